@@ -1,0 +1,85 @@
+"""Exceptions and warnings of fluidcc.
+
+Each subclasses a builtin, so that ``except ValueError`` keeps working, and each message names the object, the
+value and the remedy.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FluidccError",
+    "FluidccWarning",
+    "Infeasible",
+    "InvalidInput",
+    "LawError",
+    "NegativeRate",
+    "NoEquilibrium",
+    "NotFinite",
+    "ScenarioError",
+    "SolverError",
+    "StepCollapse",
+    "Unbounded",
+    "UnitsError",
+    "UnknownName",
+    "Unsupported",
+]
+
+
+class FluidccError(Exception):
+    """Base of every exception that fluidcc raises on purpose."""
+
+
+class InvalidInput(FluidccError, ValueError):
+    """An argument has a value that no network, law or solver can take."""
+
+
+class UnitsError(InvalidInput):
+    """A quantity has the wrong physical dimension, or its text cannot be read."""
+
+
+class UnknownName(InvalidInput):
+    """A link, flow, state, parameter or scenario of that name does not exist."""
+
+
+class LawError(InvalidInput):
+    """A law is not well formed: a stray symbol, a wrong dimension, a missing output."""
+
+
+class ScenarioError(InvalidInput):
+    """A scenario file is wrong: the message names the file, the key, the value and what would be right."""
+
+
+class Unsupported(FluidccError, NotImplementedError):
+    """The request is meaningful, but outside what this function does; the message says what does it."""
+
+
+class NoEquilibrium(FluidccError, ArithmeticError):
+    """The network has no equilibrium; the message says why."""
+
+
+class Infeasible(FluidccError, ArithmeticError):
+    """An optimisation problem has no feasible point."""
+
+
+class Unbounded(FluidccError, ArithmeticError):
+    """An optimisation problem has no finite optimum."""
+
+
+class SolverError(FluidccError, ArithmeticError):
+    """An integration failed: the message says what failed, where, and what to try."""
+
+
+class StepCollapse(SolverError):
+    """The step size fell below the resolution of time."""
+
+
+class NotFinite(SolverError):
+    """A right-hand side or a state became NaN or infinite."""
+
+
+class NegativeRate(SolverError):
+    """A sending rate became negative."""
+
+
+class FluidccWarning(UserWarning):
+    """A result may be wrong or not what was meant."""
