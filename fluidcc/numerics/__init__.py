@@ -1,0 +1,1 @@
+"""Numerical methods on plain arrays: no computer algebra and no law is known here."""
