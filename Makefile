@@ -1,0 +1,50 @@
+# `make reproduce` and `make test` do everything from nothing; the other targets are parts of them.
+# Paths are relative, so that a checkout under a name with spaces works.
+SHELL := /bin/sh
+BIN := .venv/bin
+PY := $(BIN)/python
+unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
+export PYTHONNOUSERSITE := 1
+ARGS ?=
+
+.PHONY: setup test check reproduce notebooks bench clean constraints help
+
+help:
+	@echo 'make reproduce  every scenario, figure and claim, into figures/'
+	@echo 'make test       the test suite (ARGS=... is passed on to pytest)'
+	@echo 'make check      ruff, mypy, import-linter, doctests'
+	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
+	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
+	@echo 'make setup      .venv only (PYTHON=... chooses the interpreter); make clean removes it'
+
+setup:
+	@PYTHON='$(PYTHON)' tools/setup.sh
+
+test: setup
+	$(PY) -m pytest -n 2 $(ARGS)
+
+check: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(BIN)/lint-imports --no-cache
+	$(PY) -m pytest -q -p no:cacheprovider --doctest-modules fluidcc
+
+reproduce: setup
+	$(BIN)/fluidcc reproduce $(ARGS)
+
+notebooks: setup
+	$(PY) -m pytest --nbmake --nbmake-timeout=1200 -W ignore notebooks $(ARGS)
+
+bench:
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook bench
+	$(PY) -m benchmarks $(ARGS)
+
+# The pins, anew: after a change of dependencies in pyproject.toml.
+constraints: setup
+	$(PY) -m uv pip compile --universal --no-header --no-annotate --upgrade --python-version 3.11 \
+		--all-extras --quiet --output-file constraints.txt pyproject.toml
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
