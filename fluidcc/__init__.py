@@ -1,0 +1,122 @@
+"""Fluid models of congestion control: two local laws and an interconnection.
+
+The public names live in their rooms and are fetched when first used, so that ``import fluidcc`` costs nothing.
+Every law of `fluidcc.sources` and `fluidcc.links` is a public name too.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
+    from fluidcc import claims, errors, metrics, num, plot
+    from fluidcc.compile import compile
+    from fluidcc.derive.prove import prove
+    from fluidcc.equilibrium import equilibrium
+    from fluidcc.law import Jump, Link, Source, Tick
+    from fluidcc.links import *
+    from fluidcc.network import Network
+    from fluidcc.numerics.dde import solve_dde
+    from fluidcc.scenarios import Scenario, scenarios
+    from fluidcc.simulate import simulate
+    from fluidcc.sources import *
+    from fluidcc.symbols import Let
+    from fluidcc.topologies import dumbbell, parking_lot
+
+__version__ = "0.1.0"
+
+# Where each public name lives; a name whose home is "" is the module of that name.
+_HOME = {
+    "Jump": "law",
+    "Let": "symbols",
+    "Link": "law",
+    "Network": "network",
+    "Scenario": "scenarios",
+    "Source": "law",
+    "Tick": "law",
+    "claims": "",
+    "compile": "compile",
+    "dumbbell": "topologies",
+    "equilibrium": "equilibrium",
+    "errors": "",
+    "metrics": "",
+    "num": "",
+    "parking_lot": "topologies",
+    "plot": "",
+    "prove": "derive.prove",
+    "scenarios": "scenarios",
+    "simulate": "simulate",
+    "solve_dde": "numerics.dde",
+}
+_LAWS = ("sources", "links")
+
+__all__ = [
+    "Jump",
+    "Let",
+    "Link",
+    "Network",
+    "Scenario",
+    "Source",
+    "Tick",
+    "__version__",
+    "claims",
+    "compile",
+    "dumbbell",
+    "equilibrium",
+    "errors",
+    "metrics",
+    "num",
+    "parking_lot",
+    "plot",
+    "prove",
+    "scenarios",
+    "simulate",
+    "solve_dde",
+]
+
+
+class _Package(ModuleType):
+    """A package in which ``fluidcc.simulate`` is always the function, though a module of that name exists.
+
+    Importing the module ``fluidcc.simulate`` binds it on the package; here the public name inside it is bound instead.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _HOME.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        home = _HOME[name]
+        value = import_module(f"{__name__}.{home or name}")
+        value = getattr(value, name) if home else value
+        globals()[name] = value
+        return value
+    if name[:1].isupper():
+        for room in _LAWS:
+            laws = import_module(f"{__name__}.{room}")
+            if name in laws.__all__:
+                return getattr(laws, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, __dir__(), n=3)
+    return f"; did you mean {', '.join(near)}?" if near else ""
+
+
+def __dir__() -> list[str]:
+    laws = [name for room in _LAWS for name in import_module(f"{__name__}.{room}").__all__]
+    return sorted({*__all__, *laws})

@@ -1,0 +1,65 @@
+"""The public face: cheap to import, and every name it promises is there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import fluidcc as fc
+
+
+def run(code: str) -> str:
+    """What a fresh interpreter prints (in this one, other tests have imported everything)."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_loads_numpy_at_most() -> None:
+    heavy = ("sympy", "scipy", "numba", "xarray", "matplotlib", "pandas", "control", "joblib", "msgspec", "h5py")
+    assert run(f"import sys, fluidcc; print(*[m for m in {heavy} if m in sys.modules])") == ""
+
+
+@pytest.mark.parametrize("name", fc.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(fc, name) is not None
+    assert name in dir(fc)
+
+
+def test_laws_are_public_names() -> None:
+    from fluidcc import links, sources
+
+    for room in (sources, links):
+        for name in room.__all__:
+            assert getattr(fc, name) is getattr(room, name)
+            assert name in dir(fc)
+
+
+@pytest.mark.parametrize("name", [n for n, home in fc._HOME.items() if n == home])
+def test_a_function_wins_over_the_module_of_its_name(name: str) -> None:
+    code = f"import fluidcc.{name}, fluidcc as fc; from fluidcc.{name} import {name} as f; print(fc.{name} is f)"
+    assert run(code) == "True"
+    assert not isinstance(getattr(fc, name), ModuleType)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(inspect.getsource(fc))
+    block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
+    seen = {}
+    for line in block.body:
+        assert isinstance(line, ast.ImportFrom)
+        assert line.module is not None
+        home = line.module.removeprefix("fluidcc").removeprefix(".")
+        seen.update({alias.name: home for alias in line.names if alias.name != "*"})
+    assert seen == fc._HOME
+    assert {*fc.__all__} == {*fc._HOME, "__version__"}
+
+
+def test_a_wrong_name_gets_a_near_one() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean .*Network"):
+        _ = fc.Netwrk
