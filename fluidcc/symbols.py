@@ -5,6 +5,7 @@ Symbols are identified by name *and* assumptions, so every law takes its signals
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sympy import Expr, Symbol, sympify
@@ -23,6 +24,7 @@ __all__ = [
     "edot",
     "packet",
     "pi",
+    "plain",
     "price",
     "q_max",
     "t",
@@ -31,17 +33,21 @@ __all__ = [
     "y",
 ]
 
-t = Symbol("t", real=True)
-e = Symbol("e", nonnegative=True)
-edot = Symbol(r"\dot{e}", real=True)
-pi = Symbol(r"\pi", nonnegative=True)
-price = Symbol(r"\lambda", nonnegative=True)
-x_tau = Symbol(r"x_{\tau}", nonnegative=True)
-e_b = Symbol("e_b", nonnegative=True)
-packet = Symbol(r"\ell", positive=True)
-y = Symbol("y", nonnegative=True)
-c = Symbol("c", positive=True)
-q_max = Symbol(r"q_{\max}", positive=True)
+t = Symbol("t", real=True)  # time [s]
+
+# What a source knows at time t; all but e_b and packet are those stamped at theta, when the datum acknowledged now left.
+e = Symbol("e", nonnegative=True)  # one-way delay of the path [s]
+edot = Symbol(r"\dot{e}", real=True)  # its derivative with respect to theta [1]
+pi = Symbol(r"\pi", nonnegative=True)  # loss or mark ratio of the path [1]
+price = Symbol(r"\lambda", nonnegative=True)  # sum of the link prices on the path [1]
+x_tau = Symbol(r"x_{\tau}", nonnegative=True)  # own rate one feedback loop ago [bit/s]
+e_b = Symbol("e_b", nonnegative=True)  # return delay, a constant of the flow [s]
+packet = Symbol(r"\ell", positive=True)  # packet length, a constant of the flow [bit a packet]
+
+# What a link knows.
+y = Symbol("y", nonnegative=True)  # arrival rate [bit/s]
+c = Symbol("c", positive=True)  # capacity [bit/s]
+q_max = Symbol(r"q_{\max}", positive=True)  # buffer / capacity, the longest queueing delay [s]
 
 SOURCE_INPUTS = (e, edot, pi, price, x_tau, e_b, packet, t)
 SOURCE_OUTPUTS = ("rate",)
@@ -64,14 +70,61 @@ SIGNAL_UNITS = {
 
 
 class Let(Symbol):
-    """A named sub-expression: printed by its name, derived by its definition."""
+    r"""A named sub-expression: printed by its name, derived by its definition.
+
+    Two Lets are equal when both name and definition are; its assumptions (positive, real, ...) are those of its
+    definition. Differentiating or substituting goes through to the definition, so a Let is never mistaken for an
+    independent variable. Units follow from the definition as well; none are declared.
+
+    Parameters
+    ----------
+    name : str
+        How the expression is printed, as LaTeX.
+    definition : Expr or number
+        What it stands for; it may contain further Lets.
+
+    Examples
+    --------
+    >>> from fluidcc.symbols import RTT, e
+    >>> (1 / RTT).diff(e)
+    -1/\mathrm{RTT}**2
+    """
 
     definition: Expr
 
     def __new__(cls, name: str, definition: Any) -> Let:
-        self = Symbol.__xnew__(cls, name)
-        self.definition = sympify(definition)
+        definition = sympify(definition)
+        known = {k: True for k in ("positive", "negative", "nonnegative", "nonpositive", "real")
+                 if getattr(definition, f"is_{k}")}
+        self = Symbol.__xnew__(cls, name, **known)
+        self.definition = definition
         return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, Expr], dict[str, Any]]:
+        return (self.name, self.definition), {}
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.definition)
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return self.definition.free_symbols
+
+    def _eval_derivative(self, s: Any) -> Expr:
+        return self.definition.diff(s)
+
+    def _eval_derivative_n_times(self, s: Any, n: Any) -> Expr:
+        return self.definition.diff((s, n))
+
+    def _eval_subs(self, old: Any, new: Any) -> Expr | None:
+        changed = self.definition._subs(old, new)
+        return None if changed == self.definition else changed
+
+    def _xreplace(self, rule: Any) -> tuple[Expr, bool]:
+        if self in rule:
+            return rule[self], True
+        value, changed = self.definition._xreplace(rule)
+        return (value, True) if changed else (self, False)
 
 
 def unfold(f: Any) -> Expr:
@@ -80,6 +133,12 @@ def unfold(f: Any) -> Expr:
     while lets := f.atoms(Let):
         f = f.xreplace({v: v.definition for v in lets})
     return f
+
+
+def plain(symbol: Symbol | str) -> str:
+    r"""Name of a symbol without its LaTeX: ``q_{\max}`` is ``q_max``, ``\dot{e}`` is ``edot``."""
+    text = re.sub(r"\\dot\{(.*?)\}", r"\1dot", str(symbol))
+    return re.sub(r"[\\{}' ]|mathrm", "", text)
 
 
 RTT = Let(r"\mathrm{RTT}", e + e_b)

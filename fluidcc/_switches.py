@@ -1,0 +1,93 @@
+"""Kinks made explicit: Max, Min, Abs, Piecewise, ... become branches that mode symbols hold."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sympy import (Abs, And, Expr, Ge, Gt, Heaviside, Integer, Le, Lt, Max, Min, Not, Or, Piecewise, Symbol, false,
+                   sign, sympify, true)
+
+from fluidcc.errors import LawError
+from fluidcc.symbols import unfold
+
+__all__ = ["Switched", "mode_symbol", "switched"]
+
+_KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
+
+
+class Switched(NamedTuple):
+    """A law that is smooth as long as its modes are held.
+
+    Mode k is 1 if and only if ``switches[k] > 0``, else 0. Branches are ``Piecewise((a, mode > 1/2), (b, True))``, so
+    that the branch not taken may be singular. A switch may depend on modes of lower index.
+    """
+
+    flow: dict[Symbol, Expr]
+    out: dict[str, Expr]
+    switches: tuple[Expr, ...]
+    modes: tuple[Symbol, ...]
+
+
+def mode_symbol(k: int) -> Symbol:
+    """The symbol of mode k."""
+    return Symbol(f"m{k}", integer=True, nonnegative=True)
+
+
+class _Collector:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.switches: list[Expr] = []
+
+    def above(self, switch: Expr) -> Any:
+        """Condition that `switch` > 0, as a mode."""
+        if switch.is_number:
+            return sympify(bool(switch > 0))
+        if switch not in self.switches:
+            self.switches.append(switch)
+        return mode_symbol(self.switches.index(switch)) > 0.5
+
+    def choose(self, switch: Expr, yes: Any, no: Any) -> Expr:
+        return Piecewise((yes, self.above(switch)), (no, True))
+
+    def condition(self, cond: Any) -> Any:
+        """A boolean of relations, in terms of modes; exact also where the two sides are equal."""
+        if cond in (true, false):
+            return cond
+        if isinstance(cond, (And, Or, Not)):
+            return cond.func(*(self.condition(a) for a in cond.args))
+        if isinstance(cond, (Gt, Ge, Lt, Le)):
+            left, right = (self.rewrite(a) for a in cond.args)
+            if isinstance(cond, Gt):
+                return self.above(left - right)
+            if isinstance(cond, Lt):
+                return self.above(right - left)
+            return Not(self.above(right - left if isinstance(cond, Ge) else left - right))
+        raise LawError(f"{self.name}: a Piecewise condition must compare with <, <=, > or >=, not {cond}")
+
+    def rewrite(self, f: Expr) -> Expr:
+        if not f.has(*_KINKS):
+            return f
+        if isinstance(f, Piecewise):
+            return Piecewise(*((self.rewrite(a), self.condition(cond)) for a, cond in f.args))
+        args = [self.rewrite(a) for a in f.args]
+        if isinstance(f, (Max, Min)):
+            value, *rest = sorted(args, key=lambda a: not a.is_number)  # Max(0, a) switches on a, not on -a
+            for a in rest:
+                value = self.choose(a - value if isinstance(f, Max) else value - a, a, value)
+            return value
+        if isinstance(f, Abs):
+            return self.choose(args[0], args[0], -args[0])
+        if isinstance(f, sign):
+            return self.choose(args[0], Integer(1), Integer(-1))
+        if isinstance(f, Heaviside):
+            return self.choose(args[0], Integer(1), Integer(0))
+        return f.func(*args)
+
+
+def switched(law: Any) -> Switched:
+    """Hold every kink in the flow and outputs of `law` by a mode."""
+    collect = _Collector(law.name)
+    flow = {z: collect.rewrite(unfold(f)) for z, f in law.flow.items()}
+    out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}
+    switches = tuple(collect.switches)
+    return Switched(flow, out, switches, tuple(mode_symbol(k) for k in range(len(switches))))

@@ -1,0 +1,393 @@
+"""A law: the flow, outputs, jumps, ticks and bounds of one source or one link, as SymPy expressions.
+
+Everything else (LaTeX, compiled kernel, Jacobians, equilibrium relations, unit check, proofs) follows from it. Laws are
+values: frozen, hashable, picklable, equal by content, and checked when they are made.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from sympy import Expr, Matrix, Symbol, diff, expand, sympify
+
+from fluidcc._latex import law_latex
+from fluidcc._switches import Switched, switched
+from fluidcc.errors import LawError
+from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, Let, plain, unfold
+
+__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick"]
+
+
+class Frozen(dict):  # type: ignore[type-arg]
+    """A dict that cannot be changed once made, so that a law's hash and its cached properties stay true."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("a law cannot be changed; law(**params) makes another one with other parameter values")
+
+    __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Frozen, (dict(self),)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def _frozen(mapping: Mapping[Any, Any] | None) -> Frozen:
+    return Frozen({k: sympify(v) for k, v in (mapping or {}).items()})
+
+
+@dataclass(frozen=True)
+class Jump:
+    """The states in `reset` change at once whenever `when` > 0, at most once per `refractory`.
+
+    Parameters
+    ----------
+    when : Expr
+        Condition; the jump happens while it is positive.
+    reset : mapping of Symbol to Expr
+        New value of each state that changes, in terms of the old ones.
+    refractory : Expr
+        Time [s] after a jump during which no other happens.
+    """
+
+    when: Any
+    reset: Mapping[Symbol, Any]
+    refractory: Any = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "when", sympify(self.when))
+        object.__setattr__(self, "reset", _frozen(self.reset))
+        object.__setattr__(self, "refractory", sympify(self.refractory))
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The states in `update` change every `every` seconds: a sampled law.
+
+    Parameters
+    ----------
+    every : Expr
+        Period [s]; an expression of states and signals is evaluated anew at each tick.
+    update : mapping of Symbol to Expr
+        New value of each state that changes, in terms of the old ones.
+    """
+
+    every: Any
+    update: Mapping[Symbol, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "every", sympify(self.every))
+        object.__setattr__(self, "update", _frozen(self.update))
+
+
+@dataclass(frozen=True)
+class Steady:
+    """A claim about every equilibrium of a law: where the flow vanishes (and edot = 0), `relation` holds.
+
+    Parameters
+    ----------
+    relation : Eq, other relational, or Expr (meaning Expr = 0)
+        The statement.
+    given : mapping of Symbol to Expr
+        What is put in first, for instance ``{pi: 0}`` for 'without loss'.
+    eliminate : Symbol, optional
+        The symbol for which stationarity is solved, in which the flow is linear; found if not given.
+    """
+
+    relation: Any
+    given: Mapping[Symbol, Any] = field(default_factory=dict)
+    eliminate: Symbol | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", sympify(self.relation))
+        object.__setattr__(self, "given", _frozen(self.given))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Law:
+    """What `Source` and `Link` share; use those.
+
+    Parameters
+    ----------
+    name : str
+        Name used in messages and results.
+    flow : mapping of Symbol to Expr
+        Time derivative of each state.
+    out : mapping of str to Expr
+        Output signals.
+    params : mapping of Symbol to float
+        Parameters and their default values, in SI units (s, bit, bit/s; windows in packets).
+    units : mapping of Symbol to str
+        Unit of every state and parameter, in s, bit and packet: ``"bit/s"``, ``"1"``. Packets are a count.
+    lower, upper : mapping of Symbol to Expr
+        Bounds onto which states are projected.
+    jumps, ticks : tuple of Jump, tuple of Tick
+        Changes at once: on a condition, or at a period.
+    claims : mapping of str to Expr, relational or Steady
+        Statements of the paper, by their label there, for `fluidcc.prove`.
+    ref : str
+        Where the law is from.
+    initial : mapping of Symbol to Expr
+        Default initial values, in terms of parameters and constants of the flow or link.
+
+    Raises
+    ------
+    LawError
+        If the law is not well formed; the message names the law, the culprit and the remedy.
+    """
+
+    name: str
+    flow: Mapping[Symbol, Any] = field(default_factory=dict)
+    out: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[Symbol, Any] = field(default_factory=dict)
+    units: Mapping[Symbol, str] = field(default_factory=dict)
+    lower: Mapping[Symbol, Any] = field(default_factory=dict)
+    upper: Mapping[Symbol, Any] = field(default_factory=dict)
+    jumps: tuple[Jump, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    ref: str = ""
+    initial: Mapping[Symbol, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "law"
+    inputs: ClassVar[tuple[Symbol, ...]] = ()
+    outputs: ClassVar[tuple[str, ...]] = ()
+    constants: ClassVar[tuple[Symbol, ...]] = ()
+
+    def __post_init__(self) -> None:
+        from fluidcc._checks import check_law, parameter_values
+
+        for name in ("flow", "out", "lower", "upper", "initial"):
+            object.__setattr__(self, name, self._mapping(name))
+        object.__setattr__(self, "units", Frozen(self.units or {}))
+        object.__setattr__(self, "claims", Frozen({k: v if isinstance(v, Steady) else sympify(v)
+                                                   for k, v in (self.claims or {}).items()}))
+        object.__setattr__(self, "jumps", tuple(self.jumps))
+        object.__setattr__(self, "ticks", tuple(self.ticks))
+        object.__setattr__(self, "params", Frozen(parameter_values(self)))
+        check_law(self)
+
+    def _mapping(self, name: str) -> Frozen:
+        value = getattr(self, name)
+        if not isinstance(value, Mapping):
+            raise LawError(f"{self.name}: {name} must be a mapping such as {{x: ...}}, not {type(value).__name__}")
+        try:
+            return _frozen(value)
+        except Exception as error:  # SympifyError is not a ValueError in every version
+            raise LawError(f"{self.name}: {name} holds something SymPy cannot read: {error}") from error
+
+    # --- identity -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        values = (getattr(self, f.name) for f in fields(self))
+        return (type(self).__name__, *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Law) and self._content == other._content)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{plain(s)}={v:g}" for s, v in self.params.items())
+        return f"{self.kind} {self.name}({values})"
+
+    def _repr_latex_(self) -> str:
+        return law_latex(self)
+
+    # --- use ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, **values: Any) -> Self:
+        """Return the same law with other parameter values (numbers in SI units, or text with units).
+
+        Raises
+        ------
+        LawError
+            If there is no such parameter, or the value is not one it can take.
+        """
+        names = {plain(s): s for s in self.params}
+        for name in values:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+                hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(names) or 'none'}"
+                raise LawError(f"{self.name} has no parameter {name!r}: {hint}")
+        return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
+
+    @property
+    def states(self) -> tuple[Symbol, ...]:
+        """The state symbols, in order."""
+        return tuple(self.flow)
+
+    def parameter(self, name: str) -> float:
+        """Value of the parameter of that name."""
+        for s, value in self.params.items():
+            if plain(s) == name:
+                return float(value)
+        raise LawError(f"{self.name} has no parameter {name!r}: it has {', '.join(map(plain, self.params)) or 'none'}")
+
+    def averaged(self, intensity: Any, name: str | None = None) -> Self:
+        """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset - state).
+
+        Parameters
+        ----------
+        intensity : Expr
+            Expected jumps a second [1/s], in place of each jump's `when`; refractory times are dropped.
+        name : str, optional
+            Name of the averaged law; by default the same.
+        """
+        if not self.jumps:
+            raise LawError(f"{self.name} has no jumps to average")
+        drift = {z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
+                 for z, f in self.flow.items()}
+        return replace(self, flow=drift, jumps=(), name=name or self.name)
+
+    def unfolded(self, expr: Any) -> Expr:
+        """`expr` with every Let replaced by its definition."""
+        return unfold(expr)
+
+    @cached_property
+    def system(self) -> tuple[Matrix, Matrix]:
+        """(F, H): columns of the flows, and of the outputs in the order of `out`, without Lets."""
+        return Matrix(len(self.flow), 1, [unfold(f) for f in self.flow.values()]), Matrix(
+            len(self.out), 1, [unfold(f) for f in self.out.values()])
+
+    @cached_property
+    def jacobians(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks give Heavisides."""
+        F, H = self.system
+        z, u = self.states, self.inputs
+        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j]))  # type: ignore[return-value]
+                     for M in (F, H) for v in (z, u))
+
+    def switched(self) -> Switched:
+        """Flow and outputs with every kink held by a mode symbol: see `fluidcc._switches.Switched`."""
+        return self._switched
+
+    @cached_property
+    def _switched(self) -> Switched:
+        return switched(self)
+
+    @property
+    def switches(self) -> tuple[Expr, ...]:
+        """The expressions whose signs choose the branches of Max, Min, Piecewise, ... in the flow and outputs."""
+        return self._switched.switches
+
+    def expressions(self) -> Iterator[tuple[str, Expr]]:
+        """Every expression of the law with a description of its place."""
+        yield from ((f"the flow of {plain(z)}", f) for z, f in self.flow.items())
+        yield from ((f"output {k!r}", f) for k, f in self.out.items())
+        for side in ("lower", "upper"):
+            yield from ((f"the {side} bound of {plain(z)}", f) for z, f in getattr(self, side).items())
+        for i, j in enumerate(self.jumps):
+            yield f"the condition of jump {i}", j.when
+            yield f"the refractory time of jump {i}", j.refractory
+            yield from ((f"the reset of {plain(z)} in jump {i}", f) for z, f in j.reset.items())
+        for i, tick in enumerate(self.ticks):
+            yield f"the period of tick {i}", tick.every
+            yield from ((f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source(Law):
+    """A sender: states z' = flow(z, u), sending rate out["rate"] [bit/s]; u are `fluidcc.symbols.SOURCE_INPUTS`.
+
+    Parameters
+    ----------
+    utility : Expr, optional
+        U(x) of the state that is the rate, increasing and concave, if the law maximises one.
+
+    See `Law` for the others.
+    """
+
+    utility: Expr | None = None
+
+    kind: ClassVar[str] = "source"
+    inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
+    outputs: ClassVar[tuple[str, ...]] = SOURCE_OUTPUTS
+    constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in SOURCE_INPUTS if plain(s) in ("e_b", "ell"))
+
+    def __post_init__(self) -> None:
+        if self.utility is not None:
+            object.__setattr__(self, "utility", sympify(self.utility))
+        super().__post_init__()
+
+    def with_utility(self, utility: Any, params: Mapping[Symbol, Any] | None = None,
+                     units: Mapping[Symbol, str] | None = None, *, name: str | None = None) -> Self:
+        """Return the same law with another utility U(x), increasing and concave.
+
+        The law's marginal utility, the Let named ``U'`` in its flow, is replaced by dU/dx; parameters that then occur
+        nowhere are dropped.
+
+        Parameters
+        ----------
+        utility : Expr
+            U of the law's rate state; dU/dx must have the unit of the marginal utility it replaces.
+        params, units : mapping
+            Default and unit of every parameter that `utility` brings along.
+        name : str, optional
+            Name of the new law; by default the same.
+
+        Raises
+        ------
+        LawError
+            If the law maximises no utility, or this one is not increasing and concave.
+        """
+        x = self.out["rate"]
+        old = next((v for f in self.flow.values() for v in f.atoms(Let) if v.name == MARGINAL), None)
+        if old is None or self.utility is None:
+            raise LawError(f"{self.name} maximises no utility, so none can be put in its place")
+        utility = sympify(utility)
+        new = marginal(utility, x)
+        flow = {z: f.xreplace({old: new}) for z, f in self.flow.items()}
+        values = {**self.params, **(params or {})}
+        texts = {**self.units, **(units or {})}
+        bare = replace(self, params=self.params, claims={}, name=name or self.name)
+        used = set(utility.free_symbols) | {*flow} | set().union(*(f.free_symbols for f in flow.values()))
+        for _, f in bare.expressions():
+            if f not in self.flow.values():
+                used |= f.free_symbols
+        used |= set().union(*(f.free_symbols for f in self.initial.values()))
+        return replace(bare, flow=flow, utility=utility,
+                       params={s: v for s, v in values.items() if s in used or s in (params or {})},
+                       units={s: v for s, v in texts.items() if s in used or s in (units or {})})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Link(Law):
+    """A queue or price: states z' = flow(z, y), outputs any of ``LINK_OUTPUTS``; inputs `fluidcc.symbols.LINK_INPUTS`.
+
+    Parameters
+    ----------
+    queue : Symbol, optional
+        The state that is the FIFO queueing delay [s], if there is one; its flow must be (y - c)/c.
+
+    See `Law` for the others.
+    """
+
+    queue: Symbol | None = None
+
+    kind: ClassVar[str] = "link"
+    inputs: ClassVar[tuple[Symbol, ...]] = LINK_INPUTS
+    outputs: ClassVar[tuple[str, ...]] = LINK_OUTPUTS
+    constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in LINK_INPUTS if plain(s) in ("c", "q_max"))
+
+
+MARGINAL = "U'"
+
+
+def marginal(utility: Any, x: Symbol) -> Let:
+    """dU/dx under the name by which `Source.with_utility` finds it."""
+    return Let(MARGINAL, diff(sympify(utility), x))

@@ -1,0 +1,24 @@
+"""Drop-tail FIFO queue, as a queueing delay: equations (2) and (4) of the LDCC paper."""
+
+from __future__ import annotations
+
+from sympy import symbols
+
+from fluidcc.law import Link
+from fluidcc.symbols import c, q_max, y
+
+__all__ = ["DropTail"]
+
+q = symbols("q", nonnegative=True)  # queueing delay [s]
+
+DropTail = Link(
+    name="DropTail",
+    flow={q: (y - c) / c},  # (2)
+    out={"loss": (y - c) / y},  # (4), while the buffer is full and y > c
+    units={q: "s"},
+    lower={q: 0},
+    upper={q: q_max},
+    initial={q: 0},
+    queue=q,
+    ref="LDCC, equations (2) and (4)",
+)
