@@ -1,0 +1,188 @@
+"""Network utility maximisation: exact solutions, an independent conic solver, and the optimality conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from fluidcc.numerics.num_core import NumResult, UtilityGroup, invert_slope, maximise
+
+
+def alpha_fair(weight: Any, alpha: float, index: Any = None, closed: bool = True) -> UtilityGroup:
+    """w x^(1-alpha)/(1-alpha), or w log x at alpha = 1."""
+    w = np.asarray(weight, float)
+
+    def value(x: Any) -> Any:
+        return w * np.log(x) if alpha == 1 else w * x ** (1 - alpha) / (1 - alpha)
+
+    return UtilityGroup(
+        np.arange(len(w)) if index is None else np.asarray(index), value, lambda x: w * x**-alpha,
+        lambda x: -alpha * w * x ** (-alpha - 1), (lambda p: (w / p) ** (1 / alpha)) if closed else None)
+
+
+def check(result: NumResult, R: Any, c: Any, groups: list[UtilityGroup], tolerance: float = 1e-10) -> None:
+    """The optimality conditions, evaluated afresh."""
+    R, c = np.asarray(R, float), np.asarray(c, float)
+    x, price = result.rate, result.price
+    assert np.all(price >= 0)
+    assert np.all(x >= 0)
+    assert np.all(R @ x <= c * (1 + tolerance))
+    assert np.all(price * np.abs(c - R @ x) <= tolerance * (price @ c))
+    for g in groups:
+        path = (R.T @ price)[g.index]
+        np.testing.assert_allclose(g.slope(x[g.index]), path, rtol=tolerance)
+    assert max(result.kkt, result.gap) < tolerance
+
+
+def solve(R: Any, c: Any, groups: list[UtilityGroup]) -> NumResult:
+    result = maximise(sparse.csr_array(np.asarray(R, float)), np.asarray(c, float), groups)
+    check(result, R, c, groups)
+    return result
+
+
+def clarabel_rates(R: Any, c: Any, w: Any, alpha: float) -> np.ndarray:
+    """The same problem through exponential cones (alpha = 1) or power cones, in units of the largest capacity."""
+    R, w = np.asarray(R, float), np.asarray(w, float)
+    (L, N), unit = R.shape, float(np.max(c))
+    # Variables (x, u), maximise sum w u with u <= log x, or u <= x^(1-a)/(1-a).
+    cost = np.concatenate([np.zeros(N), -w / np.max(w)])
+    rows, rhs, cones = [np.hstack([R, np.zeros((L, N))])], [np.asarray(c, float) / unit], [clarabel.NonnegativeConeT(L)]
+    for r in range(N):
+        block, offset = np.zeros((3, 2 * N)), np.zeros(3)
+        if alpha == 1:  # (u, 1, x) in the exponential cone: e^u <= x
+            block[0, N + r], offset[1], block[2, r] = -1, 1, -1
+            cones.append(clarabel.ExponentialConeT())
+        elif alpha < 1:  # x^(1-a) 1^a >= (1-a) u
+            block[0, r], offset[1], block[2, N + r] = -1, 1, -(1 - alpha)
+            cones.append(clarabel.PowerConeT(1 - alpha))
+        else:  # with v = -(a-1) u > 0: x^((a-1)/a) v^(1/a) >= 1, that is v >= x^(1-a)
+            block[0, r], block[1, N + r], offset[2] = -1, alpha - 1, 1
+            cones.append(clarabel.PowerConeT((alpha - 1) / alpha))
+        rows.append(block)
+        rhs.append(offset)
+    chosen = clarabel.DefaultSettings()
+    chosen.verbose = False
+    chosen.tol_gap_abs = chosen.tol_gap_rel = chosen.tol_feas = 1e-10
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix((2 * N, 2 * N)), cost, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, chosen)
+    return np.asarray(solver.solve().x)[:N] * unit
+
+
+def parking_lot(n: int) -> np.ndarray:
+    """One long flow over n links, and one short flow on each."""
+    return np.hstack([np.ones((n, 1)), np.eye(n)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("closed", [True, False])
+def test_parking_lot_with_logarithms(n: int, closed: bool) -> None:
+    # Stationarity: w/x0 = n p, w/x = p, x0 + x = c.
+    c, w = 3e6, 2e4
+    result = solve(parking_lot(n), np.full(n, c), [alpha_fair(np.full(n + 1, w), 1.0, closed=closed)])
+    np.testing.assert_allclose(result.rate, np.r_[c / (n + 1), np.full(n, c * n / (n + 1))], rtol=1e-12)
+    np.testing.assert_allclose(result.price, w * (n + 1) / (n * c), rtol=1e-12)
+
+
+def test_parking_lot_with_minimum_potential_delay() -> None:
+    # alpha = 2: x0 = x / sqrt(n).
+    n, c = 4, 1e6
+    result = solve(parking_lot(n), np.full(n, c), [alpha_fair(np.ones(n + 1), 2.0)])
+    np.testing.assert_allclose(result.rate, np.r_[c / 3, np.full(n, 2 * c / 3)], rtol=1e-12)
+
+
+def test_mixed_utilities_on_one_link() -> None:
+    # w/x1 = p and v/x2^2 = p with x1 + x2 = c: chosen so that x1 = 3, x2 = 2, p = 1/2.
+    groups = [alpha_fair([1.5], 1.0, [0]), alpha_fair([2.0], 2.0, [1])]
+    result = solve([[1, 1]], [5.0], groups)
+    np.testing.assert_allclose(result.rate, [3, 2], rtol=1e-13)
+    np.testing.assert_allclose(result.price, [0.5], rtol=1e-13)
+
+
+def test_utility_without_closed_form_inverse() -> None:
+    # U' = 1/x + 1/(1 + x): at x = 1 it is 3/2; two flows on a link of capacity 2.
+    group = UtilityGroup(
+        np.arange(2), lambda x: np.log(x) + np.log1p(x), lambda x: 1 / x + 1 / (1 + x),
+        lambda x: -(x**-2.0) - (1 + x) ** -2.0)
+    result = solve([[1, 1]], [2.0], [group])
+    np.testing.assert_allclose(result.rate, 1.0, rtol=1e-13)
+    np.testing.assert_allclose(result.price, 1.5, rtol=1e-13)
+
+
+def test_flow_with_a_finite_slope_at_zero_may_stop() -> None:
+    # U1 = 10 log x, U2 = log(1 + x), c = 1: at x2 = 0 the price 10 exceeds U2'(0) = 1.
+    dear = alpha_fair([10.0], 1.0, [0])
+    cheap = UtilityGroup(np.array([1]), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0))
+    result = maximise(sparse.csr_array(np.ones((1, 2))), np.ones(1), [dear, cheap])
+    np.testing.assert_allclose(result.rate, [1, 0], atol=1e-14)
+    np.testing.assert_allclose(result.price, [10], rtol=1e-13)
+    assert max(result.kkt, result.gap) < 1e-12
+
+
+def test_satiated_flow_pays_nothing() -> None:
+    # U = -(x - 1)^2/2 has its top at x = 1, below the capacity.
+    group = UtilityGroup(np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x))
+    result = maximise(sparse.csr_array([[1.0]]), np.array([5.0]), [group])
+    np.testing.assert_allclose(result.rate, [1], rtol=1e-13)
+    assert result.price[0] == 0
+
+
+def test_equal_links_in_series_share_one_price() -> None:
+    result = solve(np.ones((3, 2)), np.full(3, 2e6), [alpha_fair([2e4, 2e4], 1.0)])
+    np.testing.assert_allclose(result.rate, 1e6, rtol=1e-12)
+    np.testing.assert_allclose(np.sum(result.price), 0.02, rtol=1e-12)
+
+
+def test_dependent_constraints() -> None:
+    # The two outer links carry together what the two inner ones do: their rows are linearly dependent.
+    R = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+    result = solve(R, np.full(4, 2.0), [alpha_fair(np.ones(4), 1.0)])
+    np.testing.assert_allclose(result.rate, 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R = (rng.random((6, 15)) < 0.35).astype(float)
+    R[rng.integers(0, 6, 15), np.arange(15)] = 1
+    c, w = rng.uniform(1e6, 5e6, 6), rng.uniform(0.5, 2.0, 15)
+    result = solve(R, c, [alpha_fair(w, alpha)])
+    # At an optimum rates are only as good as the square root of the conic solver's tolerance (1e-10).
+    group, other = alpha_fair(w, alpha), clarabel_rates(R, c, w, alpha)
+    np.testing.assert_allclose(result.rate, other, rtol=5e-4)
+    np.testing.assert_allclose(np.sum(group.value(result.rate)), np.sum(group.value(other)), rtol=1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), links=st.integers(1, 12), flows=st.integers(1, 40),
+    alpha=st.sampled_from([0.5, 1.0, 2.0, 4.0]), spread=st.floats(0, 3), closed=st.booleans())
+def test_random_networks_meet_the_optimality_conditions(
+    seed: int, links: int, flows: int, alpha: float, spread: float, closed: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    R = (rng.random((links, flows)) < rng.uniform(0.05, 0.6)).astype(float)
+    R[rng.integers(0, links, flows), np.arange(flows)] = 1
+    weight = 10 ** rng.uniform(-1, 1, flows)
+    solve(R, 10 ** (6 + spread * rng.random(links)), [alpha_fair(weight, alpha, closed=closed)])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_a_thousand_flows(alpha: float) -> None:
+    rng = np.random.default_rng(1)
+    R = np.zeros((300, 1000))
+    for flow in range(1000):
+        R[rng.choice(300, rng.integers(1, 6), replace=False), flow] = 1
+    solve(R, 10 ** rng.uniform(6, 7, 300), [alpha_fair(np.full(1000, 2e4), alpha)])
+
+
+def test_slope_inversion_respects_its_ends() -> None:
+    group = UtilityGroup(np.arange(3), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0))
+    x = invert_slope(group, np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
+    np.testing.assert_allclose(x, [0.0, 1.0, 10.0], rtol=1e-14)
