@@ -2,28 +2,251 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from fluidcc.errors import LawError
-from fluidcc.symbols import plain
+import numpy as np
+from sympy import Derivative, Expr, Integral, Symbol, diff, lambdify, simplify
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+
+from fluidcc._dimensions import Dim, dim_of_text, explain, measure, same
+from fluidcc.errors import LawError, UnitsError
+from fluidcc.symbols import SIGNAL_UNITS, Let, plain, unfold
 
 __all__ = ["check_law", "parameter_values"]
 
+_OUTPUT_UNITS = {"rate": "bit/s", "loss": "1", "mark": "1", "price": "1"}
+_PASSED: set[Any] = set()
 
-def parameter_values(law: Any) -> Mapping[Any, float]:
-    values = {}
+
+def parameter_values(law: Any) -> dict[Symbol, float]:
+    """The parameters of `law` as floats in SI units; text is read in the declared unit."""
+    values: dict[Symbol, float] = {}
     for s, value in law.params.items():
-        if isinstance(value, str):
-            from fluidcc.units import to_si
-
-            value = to_si(value, law.units.get(s, "1"))
-        values[s] = float(value)
-        if not math.isfinite(values[s]):
-            raise LawError(f"{law.name}: parameter {plain(s)} is {value}, give a finite number")
+        if not isinstance(s, Symbol):
+            raise LawError(f"{law.name}: parameters are given by symbol, {{{s}: {value}}} is not")
+        _unit_of(law, s, law.units.get(s, "1"))
+        number = _number(law, s, value)
+        limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
+        if (s.is_positive and number <= 0) or (s.is_nonnegative and number < 0):
+            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be {limit}")
+        values[s] = number
     return values
 
 
+def _number(law: Any, s: Symbol, value: Any) -> float:
+    from fluidcc.units import to_si
+
+    what = f"{law.name}: parameter {plain(s)}"
+    try:
+        if isinstance(value, Expr):
+            value = float(value)
+        return to_si(value, law.units.get(s, "1"), what)
+    except (UnitsError, TypeError) as error:
+        raise LawError(str(error) if isinstance(error, UnitsError) else f"{what} is {value}; give a number") from None
+
+
 def check_law(law: Any) -> None:
-    """To come."""
+    """Refuse a law that is not well formed.
+
+    Raises
+    ------
+    LawError
+        Naming the law, the culprit and the remedy.
+    """
+    structure = (law.structure, getattr(law, "queue", None), type(law))
+    if structure not in _PASSED:
+        _check_names(law)
+        _check_places(law)
+        _check_symbols(law)
+        _check_kind(law)
+    if getattr(law, "utility", None) is not None:
+        _check_utility(law)
+    if structure not in _PASSED:
+        _check_units(law)
+        _PASSED.add(structure)
+
+
+# --- names and places ------------------------------------------------------------------------------------------------
+
+
+def _check_names(law: Any) -> None:
+    if not isinstance(law.name, str) or not law.name:
+        raise LawError(f"a law needs a name of at least one character, not {law.name!r}")
+    for z in law.flow:
+        if not isinstance(z, Symbol) or isinstance(z, Let):
+            raise LawError(f"{law.name}: {z} cannot be a state; states are symbols, as in flow={{x: ...}}")
+    for role, names in (("state", law.flow), ("parameter", law.params)):
+        for s in names:
+            if s in law.inputs:
+                raise LawError(f"{law.name}: {plain(s)} is a signal that the network gives; it cannot be a {role}")
+    for s in law.params:
+        if s in law.flow:
+            raise LawError(f"{law.name}: {plain(s)} is both a state and a parameter; drop one")
+    seen: dict[str, Symbol] = {}
+    for s in (*law.flow, *law.params, *law.inputs):
+        if seen.setdefault(plain(s), s) != s:
+            raise LawError(f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols differ when "
+                           f"their assumptions do)")
+
+
+def _check_places(law: Any) -> None:
+    """States are states wherever they are named, and outputs are outputs."""
+    allowed = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
+    allowed |= {f"jump {i}": _typed(law, j, "Jump").reset for i, j in enumerate(law.jumps)}
+    allowed |= {f"tick {i}": _typed(law, k, "Tick").update for i, k in enumerate(law.ticks)}
+    for place, mapping in allowed.items():
+        if place.startswith(("jump", "tick")) and not mapping:
+            raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
+        for z in mapping:
+            if z not in law.flow:
+                raise LawError(f"{law.name}: {place} names {z}, which is no state; the states are "
+                               f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)")
+    for name in law.out:
+        if name not in law.outputs:
+            raise LawError(f"{law.name}: {name!r} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
+
+
+def _typed(law: Any, value: Any, kind: str) -> Any:
+    if type(value).__name__ != kind:
+        raise LawError(f"{law.name}: {kind.lower()}s must hold {kind} objects, not {value!r}")
+    return value
+
+
+# --- symbols ---------------------------------------------------------------------------------------------------------
+
+
+def _check_symbols(law: Any) -> None:
+    known = {*law.flow, *law.params, *law.inputs}
+    for place, f in law.expressions():
+        _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
+    for z, f in law.initial.items():
+        _check_expression(law, f"the initial value of {plain(z)}", f, {*law.params, *law.constants},
+                          f"neither a parameter nor a constant ({', '.join(map(plain, law.constants))})")
+
+
+def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
+    if not isinstance(f, Expr):
+        raise LawError(f"{law.name}: {place} is {f}, which is no expression; use Piecewise or Heaviside for conditions")
+    f = unfold(f)
+    for kind, what in ((Derivative, "a derivative"), (Integral, "an integral"), (AppliedUndef, "an unknown function")):
+        if found := f.atoms(kind):
+            raise LawError(f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make it a state")
+    for s in sorted(f.free_symbols - known, key=str):
+        name = plain(s)
+        twin = next((k for k in known if plain(k) == name), None)
+        if twin is not None:
+            remedy = "use the same symbol: there is one of that name with other assumptions"
+        elif close := difflib.get_close_matches(name, list(map(plain, known)), n=1, cutoff=0.6):
+            remedy = f"did you mean {close[0]}? Else declare it in params and units"
+        else:
+            remedy = "declare it in params and units"
+        raise LawError(f"{law.name}: {name} in {place} is {roles}; {remedy}")
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+def _declared(law: Any) -> dict[Symbol, Dim]:
+    dims = {s: dim_of_text(SIGNAL_UNITS[s]) for s in law.inputs}
+    for role, names in (("state", law.flow), ("parameter", law.params)):
+        for s in names:
+            if s not in law.units:
+                raise LawError(f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in "
+                               f"units={{{plain(s)}: 'bit/s'}}")
+    for s, text in law.units.items():
+        if s not in law.flow and s not in law.params:
+            raise LawError(f"{law.name}: units names {s}, which is neither a state nor a parameter; drop it")
+        dims[s] = _unit_of(law, s, text)
+    return dims
+
+
+def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
+    try:
+        return dim_of_text(text)
+    except (UnitsError, AttributeError, TypeError) as error:
+        raise LawError(f"{law.name}: the unit of {plain(s)} is given as {text!r}: {error}") from None
+
+
+def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim | None]]:
+    """Every equation with the dimension it must have; None where any will do."""
+    second = dim_of_text("s")
+    for z, f in law.flow.items():
+        yield f"the flow of {plain(z)}", f, Dim(dims[z].bit, dims[z].s - 1)
+    for name, f in law.out.items():
+        yield f"output {name!r}", f, dim_of_text(_OUTPUT_UNITS[name])
+    for side in ("lower", "upper", "initial"):
+        for z, f in getattr(law, side).items():
+            yield f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}", f, dims[z]
+    for i, j in enumerate(law.jumps):
+        yield f"the condition of jump {i}", j.when, None
+        yield f"the refractory time of jump {i}", j.refractory, second
+        for z, f in j.reset.items():
+            yield f"the reset of {plain(z)} in jump {i}", f, dims[z]
+    for i, tick in enumerate(law.ticks):
+        yield f"the period of tick {i}", tick.every, second
+        for z, f in tick.update.items():
+            yield f"the update of {plain(z)} in tick {i}", f, dims[z]
+
+
+def _check_units(law: Any) -> None:
+    dims = _declared(law)
+    for place, f, wanted in _wanted(law, dims):
+        f = unfold(f)
+        for relation in f.atoms(Relational):
+            gap = relation.lhs - relation.rhs
+            if measure(gap, dims) is None:
+                raise LawError(f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, or units")
+        got = measure(f, dims)
+        if got is None:
+            raise LawError(f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in units")
+        if isinstance(got, Dim) and wanted is not None and not same(got, wanted):
+            raise LawError(f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit in units")
+
+
+# --- what each kind of law needs -------------------------------------------------------------------------------------
+
+
+def _check_kind(law: Any) -> None:
+    if law.kind == "source":
+        if "rate" not in law.out:
+            raise LawError(f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]")
+        return
+    if law.queue is None:
+        if "loss" in law.out:
+            raise LawError(f"{law.name}: 'loss' is the ratio lost when the buffer is full; name the queue=, or use 'mark'")
+        if not law.out:
+            raise LawError(f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}")
+        return
+    from fluidcc.symbols import c, y
+
+    if law.queue not in law.flow:
+        raise LawError(f"{law.name}: queue={law.queue} is no state; the states are {', '.join(map(plain, law.flow))}")
+    if not same(dim_of_text(law.units[law.queue]), dim_of_text("s")):
+        raise LawError(f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s")
+    if simplify(unfold(law.flow[law.queue]) - (y - c) / c) != 0:
+        raise LawError(f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
+                       "enters less what leaves")
+
+
+def _check_utility(law: Any) -> None:
+    """U increasing and concave at the parameters in use, over ten decades of rate."""
+    x, U = law.out["rate"], unfold(law.utility)
+    if x not in law.flow:
+        raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {x}")
+    _check_expression(law, "the utility", law.utility, {x, *law.params}, f"neither a parameter nor the rate {plain(x)}")
+    rates = np.logspace(-1, 9, 41)
+    slopes = diff(U, x), diff(U, x, 2)
+    if slopes[0].is_positive and slopes[1].is_negative:
+        return
+    with np.errstate(all="ignore"):
+        for slope, sign, word in zip(slopes, (1, -1), ("increasing", "strictly concave"), strict=True):
+            f = lambdify([x, *law.params], slope, modules="numpy")
+            values = sign * np.broadcast_to(np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape)
+            for rate, value in zip(rates, values, strict=True):
+                if not value > 0 or math.isinf(value):
+                    raise LawError(f"{law.name}: the utility {U} is not {word} at {plain(x)} = {rate:.3g}; give one "
+                                   f"that is increasing and concave at every positive rate")

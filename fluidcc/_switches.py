@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sympy import (Abs, And, Expr, Ge, Gt, Heaviside, Integer, Le, Lt, Max, Min, Not, Or, Piecewise, Symbol, false,
-                   sign, sympify, true)
+from sympy import (
+    Abs,
+    And,
+    Expr,
+    Ge,
+    Gt,
+    Heaviside,
+    Integer,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Not,
+    Or,
+    Piecewise,
+    Symbol,
+    false,
+    sign,
+    sympify,
+    true,
+)
 
 from fluidcc.errors import LawError
 from fluidcc.symbols import unfold

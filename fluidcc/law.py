@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from sympy import Expr, Matrix, Symbol, diff, expand, sympify
+from sympy import Expr, Matrix, Symbol, diff, expand, powsimp, sympify
 
 from fluidcc._latex import law_latex
 from fluidcc._switches import Switched, switched
@@ -187,6 +187,14 @@ class Law:
     def _content(self) -> tuple[Any, ...]:
         values = (getattr(self, f.name) for f in fields(self))
         return (type(self).__name__, *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
+
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """What of the law does not depend on parameter values; laws of equal structure share kernels and checks."""
+        kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks")
+        values = (getattr(self, name) for name in kept)
+        return (self.kind, self.name, tuple(self.params),
+                *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Law) and self._content == other._content)
@@ -390,4 +398,4 @@ MARGINAL = "U'"
 
 def marginal(utility: Any, x: Symbol) -> Let:
     """dU/dx under the name by which `Source.with_utility` finds it."""
-    return Let(MARGINAL, diff(sympify(utility), x))
+    return Let(MARGINAL, powsimp(diff(sympify(utility), x)))

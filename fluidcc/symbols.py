@@ -35,7 +35,7 @@ __all__ = [
 
 t = Symbol("t", real=True)  # time [s]
 
-# What a source knows at time t; all but e_b and packet are those stamped at theta, when the datum acknowledged now left.
+# What a source knows at time t: values stamped at theta, when the datum acknowledged now left.
 e = Symbol("e", nonnegative=True)  # one-way delay of the path [s]
 edot = Symbol(r"\dot{e}", real=True)  # its derivative with respect to theta [1]
 pi = Symbol(r"\pi", nonnegative=True)  # loss or mark ratio of the path [1]
