@@ -163,7 +163,7 @@ def _start(dual: _Dual) -> tuple[Vector, Vector]:
 
 def _newton_step(hessian: Vector, slack: Vector) -> Vector:
     """Minus the inverse of the Hessian times the slack, damped just enough where links are redundant."""
-    size = max(float(np.max(np.diag(hessian), initial=0.0)), np.finfo(float).tiny)
+    size = max(float(np.max(np.diag(hessian), initial=0.0)), 1e-12 * float(np.max(np.abs(slack))))
     for damping in (0.0, 1e-14, 1e-11, 1e-8, 1e-4, 1.0):
         try:
             step = -cho_solve(cho_factor(hessian + damping * size * np.eye(len(slack))), slack)
@@ -206,6 +206,8 @@ def _polish(dual: _Dual, price: Vector, scale: Vector, limit: int) -> tuple[Vect
         unit = scale[free]
         step = np.zeros_like(price)
         step[free] = unit * _newton_step(dual.hessian(x, free) * np.outer(unit, unit), unit * slack[free])
+        # Where every rate is at its ceiling the Hessian vanishes: keep the step within sight.
+        step *= min(1.0, 100.0 / max(float(np.max(np.abs(step) / (price + scale))), 1.0))
         price, value, slack = _line_search(dual, price, step, value, slack)
     return best, limit
 
@@ -221,10 +223,15 @@ def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
         for g in dual.groups:
             slope[g.index], curvature[g.index] = g.slope(x[g.index]), -g.curvature(x[g.index])
         off, target = slope - dual.Rt @ price, 0.1 * float(np.mean(price * slack))
-        unit = np.sqrt(price / slack)
-        hessian = np.asarray((R @ diags_array(1 / curvature) @ dual.Rt).todense()) * np.outer(unit, unit)
-        right = unit * (target / price - slack + R @ (off / curvature))
-        move = unit * cho_solve(cho_factor(hessian + np.eye(len(unit))), right)
+        hessian = np.asarray((R @ diags_array(1 / curvature) @ dual.Rt).todense())
+        hessian[np.diag_indices_from(hessian)] += slack / price
+        unit = 1.0 / np.sqrt(np.diag(hessian))
+        hessian = hessian * np.outer(unit, unit) + 1e-14 * np.eye(len(unit))
+        try:
+            factor = cho_factor(hessian)
+        except (LinAlgError, ValueError):
+            break
+        move = unit * cho_solve(factor, unit * (target / price - slack + R @ (off / curvature)))
         dx = (off - dual.Rt @ move) / curvature
         ds = -(R @ dx)
         with np.errstate(all="ignore"):
