@@ -1,0 +1,375 @@
+"""The integration of a delay equation: step sizes, landings, discontinuities, and what is recorded.
+
+Where the next step must end is known in advance for constant lags, given jumps and given breaking points. The rest
+(events, switches, and state-dependent delayed arguments that cross a breaking point) is found on the dense output of
+a trial step, for which modes and pieces of the past were held, so that it is smooth even beyond that point; the step
+is then taken again to just past the point, and cut there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fluidcc.numerics.dde_events import Crossing, Found, Monitor, Watcher
+from fluidcc.numerics.dde_history import Array, Pieces
+from fluidcc.numerics.dde_input import Problem
+from fluidcc.numerics.dde_result import DdeResult, DdeSolution, Statistics
+from fluidcc.numerics.dde_step import Failure, Stepper, Trial
+from fluidcc.numerics.dde_table import BreakingPoints, Delays
+
+__all__ = ["Integration"]
+
+_EPS = float(np.finfo(float).eps)
+_CROWD = 200  # so many discontinuities at one time are an accumulation
+
+
+class Integration:
+    """State of one run of `solve_dde`."""
+
+    def __init__(self, problem: Problem) -> None:
+        p = self.problem = problem
+        n = p.history.constant.size
+        self.t, self.y = p.t0, p.history.constant.copy()
+        self.scale = max(abs(p.t0), abs(p.tf))
+        self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
+        self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
+        self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count)
+        switches = sum(w.kind == "switch" for w in p.watchers)
+        modes = np.zeros(switches) if switches else None
+        self.stepper = Stepper(p.fun, p.args, p.pair, self.delays, p.rtol, p.atol, modes)
+        self.monitor = Monitor(p.watchers, self.delays, p.args)
+        self.stats = Statistics()
+        self.previous: Trial | None = None  # the last piece, if the solution went on smoothly from it
+        self.cut = 1.0  # where in it the last piece ended
+        self.timed, self.breaks = list(p.timed), [b for b in p.breaks if b[0] > p.t0]
+        self.forget_after = float(np.max(p.lags, initial=0.0)) if not callable(p.lags) else math.inf
+        self.crowd = 0  # discontinuities in a row without progress
+        self.ts: list[float] = []
+        self.ys: list[Array] = []
+        self.sampled = 0  # how many of t_eval were passed
+        self.hits: list[list[tuple[float, Array]]] = [[] for _ in range(p.events or 0)]
+        self.jump_times: list[float] = []
+        self.status, self.message = 0, "The solver successfully reached the end of the integration interval."
+        self.finished = False
+
+    # ---- the run -----------------------------------------------------------------------------------------------
+
+    def run(self) -> DdeResult:
+        """Integrate to the end, a terminal event, or a failure."""
+        with np.errstate(all="ignore"):  # a trial step may leave the domain of fun; what matters is reported
+            try:
+                self._start()
+                while not self.finished and self.t < self.problem.tf:
+                    self._step()
+            except Failure as failure:
+                self.status, self.message = -1, str(failure)
+        return self._result()
+
+    def _start(self) -> None:
+        p = self.problem
+        for t, order in p.breaks:
+            if t < p.t0:
+                self.points.add(t, order, 0, record=False)
+        self._record(self.t, self.y)
+        self.points.max_order = max(p.max_order, 2)  # the initial point always counts
+        self.points.add(p.t0, 1, 0, record=False)
+        self.points.max_order = p.max_order
+        self.points.initial = len(self.points.times) - 1
+        probe = self.tolerance if not callable(p.lags) else 1e-9 * max(p.tf - p.t0, self.scale)
+        for index in range(len(self.points.times)):
+            self.delays.schedule(index, p.t0 + self.tolerance)
+        self.delays.locate(self.t, self.y, np.zeros_like(self.y), probe)
+        jumped = self._timed_jumps()
+        self._settle([w for w in p.watchers] if jumped else [], start=True)
+        self.rate = self._rate()
+        self.h = self._first_step()
+
+    def _rate(self) -> Array:
+        rate = self.stepper.rate(self.t, self.y)
+        if not np.isfinite(rate).all():
+            raise Failure(
+                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {_short(self.y)}: "
+                "check fun there, and the delayed states it uses."
+            )
+        return rate
+
+    def _first_step(self) -> float:
+        """A first step from the sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
+        p = self.problem
+        if p.tf == p.t0:
+            return 0.0
+        if p.first_step is not None:
+            return p.first_step
+        s = p.atol + p.rtol * np.abs(self.y)
+        s = np.where(s > 0, s, 1.0)
+        d0, d1 = _norm(self.y / s), _norm(self.rate / s)
+        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+        h0 = min(h0, p.tf - p.t0)
+        y1 = self.y + h0 * self.rate
+        q = np.zeros((self.y.size, 4))
+        q[:, 0] = h0 * self.rate
+        z, _ = self.delays.states(self.t + h0, y1, self.t, h0, self.y, q)
+        d2 = _norm((self.stepper.evaluate(self.t + h0, y1, z) - self.rate) / s) / h0
+        if not math.isfinite(d2):
+            return h0 * 1e-2
+        h1 = max(1e-6, h0 * 1e-3) if max(d1, d2) <= 1e-15 else (0.01 / max(d1, d2)) ** 0.2
+        return min(100 * h0, h1, p.tf - p.t0)
+
+    # ---- one step ----------------------------------------------------------------------------------------------
+
+    def _target(self) -> float:
+        """The next time that must be a mesh point."""
+        target = self.problem.tf
+        for times in (self.delays.landings, self.timed, self.breaks):
+            if times:
+                target = min(target, times[0][0])
+        return target
+
+    def _step(self) -> None:
+        if self.stats.steps >= self.problem.max_steps:
+            raise Failure(
+                f"{self.stats.steps} steps were taken and t = {self.t:.10g} reached of {self.problem.tf:.10g}: "
+                "raise max_steps, loosen rtol and atol, or look whether the problem is stiff."
+            )
+        target = self._target()
+        gap = target - self.t
+        wish = min(self.h, self.problem.max_step)
+        h = gap if 1.001 * wish >= gap else min(wish, 0.5 * gap) if 2 * wish > gap else wish
+        trial, found, factor = self._try(h)
+        proposal = trial.h * factor
+        self.h = max(proposal, self.h) if trial.h < self.h and self.refused == 0 else proposal
+        end = trial.time(1.0 if found.u is None else found.u)
+        if trial.h == gap and found.u is None or abs(end - target) <= self.tolerance:
+            end = target
+        self._accept(trial, found, end)
+
+    def _try(self, h: float) -> tuple[Trial, Found, float]:
+        """Trial steps until one is good: it, what was found in it, and by how much the next may be larger."""
+        self.refused = again = 0
+        floor = 10 * _EPS * max(abs(self.t), self.scale * 1e-6)
+        while True:
+            trial = self.stepper.attempt(self.t, self.y, h, self.rate, self.previous, self.cut)
+            if trial.problem or not trial.error <= 1.0:
+                self.stats.rejections += 1
+                self.refused += 1
+                h *= 0.25 if trial.problem else max(0.2, 0.9 * trial.error**-0.2)
+                if h < floor:
+                    raise Failure(self._collapse(trial, h))
+                continue
+            found = self.monitor.scan(trial)
+            if found.u is not None and found.u < 0.9 and again < 3 and found.u * h > self.tolerance:
+                again += 1
+                self.stats.resteps += 1
+                h *= min(1.0, 1.001 * found.u)
+                continue
+            factor = 5.0 if trial.error < 1e-6 else min(5.0, 0.9 * trial.error**-0.2)
+            return trial, found, min(factor, 1.0) if self.refused else factor
+
+    def _collapse(self, trial: Trial, h: float) -> str:
+        where = f"t = {self.t:.10g}, y = {_short(self.y)}"
+        if trial.problem == "negative lag":
+            j = int(np.argmax(self.delays.arguments(trial.t + trial.h, trial.y_end) - trial.t - trial.h))
+            return (
+                f"lag {j} becomes negative after {where}: the state at t - lag would lie in the future; "
+                "correct lags, or end t_span or declare a terminal event before that."
+            )
+        if trial.problem == "not finite":
+            return (
+                f"fun or the state became infinite or NaN however small the step, after {where}: the solution may "
+                "blow up or leave the domain of fun there; end t_span before it or declare a terminal event."
+            )
+        return (
+            f"the step size collapsed to {h:.3g} at {where}: the solution may have a singularity, or fun jump as a "
+            "function of the state (declare it in switches); or rtol and atol ask for more than rounding allows."
+        )
+
+    def _accept(self, trial: Trial, found: Found, end: float) -> None:
+        """Keep the trial step up to `end`, and deal with all that happens there."""
+        u = 1.0 if found.u is None else found.u
+        if end - self.t > self.tolerance or found.u is None:
+            self.pieces.append(trial.t, trial.h, trial.y, trial.q, end)
+            self.stats.steps += 1
+            self.crowd = 0
+            self.y = trial.y_end if found.u is None else trial.at(u)
+            self._sample(trial, end)
+            self.t, self.previous, self.cut = end, trial, u
+            self._record(end, self.y)
+        self.rate = trial.rate_end
+        for _, i, sign in found.signs:
+            self.problem.watchers[i].sign = sign
+        for c in found.hits:
+            w = self.problem.watchers[c.i]
+            if w.kind == "event" and w.counts(c.direction):
+                self._hit(w, trial.time(c.u), trial.at(c.u))
+        orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
+        orders += self._due()
+        if found.u is not None or orders:
+            self._kink(min(orders, default=self.points.max_order + 1))
+        if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
+            self.delays.refresh()
+
+    # ---- discontinuities ---------------------------------------------------------------------------------------
+
+    def _stop(self, c: Crossing) -> int | None:
+        """Act on what ended the step; the order of the discontinuity it makes."""
+        watchers = self.problem.watchers
+        if c.i >= len(watchers):
+            j, upper = divmod(c.i - len(watchers), 2)
+            k = self.delays.branch[j]
+            self.delays.branch[j] = k + c.direction
+            return self.points.orders[k if upper else k - 1] + 1
+        w = watchers[c.i]
+        if w.kind == "switch":
+            self._switch(w, c.direction)
+            return 1
+        w.sign = 0
+        return self._fire(w)
+
+    def _switch(self, w: Watcher, direction: int) -> None:
+        assert self.stepper.modes is not None
+        self.stepper.modes = self.stepper.modes.copy()
+        self.stepper.modes[w.index] = 1.0 if direction > 0 else 0.0
+        w.sign = direction
+        self.stats.switchings += 1
+
+    def _fire(self, w: Watcher) -> int | None:
+        """A terminal event or one with a jump has occurred."""
+        if w.kind == "event":
+            self._hit(w, self.t, self.y)
+            if w.terminal and len(self.hits[w.index]) >= w.terminal:
+                self.finished, self.status, self.message = True, 1, "A termination event occurred."
+            return None
+        self._jump(w)
+        return 0
+
+    def _hit(self, w: Watcher, t: float, y: Array) -> None:
+        self.hits[w.index].append((t, y.copy()))
+        self.stats.events += 1
+
+    def _jump(self, w: Watcher) -> None:
+        assert w.change is not None
+        z = ()
+        if getattr(w.change, "delayed", False):
+            z = (self._delayed(),)  # type: ignore[assignment]
+        new = np.asarray(w.change(self.t, self.y.copy(), *z, *self.problem.args), dtype=float).ravel()
+        if new.shape != self.y.shape or not np.isfinite(new).all():
+            raise Failure(
+                f"jump {w.index} at t = {self.t:.10g} turned the state {_short(self.y)} into {_short(new)}: "
+                f"it must return {self.y.size} finite numbers."
+            )
+        self.y = new
+        self.stats.jumps += 1
+        self.jump_times.append(self.t)
+        self._record(self.t, self.y)
+
+    def _delayed(self) -> Array:
+        y = self.y
+        return self.delays.states(self.t, y, self.t, 1.0, y, np.zeros((y.size, 4)))[0]
+
+    def _timed_jumps(self) -> bool:
+        any_due = False
+        while self.timed and self.timed[0][0] <= self.t + self.tolerance:
+            self._jump(self.timed.pop(0)[1])
+            any_due = True
+        return any_due
+
+    def _due(self) -> list[int]:
+        """Orders of the discontinuities that were expected at this time."""
+        order = self.delays.land(self.t, self.tolerance)
+        orders = [] if order is None else [order]
+        while self.breaks and self.breaks[0][0] <= self.t + self.tolerance:
+            orders.append(self.breaks.pop(0)[1])
+        return [*orders, 0] if self._timed_jumps() else orders
+
+    def _kink(self, order: int) -> None:
+        """Begin a new smooth interval here, with a discontinuity of that order behind it."""
+        self.crowd += 1
+        if self.crowd > _CROWD:
+            raise Failure(
+                f"{self.crowd} events, switchings or jumps accumulate at t = {self.t:.10g}, y = {_short(self.y)}: "
+                "the solution slides along a switching surface or jumps without end; replace the switch by its "
+                "sliding mode, or give it hysteresis or a dead time."
+            )
+        self.delays.schedule(self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance)
+        self.delays.refresh()
+        self.previous = None
+        if self._settle(self.problem.watchers):
+            self.delays.schedule(self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance)
+            self.delays.refresh()
+        if not self.finished:
+            self.rate = self._rate()
+
+    def _settle(self, watchers: list[Watcher], start: bool = False) -> bool:
+        """Signs and modes after the state or a delayed state may have jumped; whether that made further jumps."""
+        jumped = False
+        for _ in range(_CROWD):
+            z = self._delayed() if self.monitor.needs_states else None
+            again = False
+            for w in self.problem.watchers if start else watchers:
+                new = int(np.sign(self.monitor.value(w, self.t, self.y, z)))
+                if w.kind == "switch":
+                    if (start and not again) or new * w.sign < 0:
+                        self._switch(w, new or -1)
+                elif new * w.sign < 0:
+                    w.sign = new
+                    if w.stops(new) and not (start and not jumped and w.kind == "event"):
+                        order = self._fire(w)
+                        again, jumped = again or order == 0, jumped or order == 0
+                    elif w.kind == "event" and w.counts(new):
+                        self._hit(w, self.t, self.y)
+                elif start and w.sign == 0:
+                    w.sign = new
+            start = False
+            if not again:
+                return jumped
+        raise Failure(f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop the others.")
+
+    # ---- what is recorded --------------------------------------------------------------------------------------
+
+    def _record(self, t: float, y: Array) -> None:
+        if self.problem.t_eval is None:
+            self.ts.append(t)
+            self.ys.append(y.copy())
+
+    def _sample(self, trial: Trial, end: float) -> None:
+        """Values at the times of `t_eval` before `end` (at `end` itself a jump may still come)."""
+        times = self.problem.t_eval
+        if times is None:
+            return
+        while self.sampled < times.size and times[self.sampled] < end:
+            self._take(trial.at((times[self.sampled] - trial.t) / trial.h))
+
+    def _take(self, y: Array) -> None:
+        assert self.problem.t_eval is not None
+        self.ts.append(float(self.problem.t_eval[self.sampled]))
+        self.ys.append(y)
+        self.sampled += 1
+
+    def _result(self) -> DdeResult:
+        p, n = self.problem, self.y.size
+        if p.t_eval is not None and self.sampled < p.t_eval.size and p.t_eval[self.sampled] <= self.t:
+            self._take(self.y)
+        landed = self.points.landed
+        self.stats.breaking_points, self.stats.passes = len(landed), self.stepper.passes
+        sol = None
+        if p.dense_output:
+            points = list(zip(self.points.times, self.points.orders, strict=True))
+            sol = DdeSolution(p.history, self.pieces, p.t0, self.t, points)
+        asked = p.events is not None
+        return DdeResult(
+            np.array(self.ts), np.array(self.ys).reshape(-1, n).T, sol,
+            [np.array([t for t, _ in hits]) for hits in self.hits] if asked else None,
+            [np.array([y for _, y in hits]).reshape(-1, n) for hits in self.hits] if asked else None,
+            np.array(self.jump_times), np.array(landed, dtype=float).reshape(-1, 2),
+            self.stepper.nfev, self.status, self.message, self.stepper.modes, self.stats,
+        )  # fmt: skip
+
+
+def _norm(x: Array) -> float:
+    return math.sqrt(float(x @ x) / x.size)
+
+
+def _short(y: Array) -> str:
+    return np.array2string(y, precision=6, threshold=6, edgeitems=2)

@@ -1,0 +1,146 @@
+"""The past of a delay equation: the given history, and the polynomial pieces of the steps taken since."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["Array", "History", "Pieces", "delayed_states", "shift_polynomial"]
+
+Array = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def delayed_states(starts, widths, values, slopes, first, last, count, at, now, width, y, q, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[:, j]`` with the state at time ``at[j]``, from pieces ``first[j] .. last[j] - 1`` (no other).
+
+    ``first[j] < 0``: the column is left alone (it lies in the history). ``last[j] < 0``: the newest interval, which
+    goes on into the step being taken, ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``. A time outside
+    its interval is extrapolated from the nearest piece, so that a step sees a smooth delayed state. Returns whether
+    a time later than `now` was asked for.
+    """
+    implicit = False
+    n = out.shape[0]
+    for j in range(at.size):
+        if first[j] < 0:
+            continue
+        t = at[j]
+        end = last[j]
+        if end < 0:
+            end = count
+            if t > now or first[j] >= count:
+                implicit = implicit or t > now
+                u = (t - now) / width
+                for i in range(n):
+                    out[i, j] = y[i] + u * (q[i, 0] + u * (q[i, 1] + u * (q[i, 2] + u * q[i, 3])))
+                continue
+        low = first[j]
+        while end - low > 1:
+            middle = (low + end) // 2
+            if starts[middle] <= t:
+                low = middle
+            else:
+                end = middle
+        u = (t - starts[low]) / widths[low]
+        for i in range(n):
+            c = slopes[low, i]
+            out[i, j] = values[low, i] + u * (c[0] + u * (c[1] + u * (c[2] + u * c[3])))
+    return implicit
+
+
+def shift_polynomial(q: Array, start: float, stretch: float) -> Array:
+    """Coefficients of ``p(start + stretch v) - p(start)`` in v, where ``p(u) = q @ (u, u^2, u^3, u^4)``."""
+    shifted = np.zeros_like(q)
+    for k in range(1, 5):
+        for j in range(1, k + 1):
+            shifted[:, j - 1] += q[:, k - 1] * (math.comb(k, j) * start ** (k - j) * stretch**j)
+    return shifted
+
+
+class Pieces:
+    """Growing arrays of polynomial pieces; piece i starts at ``starts[i]`` and ends where piece i + 1 starts.
+
+    Indices count from the first piece ever stored; `forget` drops the oldest, so that memory stays bounded.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.count = 0  # pieces in the arrays now
+        self.base = 0  # pieces forgotten
+        self.end = -math.inf  # where the last piece ends
+        self.starts, self.widths = np.empty(64), np.empty(64)
+        self.values, self.slopes = np.empty((64, n)), np.empty((64, n, 4))
+
+    @property
+    def total(self) -> int:
+        """How many pieces were ever stored."""
+        return self.base + self.count
+
+    def append(self, start: float, width: float, y: Array, q: Array, end: float) -> None:
+        if self.count == self.starts.size:
+            self._resize(2 * self.count)
+        i = self.count
+        self.starts[i], self.widths[i], self.values[i], self.slopes[i] = start, width, y, q
+        self.count, self.end = i + 1, end
+
+    def _resize(self, size: int, drop: int = 0) -> None:
+        for name in ("starts", "widths", "values", "slopes"):
+            old = getattr(self, name)
+            new = np.empty((size, *old.shape[1:]))
+            new[: self.count - drop] = old[drop : self.count]
+            setattr(self, name, new)
+        self.count -= drop
+        self.base += drop
+
+    def forget(self, before: float) -> bool:
+        """Drop the pieces that end before that time, if they are at least half of a full store."""
+        if self.count < self.starts.size:
+            return False
+        drop = int(np.searchsorted(self.starts[: self.count], before, side="right")) - 1
+        if drop < self.count // 2:
+            return False
+        self._resize(self.starts.size, drop)
+        return True
+
+    def __call__(self, t: Array, side: str = "right") -> Array:
+        """The states at those times, shape (n, t.size), each from the piece that holds it."""
+        starts = self.starts[: self.count]
+        i = np.clip(np.searchsorted(starts, t, side=side) - 1, 0, self.count - 1)  # type: ignore[call-overload]
+        u = ((t - starts[i]) / self.widths[i])[:, None]
+        c = self.slopes[i]
+        p = self.values[i] + u * (c[..., 0] + u * (c[..., 1] + u * (c[..., 2] + u * c[..., 3])))
+        result: Array = p.T
+        return result
+
+
+class History:
+    """The given past: constants or a function of time, with one-sided values at its own breaking points."""
+
+    def __init__(self, function: Callable[[float], Array] | None, constant: Array, t0: float) -> None:
+        self.function, self.constant, self.t0 = function, constant, t0
+
+    def __call__(self, t: float) -> Array:
+        if self.function is None:
+            return self.constant
+        return np.asarray(self.function(t), dtype=float).reshape(self.constant.shape)
+
+    def piece(self, t: float, low: float, high: float) -> Array:
+        """The value at t of the smooth piece between two breaking points, continued beyond them if t lies there.
+
+        A function cannot be trusted after its end or beyond a break, so the continuation is the cubic through four
+        points before it, at the distance of the overshoot.
+        """
+        if self.function is None:
+            return self.constant
+        if t <= low:
+            return self(math.nextafter(low, math.inf))
+        inside = high if high == self.t0 else math.nextafter(high, -math.inf)
+        if t < high:
+            return self(t)
+        over = t - high
+        if over <= 1e-14 * max(1.0, abs(t)) or high - 3 * over <= low:
+            return self(inside)
+        return 4 * self(inside) - 6 * self(high - over) + 4 * self(high - 2 * over) - self(high - 3 * over)

@@ -1,0 +1,139 @@
+"""Breaking points of a delay equation, and which smooth piece of the past each delayed argument is in.
+
+A delay carries every kink of the solution forward: where ``t - lag`` passes a point at which the derivative of order
+p jumps, the derivative of order p + 1 jumps. Points of order up to that of the method must be mesh points; those
+whose image still matters are kept in the table, and cut the past into smooth intervals.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fluidcc.numerics.dde_history import Array, History, Pieces, delayed_states
+
+__all__ = ["BreakingPoints", "Delays"]
+
+
+class BreakingPoints:
+    """The points in order of time; interval k lies between points k - 1 and k."""
+
+    def __init__(self, max_order: int) -> None:
+        self.max_order = max_order  # the highest order that is landed on
+        self.times: list[float] = []
+        self.orders: list[int] = []
+        self.first_piece: list[int] = []
+        self.initial = 0  # index of the initial point
+        self.landed: list[tuple[float, int]] = []  # every point after the start, for the statistics
+
+    def add(self, t: float, order: int, piece: int, record: bool = True) -> int | None:
+        """Put a point at t, before piece number `piece`; its index, or None when nothing of it is carried on."""
+        if record and order <= self.max_order:
+            if self.landed and self.landed[-1][0] == t:
+                order = min(order, self.landed.pop()[1])
+            self.landed.append((t, order))
+        if order >= self.max_order:
+            return None
+        if self.times and self.times[-1] == t:
+            self.orders[-1] = min(order, self.orders[-1])
+        else:
+            self.times.append(t)
+            self.orders.append(order)
+            self.first_piece.append(piece)
+        return len(self.times) - 1
+
+    def interval(self, k: int) -> tuple[float, float]:
+        """Where interval k begins and ends."""
+        low = self.times[k - 1] if k > 0 else -math.inf
+        return low, (self.times[k] if k < len(self.times) else math.inf)
+
+
+class Delays:
+    """Delayed arguments and states: the lags, and the interval of the past (`branch`) that each lag looks into."""
+
+    def __init__(
+        self,
+        lags: Array | Callable[..., Array],
+        args: tuple[object, ...],
+        history: History,
+        points: BreakingPoints,
+        pieces: Pieces,
+        count: int,
+    ) -> None:
+        self.function = lags if callable(lags) else None
+        self.constant = np.zeros(count) if callable(lags) else lags
+        self.args, self.history, self.points, self.pieces = args, history, points, pieces
+        self.count = count
+        self.zero = [] if callable(lags) else [int(j) for j in np.flatnonzero(lags == 0)]
+        self.branch = [0] * count
+        self.first, self.last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self.in_history: list[int] = []
+        self.landings: list[tuple[float, int, int]] = []  # (time, lag, point), a heap: constant lags only
+        self.smallest = 0.0  # the least lag seen at the last call of `arguments`
+
+    def refresh(self) -> None:
+        """Renew the ranges of pieces after a branch, the table or the store has changed."""
+        points = self.points
+        self.in_history = []
+        for j, k in enumerate(self.branch):
+            if j in self.zero:  # no delay at all: the stage itself, so nothing to look up
+                self.first[j] = -1
+                continue
+            if k <= points.initial:
+                self.first[j] = -1
+                self.in_history.append(j)
+                continue
+            self.first[j] = max(points.first_piece[k - 1] - self.pieces.base, 0)
+            self.last[j] = points.first_piece[k] - self.pieces.base if k < len(points.times) else -1
+
+    def arguments(self, t: float, y: Array) -> Array:
+        """The delayed times ``t - lag``, shape (m,)."""
+        if self.function is None:
+            return t - self.constant
+        lags = np.asarray(self.function(t, y, *self.args), dtype=float).reshape(self.count)
+        self.smallest = float(lags.min()) if self.count else 0.0
+        arguments: Array = t - lags
+        return arguments
+
+    def states(self, t: float, y: Array, now: float, width: float, y_now: Array, q: Array) -> tuple[Array, bool]:
+        """Delayed states Z, shape (n, m), seen from (t, y) in a step from `now`; whether the step looks into itself."""
+        at = self.arguments(t, y)
+        out = np.empty((y.size, self.count))
+        p = self.pieces
+        implicit = delayed_states(
+            p.starts, p.widths, p.values, p.slopes, self.first, self.last, p.count, at, now, width, y_now, q, out
+        )
+        for j in self.in_history:
+            out[:, j] = self.history.piece(at[j], *self.points.interval(self.branch[j]))
+        for j in self.zero:
+            out[:, j] = y
+        return out, implicit
+
+    def locate(self, t: float, y: Array, rate: Array, probe: float) -> None:
+        """Set every branch from scratch: where the arguments are a little after t."""
+        at = self.arguments(t + probe, y + probe * rate)
+        self.branch = [int(np.searchsorted(self.points.times, a, side="left")) for a in at]
+        self.refresh()
+
+    def schedule(self, index: int | None, after: float) -> None:
+        """Note when each constant lag will carry that point forward."""
+        if index is None or self.function is not None:
+            return
+        for j, lag in enumerate(self.constant):
+            landing = self.points.times[index] + lag
+            if lag > 0 and landing >= after:
+                heapq.heappush(self.landings, (float(landing), j, index))
+
+    def land(self, t: float, tolerance: float) -> int | None:
+        """Move the branches of the landings due at t; the order of the discontinuity, None if there is none."""
+        order = None
+        while self.landings and self.landings[0][0] <= t + tolerance:
+            _, j, index = heapq.heappop(self.landings)
+            self.branch[j] = max(self.branch[j], index + 1)
+            new = self.points.orders[index] + 1
+            order = new if order is None else min(order, new)
+        return order
+
