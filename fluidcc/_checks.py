@@ -217,7 +217,7 @@ def _check_kind(law: Any) -> None:
         return
     if law.queue is None:
         if "loss" in law.out:
-            raise LawError(f"{law.name}: 'loss' is the ratio lost when the buffer is full; name the queue=, or use 'mark'")
+            raise LawError(f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'")
         if not law.out:
             raise LawError(f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}")
         return

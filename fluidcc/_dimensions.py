@@ -74,7 +74,7 @@ def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
 
 
 def _function(symbols: Sequence[Symbol], expr: Expr) -> Callable[..., Any]:
-    return lambdify(symbols, expr, modules="numpy", cse=False)  # type: ignore[no-any-return]
+    return lambdify(symbols, expr, modules="numpy", cse=False)
 
 
 def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sympy import (
     Abs,
+    Add,
     And,
     Expr,
     Ge,
@@ -16,6 +17,7 @@ from sympy import (
     Lt,
     Max,
     Min,
+    Mul,
     Not,
     Or,
     Piecewise,
@@ -103,10 +105,33 @@ class _Collector:
         return f.func(*args)
 
 
+def _without_poles(f: Expr, states: Any) -> Expr:
+    """Write x (w/x - v) as w - x v, which has a value at x = 0 too."""
+    if f.is_Atom or isinstance(f, Piecewise):
+        return f
+    f = f.func(*(_without_poles(a, states) for a in f.args))
+    if not isinstance(f, Mul):
+        return f
+    for x in states:
+        sums = [a for a in f.args if isinstance(a, Add) and any(_has_pole(term, x) for term in a.args)]
+        if x in f.args and len(sums) == 1:
+            inside = sums[0]
+            rest = Mul(*(a for a in f.args if a not in (x, inside)))
+            poles = [term for term in inside.args if _has_pole(term, x)]
+            f = rest * (Add(*(x * term for term in poles)) + x * (inside - Add(*poles)))
+            if not isinstance(f, Mul):
+                break
+    return f
+
+
+def _has_pole(term: Expr, x: Symbol) -> bool:
+    return any(p == 1 / x for p in Mul.make_args(term))
+
+
 def switched(law: Any) -> Switched:
     """Hold every kink in the flow and outputs of `law` by a mode."""
     collect = _Collector(law.name)
-    flow = {z: collect.rewrite(unfold(f)) for z, f in law.flow.items()}
+    flow = {z: _without_poles(collect.rewrite(unfold(f)), law.flow) for z, f in law.flow.items()}
     out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}
     switches = tuple(collect.switches)
     return Switched(flow, out, switches, tuple(mode_symbol(k) for k in range(len(switches))))

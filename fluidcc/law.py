@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 from sympy import Expr, Matrix, Symbol, diff, expand, powsimp, sympify
 
+from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
 from fluidcc._switches import Switched, switched
 from fluidcc.errors import LawError
@@ -22,7 +23,7 @@ from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUT
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick"]
 
 
-class Frozen(dict):  # type: ignore[type-arg]
+class Frozen(dict):
     """A dict that cannot be changed once made, so that a law's hash and its cached properties stay true."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
@@ -160,8 +161,6 @@ class Law:
     constants: ClassVar[tuple[Symbol, ...]] = ()
 
     def __post_init__(self) -> None:
-        from fluidcc._checks import check_law, parameter_values
-
         for name in ("flow", "out", "lower", "upper", "initial"):
             object.__setattr__(self, name, self._mapping(name))
         object.__setattr__(self, "units", Frozen(self.units or {}))
@@ -277,7 +276,7 @@ class Law:
         """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks give Heavisides."""
         F, H = self.system
         z, u = self.states, self.inputs
-        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j]))  # type: ignore[return-value]
+        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j]))
                      for M in (F, H) for v in (z, u))
 
     def switched(self) -> Switched:
