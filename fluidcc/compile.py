@@ -1,0 +1,232 @@
+"""From laws to machine code: kernels in small generated files that numba caches on disk.
+
+The name of a generated file is a hash of all that its text depends on, so a changed law or helper never meets an old
+cache. The files stand in ``FLUIDCC_CACHE_DIR``, by default the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from numba import config
+from sympy import Symbol
+
+from fluidcc.kernel_text import scalar_text
+from fluidcc.law import Law, Link
+from fluidcc.numerics.fluid import calls
+from fluidcc.symbols import unfold
+
+__all__ = ["cache_folder", "count_switches", "kernel_address", "load_text"]
+
+#: order of a source's signals in the workspace, and of a link's
+SOURCE_ROWS = ("e", "edot", "pi", "price", "x_tau", "e_b", "packet", "t")
+LINK_ROWS = ("y", "c", "q", "q_max", "t")
+LINK_OUT = ("mark", "price")
+
+_addresses = itertools.count(1)
+_loaded: dict[str, ModuleType] = {}
+
+
+def cache_folder() -> Path:
+    """Folder of the generated files: ``FLUIDCC_CACHE_DIR``, or ``fluidcc`` in the user's cache folder."""
+    given = os.environ.get("FLUIDCC_CACHE_DIR")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "fluidcc"
+
+
+def load_text(text: str, stem: str) -> ModuleType:
+    """Import generated text from a file of the cache folder, writing it first if it is not there."""
+    name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    if name in _loaded:
+        return _loaded[name]
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    if not path.exists():
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)  # another process never sees half a file
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    _loaded[name] = module
+    return module
+
+
+def _own_states(law: Law) -> tuple[Symbol, ...]:
+    return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
+
+
+def count_switches(law: Law) -> int:
+    """Switches of the law's kernel: its kinks, then its bounded states."""
+    own = _own_states(law)
+    return len(_used_switches(law)) + sum(z in law.lower for z in own) + sum(z in law.upper for z in own)
+
+
+def _used_switches(law: Law) -> tuple[int, ...]:
+    """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks are not."""
+    held = law.switched()
+    outs = [held.out[k] for k in _outputs(law) if k in held.out]
+    wanted = [held.flow[z] for z in _own_states(law)] + outs
+    found: set[int] = set()
+    while True:
+        more = {k for k, m in enumerate(held.modes) if any(f.has(m) for f in wanted)} - found
+        if not more:
+            return tuple(sorted(found))
+        found |= more
+        wanted = [held.switches[k] for k in more]
+
+
+def _outputs(law: Law) -> tuple[str, ...]:
+    return LINK_OUT if isinstance(law, Link) else ("rate",)
+
+
+def law_names(law: Law, states: list[str], signals: list[str], params: list[str]) -> dict[Symbol, str]:
+    """Text of each symbol of a law: its states, its signals in the order of the rows, its parameters."""
+    from fluidcc import symbols as v
+
+    names = dict(zip(_own_states(law), states, strict=True)) | dict(zip(law.params, params, strict=True))
+    if isinstance(law, Link):
+        names |= dict(zip((v.y, v.c, v.q_max, v.t), (signals[0], signals[1], signals[3], signals[4]), strict=True))
+        if law.queue is not None:
+            names[law.queue] = signals[2]
+    else:
+        rows = (v.e, v.edot, v.pi, v.price, v.x_tau, v.e_b, v.packet, v.t)
+        names |= dict(zip(rows, signals, strict=True))
+    return names
+
+
+def law_lines(
+    law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
+) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Straight-line text of a law: lines, derivative of each own state, outputs, switches.
+
+    Parameters
+    ----------
+    names : dict of Symbol to str
+        Text of states, signals and parameters.
+    mode : callable
+        Text of mode k.
+    prefix : str
+        Of all temporary names.
+    automatic : bool
+        Whether a negative mode stands for 'decide by the sign of the switch here and now'.
+    """
+    held = law.switched()
+    lines: list[str] = []
+    switches: list[str] = []
+    named = dict(names)
+    for n, k in enumerate(_used_switches(law)):
+        more, (value,) = scalar_text([held.switches[k]], named, f"{prefix}s{n}_")
+        lines += [*more, f"{prefix}g{n} = {value}"]
+        text = f"(1.0 if {prefix}g{n} > 0.0 else 0.0)"
+        lines.append(f"{prefix}m{n} = {mode(n)}")
+        if automatic:
+            lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {text}")
+        named[held.modes[k]] = f"{prefix}m{n}"
+        switches.append(f"{prefix}g{n}")
+    own = _own_states(law)
+    roots = [held.flow[z] for z in own] + [held.out[k] for k in _outputs(law) if k in held.out]
+    more, texts = scalar_text(roots, named, f"{prefix}t")
+    lines += more
+    rest = iter(texts[len(own) :])
+    outputs = [next(rest) if k in held.out else "0.0" for k in _outputs(law)]
+    flows = _bounded(law, own, texts, names, mode, prefix, automatic, lines, switches)
+    return lines, flows, outputs, switches
+
+
+def _bounded(
+    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], mode: Callable[[int], str],
+    prefix: str, automatic: bool, lines: list[str], switches: list[str],
+) -> list[str]:  # fmt: skip
+    """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow leads away from it."""
+    flows = []
+    for j, z in enumerate(own):
+        flow = f"{prefix}f{j}"
+        lines.append(f"{flow} = {texts[j]}")
+        for side, sign in ((law.lower, "") if z in law.lower else (None, ""), (law.upper, "-") if z in law.upper else (None, "")):
+            if side is None:
+                continue
+            n = len(switches)
+            more, (bound,) = scalar_text([unfold(side[z])], names, f"{prefix}b{n}_")
+            gap = f"{sign}({names[z]} - ({bound}))"
+            lines += [*more, f"{prefix}m{n} = {mode(n)}"]
+            if automatic:
+                free = f"(1.0 if {gap} > 0.0 or {sign}{flow} > 0.0 else 0.0)"
+                lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {free}")
+            lines.append(f"{prefix}g{n} = {gap} if {prefix}m{n} > 0.5 else {sign}{flow}")
+            lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
+            switches.append(f"{prefix}g{n}")
+        flows.append(flow)
+    return flows
+
+
+_HEAD = '''"""Generated by fluidcc: the kernel of {name}."""
+import math
+
+from numba import cfunc, types
+
+_P = types.CPointer(types.float64)
+
+
+@cfunc(types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64), cache=True, error_model="numpy")
+'''
+
+
+def kernel_text(law: Law) -> str:
+    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable."""
+    rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
+    own = _own_states(law)
+    names = law_names(
+        law,
+        [f"z{k}" for k in range(len(own))],
+        [f"u{k}" for k in range(len(rows))],
+        [f"p{k}" for k in range(len(law.params))],
+    )
+    lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
+    used = " ".join([*lines, *flows, *outputs, *switches])
+    load = [f"{v} = {a}[{k}*{step} + i]" for a, step, count in (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
+            for k in range(count) if (v := f"{a}{k}") in used]  # fmt: skip
+    body = [*load, *lines]
+    body += [f"dz[{k}*n + i] = {text}" for k, text in enumerate(flows)]
+    stride = "su" if isinstance(law, Link) else "n"
+    body += [f"o[{k}*{stride} + i] = {text}" for k, text in enumerate(outputs)]
+    store = [f"g[{k}*n + i] = {text}" for k, text in enumerate(switches)]
+    text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n    for i in range(n):\n"
+    text += "".join(f"        {line}\n" for line in body)
+    if store:
+        text += "        if want:\n" + "".join(f"            {line}\n" for line in store)
+    return text
+
+
+_kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter values share one kernel
+
+
+def _build(law: Law) -> int:
+    text = kernel_text(law)
+    if config.DISABLE_JIT:
+        scope: dict[str, Any] = {}
+        exec(compile("import math\n" + text, f"<kernel of {law.name}>", "exec"), scope)
+        address = next(_addresses)
+        calls.PYTHON_KERNELS[address] = scope["kernel"]
+        return address
+    return int(load_text(_HEAD.format(name=law.name) + text, "kernel").kernel.address)
+
+
+def kernel_address(law: Law) -> int:
+    """Address of the kernel of a law, compiled at the first call for its structure and cached on disk."""
+    if law.structure not in _kernels:
+        _kernels[law.structure] = _build(law)
+    return _kernels[law.structure]

@@ -1,0 +1,211 @@
+"""From a network to the solver's workspace: who reads what, when, and where it stands in the flat arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.law import Law
+from fluidcc.network import FlowSpec, LinkSpec, Network
+from fluidcc.symbols import SOURCE_INPUTS, packet, unfold, x_tau
+
+__all__ = ["Group", "Layout", "Node", "lay_out"]
+
+LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place where a queue is inverted: see `fluidcc.numerics.fluid.reads`."""
+
+    parent: int
+    link: int
+    offset: float
+
+
+@dataclass
+class Group:
+    """Members with laws of equal structure, side by side in the workspace."""
+
+    law: Law
+    members: list[int]
+    states: int  # offset of the first state
+    switches: int = 0  # offset of the first switch
+    own: tuple[Any, ...] = ()  # state symbols that the kernel integrates
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+
+@dataclass
+class Layout:
+    """Everything about a network that does not change while it runs, by index instead of by name."""
+
+    net: Network
+    frozen: Mapping[str, float] | None
+    flows: list[FlowSpec] = field(default_factory=list)
+    links: list[LinkSpec] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)  # internal flow -> position in the network
+    groups: list[Group] = field(default_factory=list)
+    link_groups: list[Group] = field(default_factory=list)
+    backlog: int = 0
+    n_states: int = 0
+    n_switches: int = 0
+    nodes: list[Node] = field(default_factory=list)
+    classes: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
+    paths: list[list[int]] = field(default_factory=list)
+    flow_class: list[int] = field(default_factory=list)
+    aggregates: list[tuple[int, ...]] = field(default_factory=list)
+    streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate, link
+    rate_state: list[int] = field(default_factory=list)
+    own_rate: list[int] = field(default_factory=list)
+    refit: bool = False
+    locate: bool = True
+
+    def route(self, i: int) -> tuple[int, ...]:
+        """Links of flow `i`, by index."""
+        return self.classes[self.flow_class[i]][0]
+
+
+def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
+    """Group the flows by law, share what they read, and number everything.
+
+    Parameters
+    ----------
+    net : Network
+    frozen : mapping of str to float, optional
+        Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO delays.
+    """
+    at = Layout(net, frozen)
+    at.links = list(net.links.values())
+    _group_flows(at)
+    _group_links(at)
+    _classify(at)
+    _read_nodes(at)
+    _stream_nodes(at)
+    _own_rates(at)
+    at.locate = len(at.flows) <= LOCATE_LIMIT
+    at.refit = bool(at.streams) or any(_varies(f.law) and k < 0 for f, k in zip(at.flows, at.rate_state, strict=True))
+    at.refit = at.refit or any(set(g.law.out) & {"mark", "price"} for g in at.link_groups)
+    return at
+
+
+def _by_structure(laws: list[Law]) -> list[list[int]]:
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i, law in enumerate(laws):
+        found.setdefault(law.structure, []).append(i)
+    return list(found.values())
+
+
+def _group_flows(at: Layout) -> None:
+    specs = list(at.net.flows.values())
+    offset = 0
+    for members in _by_structure([f.law for f in specs]):
+        law = specs[members[0]].law
+        first = len(at.order)
+        at.order += members
+        at.flows += [specs[i] for i in members]
+        inner = list(range(first, first + len(members)))
+        at.groups.append(Group(law, inner, offset, own=law.states))
+        rate = unfold(law.out["rate"])
+        position = law.states.index(rate) if rate in law.states else -1
+        for j in range(len(members)):
+            at.rate_state.append(offset + position * len(members) + j if position >= 0 else -1)
+        offset += len(law.states) * len(members)
+    at.backlog = offset
+    at.n_states = offset + len(at.links)
+
+
+def _group_links(at: Layout) -> None:
+    for members in _by_structure([link.law for link in at.links]):
+        law = at.links[members[0]].law
+        own = tuple(z for z in law.states if z != law.queue)
+        if own or set(law.out) & {"mark", "price"}:
+            at.link_groups.append(Group(law, members, at.n_states, own=own))
+            at.n_states += len(own) * len(members)
+
+
+def _varies(law: Law) -> bool:
+    rate = unfold(law.out["rate"])
+    return bool(rate.free_symbols & {*law.states, *SOURCE_INPUTS} - {packet})
+
+
+def _classify(at: Layout) -> None:
+    index = {name: k for k, name in enumerate(at.net.links)}
+    known: dict[tuple[tuple[int, ...], float, float], int] = {}
+    for f in at.flows:
+        key = (tuple(index[name] for name in f.route), f.access_delay, at.net.return_delay(f.name))
+        at.flow_class.append(known.setdefault(key, len(known)))
+    at.classes = list(known)
+
+
+def _held(at: Layout, link: int) -> float:
+    return float(at.frozen[at.links[link].name]) if at.frozen is not None else 0.0
+
+
+def _node(at: Layout, known: dict[Node, int], parent: int, link: int, offset: float) -> int:
+    node = Node(parent, link, offset)
+    if node not in known:
+        known[node] = len(at.nodes)
+        at.nodes.append(node)
+    return known[node]
+
+
+def _read_nodes(at: Layout) -> None:
+    """The way back from what a source hears to what it sent: one chain of queues for each class."""
+    known: dict[Node, int] = {}
+    for route, access, back in at.classes:
+        offset = access + back
+        parent = -1
+        path = []
+        for link in reversed(route):
+            here = at.links[link].delay + _held(at, link)
+            offset = offset + here if at.frozen is not None or parent < 0 else here
+            parent = _node(at, known, parent, link, offset)
+            path.append(parent)
+        at.paths.append(path)
+
+
+def _stream_nodes(at: Layout) -> None:
+    """The way back from the arrivals at a later link to the rates at the first one."""
+    known = {node: k for k, node in enumerate(at.nodes)}
+    routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
+    at.aggregates = routes
+    for g, route in enumerate(routes):
+        for position in range(1, len(route)):
+            parent, offset = -1, 0.0
+            if at.frozen is not None:
+                offset = sum(at.links[l].delay + _held(at, l) for l in route[:position])
+                parent = _node(at, known, -1, route[0], offset)
+            else:
+                for link in reversed(route[:position]):
+                    parent = _node(at, known, parent, link, at.links[link].delay)
+            at.streams.append((parent, g, route[position]))
+
+
+def _own_rates(at: Layout) -> None:
+    slot = 0
+    for f in at.flows:
+        reads = any(x_tau in unfold(e).free_symbols for _, e in f.law.expressions())
+        at.own_rate.append(slot if reads else -1)
+        slot += reads
+
+
+def parameters(group: Group, specs: list[Any]) -> NDArray[np.float64]:
+    """Parameter values [parameter, member] of a group."""
+    names = list(group.law.params)
+    return np.array([[float(specs[i].law.params[p]) for i in group.members] for p in names]).reshape(
+        len(names), group.size
+    )
+
+
+def base_delay(at: Layout, k: int) -> float:
+    """Propagation delay of the links of class `k` [s]."""
+    return math.fsum(at.links[l].delay for l in at.classes[k][0])
+

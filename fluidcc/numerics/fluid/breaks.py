@@ -1,0 +1,138 @@
+"""Breaking points: where the solution is not smooth, and where that will be felt next.
+
+With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at D(xi), reaches the next link a
+propagation delay later, and in the end the sources. It is a landing in a heap, forwarded hop by hop. Each passage
+through a source makes it smoother by one order, which is a generation.
+
+How far it is followed is a rule, so that exactness does not cost scale: the first generation with at most 64
+feedback classes, the second with at most 8, the third with at most 4. What is not followed is counted in the
+statistics and left to error control.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from . import slots as s
+from .reads import work
+
+__all__ = ["emit", "forward", "forward_class", "pop", "push"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+
+@njit(**_CFG)
+def push(F: Any, I: Any, time: float, kind: int, index: int, generation: int) -> None:
+    """Put a landing into the heap; when it is full the driver is told to grow it."""
+    if time > F[s.TEND]:
+        return
+    n = I[s.NHEAP]
+    if n >= I[s.HEAPCAP]:
+        I[s.CODE] = s.GROW_HEAP
+        return
+    h, j = I[s.OHEAP], I[s.JHEAP]
+    k = n
+    while k > 0:
+        parent = (k - 1) // 2
+        if F[h + parent] <= time:
+            break
+        F[h + k] = F[h + parent]
+        for m in range(3):
+            I[j + 3 * k + m] = I[j + 3 * parent + m]
+        k = parent
+    F[h + k] = time
+    I[j + 3 * k] = kind
+    I[j + 3 * k + 1] = index
+    I[j + 3 * k + 2] = generation
+    I[s.NHEAP] = n + 1
+
+
+@njit(**_CFG)
+def pop(F: Any, I: Any) -> tuple[int, int, int]:
+    """Take the earliest landing out: its kind, index and generation."""
+    h, j = I[s.OHEAP], I[s.JHEAP]
+    kind, index, generation = I[j], I[j + 1], I[j + 2]
+    n = I[s.NHEAP] - 1
+    I[s.NHEAP] = n
+    time = F[h + n]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and F[h + child + 1] < F[h + child]:
+            child += 1
+        if F[h + child] >= time:
+            break
+        F[h + k] = F[h + child]
+        for m in range(3):
+            I[j + 3 * k + m] = I[j + 3 * child + m]
+        k = child
+    F[h + k] = time
+    for m in range(3):
+        I[j + 3 * k + m] = I[j + 3 * n + m]
+    return kind, index, generation
+
+
+@njit(**_CFG)
+def finish(F: Any, I: Any, link: int, amount: float) -> float:
+    """The time by which the link has done `amount` of work: the inverse of `work`."""
+    first = I[I[s.JSEG] + link]
+    k = I[I[s.JSEG] + link + 1] - 1
+    while k > first and amount < F[I[s.OSEGS] + k]:
+        k -= 1
+    return F[I[s.OSEGT] + k] + (amount - F[I[s.OSEGS] + k]) / F[I[s.OSEGC] + k]
+
+
+@njit(**_CFG)
+def _followed(I: Any, generation: int) -> bool:
+    classes = I[s.NC]
+    if generation > I[s.GMAX]:
+        return False
+    if classes <= 4 or generation <= 0 or (generation <= 1 and classes <= 64) or (generation <= 2 and classes <= 8):
+        return True
+    I[s.UNTRACKED] += 1
+    return False
+
+
+@njit(**_CFG)
+def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
+    """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose path ends here."""
+    arrive = leave + F[I[s.OPROP] + link]
+    for k in range(I[I[s.JNEXT] + link], I[I[s.JNEXT] + link + 1]):
+        push(F, I, arrive, s.AT_LINK, I[I[s.JNEXTV] + k], generation)
+    if not I[s.TRACK] or not _followed(I, generation):
+        return
+    for k in range(I[I[s.JLAST] + link], I[I[s.JLAST] + link + 1]):
+        c = I[I[s.JLASTV] + k]
+        push(F, I, arrive + F[I[s.OCLAG] + c], s.AT_CLASS, c, generation)
+
+
+@njit(**_CFG)
+def forward(F: Any, I: Any, link: int, generation: int) -> None:
+    """The queue of `link` is not smooth now (at F[T])."""
+    now = F[s.T]
+    if I[s.FROZEN]:
+        if not I[s.TRACK] or not _followed(I, generation):
+            return
+        for c in range(I[s.NC]):
+            for k in range(I[I[s.JPATH] + c], I[I[s.JPATH] + c + 1]):
+                n = I[I[s.JPATHV] + k]
+                if I[I[s.JNLINK] + n] == link:
+                    push(F, I, now + F[I[s.OOFF] + n], s.AT_CLASS, c, generation)
+        return
+    amount = work(F, I, link, now)[0] + F[I[s.OY] + I[s.OB] + link]
+    emit(F, I, link, finish(F, I, link, amount), generation)
+
+
+@njit(**_CFG)
+def forward_class(F: Any, I: Any, link: int, generation: int) -> None:
+    """The rates into `link`, where their sources begin, are not smooth now."""
+    forward(F, I, link, generation)
+    if I[s.FROZEN]:
+        for n in range(I[s.NSTR]):
+            j = I[s.JSTR] + 3 * n
+            if I[I[s.JNLINK] + I[j]] == link:
+                push(F, I, F[s.T] + F[I[s.OOFF] + I[j]], s.AT_LINK, I[j + 2], generation)

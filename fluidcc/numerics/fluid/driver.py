@@ -1,0 +1,277 @@
+"""The driver: step control, events, breaking points and samples. One for every network, compiled once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from . import slots as s
+from .breaks import emit, forward, forward_class, pop, push
+from .calls import call_step
+from .modes import first_event, settle_links
+from .reads import work
+from .rhs import evaluate
+from .sample import add_totals, sample_step
+from .step import keep_node, step_array
+
+__all__ = ["drive", "start"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
+EPS = 2.220446049250313e-16
+
+
+@njit(**_CFG)
+def _apply(F: Any, I: Any, kind: int, index: int, value: float, generation: int) -> None:
+    """One scheduled change or landing at F[T]."""
+    if kind == s.AT_LINK:
+        forward(F, I, index, generation)
+    elif kind == s.AT_CLASS:
+        forward_class(F, I, I[I[s.JCFIRST] + index], generation + 1)
+    elif kind == s.CAPACITY:
+        F[I[s.OCAP] + index] = value
+        forward(F, I, index, 0)
+        if not I[s.FROZEN]:
+            emit(F, I, index, F[s.T], 0)
+    else:
+        _flow_change(F, I, kind, index, value)
+        forward_class(F, I, I[I[s.JFIRST] + index], 0)
+
+
+@njit(**_CFG)
+def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
+    if kind == s.FLOW_RATE:
+        F[I[s.OPAT] + i] = value
+        return
+    if kind == s.FLOW_RELEASE:
+        I[I[s.JON] + i] = s.ON
+        return
+    I[I[s.JON] + i] = s.ON if kind == s.FLOW_ON else s.OFF
+    off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
+    for k in range(I[I[s.JFN] + i]):  # a source starts anew each time
+        F[I[s.OY] + off + k * step] = F[I[s.OINIT] + off + k * step]
+    for k in range(I[s.NSW]):
+        if I[I[s.JSWOWN] + k] == i and I[s.LOCATE]:
+            F[I[s.OSW] + k] = 2.0  # undecided
+
+
+@njit(**_CFG)
+def start(F: Any, I: Any) -> None:
+    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage."""
+    for j in range(I[s.NN]):
+        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
+    for link in range(I[s.NL]):
+        F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
+    for _ in range(3):
+        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, I[s.NREC] - 1, 1)
+        changed = 0
+        for k in range(I[s.NSW]):
+            if F[I[s.OSW] + k] == 2.0:
+                F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0
+                changed = 1
+        if settle_links(F, I):
+            changed = 1
+        if not changed:
+            break
+    keep_node(F, I, 0)
+    for j in range(I[s.NN]):
+        I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]
+    I[s.FRESH] = 1
+
+
+@njit(**_CFG)
+def _arrive(F: Any, I: Any) -> int:
+    """Handle all that lands at F[T]; return how many."""
+    t = F[s.T]
+    tol = F[s.TOLT] * max(1.0, abs(t))
+    count = 0
+    while I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= t + tol:
+        k = I[s.ISCHED]
+        I[s.ISCHED] = k + 1
+        _apply(F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0)
+        count += 1
+    done = -1
+    while I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= t + tol:
+        kind, index, generation = pop(F, I)
+        key = (index * 2 + (1 if kind == s.AT_LINK else 0)) * 8 + generation
+        if key != done:  # equal landings at one instant count once
+            _apply(F, I, kind, index, 0.0, generation)
+        done = key
+        count += 1
+    if count:
+        I[s.BREAKS] += 1
+    return count
+
+
+@njit(**_CFG)
+def _next_break(F: Any, I: Any) -> float:
+    stop = F[s.TEND]
+    if I[s.ISCHED] < I[s.NSCHED]:
+        stop = min(stop, F[I[s.OSCHED] + 2 * I[s.ISCHED]])
+    if I[s.NHEAP] > 0:
+        stop = min(stop, F[I[s.OHEAP]])
+    return stop
+
+
+@njit(**_CFG)
+def _flip(F: Any, I: Any, index: int, mode: int) -> None:
+    """Change a mode at F[T], and send the kink on."""
+    I[s.EVENTS] += 1
+    nl = I[s.NL]
+    if index < nl:
+        I[I[s.JMODE] + index] = mode
+        if mode == s.EMPTY:
+            F[I[s.OY] + I[s.OB] + index] = 0.0
+        elif mode == s.FULL:
+            F[I[s.OY] + I[s.OB] + index] = F[I[s.OBUF] + index]
+        forward(F, I, index, 0)
+        return
+    k = index - nl
+    F[I[s.OSW] + k] = mode
+    owner = I[I[s.JSWOWN] + k]
+    if owner >= 0:
+        forward_class(F, I, I[I[s.JFIRST] + owner], 1)
+    else:
+        forward(F, I, -1 - owner, 1)
+
+
+@njit(**_CFG)
+def _accept(F: Any, I: Any, end: float) -> None:
+    """Take the step over: samples, totals, and the state at its end, which stands at `end` exactly."""
+    sample_step(F, I, 1 if end >= F[s.TEND] else 0)
+    add_totals(F, I)
+    n, nl, nf = I[s.NS], I[s.NL], I[s.NF]
+    F[s.HPREV] = F[s.H]
+    F[s.T] = end
+    I[s.NREC] += 1
+    I[s.STEPS] += 1
+    for i in range(n):
+        F[I[s.OY] + i] = F[I[s.OY1] + i]
+        F[I[s.OK] + i] = F[I[s.OK] + 6 * n + i]
+    for i in range(nf):
+        F[I[s.ORN] + i] = F[I[s.ORN] + 4 * nf + i]
+    for link in range(nl):
+        F[I[s.OAN] + link] = F[I[s.OAN] + 4 * nl + link]
+        F[I[s.OMN] + link] = F[I[s.OMN] + 4 * nl + link]
+        F[I[s.OPN] + link] = F[I[s.OPN] + 4 * nl + link]
+        F[I[s.OS0] + link] = work(F, I, link, end)[0]
+        if not I[s.NODES]:
+            F[I[s.OAK] + link] = F[I[s.OAK] + 6 * nl + link]
+    oldest = I[s.NREC]
+    for j in range(I[s.NN]):
+        I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]
+        oldest = min(oldest, I[I[s.JNCUR] + j])
+    I[s.FIRST] = max(I[s.FIRST], oldest - 1)
+    I[s.FRESH] = 0
+
+
+@njit(**_CFG)
+def _bad_rate(F: Any, I: Any) -> int:
+    for i in range(I[s.NF]):
+        if F[I[s.ORN] + 4 * I[s.NF] + i] < -1e-9 * F[I[s.OCAP] + I[I[s.JFIRST] + i]]:
+            return i
+    return -1
+
+
+@njit(**_CFG)
+def _advance(F: Any, I: Any, address: int) -> int:
+    """One accepted step, with what happens at its end. Return 0, or a code that ends the run."""
+    stop = _next_break(F, I)
+    pending, mode = -1, 0
+    h = F[s.HNEXT]
+    end = stop if F[s.T] + 1.05 * h >= stop else F[s.T] + h
+    hmin = 16.0 * EPS * max(abs(F[s.T]), 1e-3)
+    while True:
+        h = end - F[s.T]
+        if h <= hmin and end < stop:
+            I[s.CODE] = s.NONFINITE if F[s.ERR] > 1e300 else s.COLLAPSE
+            return 1
+        F[s.H] = h
+        status = call_step(address, F, I) if address else step_array(F, I)
+        if status:  # the passes diverge
+            I[s.REJECTED] += 1
+            pending = -1
+            end = F[s.T] + 0.4 * h
+            F[s.HNEXT] = 0.4 * h
+            I[s.FRESH] = 1
+            continue
+        err = F[s.ERR]
+        if err > 1.0:
+            I[s.REJECTED] += 1
+            pending = -1
+            factor = max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
+            F[s.HNEXT] = factor * h
+            end = F[s.T] + factor * h
+            continue
+        u, index, new = first_event(F, I)
+        if u >= 2.0 or (index == pending and u >= 1.0 - 1e-6):
+            break
+        if u * h <= F[s.TOLT] * max(1.0, abs(F[s.T])):
+            return _flip_here(F, I, index, new)
+        pending, mode = index, new
+        end = F[s.T] + u * h
+    return _finish_step(F, I, end, stop, pending, mode)
+
+
+@njit(**_CFG)
+def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
+    """A mode changes at the very start of the step: no time passes."""
+    if F[s.TFLIP] == F[s.T]:
+        I[s.MODEFLIPS] += 1
+        if I[s.MODEFLIPS] > 20 + 4 * (I[s.NL] + I[s.NSW]):
+            I[s.CODE] = s.CHATTER
+            I[s.WHERE] = index
+            return 1
+    else:
+        I[s.MODEFLIPS] = 0
+        F[s.TFLIP] = F[s.T]
+    _flip(F, I, index, mode)
+    start(F, I)
+    return 0
+
+
+@njit(**_CFG)
+def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: int) -> int:
+    h, err = F[s.H], max(F[s.ERR], 1e-10)
+    i = _bad_rate(F, I)
+    if i >= 0:
+        I[s.CODE] = s.NEGATIVE
+        I[s.WHERE] = i
+        return 1
+    factor = min(GROWTH, max(SHRINK, SAFETY * err ** (-0.14) * max(F[s.ERRPREV], 1e-10) ** 0.08))
+    if end < stop or factor < 1.0 or F[s.HNEXT] <= h:  # a step cut short says nothing against the one planned
+        F[s.HNEXT] = factor * h if pending < 0 else max(F[s.HNEXT], h)
+    elif factor * h > F[s.HNEXT]:
+        F[s.HNEXT] = factor * h
+    F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
+    F[s.ERRPREV] = err
+    _accept(F, I, end)
+    fresh = 0
+    if pending >= 0:
+        _flip(F, I, pending, mode)
+        fresh = 1
+    if _arrive(F, I) or fresh:
+        start(F, I)
+    return 0
+
+
+@njit(**_CFG)
+def drive(F: Any, I: Any, address: int) -> int:
+    """Integrate until F[TEND], or until there is a reason to return to Python: I[CODE] says which."""
+    I[s.CODE] = s.DONE
+    budget = I[s.STEPS] + I[s.BUDGET]
+    while F[s.T] < F[s.TEND]:
+        if I[s.NREC] - I[s.FIRST] >= I[s.MASK] - 1:
+            I[s.CODE] = s.GROW_RING
+            break
+        if I[s.NHEAP] > I[s.HEAPCAP] // 2:
+            I[s.CODE] = s.GROW_HEAP
+            break
+        if I[s.STEPS] >= budget:
+            I[s.CODE] = s.PAUSED
+            break
+        if _advance(F, I, address):
+            break
+    return I[s.CODE]

@@ -1,0 +1,210 @@
+"""Modes instead of max(): queue empty, busy or full, and the switches of the laws, found on the dense output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from . import slots as s
+from .rhs import evaluate
+from .step import dense
+
+__all__ = ["first_event", "settle_links"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
+SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
+
+
+@njit(**_CFG)
+def _value(F: Any, o: int, u: float) -> float:
+    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
+
+
+@njit(**_CFG)
+def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
+    """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection and secants."""
+    a, b = low, high
+    fa, fb = _value(F, o, a) - level, _value(F, o, b) - level
+    for k in range(100):
+        if b - a <= 1e-15 * max(1.0, abs(b)):
+            break
+        m = a - fa * (b - a) / (fb - fa) if k % 3 < 2 and fb != fa else 0.5 * (a + b)
+        if not a < m < b:
+            m = 0.5 * (a + b)
+        fm = _value(F, o, m) - level
+        if (fm > 0.0) == (fb > 0.0):
+            b, fb = m, fm
+        else:
+            a, fa = m, fm
+        if fm == 0.0:
+            break
+    return b
+
+
+@njit(**_CFG)
+def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
+    """First u in (0, 1] where sign * (quartic - level) exceeds `slack`; 2 if nowhere.
+
+    Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is not missed.
+    """
+    before = 0.0
+    for k in range(1, 9):
+        u = 0.125 * k
+        if sign * (_value(F, o, u) - level) > slack:
+            return _root_from(F, o, level, before, u, sign)
+        turn = _extreme(F, o, before, u, sign)
+        if turn > 0.0 and sign * (_value(F, o, turn) - level) > slack:
+            return _root_from(F, o, level, before, turn, sign)
+        before = u
+    return 2.0
+
+
+@njit(**_CFG)
+def _root_from(F: Any, o: int, level: float, low: float, high: float, sign: float) -> float:
+    if sign * (_value(F, o, low) - level) > 0.0:
+        return low
+    return _root(F, o, level, low, high)
+
+
+@njit(**_CFG)
+def _extreme(F: Any, o: int, low: float, high: float, sign: float) -> float:
+    """A maximum of sign * quartic inside the interval, or -1."""
+    a, b = low, high
+    if sign * _slope(F, o, a) <= 0.0 or sign * _slope(F, o, b) >= 0.0:
+        return -1.0
+    for _ in range(30):
+        m = 0.5 * (a + b)
+        if sign * _slope(F, o, m) > 0.0:
+            a = m
+        else:
+            b = m
+    return 0.5 * (a + b)
+
+
+@njit(**_CFG)
+def _slope(F: Any, o: int, u: float) -> float:
+    return F[o + 1] + u * (2.0 * F[o + 2] + u * (3.0 * F[o + 3] + u * 4.0 * F[o + 4]))
+
+
+@njit(**_CFG)
+def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
+    """When the link leaves its mode in the step just taken (2: not), and for which mode."""
+    block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
+    mode = I[I[s.JMODE] + link]
+    c = F[I[s.OCAP] + link]
+    if mode == s.EMPTY:
+        return _passes(F, block + s.LY, c, 1.0, SURPLUS * c), s.BUSY
+    if mode == s.FULL:
+        return _passes(F, block + s.LY, c, -1.0, SURPLUS * c), s.BUSY
+    drained = _passes(F, block, 0.0, -1.0, SLACK * c)
+    filled = 2.0
+    if F[I[s.OBUF] + link] < 1e300:
+        filled = _passes(F, block, F[I[s.OBUF] + link], 1.0, SLACK * c)
+    if filled < drained:
+        return filled, s.FULL
+    return drained, s.EMPTY
+
+
+@njit(**_CFG)
+def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
+    """Where switch `k` changes sign in the step just taken: the Illinois method on the dense output."""
+    g = I[s.OGS] + k
+    oz, scratch, last = I[s.OZ], I[s.OSCRATCH], I[s.NREC]
+    a, b = 0.0, 1.0
+    fb = F[g]
+    dense(F, I, 0.0, oz, h)
+    evaluate(F, I, F[s.T], oz, scratch, -1, 1, last, 1)
+    fa = F[g]
+    if (fa > 0.0) == (fb > 0.0):
+        return 0.0
+    for k2 in range(60):
+        if (b - a) * h <= tol or fa == fb:
+            break
+        m = b - fb * (b - a) / (fb - fa) if k2 % 4 < 3 else 0.5 * (a + b)
+        if not a < m < b:
+            m = 0.5 * (a + b)
+        dense(F, I, m, oz, h)
+        evaluate(F, I, F[s.T] + m * h, oz, scratch, -1, 0, last, 1)
+        fm = F[g]
+        if (fm > 0.0) == (fb > 0.0):
+            if k2 % 4 < 3:
+                fa *= 0.5
+            b, fb = m, fm
+        else:
+            if k2 % 4 < 3:
+                fb *= 0.5
+            a, fa = m, fm
+        if fm == 0.0:
+            break
+    return b
+
+
+@njit(**_CFG)
+def first_event(F: Any, I: Any) -> tuple[float, int, int]:
+    """The earliest change of mode in the step just taken.
+
+    Returns
+    -------
+    u : float
+        Where in the step; 2 if there is none.
+    index : int
+        Link l, or number of links + k for switch k.
+    mode : int
+        The mode after it.
+    """
+    best, index, mode = 2.0, -1, 0
+    nl = I[s.NL]
+    for link in range(nl):
+        if I[I[s.JQUEUE] + link]:
+            u, new = _link_event(F, I, link)
+            if u < best:
+                best, index, mode = u, link, new
+    if I[s.LOCATE] and I[s.NSW] > 0:
+        h = F[s.H]
+        tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
+        crossed = np.empty(I[s.NSW])
+        for k in range(I[s.NSW]):
+            owner = I[I[s.JSWOWN] + k]
+            alive = owner < 0 or I[I[s.JON] + max(owner, 0)] == s.ON
+            crossed[k] = 1.0 if alive and (F[I[s.OSW] + k] > 0.5) != (F[I[s.OGS] + k] > 0.0) else 0.0
+            if alive and F[I[s.OGS] + k] == 0.0:
+                crossed[k] = 0.0
+        values = np.empty(I[s.NSW])
+        for k in range(I[s.NSW]):
+            values[k] = F[I[s.OGS] + k]
+        for k in range(I[s.NSW]):
+            if crossed[k] > 0.5:
+                for m in range(I[s.NSW]):
+                    F[I[s.OGS] + m] = values[m]
+                u = _switch_event(F, I, k, h, tol)
+                if u < best:
+                    best, index, mode = u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
+        for m in range(I[s.NSW]):
+            F[I[s.OGS] + m] = values[m]
+    return best, index, mode
+
+
+@njit(**_CFG)
+def settle_links(F: Any, I: Any) -> int:
+    """Decide every link's mode afresh from its backlog and arrivals; return how many changed."""
+    changed = 0
+    for link in range(I[s.NL]):
+        if not I[I[s.JQUEUE] + link]:
+            continue
+        b = F[I[s.OY] + I[s.OB] + link]
+        y = F[I[s.OARR] + link]
+        c = F[I[s.OCAP] + link]
+        full = F[I[s.OBUF] + link]
+        mode = s.BUSY
+        if b <= SLACK * c and y <= c * (1.0 + SURPLUS):
+            mode = s.EMPTY
+        elif b >= full - SLACK * c and y >= c * (1.0 - SURPLUS):
+            mode = s.FULL
+        if mode != I[I[s.JMODE] + link]:
+            I[I[s.JMODE] + link] = mode
+            changed += 1
+    return changed

@@ -1,0 +1,152 @@
+"""The right-hand side of a network: signals to the sources, rates to the links, backlogs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from . import slots as s
+from .calls import call_kernel
+from .reads import read_nodes
+
+__all__ = ["evaluate", "group_switches"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+
+@njit(**_CFG)
+def _signals(F: Any, I: Any, now: float) -> None:
+    """What each source knows at `now`: its class's path, plus its own access delay."""
+    nf = I[s.NF]
+    cls = I[s.JCLS]
+    u = I[s.OU]
+    th, ce, cs, cp, cq = I[s.OTH], I[s.OCE], I[s.OCS], I[s.OCP], I[s.OCQ]
+    acc = I[s.OACC]
+    frozen, lossy, prices = I[s.FROZEN], I[s.LOSSY] or I[s.MARKS], I[s.PRICES]
+    for i in range(nf):
+        k = I[cls + i]
+        leaf = I[I[s.JLEAF] + k]
+        a = F[acc + i]
+        if frozen:
+            F[u + i] = a + F[I[s.OCPROP] + k] + F[cq + leaf]
+            F[u + nf + i] = F[ce + leaf]
+        else:
+            F[u + i] = a + (now - F[I[s.OCLAG] + k]) - F[th + leaf]
+            F[u + nf + i] = F[ce + leaf] - 1.0
+        if lossy:
+            F[u + 2 * nf + i] = 1.0 - F[cs + leaf]
+        if prices:
+            F[u + 3 * nf + i] = F[cp + leaf]
+        F[u + 7 * nf + i] = now - a
+    if I[s.NT]:
+        _own_past(F, I)
+
+
+@njit(**_CFG)
+def _own_past(F: Any, I: Any) -> None:
+    """The rate that a source had when it sent what is now reported."""
+    nf = I[s.NF]
+    own = I[s.OHIST] + s.RLINKS + I[s.NL] * s.LSIZE + 5 * I[s.NX]
+    for i in range(nf):
+        slot = I[I[s.JXT] + i]
+        if slot >= 0:
+            leaf = I[I[s.JLEAF] + I[I[s.JCLS] + i]]
+            o = own + (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE] + 5 * slot
+            v = F[I[s.OUN] + leaf]
+            F[I[s.OU] + 4 * nf + i] = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
+
+
+@njit(**_CFG)
+def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
+    """Every group of sources: derivatives, rates and, when wanted, the values of the switches."""
+    nf = I[s.NF]
+    for g in range(I[s.NG]):
+        j = I[s.JGRP] + 8 * g
+        first, n, off = I[j + 1], I[j + 2], I[j + 3]
+        call_kernel(
+            I[j], n, nf, F, oz + off, I[s.OU] + first, I[j + 5], I[s.OSW] + I[j + 6], od + off,
+            I[s.ORATE] + first, I[s.OGS] + I[j + 6], want,
+        )  # fmt: skip
+    for i in range(nf):
+        on = I[I[s.JON] + i]
+        if on != s.ON:
+            if on == s.OFF:
+                F[I[s.ORATE] + i] = 0.0
+            for k in range(I[I[s.JFN] + i]):
+                F[od + I[I[s.JFSTATE] + i] + k * I[I[s.JFSTRIDE] + i]] = 0.0
+        if on and I[I[s.JRATE] + i] == -2:
+            F[I[s.ORATE] + i] = F[I[s.OPAT] + i]
+
+
+@njit(**_CFG)
+def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
+    nl, nf = I[s.NL], I[s.NF]
+    arr, rate, first = I[s.OARR], I[s.ORATE], I[s.JFIRST]
+    for l in range(nl):
+        F[arr + l] = 0.0
+    for i in range(nf):
+        F[arr + I[first + i]] += F[rate + i]
+    if not I[s.NODES] and stage >= 0:
+        ak = I[s.OAK] + stage * nl
+        for l in range(nl):
+            F[ak + l] = 0.0
+        for i in range(nf):
+            k = I[I[s.JRATE] + i]
+            if k >= 0:
+                F[ak + I[first + i]] += F[od + k]
+    for n in range(I[s.NSTR]):
+        j = I[s.JSTR] + 3 * n
+        leaf = I[j]
+        slot = (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE]
+        o = I[s.OHIST] + slot + s.RLINKS + nl * s.LSIZE + 5 * I[j + 1]
+        v = F[I[s.OUN] + leaf]
+        x = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
+        F[arr + I[j + 2]] += x * F[I[s.OCF] + leaf]
+
+
+@njit(**_CFG)
+def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
+    """Backlogs by mode, then the link laws that have states, marks or prices of their own."""
+    nl = I[s.NL]
+    ob = I[s.OB]
+    for l in range(nl):
+        y = F[I[s.OARR] + l]
+        F[od + ob + l] = y - F[I[s.OCAP] + l] if I[I[s.JMODE] + l] == s.BUSY else 0.0
+    if I[s.NGL] == 0:
+        return
+    ul, lo = I[s.OUL], I[s.OLO]
+    members = I[I[s.JGRL] + 8 * (I[s.NGL] - 1) + 1] + I[I[s.JGRL] + 8 * (I[s.NGL] - 1) + 2]
+    for m in range(members):
+        l = I[I[s.JLMEM] + m]
+        c = F[I[s.OCAP] + l]
+        F[ul + m] = F[I[s.OARR] + l]
+        F[ul + nl + m] = c
+        F[ul + 2 * nl + m] = F[oz + ob + l] / c
+        F[ul + 3 * nl + m] = F[I[s.OBUF] + l] / c
+        F[ul + 4 * nl + m] = now
+    for g in range(I[s.NGL]):
+        j = I[s.JGRL] + 8 * g
+        call_kernel(
+            I[j], I[j + 2], nl, F, oz + I[j + 3], ul + I[j + 1], I[j + 5], I[s.OSW] + I[j + 6], od + I[j + 3],
+            lo + I[j + 1], I[s.OGS] + I[j + 6], want,
+        )  # fmt: skip
+    for m in range(members):
+        l = I[I[s.JLMEM] + m]
+        F[I[s.OMARK] + l] = F[lo + m]
+        F[I[s.OPRICE] + l] = F[lo + nl + m]
+
+
+@njit(**_CFG)
+def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: int, last: int, want: int) -> int:
+    """Derivatives at `od` of the states at `oz` and time `now`; 1 if the past looked into the step in progress.
+
+    `right` takes the right-hand limit at breaking points; `last` is the newest record that may be read.
+    """
+    inside = read_nodes(F, I, now, right, last)
+    _signals(F, I, now)
+    group_switches(F, I, oz, od, want)
+    _arrivals(F, I, od, stage)
+    _links(F, I, now, oz, od, want)
+    I[s.NFEV] += 1
+    return inside

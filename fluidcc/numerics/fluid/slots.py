@@ -1,0 +1,186 @@
+"""The workspace of the network solver: where each array stands in the flat float and integer arrays `F` and `I`.
+
+One pair of arrays holds everything (states, history ring, modes, samples), so that compiled steps are called by
+address with two pointers, and the solver can return to Python at any step and go on later. The first integers of
+`I` are sizes and offsets, named here; the first floats of `F` are scalars. Sizes are in items, offsets are indices.
+
+Layouts: states are stored variable by variable within a group of equal laws (structure of arrays); the history has
+one record a step, shared by all links and independent of the number of flows.
+"""
+
+from __future__ import annotations
+
+# --- sizes and switches in I ---------------------------------------------------------------------------------------
+(
+    NF,  # flows
+    NL,  # links
+    NG,  # groups of flows with equal law
+    NGL,  # groups of links with equal law that have states, marks or prices
+    NS,  # states: flows', then the backlogs, then links' own
+    NN,  # read nodes
+    NC,  # feedback classes: distinct (route, access delay, return delay)
+    NSTR,  # streams into links that are not the first of their flows
+    NX,  # aggregates of first-hop rates that feed streams
+    NT,  # flows whose law reads its own past rate
+    FROZEN,  # 1: constant delays, as printed in the papers; 0: FIFO
+    NODES,  # 1: arrivals are refitted at five nodes a step; 0: they are sums of states
+    MARKS,  # 1: some link marks
+    PRICES,  # 1: some link has a price
+    LOSSY,  # 1: some buffer is finite
+    LOCATE,  # 1: kinks of single sources are located as events
+    TRACK,  # 1: breaking points are sent on to the sources
+    MASK,  # ring size - 1 (the ring size is a power of two)
+    STRIDE,  # floats in a history record
+    NREC,  # records so far; the next has this number
+    FIRST,  # the oldest record still in the ring
+    NSAMP,  # sample times
+    CODE,  # why the driver returned
+    WHERE,  # the flow, link or state it speaks of
+    FRESH,  # 1: the step starts at a breaking point
+    BUDGET,  # steps until the driver pauses
+    NHEAP,  # pending landings
+    HEAPCAP,
+    ISCHED,  # next scheduled change
+    NSCHED,
+    PASSES,  # largest number of fixed-point passes in a step
+    NSW,  # source and link switches, in all
+    GMAX,  # generations of breaking points that are followed
+    # statistics
+    STEPS,
+    REJECTED,
+    NFEV,
+    EVENTS,
+    BREAKS,
+    UNTRACKED,
+    EXTRA,  # passes beyond the first
+    MODEFLIPS,  # changes of mode without progress in time
+    # offsets into F
+    OB,  # first backlog among the states
+    OY,  # states at the start of the step
+    OY1,  # states at its end
+    OK,  # 7 x NS stage derivatives
+    OZ,  # states of a stage
+    OSCRATCH,  # derivatives that are thrown away
+    OZP,  # end state of the pass before
+    OATOL,
+    OU,  # 8 x NF signals: e, edot, pi, price, x_tau, e_b, packet, t
+    ORATE,  # NF rates of the last evaluation
+    ORN,  # 5 x NF rates at the nodes
+    OARR,  # NL arrival rates of the last evaluation
+    OAN,  # 5 x NL arrival rates at the nodes
+    OAK,  # 7 x NL stage derivatives of the arrival rates (NODES = 0)
+    OMARK,  # NL marks of the last evaluation
+    OPRICE,  # NL prices of the last evaluation
+    OMN,  # 5 x NL
+    OPN,  # 5 x NL
+    OPROP,  # NL propagation delays
+    OACC,  # NF access delays
+    OEB,  # NC return delays
+    OCLAG,  # NC lags: return plus access delay
+    OCPROP,  # NC propagation delays of the links
+    OPAR,  # parameters of all groups
+    OSW,  # modes of all switches
+    OGS,  # values of all switches
+    OUL,  # 5 x NL inputs of link laws: y, c, q, q_max, t
+    OLO,  # 2 x NL outputs of link laws: mark, price
+    OCAP,  # NL capacities now
+    OBUF,  # NL buffers
+    OSEGT,  # capacity schedule: times
+    OSEGS,  # work up to that time
+    OSEGC,  # capacity from then on
+    OS0,  # NL work S(t) at the start of the step
+    OTH,  # NN entry times
+    OUN,  # NN local position in the record
+    OCE,  # NN product of D' (FIFO) or sum of q' (frozen), down the path
+    OCS,  # NN product of 1 - loss
+    OCF,  # NN product of the flow factors
+    OCP,  # NN sum of prices
+    OCQ,  # NN sum of queueing delays (frozen)
+    OOFF,  # NN offsets
+    OHIST,  # the ring
+    OTS,  # sample times
+    OOUT,  # samples
+    OSCHED,  # scheduled changes: time, value
+    OHEAP,  # landing times
+    OINIT,  # NS initial states
+    OPAT,  # NF scheduled rates
+    OINT,  # 2 x NL cumulative bits: entered, lost
+    # offsets into I
+    JNPAR,  # NN parents
+    JNLINK,  # NN links
+    JNCUR,  # NN cursors
+    JNCUR0,  # NN cursors at the start of the step
+    JCLS,  # NF class of a flow
+    JLEAF,  # NC leaf node of a class
+    JFIRST,  # NF first link
+    JON,  # NF off, on or holding
+    JRATE,  # NF state that is the rate; -1: constant or general, -2: scheduled
+    JXG,  # NF aggregate that it feeds, -1: none
+    JXT,  # NF slot among the own-rate readers, -1: none
+    JGRP,  # 8 x NG: kernel, first flow, flows, states' offset, n states, parameters' offset, switches' offset, n switches
+    JGRL,  # 8 x NGL: the same for links
+    JLMEM,  # NL link of each member of the link groups, in order
+    JSTR,  # 3 x NSTR: leaf, aggregate, link
+    JMODE,  # NL modes
+    JQUEUE,  # NL 1: the link has a queue
+    JSEG,  # NL + 1 starts of the schedule of each link
+    JSCHED,  # 2 x NSCHED: kind, index
+    JHEAP,  # 3 x HEAPCAP: kind, index, generation
+    JNEXT,  # NL + 1 starts into JNEXTV
+    JNEXTV,  # next links
+    JLAST,  # NL + 1 starts into JLASTV
+    JLASTV,  # classes that end at the link
+    JCFIRST,  # NC first link of a class
+    JCFLOW,  # NC + 1 starts into JCFLOWV
+    JCFLOWV,  # flows of a class
+    JCSAMP,  # NC next sample of a class
+    JLSAMP,  # next sample of the links
+    JPATH,  # NC + 1 starts into JPATHV
+    JPATHV,  # nodes of a class, from the root to the leaf
+    JFSTATE,  # NF offset of the flow's first state
+    JFSTRIDE,  # NF distance between its states
+    JFN,  # NF number of its states
+    JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
+    HEADER,
+) = range(127)
+
+# --- scalars in F --------------------------------------------------------------------------------------------------
+(
+    T,  # start of the step
+    H,  # step
+    TEND,
+    RTOL,
+    TOLT,  # relative resolution of breaking points
+    HNEXT,
+    ERR,
+    ERRPREV,
+    DELTA,  # difference of the last two passes, in units of the tolerance
+    HPREV,
+    TFLIP,
+    HMAX,
+    FHEADER,
+) = range(13)
+
+# --- a record of the history ---------------------------------------------------------------------------------------
+(RT0, RH, RINVH, RLINKS) = range(4)
+# a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode, mark and price quartics
+(LB, LCH, LS0, LY, LC, LMODE, LMARK, LPRICE, LSIZE) = (0, 5, 6, 7, 12, 13, 14, 19, 24)
+
+# --- modes of a link -----------------------------------------------------------------------------------------------
+(EMPTY, BUSY, FULL, HELD) = range(4)
+
+# --- signals, as rows of OU ----------------------------------------------------------------------------------------
+(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT) = range(8)
+
+# --- kinds of breaking points --------------------------------------------------------------------------------------
+(AT_CLASS, AT_LINK, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(7)
+
+# --- what a flow does ----------------------------------------------------------------------------------------------
+(OFF, ON, HOLDING) = range(3)  # holding: it sends, but its states stand still, as they did before time 0
+
+# --- why the driver returned ---------------------------------------------------------------------------------------
+(DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER) = range(8)
+
+# --- rows of the samples, each NSAMP long: per flow, per link, then every state -------------------------------------
+(SRATE, SDELAY, SLOSS, SPRICE, SFLOWROWS) = range(5)
+(SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)

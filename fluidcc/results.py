@@ -1,0 +1,113 @@
+"""From the solver's samples to a labelled dataset with units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.symbols import plain
+from fluidcc.workspace import Workspace
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["dataset"]
+
+_FLOW_ROWS = {"rate": s.SRATE, "one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
+_LINK_ROWS = {
+    "backlog": s.SBACKLOG,
+    "queueing_delay": s.SQDELAY,
+    "arrival_rate": s.SARRIVAL,
+    "throughput": s.SDEPART,
+    "link_loss": s.SLLOSS,
+    "entered": s.SENTERED,
+    "lost": s.SLOST,
+    "link_price": s.SLPRICE,
+}
+_ABOUT = {
+    "rate": ("bit/s", "sending rate"),
+    "one_way_delay": ("s", "one-way delay that the source knows of"),
+    "rtt": ("s", "round-trip time that the source knows of"),
+    "loss": ("1", "loss and mark ratio that the source knows of"),
+    "price": ("1", "path price that the source knows of"),
+    "backlog": ("bit", "backlog"),
+    "queueing_delay": ("s", "queueing delay of data that arrives now"),
+    "arrival_rate": ("bit/s", "arrival rate"),
+    "throughput": ("bit/s", "departure rate"),
+    "utilisation": ("1", "throughput over capacity"),
+    "capacity": ("bit/s", "capacity"),
+    "link_loss": ("1", "loss ratio at the link"),
+    "link_price": ("1", "price of the link"),
+    "entered": ("bit", "bits that have arrived since time 0"),
+    "lost": ("bit", "bits that have been lost since time 0"),
+}
+STATISTICS = {
+    "steps": s.STEPS,
+    "rejections": s.REJECTED,
+    "nfev": s.NFEV,
+    "events": s.EVENTS,
+    "breaking_points": s.BREAKS,
+    "untracked_breaking_points": s.UNTRACKED,
+    "extra_passes": s.EXTRA,
+}
+
+
+def dataset(space: Workspace, times: NDArray[np.float64], seconds: float, attrs: dict[str, Any]) -> xr.Dataset:
+    """The samples of a finished run by name."""
+    import xarray as xr
+
+    at = space.at
+    nf, nl = len(at.flows), len(at.links)
+    place = np.argsort(at.order)  # the network's order of flows
+    data: dict[str, Any] = {}
+
+    def put(name: str, dims: tuple[str, str], values: NDArray[np.float64], unit: str = "", about: str = "") -> None:
+        unit, about = _ABOUT.get(name, (unit, about))
+        data[name] = (dims, np.ascontiguousarray(values.T), {"units": unit, "long_name": about})
+
+    for name, row in _FLOW_ROWS.items():
+        if name != "price" or space.I[s.PRICES]:
+            put(name, ("time", "flow"), space.rows(row * nf, nf)[place])
+    back = np.array([at.net.return_delay(f.name) for f in at.flows])[:, None]
+    put("rtt", ("time", "flow"), (space.rows(s.SDELAY * nf, nf) + back)[place])
+    for name, row in _LINK_ROWS.items():
+        if name != "link_price" or space.I[s.PRICES]:
+            put(name, ("time", "link"), space.rows(s.SFLOWROWS * nf + row * nl, nl))
+    capacity = _capacities(space, times)
+    put("capacity", ("time", "link"), capacity)
+    put("utilisation", ("time", "link"), space.rows(s.SFLOWROWS * nf + s.SDEPART * nl, nl) / capacity)
+    _states(space, put)
+    names = {"flow": [at.flows[i].name for i in place], "link": [link.name for link in at.links]}
+    result = xr.Dataset(data, coords={"time": ("time", times, {"units": "s"}), **names})
+    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
+    result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
+    return result
+
+
+def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.float64]:
+    rows = np.empty((len(space.at.links), len(times)))
+    for l, link in enumerate(space.at.links):
+        rows[l] = link.capacity
+        for when, value in link.schedule:
+            rows[l, times >= when] = value
+    return rows
+
+
+def _states(space: Workspace, put: Any) -> None:
+    """Each law's own states, as ``<law>_<state>``; NaN where a flow or link has no such state."""
+    at = space.at
+    first = s.SFLOWROWS * len(at.flows) + s.SLINKROWS * len(at.links)
+    place = np.argsort(at.order)
+    for groups, dim, count in ((at.groups, "flow", len(at.flows)), (at.link_groups, "link", len(at.links))):
+        made: dict[str, tuple[NDArray[np.float64], str]] = {}
+        for g in groups:
+            rows = space.rows(first + g.states, len(g.own) * g.size)
+            for j, z in enumerate(g.own):
+                name = f"{g.law.name}_{plain(z)}"
+                full, _ = made.setdefault(name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z])))
+                full[g.members] = rows[j * g.size : (j + 1) * g.size]
+        for name, (full, unit) in made.items():
+            put(name, ("time", dim), full[place] if dim == "flow" else full, unit, f"state of {name.split('_')[0]}")

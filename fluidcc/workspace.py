@@ -1,0 +1,333 @@
+"""Filling the solver's flat arrays from a layout; growing them when a run needs more room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.compile import count_switches, kernel_address
+from fluidcc.layout import Group, Layout, base_delay, parameters
+from fluidcc.network import FlowSpec, LinkSpec
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.symbols import plain
+
+__all__ = ["Workspace"]
+
+RING, HEAP = 64, 1024  # records and landings at first; both grow
+
+Change = tuple[float, int, int, float]  # time, kind, index, value
+
+
+class Workspace:
+    """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.slots`), and their growth."""
+
+    F: NDArray[np.float64]
+    I: NDArray[np.int64]  # noqa: E741  the solver's own name
+
+    def __init__(
+        self,
+        at: Layout,
+        times: NDArray[np.float64],
+        until: float,
+        *,
+        rtol: float,
+        atol: float,
+        patterns: dict[str, Any],
+        max_step: float = math.inf,
+    ) -> None:
+        self.at = at
+        self._f: list[NDArray[np.float64]] = [np.zeros(s.FHEADER)]
+        self._i: list[NDArray[np.int64]] = [np.zeros(s.HEADER, dtype=np.int64)]
+        self._sizes = [s.FHEADER, s.HEADER]
+        self.head = self._i[0]
+        self._scalars(times, until, rtol, max_step)
+        self._numbers(times)
+        self._groups()
+        self._constants(atol)
+        self._nodes()
+        self._maps()
+        self._capacity()
+        self._changes(self._collect_changes(patterns))
+        self._pools(times)
+        self.F = np.concatenate(self._f)
+        self.I = np.concatenate(self._i)
+        self._place_initial()
+
+    # --- building --------------------------------------------------------------------------------------------------
+
+    def _floats(self, slot: int, values: Any) -> None:
+        array = np.ravel(np.asarray(values, dtype=np.float64))
+        self.head[slot] = self._sizes[0]
+        self._f.append(array)
+        self._sizes[0] += array.size
+
+    def _ints(self, slot: int, values: Any) -> None:
+        array = np.ravel(np.asarray(values, dtype=np.int64))
+        self.head[slot] = self._sizes[1]
+        self._i.append(array)
+        self._sizes[1] += array.size
+
+    def _scalars(self, times: NDArray[np.float64], until: float, rtol: float, max_step: float) -> None:
+        F = self._f[0]
+        F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
+        F[s.RTOL] = rtol
+        F[s.TOLT] = 1e-11
+        F[s.ERRPREV] = 1e-4
+        F[s.TFLIP] = -1.0
+        F[s.HMAX] = max_step
+
+    def _numbers(self, times: NDArray[np.float64]) -> None:
+        at, head = self.at, self.head
+        outs = {name for g in at.link_groups for name in g.law.out}
+        counts = {
+            s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups), s.NGL: len(at.link_groups),
+            s.NS: at.n_states, s.NN: len(at.nodes), s.NC: len(at.classes), s.NSTR: len(at.streams),
+            s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
+            s.NODES: at.refit, s.MARKS: "mark" in outs, s.PRICES: "price" in outs,
+            s.LOSSY: any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
+            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60, s.NSAMP: len(times),
+            s.OB: at.backlog,
+        }  # fmt: skip
+        for slot, value in counts.items():
+            head[slot] = int(value)
+        head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT])
+
+    def _groups(self) -> None:
+        at = self.at
+        owners: list[int] = []
+        rows: dict[int, list[list[int]]] = {s.JGRP: [], s.JGRL: []}
+        values: list[NDArray[np.float64]] = []
+        filled = self._sizes[0]
+        members = 0
+        for slot, groups, specs in ((s.JGRP, at.groups, at.flows), (s.JGRL, at.link_groups, at.links)):
+            for g in groups:
+                table = parameters(g, list(specs))
+                number = count_switches(g.law)
+                g.switches = len(owners)
+                first = g.members[0] if slot == s.JGRP else members
+                members += g.size if slot == s.JGRL else 0
+                rows[slot].append(
+                    [kernel_address(g.law), first, g.size, g.states, len(g.own), filled, g.switches, number]
+                )
+                values.append(table.ravel())
+                filled += table.size
+                owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
+        at.n_switches = len(owners)
+        self._floats(s.OPAR, np.concatenate(values) if values else [])
+        self._ints(s.JGRP, rows[s.JGRP])
+        self._ints(s.JGRL, rows[s.JGRL])
+        self._ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
+        self._ints(s.JSWOWN, owners)
+        self.head[s.NSW] = len(owners)
+        self._floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
+        self._floats(s.OGS, np.zeros(len(owners)))
+
+    def _constants(self, atol: float) -> None:
+        at = self.at
+        nf, nl = len(at.flows), len(at.links)
+        signals = np.zeros((8, nf))
+        signals[s.UEB] = [at.net.return_delay(f.name) for f in at.flows]
+        signals[s.UPACKET] = [f.packet for f in at.flows]
+        self._floats(s.OU, signals)
+        self._floats(s.OACC, [f.access_delay for f in at.flows])
+        self._floats(s.OEB, [back for _, _, back in at.classes])
+        self._floats(s.OCLAG, [access + back for _, access, back in at.classes])
+        self._floats(s.OCPROP, [base_delay(at, k) for k in range(len(at.classes))])
+        self._floats(s.OPROP, [link.delay for link in at.links])
+        self._floats(s.OBUF, [link.buffer for link in at.links])
+        self._floats(s.OATOL, atol * self._scales())
+        zeros = {
+            s.OZ: at.n_states, s.OZP: at.n_states, s.OSCRATCH: at.n_states, s.OY1: at.n_states, s.OK: 7 * at.n_states,
+            s.ORATE: nf, s.ORN: 5 * nf, s.OARR: nl, s.OAN: 5 * nl, s.OAK: 7 * nl, s.OMARK: nl, s.OPRICE: nl,
+            s.OMN: 5 * nl, s.OPN: 5 * nl, s.OUL: 5 * nl, s.OLO: 2 * nl, s.OS0: nl, s.OPAT: nf, s.OINT: 2 * nl,
+        }  # fmt: skip
+        for slot, size in zeros.items():
+            self._floats(slot, np.zeros(size))
+
+    def _scales(self) -> NDArray[np.float64]:
+        """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one."""
+        at = self.at
+        scale = np.ones(at.n_states)
+        work = np.full(len(at.links), 0.0)
+        for i, f in enumerate(at.flows):
+            for l in at.route(i):
+                work[l] = max(work[l], at.links[l].capacity * max(at.net.base_rtt(f.name), 1e-3))
+        scale[at.backlog : at.backlog + len(at.links)] = np.where(work > 0, work, [link.capacity for link in at.links])
+        for group in at.groups:
+            for j, z in enumerate(group.own):
+                if group.law.units[z] == "bit/s":
+                    for n, i in enumerate(group.members):
+                        top = max(at.links[l].capacity for l in at.route(i))
+                        scale[group.states + j * group.size + n] = top
+        return scale
+
+    def _nodes(self) -> None:
+        nodes = self.at.nodes
+        n = len(nodes)
+        self._ints(s.JNPAR, [node.parent for node in nodes])
+        self._ints(s.JNLINK, [node.link for node in nodes])
+        self._ints(s.JNCUR, np.zeros(n))
+        self._ints(s.JNCUR0, np.zeros(n))
+        self._floats(s.OOFF, [node.offset for node in nodes])
+        for slot in (s.OTH, s.OUN, s.OCE, s.OCS, s.OCF, s.OCP, s.OCQ):
+            self._floats(slot, np.zeros(n))
+
+    def _maps(self) -> None:
+        at = self.at
+        nf, nl = len(at.flows), len(at.links)
+        routes = [at.route(i) for i in range(nf)]
+        self._ints(s.JCLS, at.flow_class)
+        self._ints(s.JLEAF, [path[-1] for path in at.paths])
+        self._ints(s.JFIRST, [route[0] for route in routes])
+        self._ints(s.JON, np.zeros(nf))
+        self._ints(s.JRATE, at.rate_state)
+        which = {route: g for g, route in enumerate(at.aggregates)}
+        self._ints(s.JXG, [which.get(route, -1) for route in routes])
+        self._ints(s.JXT, at.own_rate)
+        self._ints(s.JSTR, at.streams)
+        self._ints(s.JMODE, np.full(nl, s.HELD))
+        self._ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
+        pairs = {(a, b) for route in routes for a, b in zip(route, route[1:], strict=False)}
+        self._table(s.JNEXT, s.JNEXTV, [sorted(b for a, b in pairs if a == l) for l in range(nl)])
+        ends = [route[-1] for route, _, _ in at.classes]
+        self._table(s.JLAST, s.JLASTV, _inverse(ends, nl))
+        self._ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
+        self._table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
+        self._table(s.JPATH, s.JPATHV, at.paths)
+        self._ints(s.JCSAMP, np.zeros(len(at.classes)))
+        self._ints(s.JLSAMP, [0])
+        place = np.zeros((3, nf), dtype=np.int64)
+        for g in at.groups:
+            for n, i in enumerate(g.members):
+                place[:, i] = (g.states + n, g.size, len(g.own))
+        for slot, row in zip((s.JFSTATE, s.JFSTRIDE, s.JFN), place, strict=True):
+            self._ints(slot, row)
+
+    def _table(self, starts: int, values: int, rows: list[list[int]]) -> None:
+        self._ints(starts, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
+        self._ints(values, [v for row in rows for v in row])
+
+    def _capacity(self) -> None:
+        starts, when, work, rate = [0], [], [], []
+        for link in self.at.links:
+            t0, done, c0 = 0.0, 0.0, link.capacity
+            when.append(t0)
+            work.append(done)
+            rate.append(c0)
+            for t1, c1 in link.schedule:
+                done += c0 * (t1 - t0)
+                t0, c0 = t1, c1
+                when.append(t0)
+                work.append(done)
+                rate.append(c0)
+            starts.append(len(when))
+        self._floats(s.OCAP, [link.capacity for link in self.at.links])
+        self._floats(s.OSEGT, when)
+        self._floats(s.OSEGS, work)
+        self._floats(s.OSEGC, rate)
+        self._ints(s.JSEG, starts)
+
+    def _collect_changes(self, patterns: dict[str, Any]) -> list[Change]:
+        """Starts, stops, scheduled rates and capacities, at the clock of each flow's first queue."""
+        changes: list[Change] = []
+        for l, link in enumerate(self.at.links):
+            changes += [(time, s.CAPACITY, l, value) for time, value in link.schedule]
+        for i, f in enumerate(self.at.flows):
+            shift = f.access_delay
+            for begin, stop in f.intervals:
+                if begin >= 0.0:
+                    changes.append((begin + shift, s.FLOW_ON, i, 0.0))
+                elif shift > 0.0:
+                    changes.append((shift, s.FLOW_RELEASE, i, 0.0))
+                if math.isfinite(stop):
+                    changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
+            if f.name in patterns:
+                self.at.rate_state[i] = -2
+                changes += [(max(time, 0.0) + shift, s.FLOW_RATE, i, value) for time, value in zip(*patterns[f.name], strict=True)]
+        return sorted(changes, key=lambda change: change[0])
+
+    def _changes(self, changes: list[Change]) -> None:
+        self.head[s.NSCHED] = len(changes)
+        self._floats(s.OSCHED, [(time, value) for time, _, _, value in changes])
+        self._ints(s.JSCHED, [(kind, index) for _, kind, index, _ in changes])
+        self._ints(s.JRATE, self.at.rate_state)
+
+    def _pools(self, times: NDArray[np.float64]) -> None:
+        """What is read and written while running; the heap and the ring stand last, since they grow."""
+        at = self.at
+        self._floats(s.OTS, times)
+        rows = s.SFLOWROWS * len(at.flows) + s.SLINKROWS * len(at.links) + at.n_states
+        self._floats(s.OOUT, np.full(rows * len(times), np.nan))
+        self._floats(s.OINIT, np.zeros(at.n_states))
+        self._floats(s.OY, np.zeros(at.n_states))
+        self.head[s.HEAPCAP] = HEAP
+        self._floats(s.OHEAP, np.zeros(HEAP))
+        self._ints(s.JHEAP, np.zeros(3 * HEAP))
+        self.head[s.MASK] = RING - 1
+        self._floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
+
+    def _place_initial(self) -> None:
+        at = self.at
+        states = self.F[self.I[s.OINIT] :][: at.n_states]
+        for group in at.groups:
+            _fill(states, group, at.flows)
+        for group in at.link_groups:
+            _fill(states, group, at.links)
+        for l, link in enumerate(at.links):
+            states[at.backlog + l] = initial_backlog(link)
+        self.F[self.I[s.OY] :][: at.n_states] = states
+        on = self.I[self.I[s.JON] :][: len(at.flows)]
+        for i, f in enumerate(at.flows):
+            if f.intervals and f.intervals[0][0] < 0.0:
+                on[i] = s.HOLDING if f.access_delay > 0.0 else s.ON
+
+    # --- use -------------------------------------------------------------------------------------------------------
+
+    def rows(self, first: int, count: int) -> NDArray[np.float64]:
+        """`count` rows of the samples from number `first`, each as long as the sample times."""
+        size = int(self.I[s.NSAMP])
+        start = int(self.I[s.OOUT]) + first * size
+        return self.F[start : start + count * size].reshape(count, size)
+
+    def grow_ring(self) -> None:
+        """Double the ring."""
+        stride, mask, offset = (int(self.I[k]) for k in (s.STRIDE, s.MASK, s.OHIST))
+        old = self.F[offset:].reshape(mask + 1, stride)
+        new = np.zeros((2 * (mask + 1), stride))
+        for k in range(int(self.I[s.FIRST]), int(self.I[s.NREC]) + 1):
+            new[k & (2 * mask + 1)] = old[k & mask]
+        self.F = np.concatenate([self.F[:offset], new.ravel()])
+        self.I[s.MASK] = 2 * mask + 1
+
+    def grow_heap(self) -> None:
+        """Move the heap to a place twice as large, at the end of `I` and, in `F`, before the ring."""
+        cap, at, ring = (int(self.I[k]) for k in (s.HEAPCAP, s.OHEAP, s.OHIST))
+        times = np.concatenate([self.F[at : at + cap], np.zeros(cap)])
+        self.F = np.concatenate([self.F[:ring], times, self.F[ring:]])
+        self.I[s.OHEAP], self.I[s.OHIST] = ring, ring + 2 * cap
+        entries = self.I[int(self.I[s.JHEAP]) :][: 3 * cap]
+        where = len(self.I)
+        self.I = np.concatenate([self.I, entries, np.zeros(3 * cap, dtype=np.int64)])
+        self.I[s.JHEAP], self.I[s.HEAPCAP] = where, 2 * cap
+
+
+def initial_backlog(link: LinkSpec) -> float:
+    """Bits in the queue at time 0."""
+    return link.initial[plain(link.law.queue)] * link.capacity if link.law.queue is not None else 0.0
+
+
+def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | LinkSpec]) -> None:
+    for j, z in enumerate(group.own):
+        for n, i in enumerate(group.members):
+            states[group.states + j * group.size + n] = specs[i].initial[plain(z)]
+
+
+def _inverse(values: list[int], count: int) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for k, v in enumerate(values):
+        rows[v].append(k)
+    return rows
