@@ -1,0 +1,126 @@
+"""Rates that change in time: given pairs, and random traffic that is drawn when a simulation's seed is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.law import Source
+from fluidcc.numerics.traffic import on_off_pareto, poisson_counts
+from fluidcc.symbols import plain
+from fluidcc.units import to_si
+
+if TYPE_CHECKING:
+    from fluidcc.placement import FlowSpec
+
+__all__ = ["Modulated", "Pairs", "resolve_pattern"]
+
+Pairs = tuple[tuple[float, float], ...]
+
+
+_KINDS = {
+    "on_off_pareto": {"peak": "bit/s", "mean_on": "s", "mean_off": "s", "shape": "1"},
+    "poisson": {"mean_rate": "bit/s", "interval": "s"},
+}
+
+
+@dataclass(frozen=True)
+class Modulated:
+    """Random piecewise-constant traffic, drawn when a simulation's seed is known."""
+
+    kind: str
+    parameters: tuple[tuple[str, float], ...]
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """A hint at what was meant: the near names, or all of a few."""
+    known = list(names)
+    close = get_close_matches(name, known, n=3) or (known if len(known) <= 8 else [])
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
+
+
+def quantity(
+    value: Any, unit: str, what: str, *, positive: bool = False, infinite: bool = False, packet: float | None = None
+) -> float:
+    """A number in SI units, nonnegative or positive."""
+    number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
+    if number < 0 or (positive and number == 0):
+        raise InvalidInput(f"{what} is {value!r}; give a {'positive' if positive else 'nonnegative'} number")
+    return number
+
+
+def series(value: Any, what: str, positive: bool) -> Pairs:
+    """((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
+    try:
+        rows = [(t, r) for t, r in value]
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{what} is {value!r}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
+        ) from None
+    pairs = tuple((quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows)
+    times = [t for t, _ in pairs]
+    if not pairs or times[0] != 0:
+        raise InvalidInput(f"{what} starts at {times[0] if times else 'no'} s; its first pair must be at time 0")
+    for a, b in pairwise(times):
+        if b <= a:
+            raise InvalidInput(f"{what} has {b:g} s after {a:g} s; sort its pairs by time, one for each time")
+    return pairs
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is several: a list, tuple or array, but not text."""
+    return (isinstance(value, Sequence) and not isinstance(value, str)) or getattr(value, "ndim", 0) > 0
+
+
+def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
+    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the kind and its values."""
+    what = f"pattern of {of}"
+    if pattern is None:
+        names = _KINDS["on_off_pareto"]
+        if law.states or not {*names} <= {plain(s) for s in law.params}:
+            return None
+        pattern = {"kind": "on_off_pareto", **{k: law.parameter(k) for k in names}}  # a law of bursts carries its own
+    if law.states:
+        raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for CBR")
+    if not isinstance(pattern, Mapping):
+        return pattern if isinstance(pattern, Modulated) else series(pattern, what, positive=False)
+    kind, values = pattern.get("kind"), {k: v for k, v in pattern.items() if k != "kind"}
+    if kind not in _KINDS:
+        raise UnknownName(f"{what} is of kind {kind!r}; {near(str(kind), _KINDS)}")
+    if odd := {*values} ^ {*_KINDS[kind]}:
+        verb = "has no" if min(odd) in values else "lacks its"
+        raise UnknownName(f"{what}: {kind} {verb} {min(odd)!r}; it takes {', '.join(_KINDS[kind])}")
+    numbers = {k: quantity(values[k], unit, f"{what}: {k}", positive=True) for k, unit in _KINDS[kind].items()}
+    if numbers.get("shape", 2.0) <= 1:
+        raise InvalidInput(f"{what}: shape is {values['shape']!r}; give more than 1, else periods have no mean")
+    return Modulated(kind, tuple(numbers.items()))
+
+
+def resolve_pattern(
+    spec: FlowSpec, seed: int, until: float
+) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
+    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow without one.
+
+    Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
+    """
+    if spec.pattern is None:
+        return None
+    if not isinstance(spec.pattern, Modulated):
+        times, rates = np.array(spec.pattern).T
+        return times, rates
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput(f"seed is {seed!r}; give a nonnegative integer")
+    words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
+    rng = np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=tuple(int(w) for w in words)))
+    values = dict(spec.pattern.parameters)
+    if spec.pattern.kind == "poisson":
+        return poisson_counts(rng, until, packet=spec.packet, **values)
+    return on_off_pareto(rng, until, **values)
