@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fluidcc.errors import UnitsError
 
-__all__ = ["Dimension", "dimension", "format_si", "to_si"]
+__all__ = ["Dimension", "dimension", "dimension_of", "format_si", "to_si"]
 
 
 class Dimension(NamedTuple):
@@ -92,6 +93,19 @@ def dimension(unit: str) -> Dimension:
     return _parse(unit)[1]
 
 
+def dimension_of(text: str) -> Dimension | None:
+    """Dimension of a quantity written as text; None without a unit, or where the text cannot be read.
+
+    For arguments that may be given in more than one way, such as a buffer in packets or in seconds.
+    """
+    match = _NUMBER.match(text)
+    try:
+        return dimension(match[2]) if match and match[2] else None
+    except UnitsError:
+        return None
+
+
+@lru_cache(maxsize=256)
 def _parse(unit: str) -> tuple[float, Dimension]:
     """Size in base units and dimension of a product of powers; what follows ``/`` divides, in brackets or alone."""
     size, exponents, sign, inside = 1.0, [0, 0, 0], 1, False
@@ -147,19 +161,18 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
     ...
     fluidcc.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s, such as '3.5 Mbit/s'
     """
-    right = _right(unit)
     if isinstance(value, str):
         number, size = _read(value, unit, what, packet)
         result = float(number) * size
     else:
-        if isinstance(value, bool) or getattr(value, "shape", ()) != ():
-            raise UnitsError(f"{what} is {value!r}; give {right}")
         try:
+            if isinstance(value, bool) or getattr(value, "shape", ()) != ():
+                raise TypeError
             result = float(value)
         except (TypeError, ValueError):
-            raise UnitsError(f"{what} is {value!r}; give {right}") from None
+            raise UnitsError(f"{what} is {value!r}; give {_right(unit)}") from None
     if math.isnan(result) or (math.isinf(result) and not allow_inf):
-        raise UnitsError(f"{what} is {value!r}; give a finite number: {right}")
+        raise UnitsError(f"{what} is {value!r}; give a finite number: {_right(unit)}")
     return result
 
 

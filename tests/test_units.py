@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fluidcc.errors import UnitsError
-from fluidcc.units import Dimension, dimension, format_si, to_si
+from fluidcc.units import Dimension, dimension, dimension_of, format_si, to_si
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,9 @@ def test_dimension() -> None:
     assert dimension("bit/(s*packet)") == dimension("bit/s/packet") == Dimension(1, -1, -1)
     assert dimension("1") == Dimension()
     assert dimension("s**-2") == Dimension(0, -2, 0)
+    assert dimension_of("0.5 s") == Dimension(s=1)
+    assert dimension_of("25 packets") == Dimension(packet=1)
+    assert dimension_of("25") is dimension_of("25 furlongs") is dimension_of("much") is None
 
 
 @pytest.mark.parametrize(
