@@ -31,7 +31,7 @@ from sympy import (
 from fluidcc.errors import LawError
 from fluidcc.symbols import unfold
 
-__all__ = ["Switched", "mode_symbol", "switched"]
+__all__ = ["Collector", "Switched", "mode_symbol", "switched"]
 
 _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
 
@@ -54,10 +54,17 @@ def mode_symbol(k: int) -> Symbol:
     return Symbol(f"m{k}", integer=True, nonnegative=True)
 
 
-class _Collector:
+class Collector:
+    """Rewrites expressions, one after the other, and keeps the switches they need."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.switches: list[Expr] = []
+
+    @property
+    def modes(self) -> tuple[Symbol, ...]:
+        """One symbol a switch."""
+        return tuple(mode_symbol(k) for k in range(len(self.switches)))
 
     def above(self, switch: Expr) -> Any:
         """Condition that `switch` > 0, as a mode."""
@@ -86,6 +93,7 @@ class _Collector:
         raise LawError(f"{self.name}: a Piecewise condition must compare with <, <=, > or >=, not {cond}")
 
     def rewrite(self, f: Expr) -> Expr:
+        """`f` (without Lets) with every kink held by a mode."""
         if not f.has(*_KINKS):
             return f
         if isinstance(f, Piecewise):
@@ -130,8 +138,7 @@ def _has_pole(term: Expr, x: Symbol) -> bool:
 
 def switched(law: Any) -> Switched:
     """Hold every kink in the flow and outputs of `law` by a mode."""
-    collect = _Collector(law.name)
+    collect = Collector(law.name)
     flow = {z: _without_poles(collect.rewrite(unfold(f)), law.flow) for z, f in law.flow.items()}
     out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}
-    switches = tuple(collect.switches)
-    return Switched(flow, out, switches, tuple(mode_symbol(k) for k in range(len(switches))))
+    return Switched(flow, out, tuple(collect.switches), collect.modes)

@@ -16,97 +16,12 @@ from sympy import Expr, Matrix, Symbol, diff, expand, powsimp, sympify
 
 from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
+from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
 from fluidcc._switches import Switched, switched
 from fluidcc.errors import LawError
 from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, Let, plain, unfold
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick"]
-
-
-class Frozen(dict):
-    """A dict that cannot be changed once made, so that a law's hash and its cached properties stay true."""
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("a law cannot be changed; law(**params) makes another one with other parameter values")
-
-    __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = __ior__ = _refuse
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Frozen, (dict(self),)
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self.items()))
-
-
-def _frozen(mapping: Mapping[Any, Any] | None) -> Frozen:
-    return Frozen({k: sympify(v) for k, v in (mapping or {}).items()})
-
-
-@dataclass(frozen=True)
-class Jump:
-    """The states in `reset` change at once whenever `when` > 0, at most once per `refractory`.
-
-    Parameters
-    ----------
-    when : Expr
-        Condition; the jump happens while it is positive.
-    reset : mapping of Symbol to Expr
-        New value of each state that changes, in terms of the old ones.
-    refractory : Expr
-        Time [s] after a jump during which no other happens.
-    """
-
-    when: Any
-    reset: Mapping[Symbol, Any]
-    refractory: Any = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "when", sympify(self.when))
-        object.__setattr__(self, "reset", _frozen(self.reset))
-        object.__setattr__(self, "refractory", sympify(self.refractory))
-
-
-@dataclass(frozen=True)
-class Tick:
-    """The states in `update` change every `every` seconds: a sampled law.
-
-    Parameters
-    ----------
-    every : Expr
-        Period [s]; an expression of states and signals is evaluated anew at each tick.
-    update : mapping of Symbol to Expr
-        New value of each state that changes, in terms of the old ones.
-    """
-
-    every: Any
-    update: Mapping[Symbol, Any]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "every", sympify(self.every))
-        object.__setattr__(self, "update", _frozen(self.update))
-
-
-@dataclass(frozen=True)
-class Steady:
-    """A claim about every equilibrium of a law: where the flow vanishes (and edot = 0), `relation` holds.
-
-    Parameters
-    ----------
-    relation : Eq, other relational, or Expr (meaning Expr = 0)
-        The statement.
-    given : mapping of Symbol to Expr
-        What is put in first, for instance ``{pi: 0}`` for 'without loss'.
-    eliminate : Symbol, optional
-        The symbol for which stationarity is solved, in which the flow is linear; found if not given.
-    """
-
-    relation: Any
-    given: Mapping[Symbol, Any] = field(default_factory=dict)
-    eliminate: Symbol | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "relation", sympify(self.relation))
-        object.__setattr__(self, "given", _frozen(self.given))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +91,7 @@ class Law:
         if not isinstance(value, Mapping):
             raise LawError(f"{self.name}: {name} must be a mapping such as {{x: ...}}, not {type(value).__name__}")
         try:
-            return _frozen(value)
+            return frozen(value)
         except Exception as error:  # SympifyError is not a ValueError in every version
             raise LawError(f"{self.name}: {name} holds something SymPy cannot read: {error}") from error
 
@@ -245,21 +160,22 @@ class Law:
                 return float(value)
         raise LawError(f"{self.name} has no parameter {name!r}: it has {', '.join(map(plain, self.params)) or 'none'}")
 
-    def averaged(self, intensity: Any, name: str | None = None) -> Self:
+    def averaged(self, intensity: Any, *, name: str | None = None, claims: Mapping[str, Any] | None = None,
+                 ref: str | None = None) -> Self:
         """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset - state).
 
         Parameters
         ----------
         intensity : Expr
             Expected jumps a second [1/s], in place of each jump's `when`; refractory times are dropped.
-        name : str, optional
-            Name of the averaged law; by default the same.
+        name, claims, ref : optional
+            Those of the averaged law; by default its name and `ref` are the same, and it claims nothing.
         """
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
         drift = {z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
                  for z, f in self.flow.items()}
-        return replace(self, flow=drift, jumps=(), name=name or self.name)
+        return replace(self, flow=drift, jumps=(), name=name or self.name, claims=claims or {}, ref=ref or self.ref)
 
     def unfolded(self, expr: Any) -> Expr:
         """`expr` with every Let replaced by its definition."""

@@ -26,6 +26,8 @@ LDCC = Source(
     initial={x: 5 * w},  # the paper gives none; 100 kbit/s at its w
     utility=U,
     claims={
+        "(17) v is never negative": v >= 0,
+        "(17) v saturates below beta": v < beta,
         "(18)": Steady(Eq(e, RTT * w / (beta * x) + T), given={pi: 0}),
         "(19)": Steady(Eq(e, (e_b * w / (beta * x) + T) / (1 - w / (beta * x))), given={pi: 0}),
         "(20)": Steady(x > w / beta, given={pi: 0}),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sympy import symbols
+from sympy import Eq, symbols
 
-from fluidcc.law import Jump, Source
+from fluidcc.law import Jump, Source, Steady
 from fluidcc.symbols import RTT, packet, pi, x_tau
 
 __all__ = ["AIMD", "Reno"]
@@ -24,5 +24,8 @@ AIMD = Source(
     ref="Hespanha, Bohacek, Obraczka and Lee, HSCC 2001",
 )
 
+# dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley, SIGCOMM 2000.
 # One jump for every lost or marked packet, of which x_tau pi / packet a second left one round trip ago.
-Reno = AIMD.averaged(intensity=x_tau * pi / packet, name="Reno")
+Reno = AIMD.averaged(intensity=x_tau * pi / packet, name="Reno", claims={
+    "square-root law": Steady(Eq(W**2 * pi, a / b)),
+}, ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s")

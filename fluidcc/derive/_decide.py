@@ -1,0 +1,279 @@
+"""Decide a relation between expressions: look for a counterexample, then for a proof, then check to 50 digits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import Any
+
+import mpmath
+from sympy import (
+    And,
+    Dummy,
+    Eq,
+    Expr,
+    Ge,
+    Gt,
+    Integer,
+    Le,
+    Lt,
+    Ne,
+    Symbol,
+    cancel,
+    expand,
+    expand_log,
+    factor,
+    false,
+    fraction,
+    lambdify,
+    powsimp,
+    simplify,
+    sympify,
+    together,
+    true,
+)
+from sympy.core.relational import Relational
+
+from fluidcc._switches import Collector
+from fluidcc.errors import InvalidInput
+from fluidcc.symbols import unfold
+
+__all__ = ["Decision", "decide"]
+
+_DIGITS = 50
+_POINTS = 200
+_TRIALS = 6000
+_ATTEMPTS = 24  # substitutions of conditions before a proof is given up
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome, the argument, and the values of a counterexample."""
+
+    status: str
+    how: str
+    counterexample: Mapping[Symbol, float] = field(default_factory=dict)
+
+
+def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
+    """Decide `statement` (relational, expression meaning zero, or And of them) under the conditions `where`."""
+    statement = sympify(statement)
+    if statement is true:
+        return Decision("proved", "it follows from the assumptions")
+    if statement is false:
+        return Decision("refuted", "it contradicts the assumptions")
+    if isinstance(statement, And):
+        parts = [decide(part, where) for part in statement.args]
+        return max(parts, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status))
+    if not isinstance(statement, Relational):
+        if not isinstance(statement, Expr):
+            raise InvalidInput(f"{statement} is neither an expression nor an equation or inequality")
+        statement = Eq(statement, 0, evaluate=False)
+    question = _Question.of(statement, where)
+    checked = question.check()
+    if checked.status == "refuted":
+        return checked
+    if how := question.proof():
+        return Decision("proved", how)
+    return checked
+
+
+@dataclass(frozen=True)
+class _Question:
+    """left = right, or left > right (strictly or not), under conditions that left > right of theirs."""
+
+    kind: str  # "==", ">" or ">=" or "!="
+    left: Expr
+    right: Expr
+    where: tuple[tuple[str, Expr], ...]  # (">" or ">=" or "==" or "!=", difference)
+
+    @classmethod
+    def of(cls, relation: Relational, where: tuple[Any, ...]) -> _Question:
+        kind, left, right = _oriented(relation)
+        conditions = []
+        for condition in where:
+            if condition is true:
+                continue
+            for part in condition.args if isinstance(condition, And) else (condition,):
+                if not isinstance(part, Relational):
+                    raise InvalidInput(f"the condition {part} is no equation or inequality")
+                sign, a, b = _oriented(part)
+                conditions.append((sign, a - b))
+        return cls(kind, left, right, tuple(conditions))
+
+    # --- numbers ----------------------------------------------------------------------------------------------------
+
+    def check(self) -> Decision:
+        """Try random points to 50 digits."""
+        symbols = sorted(self.left.free_symbols | self.right.free_symbols
+                         | set().union(*(f.free_symbols for _, f in self.where)), key=str)
+        sides = lambdify(symbols, [self.left, self.right, *(f for _, f in self.where)], modules="mpmath")
+        rng, tried = random.Random(7), 0
+        with mpmath.workdps(_DIGITS + 15):
+            for k in range(_TRIALS if symbols else 1):
+                point = _point(symbols, rng, decades=1 if k < _POINTS // 4 else 6)
+                try:
+                    left, right, *conditions = sides(*point)
+                except (ZeroDivisionError, ValueError, OverflowError, TypeError):
+                    continue
+                if not all(_finite(v) for v in (left, right, *conditions)):
+                    continue
+                if not all(_holds(kind, v, 0) for (kind, _), v in zip(self.where, conditions, strict=True)):
+                    continue
+                tried += 1
+                if not _holds(self.kind, left, right) and not self._holds_after_all(sides, point):
+                    values = {s: float(v) for s, v in zip(symbols, point, strict=True)}
+                    return Decision("refuted", "it fails at", values)
+                if tried >= _POINTS:
+                    break
+        if not tried:
+            return Decision("undecided", "no point was found at which its conditions hold and both sides are defined")
+        return Decision("checked", f"it holds to {_DIGITS} digits at {tried} random points")
+
+    def _holds_after_all(self, sides: Any, point: list[Any]) -> bool:
+        """Whether a failure was only cancellation: evaluate again with many more digits."""
+        with mpmath.workdps(_DIGITS * 8):
+            left, right, *_ = sides(*point)
+            return _holds(self.kind, left, right)
+
+    # --- algebra ----------------------------------------------------------------------------------------------------
+
+    def proof(self) -> str:
+        """The argument that proves it on every branch, or ""."""
+        collect = Collector("the statement")
+        gap = collect.rewrite(self.left - self.right)
+        where = [(kind, collect.rewrite(f)) for kind, f in self.where]
+        if len(collect.switches) > 6:
+            return ""
+        split = bool(collect.switches)
+        for modes in product((1, 0), repeat=len(collect.switches)):
+            branch = {m: Integer(v) for m, v in zip(collect.modes, modes, strict=True)}
+            chosen = [s.subs(branch) for s in collect.switches]
+            conditions = [(kind, f.subs(branch)) for kind, f in where]
+            conditions += [(">", s) if v else (">=", -s) for s, v in zip(chosen, modes, strict=True)]
+            if not self._on_branch(gap.subs(branch), conditions):
+                return ""
+        how = "the difference simplifies to zero" if self.kind == "==" else "its sign follows from the assumptions"
+        return how + (" on every branch" if split else "")
+
+    def _on_branch(self, gap: Expr, conditions: list[tuple[str, Expr]]) -> bool:
+        attempts = islice(_with_conditions(gap, conditions), _ATTEMPTS)
+        return any(f is None or _settled(self.kind, f) for f in attempts)
+
+
+def _oriented(relation: Relational) -> tuple[str, Expr, Expr]:
+    left, right = unfold(relation.lhs), unfold(relation.rhs)
+    kinds = {Eq: "==", Ne: "!=", Gt: ">", Ge: ">=", Lt: "<", Le: "<="}
+    kind = kinds[type(relation)]
+    return (kind.replace("<", ">"), right, left) if "<" in kind else (kind, left, right)
+
+
+def _point(symbols: list[Symbol], rng: random.Random, decades: float) -> list[Any]:
+    """Values within assumptions, this many decades to either side of 1."""
+    values = []
+    for s in symbols:
+        if s.is_integer:
+            v = mpmath.mpf(rng.randint(1, 10 ** rng.randint(1, 3)))
+        else:
+            v = mpmath.mpf(10) ** mpmath.mpf(rng.uniform(-decades, decades))
+        if s.is_nonpositive or (not s.is_nonnegative and rng.random() < 0.5):
+            v = -v
+        values.append(v)
+    return values
+
+
+def _finite(v: Any) -> bool:
+    return isinstance(v, (int, mpmath.mpf)) and bool(mpmath.isfinite(v))
+
+
+def _holds(kind: str, left: Any, right: Any) -> bool:
+    scale = max(abs(left), abs(right))
+    close = abs(left - right) <= scale * mpmath.mpf(10) ** -_DIGITS
+    if kind == "==":
+        return bool(close)
+    if kind == "!=":
+        return not close
+    return bool(left > right and not close) if kind == ">" else bool(left >= right or close)
+
+
+def _forms(f: Expr) -> Iterator[Expr]:
+    """`f` in ever more simplified forms, the cheap ones first."""
+    yield f
+    g = together(f)
+    yield g
+    yield cancel(g)
+    yield expand(fraction(g)[0])
+    yield powsimp(expand_log(expand(f)))
+    yield simplify(f)
+
+
+def _settled(kind: str, f: Expr) -> bool:
+    """Whether `f` (= left - right), wherever it is defined, provably stands as `kind` to zero."""
+    if kind == "==":
+        return any(g == 0 for g in _forms(f))
+    return any(_has_sign(kind, above, below)
+               for g in (f, cancel(together(f)), simplify(f))
+               for above, below in [fraction(together(g))]
+               for above in (above, expand(above), factor(above)))
+
+
+def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
+    """Whether above/below, with a denominator that is not zero where it counts, has the sign wanted."""
+    if kind == "!=":
+        return bool(above.is_nonzero)
+    below = factor(below)
+    if below.is_nonnegative:
+        return bool(above.is_positive if kind == ">" else above.is_nonnegative)
+    if below.is_nonpositive:
+        return bool(above.is_negative if kind == ">" else above.is_nonpositive)
+    return False
+
+
+_OPPOSITE = {">": ">=", ">=": ">"}
+
+
+def _impossible(kind: str, f: Expr) -> bool:
+    if kind in _OPPOSITE:
+        return _settled(_OPPOSITE[kind], -f)
+    return bool(factor(together(f)).is_nonzero if kind == "==" else _settled("==", f))
+
+
+def _with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Expr | None]:
+    """`f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive number).
+
+    None means that the conditions contradict one another.
+    """
+    if any(_impossible(kind, g) for kind, g in conditions):
+        yield None
+        return
+    yield f
+    for k, (kind, condition) in enumerate(conditions):
+        if kind == ">=" and _settled(">=", -condition):
+            kind = "=="
+        for s in sorted(condition.free_symbols, key=str):
+            value = None if kind == "!=" else _bounded(s, kind, condition)
+            if value is not None:
+                rest = [(other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k]
+                if s.is_positive and not value.is_positive:
+                    rest.append((">", value))
+                elif s.is_nonnegative and not value.is_nonnegative:
+                    rest.append((">=", value))
+                yield from _with_conditions(f.subs(s, value), rest)
+
+
+def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
+    """The general value of `s` for which `condition`, linear in it, is as `kind` to zero; None if it is not linear."""
+    above, below = fraction(together(condition))
+    above = expand(above)
+    slope, rest = above.coeff(s, 1), above.coeff(s, 0)
+    if slope.has(s) or rest.has(s) or below.has(s) or expand(above - slope * s - rest) != 0:
+        return None
+    if kind == "==":
+        return -rest / slope if slope.is_nonzero else None
+    direction = slope / below
+    if not (direction.is_positive or direction.is_negative):
+        return None
+    excess = Dummy("d", positive=True) if kind == ">" else Dummy("d", nonnegative=True)
+    return -rest / slope + (excess if direction.is_positive else -excess)
