@@ -12,10 +12,12 @@ import math
 
 import numpy as np
 
+from fluidcc.numerics.dde_control import Control, first_step, short
 from fluidcc.numerics.dde_events import Crossing, Found, Monitor, Watcher
 from fluidcc.numerics.dde_history import Array, Pieces
 from fluidcc.numerics.dde_input import Problem
-from fluidcc.numerics.dde_result import DdeResult, DdeSolution, Statistics
+from fluidcc.numerics.dde_record import Record
+from fluidcc.numerics.dde_result import DdeResult
 from fluidcc.numerics.dde_step import Failure, Stepper, Trial
 from fluidcc.numerics.dde_table import BreakingPoints, Delays
 
@@ -40,17 +42,14 @@ class Integration:
         modes = np.zeros(switches) if switches else None
         self.stepper = Stepper(p.fun, p.args, p.pair, self.delays, p.rtol, p.atol, modes)
         self.monitor = Monitor(p.watchers, self.delays, p.args)
-        self.stats = Statistics()
+        self.record = Record(p)
+        self.stats = self.record.stats
+        self.control = Control(p, self.stepper, self.monitor, self.stats)
         self.previous: Trial | None = None  # the last piece, if the solution went on smoothly from it
         self.cut = 1.0  # where in it the last piece ended
         self.timed, self.breaks = list(p.timed), [b for b in p.breaks if b[0] > p.t0]
         self.forget_after = float(np.max(p.lags, initial=0.0)) if not callable(p.lags) else math.inf
         self.crowd = 0  # discontinuities in a row without progress
-        self.ts: list[float] = []
-        self.ys: list[Array] = []
-        self.sampled = 0  # how many of t_eval were passed
-        self.hits: list[list[tuple[float, Array]]] = [[] for _ in range(p.events or 0)]
-        self.jump_times: list[float] = []
         self.status, self.message = 0, "The solver successfully reached the end of the integration interval."
         self.finished = False
 
@@ -65,14 +64,16 @@ class Integration:
                     self._step()
             except Failure as failure:
                 self.status, self.message = -1, str(failure)
-        return self._result()
+        return self.record.result(
+            self.t, self.y, self.pieces, self.points, self.stepper, self.status, self.message
+        )
 
     def _start(self) -> None:
         p = self.problem
         for t, order in p.breaks:
             if t < p.t0:
                 self.points.add(t, order, 0, record=False)
-        self._record(self.t, self.y)
+        self.record.mesh(self.t, self.y)
         self.points.max_order = max(p.max_order, 2)  # the initial point always counts
         self.points.add(p.t0, 1, 0, record=False)
         self.points.max_order = p.max_order
@@ -82,40 +83,18 @@ class Integration:
             self.delays.schedule(index, p.t0 + self.tolerance)
         self.delays.locate(self.t, self.y, np.zeros_like(self.y), probe)
         jumped = self._timed_jumps()
-        self._settle([w for w in p.watchers] if jumped else [], start=True)
+        self._settle(list(p.watchers) if jumped else [], start=True)
         self.rate = self._rate()
-        self.h = self._first_step()
+        self.control.h = first_step(p, self.stepper, self.y, self.rate)
 
     def _rate(self) -> Array:
         rate = self.stepper.rate(self.t, self.y)
         if not np.isfinite(rate).all():
             raise Failure(
-                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {_short(self.y)}: "
+                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {short(self.y)}: "
                 "check fun there, and the delayed states it uses."
             )
         return rate
-
-    def _first_step(self) -> float:
-        """A first step from the sizes of y, y' and a rough y'' (Hairer, Norsett & Wanner I, II.4)."""
-        p = self.problem
-        if p.tf == p.t0:
-            return 0.0
-        if p.first_step is not None:
-            return p.first_step
-        s = p.atol + p.rtol * np.abs(self.y)
-        s = np.where(s > 0, s, 1.0)
-        d0, d1 = _norm(self.y / s), _norm(self.rate / s)
-        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h0 = min(h0, p.tf - p.t0)
-        y1 = self.y + h0 * self.rate
-        q = np.zeros((self.y.size, 4))
-        q[:, 0] = h0 * self.rate
-        z, _ = self.delays.states(self.t + h0, y1, self.t, h0, self.y, q)
-        d2 = _norm((self.stepper.evaluate(self.t + h0, y1, z) - self.rate) / s) / h0
-        if not math.isfinite(d2):
-            return h0 * 1e-2
-        h1 = max(1e-6, h0 * 1e-3) if max(d1, d2) <= 1e-15 else (0.01 / max(d1, d2)) ** 0.2
-        return min(100 * h0, h1, p.tf - p.t0)
 
     # ---- one step ----------------------------------------------------------------------------------------------
 
@@ -134,58 +113,14 @@ class Integration:
                 "raise max_steps, loosen rtol and atol, or look whether the problem is stiff."
             )
         target = self._target()
-        gap = target - self.t
-        wish = min(self.h, self.problem.max_step)
-        h = gap if 1.001 * wish >= gap else min(wish, 0.5 * gap) if 2 * wish > gap else wish
-        trial, found, factor = self._try(h)
-        proposal = trial.h * factor
-        self.h = max(proposal, self.h) if trial.h < self.h and self.refused == 0 else proposal
-        end = trial.time(1.0 if found.u is None else found.u)
-        if trial.h == gap and found.u is None or abs(end - target) <= self.tolerance:
+        step = self.control.step(self.t, self.y, self.rate, target, self.previous, self.cut)
+        trial, u = step.trial, step.found.u
+        end = trial.time(1.0 if u is None else u)
+        if abs(end - target) <= self.tolerance:
             end = target
-        self._accept(trial, found, end)
+        self._accept(trial, step.found, end, step.jumps)
 
-    def _try(self, h: float) -> tuple[Trial, Found, float]:
-        """Trial steps until one is good: it, what was found in it, and by how much the next may be larger."""
-        self.refused = again = 0
-        floor = 10 * _EPS * max(abs(self.t), self.scale * 1e-6)
-        while True:
-            trial = self.stepper.attempt(self.t, self.y, h, self.rate, self.previous, self.cut)
-            if trial.problem or not trial.error <= 1.0:
-                self.stats.rejections += 1
-                self.refused += 1
-                h *= 0.25 if trial.problem else max(0.2, 0.9 * trial.error**-0.2)
-                if h < floor:
-                    raise Failure(self._collapse(trial, h))
-                continue
-            found = self.monitor.scan(trial)
-            if found.u is not None and found.u < 0.9 and again < 3 and found.u * h > self.tolerance:
-                again += 1
-                self.stats.resteps += 1
-                h *= min(1.0, 1.001 * found.u)
-                continue
-            factor = 5.0 if trial.error < 1e-6 else min(5.0, 0.9 * trial.error**-0.2)
-            return trial, found, min(factor, 1.0) if self.refused else factor
-
-    def _collapse(self, trial: Trial, h: float) -> str:
-        where = f"t = {self.t:.10g}, y = {_short(self.y)}"
-        if trial.problem == "negative lag":
-            j = int(np.argmax(self.delays.arguments(trial.t + trial.h, trial.y_end) - trial.t - trial.h))
-            return (
-                f"lag {j} becomes negative after {where}: the state at t - lag would lie in the future; "
-                "correct lags, or end t_span or declare a terminal event before that."
-            )
-        if trial.problem == "not finite":
-            return (
-                f"fun or the state became infinite or NaN however small the step, after {where}: the solution may "
-                "blow up or leave the domain of fun there; end t_span before it or declare a terminal event."
-            )
-        return (
-            f"the step size collapsed to {h:.3g} at {where}: the solution may have a singularity, or fun jump as a "
-            "function of the state (declare it in switches); or rtol and atol ask for more than rounding allows."
-        )
-
-    def _accept(self, trial: Trial, found: Found, end: float) -> None:
+    def _accept(self, trial: Trial, found: Found, end: float, jumps: bool) -> None:
         """Keep the trial step up to `end`, and deal with all that happens there."""
         u = 1.0 if found.u is None else found.u
         if end - self.t > self.tolerance or found.u is None:
@@ -193,18 +128,18 @@ class Integration:
             self.stats.steps += 1
             self.crowd = 0
             self.y = trial.y_end if found.u is None else trial.at(u)
-            self._sample(trial, end)
+            self.record.sample(trial, end)
             self.t, self.previous, self.cut = end, trial, u
-            self._record(end, self.y)
+            self.record.mesh(end, self.y)
         self.rate = trial.rate_end
         for _, i, sign in found.signs:
             self.problem.watchers[i].sign = sign
         for c in found.hits:
             w = self.problem.watchers[c.i]
             if w.kind == "event" and w.counts(c.direction):
-                self._hit(w, trial.time(c.u), trial.at(c.u))
+                self.record.hit(w, trial.time(c.u), trial.at(c.u))
         orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
-        orders += self._due()
+        orders += [*self._due(), 1] if jumps else self._due()
         if found.u is not None or orders:
             self._kink(min(orders, default=self.points.max_order + 1))
         if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
@@ -237,16 +172,12 @@ class Integration:
     def _fire(self, w: Watcher) -> int | None:
         """A terminal event or one with a jump has occurred."""
         if w.kind == "event":
-            self._hit(w, self.t, self.y)
-            if w.terminal and len(self.hits[w.index]) >= w.terminal:
+            self.record.hit(w, self.t, self.y)
+            if w.terminal and len(self.record.hits[w.index]) >= w.terminal:
                 self.finished, self.status, self.message = True, 1, "A termination event occurred."
             return None
         self._jump(w)
         return 0
-
-    def _hit(self, w: Watcher, t: float, y: Array) -> None:
-        self.hits[w.index].append((t, y.copy()))
-        self.stats.events += 1
 
     def _jump(self, w: Watcher) -> None:
         assert w.change is not None
@@ -256,13 +187,11 @@ class Integration:
         new = np.asarray(w.change(self.t, self.y.copy(), *z, *self.problem.args), dtype=float).ravel()
         if new.shape != self.y.shape or not np.isfinite(new).all():
             raise Failure(
-                f"jump {w.index} at t = {self.t:.10g} turned the state {_short(self.y)} into {_short(new)}: "
+                f"jump {w.index} at t = {self.t:.10g} turned the state {short(self.y)} into {short(new)}: "
                 f"it must return {self.y.size} finite numbers."
             )
         self.y = new
-        self.stats.jumps += 1
-        self.jump_times.append(self.t)
-        self._record(self.t, self.y)
+        self.record.jumped(self.t, self.y)
 
     def _delayed(self) -> Array:
         y = self.y
@@ -288,7 +217,7 @@ class Integration:
         self.crowd += 1
         if self.crowd > _CROWD:
             raise Failure(
-                f"{self.crowd} events, switchings or jumps accumulate at t = {self.t:.10g}, y = {_short(self.y)}: "
+                f"{self.crowd} events, switchings or jumps accumulate at t = {self.t:.10g}, y = {short(self.y)}: "
                 "the solution slides along a switching surface or jumps without end; replace the switch by its "
                 "sliding mode, or give it hysteresis or a dead time."
             )
@@ -318,58 +247,10 @@ class Integration:
                         order = self._fire(w)
                         again, jumped = again or order == 0, jumped or order == 0
                     elif w.kind == "event" and w.counts(new):
-                        self._hit(w, self.t, self.y)
+                        self.record.hit(w, self.t, self.y)
                 elif start and w.sign == 0:
                     w.sign = new
             start = False
             if not again:
                 return jumped
         raise Failure(f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop the others.")
-
-    # ---- what is recorded --------------------------------------------------------------------------------------
-
-    def _record(self, t: float, y: Array) -> None:
-        if self.problem.t_eval is None:
-            self.ts.append(t)
-            self.ys.append(y.copy())
-
-    def _sample(self, trial: Trial, end: float) -> None:
-        """Values at the times of `t_eval` before `end` (at `end` itself a jump may still come)."""
-        times = self.problem.t_eval
-        if times is None:
-            return
-        while self.sampled < times.size and times[self.sampled] < end:
-            self._take(trial.at((times[self.sampled] - trial.t) / trial.h))
-
-    def _take(self, y: Array) -> None:
-        assert self.problem.t_eval is not None
-        self.ts.append(float(self.problem.t_eval[self.sampled]))
-        self.ys.append(y)
-        self.sampled += 1
-
-    def _result(self) -> DdeResult:
-        p, n = self.problem, self.y.size
-        if p.t_eval is not None and self.sampled < p.t_eval.size and p.t_eval[self.sampled] <= self.t:
-            self._take(self.y)
-        landed = self.points.landed
-        self.stats.breaking_points, self.stats.passes = len(landed), self.stepper.passes
-        sol = None
-        if p.dense_output:
-            points = list(zip(self.points.times, self.points.orders, strict=True))
-            sol = DdeSolution(p.history, self.pieces, p.t0, self.t, points)
-        asked = p.events is not None
-        return DdeResult(
-            np.array(self.ts), np.array(self.ys).reshape(-1, n).T, sol,
-            [np.array([t for t, _ in hits]) for hits in self.hits] if asked else None,
-            [np.array([y for _, y in hits]).reshape(-1, n) for hits in self.hits] if asked else None,
-            np.array(self.jump_times), np.array(landed, dtype=float).reshape(-1, 2),
-            self.stepper.nfev, self.status, self.message, self.stepper.modes, self.stats,
-        )  # fmt: skip
-
-
-def _norm(x: Array) -> float:
-    return math.sqrt(float(x @ x) / x.size)
-
-
-def _short(y: Array) -> str:
-    return np.array2string(y, precision=6, threshold=6, edgeitems=2)

@@ -160,7 +160,7 @@ def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:
     if times.ndim != 1:
         raise InvalidInput(f"t_eval has shape {times.shape}: it must be a vector of times.")
     if times.size and not (times.min() >= t0 and times.max() <= tf):
-        raise InvalidInput(f"t_eval runs from {times.min()} to {times.max()}: it must lie within t_span = ({t0}, {tf}).")
+        raise InvalidInput(f"t_eval runs from {times.min()} to {times.max()}: it must lie in t_span = ({t0}, {tf}).")
     if np.any(np.diff(times) <= 0):
         raise InvalidInput("t_eval must increase strictly: sort it, and give each time once.")
     return times

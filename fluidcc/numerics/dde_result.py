@@ -21,6 +21,8 @@ class DdeSolution:
     ----------
     history, pieces
         The given past and the polynomial pieces of the steps.
+    last : ndarray, shape (n,)
+        The final state, which a jump at the very end may have changed.
     t_min, t_max : float
         Where the integration began and ended.
     breaking_points : list of (float, int)
@@ -28,9 +30,15 @@ class DdeSolution:
     """
 
     def __init__(
-        self, history: History, pieces: Pieces, t_min: float, t_max: float, breaking_points: list[tuple[float, int]]
+        self,
+        history: History,
+        pieces: Pieces,
+        t_min: float,
+        t_max: float,
+        last: Array,
+        breaking_points: list[tuple[float, int]],
     ) -> None:
-        self._history, self._pieces = history, pieces
+        self._history, self._pieces, self._last = history, pieces, last
         self.t_min, self.t_max, self.breaking_points = t_min, t_max, breaking_points
 
     def __call__(self, t: ArrayLike, side: str = "right") -> Array:
@@ -52,8 +60,9 @@ class DdeSolution:
             raise InvalidInput(f'side must be "right" or "left", not {side!r}.')
         times = np.atleast_1d(np.asarray(t, dtype=float))
         slack = 64 * np.finfo(float).eps * max(abs(self.t_max), abs(self.t_min))
-        if times.size and not times.max() <= self.t_max + slack:
-            raise InvalidInput(f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {times.max():.10g}.")
+        latest = times.max(initial=-np.inf)
+        if not latest <= self.t_max + slack:
+            raise InvalidInput(f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}.")
         past = times < self.t_min if side == "right" else times <= self.t_min
         if self._pieces.count == 0:
             past[:] = True
@@ -62,6 +71,8 @@ class DdeSolution:
             out[:, i] = self._history(min(times[i], self.t_min))
         if not past.all():
             out[:, ~past] = self._pieces(times[~past], side)
+        if side == "right":
+            out[:, times >= self.t_max] = self._last[:, None]
         return out[:, 0] if np.ndim(t) == 0 else out
 
 

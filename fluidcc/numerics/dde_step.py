@@ -17,7 +17,7 @@ from fluidcc.numerics.dde_history import Array, shift_polynomial
 from fluidcc.numerics.dde_table import Delays
 from fluidcc.numerics.tableaus import Tableau
 
-__all__ = ["Failure", "Stepper", "Trial"]
+__all__ = ["Failure", "Stepper", "Trial", "rms"]
 
 _POWERS = np.array([[0.5, 1.0], [0.25, 1.0], [0.125, 1.0], [0.0625, 1.0]])  # (u, u^2, u^3, u^4) at u = 1/2 and 1
 _MAX_PASSES = 12
@@ -74,6 +74,11 @@ class Stepper:
             return np.asarray(self.fun(t, y, z, *self.args), dtype=float).reshape(y.shape)
         return np.asarray(self.fun(t, y, z, self.modes, *self.args), dtype=float).reshape(y.shape)
 
+    def tolerance(self, y: Array, y_end: Array) -> Array:
+        """The error allowed in each state."""
+        allowed: Array = self.atol + self.rtol * np.maximum(np.abs(y), np.abs(y_end))
+        return allowed
+
     def rate(self, t: float, y: Array) -> Array:
         """The right-hand side at a mesh point."""
         z, _ = self.delays.states(t, y, t, 1.0, y, np.zeros((y.size, 4)))
@@ -101,8 +106,8 @@ class Stepper:
             if not np.isfinite(trial.y_end).all() or not np.isfinite(k[6]).all():
                 trial.problem = "not finite"
                 return trial
-            scale = self.atol + self.rtol * np.maximum(np.abs(y), np.abs(trial.y_end))
-            change = _rms(((new - q) @ _POWERS) / scale[:, None]) if implicit else 0.0
+            scale = self.tolerance(y, trial.y_end)
+            change = rms(((new - q) @ _POWERS) / scale[:, None]) if implicit else 0.0
             q, self.passes = new, self.passes + (number > 0)
             ratio = change / before if before > 0 else 0.0
             if _converged(change, ratio, number, y, scale):
@@ -117,7 +122,7 @@ class Stepper:
         if least < -10 * self.rtol * max(abs(t), h):
             trial.problem = "negative lag"
         trial.q, trial.rate_end = q, k[6].copy()
-        trial.error = _rms(h * (pair.E @ k) / scale)
+        trial.error = rms(h * (pair.E @ k) / scale)
         return trial
 
     def _stages(self, k: Array, t: float, y: Array, h: float, q: Array) -> tuple[bool, float]:
@@ -132,7 +137,8 @@ class Stepper:
         return implicit, self.delays.smallest
 
 
-def _rms(x: Array) -> float:
+def rms(x: Array) -> float:
+    """Root mean square."""
     flat = x.ravel()
     return math.sqrt(float(flat @ flat) / max(flat.size, 1))
 
