@@ -1,0 +1,259 @@
+"""Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and loss there.
+
+The conditions are the laws' own (flows of states that vanish, or push against a bound) and complementarity at each
+queue: it is empty and has room to spare, or it is between its ends and its capacity is used up, or it is full and loses
+the excess. Derivatives are the laws' exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sympy import Gt
+
+from fluidcc.assembly import assemble, fair_share, is_on
+from fluidcc.derive.steady import refuse_unsteady
+from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError
+from fluidcc.law import Steady
+from fluidcc.symbols import pi, plain, unfold
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fluidcc.network import Network
+    from fluidcc.numerics.steady import SteadyNetwork
+
+__all__ = ["Equilibrium", "equilibrium"]
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """An equilibrium; flows that are off have rate 0 and see the same path as the others.
+
+    Attributes
+    ----------
+    rate : DataArray over "flow"
+        Sending rates [bit/s].
+    one_way_delay, rtt : DataArray over "flow"
+        e [s] and e + e_b [s].
+    loss : DataArray over "flow"
+        Loss or mark ratio of the path, 1 - prod (1 - pi_l) over its links [1].
+    queueing_delay : DataArray over "link"
+        [s]
+    price : DataArray over "link"
+        The link's price output [1], 0 where its law has none.
+    saturated : DataArray of bool over "link"
+        Where the admitted rate equals the capacity.
+    full : DataArray of bool over "link"
+        Where the buffer is full.
+    arrival_rate : DataArray over "link"
+        [bit/s]; what exceeds the capacity is lost.
+    states : dict
+        Every law's own states, by flow or link name and state name.
+    error : float
+        Relative size of the last Newton step [1].
+    """
+
+    rate: xr.DataArray
+    one_way_delay: xr.DataArray
+    rtt: xr.DataArray
+    loss: xr.DataArray
+    queueing_delay: xr.DataArray
+    price: xr.DataArray
+    saturated: xr.DataArray
+    full: xr.DataArray
+    arrival_rate: xr.DataArray
+    states: Mapping[str, Mapping[str, float]]
+    error: float
+
+    def _repr_html_(self) -> str:
+        flows = (self.rate, self.one_way_delay, self.rtt, self.loss)
+        links = (self.queueing_delay, self.arrival_rate, self.price, self.saturated, self.full)
+        return _table("flow", flows) + _table("link", links)
+
+
+def _table(dim: str, columns: tuple[Any, ...]) -> str:
+    head = "".join(f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,))
+    rows = "".join(
+        f"<tr><td>{name}</td>" + "".join(f"<td>{a.values[i].item():.6g}</td>" if a.dtype != bool else
+                                         f"<td>{'yes' if a.values[i] else ''}</td>" for a in columns) + "</tr>"
+        for i, name in enumerate(columns[0][dim].values))
+    return f"<table><tr><th>{dim}</th>{head}</tr>{rows}</table>"
+
+
+def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
+    """Find the equilibrium of a network.
+
+    Parameters
+    ----------
+    net : Network
+        The network.
+    at : float
+        Time [s] at which capacities and the set of flows that are on are taken, and then held. By default infinity:
+        after every change of capacity, with the flows that never stop (again).
+
+    Returns
+    -------
+    Equilibrium
+        Where it is not unique (links of equal capacity in series may share their queue in any way), one of them.
+
+    Raises
+    ------
+    NoEquilibrium
+        If a queue or a rate grows without limit; the message names it, its flows, and what would help.
+    Unsupported
+        If a law has jumps or ticks, depends on time, or sends at random.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
+    >>> eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l"]))
+    >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
+    0.113889
+    """
+    from fluidcc.numerics.complementarity import find_equilibrium
+
+    for flow in net.flows.values():
+        if is_on(flow, at):
+            refuse_unsteady(flow.law, f"flow {flow.name!r}")
+    for link in net.links.values():
+        refuse_unsteady(link.law, f"link {link.name!r}")
+    system = assemble(net, at)
+    trip = np.array([net.base_rtt(f) for f in net.flows])
+    result = find_equilibrium(system.problem(), system.start(fair_share(system, net), trip))
+    if result.status == "growing":
+        raise NoEquilibrium(_why_none(net, system, result.u))
+    if result.status == "undefined":
+        raise InvalidInput(_why_undefined(net, system, result.u))
+    if result.status != "converged":
+        raise SolverError(f"the search for an equilibrium did not converge in {result.steps} steps (last relative step "
+                          f"{result.error:.1e}): give initial states nearer to it, or simulate and look where it goes")
+    return _labelled(net, system, result.u, result.error)
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+def _labelled(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equilibrium:
+    import xarray as xr
+
+    sig = system.signals(u)
+    arrival = u[system.Y]
+    admitted = arrival * (1 - sig.loss)
+    back = np.array([net.return_delay(f) for f in net.flows])
+    flow, link = {"flow": list(net.flows)}, {"link": list(net.links)}
+
+    def array(name: str, values: Any, coords: Any, units: str | None) -> Any:
+        return xr.DataArray(values, coords, tuple(coords), name, {"units": units} if units else {})
+
+    full = system.queued & (u[system.S] >= system.q_max)
+    return Equilibrium(
+        rate=array("rate", u[system.X], flow, "bit/s"),
+        one_way_delay=array("one_way_delay", sig.path[0], flow, "s"),
+        rtt=array("rtt", sig.path[0] + back, flow, "s"),
+        loss=array("loss", sig.path[1], flow, "1"),
+        queueing_delay=array("queueing_delay", sig.queue, link, "s"),
+        price=array("price", u[system.P], link, "1"),
+        saturated=array("saturated", full | (admitted >= system.c * (1 - SATURATED)), link, None),
+        full=array("full", full, link, None),
+        arrival_rate=array("arrival_rate", arrival, link, "bit/s"),
+        states=_states(net, system, u, sig.queue), error=error)
+
+
+SATURATED = 1e-9
+"""A link this close to its capacity, relatively, counts as saturated."""
+
+
+def _states(net: Network, system: SteadyNetwork, u: Any, queue: Any) -> dict[str, dict[str, float]]:
+    """Every law's own states by name."""
+    states: dict[str, dict[str, float]] = {name: {} for name in (*net.flows, *net.links)}
+    places: Any = ((net.flows, system.flows, system.Z), (net.links, system.links, system.V))
+    for specs, groups, blocks in places:
+        names = list(specs)
+        for g, block in zip(groups, blocks, strict=True):
+            for j, i in enumerate(g.index):
+                law = specs[names[i]].law
+                own = [z for z in law.states if z != getattr(law, "queue", None)]
+                states[names[i]].update(zip(map(plain, own), u[block[:, j]].tolist(), strict=False))
+    for l, (name, spec) in enumerate(net.links.items()):
+        if spec.law.queue is not None:
+            states[name][plain(spec.law.queue)] = float(queue[l])
+    return states
+
+
+# --- why there is none --------------------------------------------------------------------------------------------
+
+
+def _why_none(net: Network, system: SteadyNetwork, u: Any) -> str:
+    """What grows without limit, and what would help."""
+    endless = system.queued & np.isinf(system.q_max) & (u[system.S] >= 0.01 * np.max(u[system.S]))
+    if np.max(u[system.S]) > 1e3 and np.any(endless):
+        u, deaf = _with_long_queues(system, u, endless)
+    else:
+        deaf = True
+    if deaf:
+        flow = list(net.flows.values())[int(np.argmax(u[system.X]))]
+        start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
+        path = [net.links[name] for name in flow.route]
+        if any(unfold(f).has(pi) for f in flow.law.flow.values()) and not any(np.isfinite(k.buffer) for k in path):
+            return start + f"its law hears losses, but no buffer on {', '.join(flow.route)} is finite; give one"
+        return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
+    return _why_queue(net, system, u, endless)
+
+
+def _with_long_queues(system: SteadyNetwork, u: Any, endless: Any) -> tuple[Any, bool]:
+    """Where the flows would settle if the endless queues were held at their present length; whether they do not."""
+    from fluidcc.numerics.complementarity import find_equilibrium
+
+    problem, held = system.problem(), system.S[endless]
+    problem.ceiling[system.S] = np.inf
+    problem.lower[held] = problem.upper[held] = u[held]
+    result = find_equilibrium(problem, u)
+    return result.u, result.status == "growing"
+
+
+def _why_queue(net: Network, system: SteadyNetwork, u: Any, endless: Any) -> str:
+    flows, place = list(net.flows), np.flatnonzero(endless)
+    l = int(place[np.argmax(u[system.Y[place]] / system.c[place])])
+    on = [r for r in np.flatnonzero((system.route == l).any(axis=1)) if u[system.X[r]] > 0]
+    on.sort(key=lambda r: -u[system.X[r]])
+    rates = ", ".join(f"{flows[r]!r} {u[system.X[r]]:.6g}" for r in on[:5])
+    rates += ", ..." * (len(on) > 5)
+    arrival, capacity = float(u[system.Y[l]]), float(system.c[l])
+    start = (f"link {list(net.links)[l]!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without "
+             "limit: ")
+    if arrival < capacity * (1 - 1e-6):
+        return start + f"its flows ({rates}) slow down only when they lose packets; give it a finite buffer"
+    floors = [text for r in on[:5] if (text := _floor(flows[r], net.flows[flows[r]].law))]
+    reason = f"however long the delay, its flows send {arrival:.6g} bit/s ({rates})"
+    reason += f", as {'; '.join(floors)}" if floors else ""
+    return start + reason + "; give it a finite buffer, more capacity or fewer flows"
+
+
+def _why_undefined(net: Network, system: SteadyNetwork, u: Any) -> str:
+    """Whose law gives no number."""
+    G, _ = system.residual(u)
+    places: Any = (("flow", net.flows, system.flows, system.Z), ("link", net.links, system.links, system.V))
+    for kind, specs, groups, blocks in places:
+        for g, block in zip(groups, blocks, strict=True):
+            for j, i in enumerate(g.index):
+                if not np.all(np.isfinite(G[block[:, j]])):
+                    name = list(specs)[i]
+                    return (f"{kind} {name!r} ({specs[name].law.name}) has no finite rate of change at its start; a "
+                            "round trip without any delay is a common cause: give its links or its access a delay")
+    return "the network has no finite rates at its start; give its links or flows a delay"
+
+
+def _floor(name: str, law: Any) -> str:
+    """A lower bound of the rate that the law itself claims without loss, such as (20) of LDCC."""
+    for label, claim in law.claims.items():
+        relation = claim.relation if isinstance(claim, Steady) else None
+        if isinstance(relation, Gt) and relation.lhs == law.out["rate"] and relation.rhs.free_symbols <= {*law.params}:
+            least = float(relation.rhs.xreplace(dict(law.params)))
+            return f"{name!r} never falls below {relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
+    return ""

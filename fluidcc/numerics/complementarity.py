@@ -1,0 +1,182 @@
+"""Equilibria of projected dynamical systems: mixed complementarity by pseudo-transient continuation.
+
+Given M u' = G(u), projected onto lower <= u <= upper, with M diagonal and some of its entries zero (algebraic rows),
+find u with G_i = 0 inside, G_i <= 0 at the lower and G_i >= 0 at the upper bound. Each step is one linearly implicit
+Euler step, that is, a linear complementarity problem solved by active sets; the step length grows until it is a Newton
+step. Following the dynamics loosely keeps the iteration away from equilibria that no trajectory reaches, and makes a
+system without any equilibrium show itself as growth without limit.
+
+References: Coffey, Kelley and Keyes, "Pseudotransient continuation and differential-algebraic equations", SIAM J.
+Sci. Comput. 25 (2003); Facchinei and Pang, "Finite-Dimensional Variational Inequalities and Complementarity Problems"
+(2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse.linalg import splu
+
+__all__ = ["Problem", "Result", "find_equilibrium"]
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+DENSE = 250
+"""Up to so many unknowns a dense solve is faster than a sparse one."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A projected dynamical system.
+
+    Parameters
+    ----------
+    fun : callable
+        u -> (G, J) with the Jacobian J a csr_array.
+    lower, upper : array
+        Bounds; infinite where there is none.
+    mass : array
+        1 for a state, 0 for an algebraic unknown.
+    scale : array
+        A size below which a change of that unknown is small; 0 if not known.
+    ceiling : array
+        Beyond this value an unknown counts as growing without limit.
+    """
+
+    fun: Callable[[Vector], tuple[Vector, csr_array]]
+    lower: Vector
+    upper: Vector
+    mass: Vector
+    scale: Vector
+    ceiling: Vector
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the iteration ended, and why; `error` is the last relative Newton step."""
+
+    u: Vector
+    status: Literal["converged", "growing", "stalled", "undefined"]
+    error: float
+    steps: int
+
+
+def _solve(matrix: csr_array, right: Vector, columns: Vector) -> Vector:
+    """Solve a linear system in units of `columns` with its rows scaled; NaN where it is singular."""
+    scaled = csr_array(matrix @ diags_array(columns))
+    largest = np.asarray(abs(scaled).max(axis=1).todense()).ravel()
+    with np.errstate(all="ignore"):
+        rows = np.where(largest > 0, 1.0 / largest, 1.0)
+    scaled, right = csr_array(diags_array(rows) @ scaled), rows * right
+    try:
+        if len(right) <= DENSE:
+            return columns * np.asarray(np.linalg.solve(scaled.toarray(), right))
+        return columns * np.asarray(splu(csc_array(scaled)).solve(right))
+    except (np.linalg.LinAlgError, RuntimeError):
+        return np.full(len(right), np.nan)
+
+
+def _step(p: Problem, u: Vector, G: Vector, J: csr_array, h: float, size: Vector) -> Vector:
+    """One linearly implicit Euler step of length h, projected: a linear complementarity problem by active sets."""
+    system = csr_array(diags_array(p.mass / h) - J)
+    low, high = (u <= p.lower) & (G < 0), (u >= p.upper) & (G > 0)
+    seen = set()
+    for _ in range(60):
+        fixed = low | high
+        move = np.where(low, p.lower - u, np.where(high, p.upper - u, 0.0))
+        free = np.flatnonzero(~fixed)
+        right = (G - system @ move)[free]
+        move[free] = _solve(system[free][:, free], right, size[free])
+        if not np.all(np.isfinite(move)):
+            return move
+        drift = G - system @ move
+        below, above = ~fixed & (u + move < p.lower), ~fixed & (u + move > p.upper)
+        low, high = (low & (drift <= 0)) | below, (high & (drift >= 0)) | above
+        if np.array_equal(low | high, fixed) or (key := (low | 2 * high).tobytes()) in seen:
+            break
+        seen.add(key)
+    return np.clip(u + move, p.lower, p.upper) - u
+
+
+def _guarded(p: Problem, u: Vector, move: Vector, reference: Vector) -> Vector:
+    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0."""
+    keep = (p.lower == 0) & (p.mass > 0) & (u > 1e-9 * reference) & (reference > 0) & (u + move < 0.1 * u)
+    return np.where(keep, -0.9 * u, move)
+
+
+def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int = 600) -> Result:
+    """Find an equilibrium of a projected dynamical system.
+
+    Parameters
+    ----------
+    p : Problem
+        The system.
+    u : array
+        Where to start.
+    first : float
+        First step of pseudo-time.
+    limit : int
+        Largest number of steps.
+
+    Returns
+    -------
+    Result
+        ``status`` is "growing" if an unknown passed its ceiling, "stalled" if the steps ran out, and "undefined" if
+        G is not finite at the start.
+    """
+    u = np.clip(u, p.lower, p.upper)
+    reference, h, error = np.maximum(np.abs(u), p.scale), first, np.inf
+    G, J = p.fun(u)
+    if not np.all(np.isfinite(G)):
+        return Result(u, "undefined", error, 0)
+    for count in range(limit):
+        size = np.maximum(np.maximum(np.abs(u), 1e-3 * reference), p.scale)
+        size = np.where(size > 0, size, 1.0)
+        move = _guarded(p, u, _step(p, u, G, J, h, size), np.where(p.scale > 0, 0.0, reference))
+        with np.errstate(all="ignore"):
+            known = (reference > 0) | (move == 0)
+            relative = np.where(known, np.abs(move) / np.where(reference > 0, np.maximum(size, 1e-300), 1.0), 0.0)
+            change = float(np.max(np.where(p.mass > 0, relative, 0.0), initial=0.0))
+            error = float(np.max(np.where(known, relative, 1.0), initial=0.0))
+        new_G, new_J = p.fun(u + move) if np.all(np.isfinite(move)) and change <= 3 else (np.array([np.nan]), J)
+        if not np.all(np.isfinite(new_G)) or not np.all(np.isfinite(new_J.data)):
+            h *= 0.25
+            if h < 1e-14:
+                break
+            continue
+        u, G, J = u + move, new_G, new_J
+        reference = np.maximum(reference, np.abs(u))
+        if np.any(u > p.ceiling):
+            return Result(u, "growing", error, count + 1)
+        if h > 1e8 and error < 1e-9:
+            return _finish(p, u, reference, count + 1)
+        h *= 8.0 if change < 0.1 else 3.0 if change < 0.5 else 1.5 if change < 1 else 1.0
+    return Result(u, "stalled", error, limit)
+
+
+def _finish(p: Problem, u: Vector, reference: Vector, count: int) -> Result:
+    """Newton steps as long as they get smaller."""
+    last: Any = np.inf
+    # What pseudo-time has not quite brought to its bound goes there, and stays if the drift there is only rounding.
+    near = (u - p.lower < 1e-7 * p.scale) & (p.mass > 0)
+    u = np.where(near, p.lower, u)
+    G, J = p.fun(u)
+    balance = abs(J) @ np.maximum(np.maximum(np.abs(u), 1e-6 * reference), p.scale)
+    p = replace(p, upper=np.where(near & (np.abs(G) <= 1e-8 * balance), p.lower, p.upper))
+    for _ in range(8):
+        size = np.maximum(np.maximum(np.abs(u), 1e-6 * reference), p.scale)
+        size = np.where(size > 0, size, 1.0)
+        move = _step(p, u, G, J, 1e16, size)
+        error = float(np.max(np.abs(move) / size, initial=0.0))
+        if not error < 0.5 * last:
+            break
+        u, last = u + move, error
+        G, J = p.fun(u)
+        count += 1
+    return Result(u, "converged", float(last), count)
