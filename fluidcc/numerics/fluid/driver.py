@@ -58,8 +58,11 @@ def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
 
 
 @njit(**_CFG)
-def start(F: Any, I: Any) -> None:
-    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage."""
+def start(F: Any, I: Any, flipped: int) -> None:
+    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage.
+
+    `flipped` is the link whose mode has just changed at an event, or -1.
+    """
     for j in range(I[s.NN]):
         I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
     for link in range(I[s.NL]):
@@ -71,7 +74,7 @@ def start(F: Any, I: Any) -> None:
             if F[I[s.OSW] + k] == 2.0:
                 F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0
                 changed = 1
-        if settle_links(F, I):
+        if settle_links(F, I, flipped):
             changed = 1
         if not changed:
             break
@@ -228,7 +231,7 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
         I[s.MODEFLIPS] = 0
         F[s.TFLIP] = F[s.T]
     _flip(F, I, index, mode)
-    start(F, I)
+    start(F, I, index)
     return 0
 
 
@@ -253,7 +256,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         _flip(F, I, pending, mode)
         fresh = 1
     if _arrive(F, I) or fresh:
-        start(F, I)
+        start(F, I, pending)
     return 0
 
 

@@ -16,6 +16,7 @@ __all__ = ["first_event", "settle_links"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
+TIE = 1e-9  # relative difference of arrivals and capacity that only the coming step can tell from none
 SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
@@ -36,12 +37,12 @@ def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
         if not a < m < b:
             m = 0.5 * (a + b)
         fm = _value(F, o, m) - level
+        if fm == 0.0:
+            return m
         if (fm > 0.0) == (fb > 0.0):
             b, fb = m, fm
         else:
             a, fa = m, fm
-        if fm == 0.0:
-            break
     return b
 
 
@@ -130,6 +131,8 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
         dense(F, I, m, oz, h)
         evaluate(F, I, F[s.T] + m * h, oz, scratch, -1, 0, last, 1)
         fm = F[g]
+        if fm == 0.0:
+            return m
         if (fm > 0.0) == (fb > 0.0):
             if k2 % 4 < 3:
                 fa *= 0.5
@@ -138,8 +141,6 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
             if k2 % 4 < 3:
                 fb *= 0.5
             a, fa = m, fm
-        if fm == 0.0:
-            break
     return b
 
 
@@ -189,22 +190,34 @@ def first_event(F: Any, I: Any) -> tuple[float, int, int]:
 
 
 @njit(**_CFG)
-def settle_links(F: Any, I: Any) -> int:
-    """Decide every link's mode afresh from its backlog and arrivals; return how many changed."""
+def settle_links(F: Any, I: Any, skip: int) -> int:
+    """Decide every link's mode afresh from its backlog and arrivals; return how many changed.
+
+    Where arrivals equal the capacity the mode stays: the step to come decides it. So does that of link `skip`, which
+    has just changed at an event.
+    """
     changed = 0
     for link in range(I[s.NL]):
+        old = I[I[s.JMODE] + link]
         if not I[I[s.JQUEUE] + link]:
+            I[I[s.JMODE] + link] = s.EMPTY
+            continue
+        if link == skip:
             continue
         b = F[I[s.OY] + I[s.OB] + link]
         y = F[I[s.OARR] + link]
         c = F[I[s.OCAP] + link]
-        full = F[I[s.OBUF] + link]
+        tie = abs(y - c) <= TIE * c
         mode = s.BUSY
-        if b <= SLACK * c and y <= c * (1.0 + SURPLUS):
-            mode = s.EMPTY
-        elif b >= full - SLACK * c and y >= c * (1.0 - SURPLUS):
-            mode = s.FULL
-        if mode != I[I[s.JMODE] + link]:
+        if b <= SLACK * c:
+            mode = s.EMPTY if y < c else s.BUSY
+            if tie:
+                mode = old if old != s.HELD and old != s.FULL else s.EMPTY
+        elif b >= F[I[s.OBUF] + link] - SLACK * c:
+            mode = s.FULL if y > c else s.BUSY
+            if tie:
+                mode = old if old == s.FULL else s.BUSY
+        if mode != old:
             I[I[s.JMODE] + link] = mode
             changed += 1
     return changed

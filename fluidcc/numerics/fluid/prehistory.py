@@ -38,7 +38,7 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
     for k in range(I[s.NSW]):
         if I[s.LOCATE]:
             F[I[s.OSW] + k] = 2.0
-    start(F, I)
+    start(F, I, -1)
     F[s.HPREV] = 0.0
     F[s.HNEXT] = min(F[s.HMAX], first_step if first_step > 0.0 else _first_step(F, I))
 
