@@ -104,7 +104,7 @@ def __getattr__(name: str) -> Any:
         for room in _LAWS:
             laws = import_module(f"{__name__}.{room}")
             if name in laws.__all__:
-                return getattr(laws, name)
+                return globals().setdefault(name, getattr(laws, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
 
 
