@@ -83,13 +83,14 @@ def is_list(value: Any) -> bool:
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
     """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the kind and its values."""
     what = f"pattern of {of}"
-    if pattern is None:
-        names = _KINDS["on_off_pareto"]
-        if law.states or not {*names} <= {plain(s) for s in law.params}:
+    if pattern is None:  # a law of random traffic carries its own
+        names = {plain(s) for s in law.params}
+        kind = next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
+        if kind is None:
             return None
-        pattern = {"kind": "on_off_pareto", **{k: law.parameter(k) for k in names}}  # a law of bursts carries its own
+        pattern = {"kind": kind, **{k: law.parameter(k) for k in names}}
     if law.states:
-        raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for CBR")
+        raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR")
     if not isinstance(pattern, Mapping):
         return pattern if isinstance(pattern, Modulated) else series(pattern, what, positive=False)
     kind, values = pattern.get("kind"), {k: v for k, v in pattern.items() if k != "kind"}

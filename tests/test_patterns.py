@@ -59,6 +59,17 @@ def test_the_kind_and_its_values_are_read() -> None:
         net("a", pattern=BURSTS | {"shape": 1})
 
 
+def test_laws_of_random_traffic_carry_their_pattern() -> None:
+    n = net("a", pattern=BURSTS).flow("b", fc.OnOff(peak=5e6, mean_on=0.1, mean_off=0.1, shape=1.25), route=["l"])
+    assert n.flows["b"].pattern is not None
+    assert dict(n.flows["b"].pattern.parameters) == dict(n.flows["a"].pattern.parameters)  # type: ignore[union-attr]
+    n.flow("c", fc.Poisson(mean_rate="1 Mbit/s", interval="10 ms"), route=["l"])
+    assert n.flows["c"].pattern == Modulated("poisson", (("mean_rate", 1e6), ("interval", 0.01)))
+    assert n.with_flow("c", law=fc.CBR).flows["c"].pattern is None
+    with pytest.raises(InvalidInput, match="pattern of flow 'd': shape is 0.5; give more than 1"):
+        n.flow("d", fc.OnOff(shape=0.5), route=["l"])
+
+
 @pytest.mark.parametrize("seed", [-1, 0.5, "a", True, None])
 def test_seed_is_a_nonnegative_integer(seed: object) -> None:
     with pytest.raises(InvalidInput, match=r"seed is .*; give a nonnegative integer"):
