@@ -86,7 +86,7 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and _HOME.get(name) == name:
-            value = getattr(value, name)
+            value = getattr(value, name, value)
         super().__setattr__(name, value)
 
 
