@@ -19,6 +19,9 @@ from fluidcc.units import Dimension, dimension_of, format_si, to_si
 
 __all__ = ["PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec"]
 
+# What a law knows of its place, by symbol.
+_OF_A_LINK = {s: plain(s) for s in Link.constants}
+_OF_A_FLOW = {s: plain(s) for s in Source.constants}
 PACKET = 8000.0  # [bit] the papers' packet of 1 KB
 
 
@@ -70,16 +73,6 @@ def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
         plain(z): (z, law.units.get(z, "1"), put(law.initial, z), put(law.lower, z), put(law.upper, z))
         for z in law.states
     }
-
-
-@lru_cache(maxsize=2)
-def _constant_names(kind: type[Law]) -> dict[Any, str]:
-    return {s: plain(s) for s in kind.constants}
-
-
-def _constants(kind: type[Law], values: Mapping[str, float]) -> dict[Any, float]:
-    """What a law knows of its place, by symbol."""
-    return {s: values[name] for s, name in _constant_names(kind).items()}
 
 
 def _number(expr: Any, constants: Mapping[Any, float]) -> float:
@@ -142,7 +135,7 @@ def link_spec(
     rates = series(pairs, f"capacity of {of}", positive=True)
     c = rates[0][1]
     size = _buffer(buffer, law, c, packet, of)
-    constants = _constants(Link, {"c": c, "q_max": size / c})
+    constants = {s: {"c": c, "q_max": size / c}[name] for s, name in _OF_A_LINK.items()}
     start = initial_states(law, _queue_by_delay(law, initial, c, packet, of), constants, of)
     return LinkSpec(name, law, c, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start)
 
@@ -205,7 +198,7 @@ def flow_spec(
     back = None if return_delay is None else quantity(return_delay, "s", f"return_delay of {of}")
     ell = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     e_b = access + sum(links[link].delay for link in path) if back is None else back
-    constants = _constants(Source, {"e_b": e_b, "ell": ell})
+    constants = {s: {"e_b": e_b, "ell": ell}[name] for s, name in _OF_A_FLOW.items()}
     start_at = initial_states(law, initial, constants, of)
     return FlowSpec(
         name, law, path, _intervals(start, stop, of), access, back, ell, start_at, parse_pattern(pattern, law, of)
