@@ -77,6 +77,12 @@ class Collector:
     def choose(self, switch: Expr, yes: Any, no: Any) -> Expr:
         return Piecewise((yes, self.above(switch)), (no, True))
 
+    def meet(self, switch: Expr, yes: Any, no: Any) -> Expr:
+        """As `choose`, where both sides agree at switch = 0, so that the opposite switch serves as well."""
+        if -switch in self.switches and switch not in self.switches:
+            return self.choose(-switch, no, yes)
+        return self.choose(switch, yes, no)
+
     def condition(self, cond: Any) -> Any:
         """A boolean of relations, in terms of modes; exact also where the two sides are equal."""
         if cond in (true, false):
@@ -100,12 +106,12 @@ class Collector:
             return Piecewise(*((self.rewrite(a), self.condition(cond)) for a, cond in f.args))
         args = [self.rewrite(a) for a in f.args]
         if isinstance(f, (Max, Min)):
-            value, *rest = sorted(args, key=lambda a: not a.is_number)  # Max(0, a) switches on a, not on -a
+            value, *rest = sorted(args[::-1], key=lambda a: not a.is_number)  # Max(0, a) switches on a, not -a
             for a in rest:
-                value = self.choose(a - value if isinstance(f, Max) else value - a, a, value)
+                value = self.meet(a - value if isinstance(f, Max) else value - a, a, value)
             return value
         if isinstance(f, Abs):
-            return self.choose(args[0], args[0], -args[0])
+            return self.meet(args[0], args[0], -args[0])
         if isinstance(f, sign):
             return self.choose(args[0], Integer(1), Integer(-1))
         if isinstance(f, Heaviside):

@@ -12,6 +12,7 @@ from sympy import Abs, Heaviside, Max, Min, Piecewise, Symbol, exp, log, sign, s
 from fluidcc.errors import LawError
 from fluidcc.kernel_text import assignments, law_reference, scalar_text
 from fluidcc.law import Law, Source
+from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, e, edot, packet, pi
 from tests.laws import all_laws, random_values
 
@@ -98,3 +99,18 @@ def test_a_missing_name_is_refused() -> None:
     law = all_laws()[0]
     with pytest.raises(LawError, match="no name was given for"):
         assignments(law, {}, [f"m{k}" for k in range(len(law.switches))])
+
+
+def test_numba_compiles_the_text_and_agrees() -> None:
+    numba = pytest.importorskip("numba")
+    (x,) = LDCC.states
+    names = {s: f"a[{i}]" for i, s in enumerate((*LDCC.states, *LDCC.inputs, *LDCC.params))}
+    text = assignments(LDCC, names, ["m[0]"], "k", extra={"bound": 2 * x})
+    body = [*text.lines, f"return {text.flow[0]}, {text.switches[0]}, {text.extra['bound']}"]
+    scope: dict[str, Any] = {"math": math}
+    exec("def f(a, m):\n    " + "\n    ".join(body), scope)
+    fast = numba.njit(error_model="numpy")(scope["f"])
+    rng = np.random.default_rng(5)
+    for mode in (0.0, 1.0):
+        a = rng.uniform(0.1, 2, len(names))
+        np.testing.assert_allclose(fast(a, np.array([mode])), scope["f"](a, [mode]), rtol=1e-14)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import symbols
+from sympy import Eq, symbols
 
 from fluidcc.law import Link
 from fluidcc.symbols import c, q_max, y
@@ -20,5 +20,6 @@ DropTail = Link(
     upper={q: q_max},
     initial={q: 0},
     queue=q,
+    claims={"(4) what is let in fills the link": Eq(y * (1 - (y - c) / y), c)},
     ref="LDCC, equations (2) and (4)",
 )
