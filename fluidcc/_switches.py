@@ -106,7 +106,8 @@ class Collector:
             return Piecewise(*((self.rewrite(a), self.condition(cond)) for a, cond in f.args))
         args = [self.rewrite(a) for a in f.args]
         if isinstance(f, (Max, Min)):
-            value, *rest = sorted(args[::-1], key=lambda a: not a.is_number)  # Max(0, a) switches on a, not -a
+            # Numbers first, so that Max(0, a) switches on a and not on -a.
+            value, *rest = [a for a in args if a.is_number] + [a for a in reversed(args) if not a.is_number]
             for a in rest:
                 value = self.meet(a - value if isinstance(f, Max) else value - a, a, value)
             return value
