@@ -26,7 +26,7 @@ class Workspace:
     """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.slots`), and their growth."""
 
     F: NDArray[np.float64]
-    I: NDArray[np.int64]  # noqa: E741  the solver's own name
+    I: NDArray[np.int64]
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Workspace:
         self._floats(s.OBUF, [link.buffer for link in at.links])
         self._floats(s.OATOL, atol * self._scales())
         zeros = {
-            s.OZ: at.n_states, s.OZP: at.n_states, s.OSCRATCH: at.n_states, s.OY1: at.n_states, s.OK: 7 * at.n_states,
+            s.OZ: at.n_states, s.OZP: at.n_states, s.OSCRATCH: at.n_states, s.OQ: 4 * at.n_states, s.OY1: at.n_states, s.OK: 7 * at.n_states,
             s.ORATE: nf, s.ORN: 5 * nf, s.OARR: nl, s.OAN: 5 * nl, s.OAK: 7 * nl, s.OMARK: nl, s.OPRICE: nl,
             s.OMN: 5 * nl, s.OPN: 5 * nl, s.OUL: 5 * nl, s.OLO: 2 * nl, s.OS0: nl, s.OPAT: nf, s.OINT: 2 * nl,
         }  # fmt: skip

@@ -52,9 +52,10 @@ def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
     off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
     for k in range(I[I[s.JFN] + i]):  # a source starts anew each time
         F[I[s.OY] + off + k * step] = F[I[s.OINIT] + off + k * step]
-    for k in range(I[s.NSW]):
-        if I[I[s.JSWOWN] + k] == i and I[s.LOCATE]:
-            F[I[s.OSW] + k] = 2.0  # undecided
+    if I[s.LOCATE]:
+        for k in range(I[s.NSW]):
+            if I[I[s.JSWOWN] + k] == i:
+                F[I[s.OSW] + k] = 2.0  # undecided
 
 
 @njit(**_CFG)
@@ -236,6 +237,14 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 
 
 @njit(**_CFG)
+def _by_passes(sweeps: int) -> float:
+    """Growth that the fixed-point passes allow: beyond a few, longer steps cost more than they save."""
+    if sweeps <= 2:
+        return GROWTH
+    return 1.25 if sweeps == 3 else (1.0 if sweeps == 4 else 0.8)
+
+
+@njit(**_CFG)
 def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: int) -> int:
     h, err = F[s.H], max(F[s.ERR], 1e-10)
     i = _bad_rate(F, I)
@@ -248,7 +257,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         F[s.HNEXT] = factor * h if pending < 0 else max(F[s.HNEXT], h)
     elif factor * h > F[s.HNEXT]:
         F[s.HNEXT] = factor * h
-    F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
+    F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX], _by_passes(I[s.SWEEPS]) * h)
     F[s.ERRPREV] = err
     _accept(F, I, end)
     fresh = 0

@@ -43,6 +43,7 @@ from __future__ import annotations
     ISCHED,  # next scheduled change
     NSCHED,
     PASSES,  # largest number of fixed-point passes in a step
+    SWEEPS,  # passes of the last step
     NSW,  # source and link switches, in all
     GMAX,  # generations of breaking points that are followed
     # statistics
@@ -60,6 +61,7 @@ from __future__ import annotations
     OY1,  # states at its end
     OK,  # 7 x NS stage derivatives
     OZ,  # states of a stage
+    OQ,  # 4 x NS dense output of the accepted step
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OATOL,
@@ -142,7 +144,7 @@ from __future__ import annotations
     JFN,  # NF number of its states
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     HEADER,
-) = range(127)
+) = range(129)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
