@@ -31,6 +31,7 @@ class Control:
         self.scale = max(abs(problem.t0), abs(problem.tf))
         self.h = 0.0  # proposed
         self.last: Trial | None = None
+        self.error = 1e-4  # of the last step
         self.suspect = -math.inf  # fun may jump before this time
         self.usual = 0.0  # the step size before the cascade
 
@@ -61,7 +62,9 @@ class Control:
                 h *= min(1.0, 1.001 * found.u)
                 continue
             break
-        factor = 5.0 if error < 1e-6 else min(5.0, 0.9 * error**-0.2)
+        # Gustafsson's PI rule with the constants of DOPRI5 (Hairer & Wanner II, Section IV.2)
+        factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.17 * self.error**0.04)
+        self.error = max(error, 1e-4)
         proposal = trial.h * (min(factor, 1.0) if refused else factor)
         self.last = trial
         self.h = max(proposal, self.h) if not refused and trial.h < self.h else proposal
@@ -93,9 +96,10 @@ class Control:
 
     def _collapse(self, trial: Trial, h: float) -> str:
         where = f"t = {trial.t:.10g}, y = {short(trial.y)}"
-        if trial.problem == "negative lag":
-            end = trial.t + trial.h
-            j = int(np.argmax(self.stepper.delays.arguments(end, trial.y_end) - end))
+        end, delays = trial.t + trial.h, self.stepper.delays
+        ahead = delays.arguments(end, trial.y_end) - end
+        if delays.function is not None and ahead.max(initial=-1.0) > 1e-3 * self.problem.rtol * max(abs(end), h):
+            j = int(np.argmax(ahead))
             return (
                 f"lag {j} becomes negative after {where}: the state at t - lag would lie in the future; "
                 "correct lags, or end t_span or declare a terminal event before that."

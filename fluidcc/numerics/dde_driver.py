@@ -64,9 +64,7 @@ class Integration:
                     self._step()
             except Failure as failure:
                 self.status, self.message = -1, str(failure)
-        return self.record.result(
-            self.t, self.y, self.pieces, self.points, self.stepper, self.status, self.message
-        )
+        return self.record.result(self.t, self.y, self.pieces, self.points, self.stepper, self.status, self.message)
 
     def _start(self) -> None:
         p = self.problem
@@ -110,7 +108,7 @@ class Integration:
         if self.stats.steps >= self.problem.max_steps:
             raise Failure(
                 f"{self.stats.steps} steps were taken and t = {self.t:.10g} reached of {self.problem.tf:.10g}: "
-                "raise max_steps, loosen rtol and atol, or look whether the problem is stiff."
+                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides along a jump of fun."
             )
         target = self._target()
         step = self.control.step(self.t, self.y, self.rate, target, self.previous, self.cut)
@@ -177,7 +175,15 @@ class Integration:
                 self.finished, self.status, self.message = True, 1, "A termination event occurred."
             return None
         self._jump(w)
+        if w.accumulates(self.t):
+            raise Failure(self._accumulation(f"ever faster jumps {w.index}"))
         return 0
+
+    def _accumulation(self, what: str) -> str:
+        return (
+            f"{what} accumulate at t = {self.t:.10g}, y = {short(self.y)}: the solution slides along a switching surface "
+            "or jumps without end; replace the switch by its sliding mode, or give it hysteresis or a dead time."
+        )
 
     def _jump(self, w: Watcher) -> None:
         assert w.change is not None
@@ -216,11 +222,7 @@ class Integration:
         """Begin a new smooth interval here, with a discontinuity of that order behind it."""
         self.crowd += 1
         if self.crowd > _CROWD:
-            raise Failure(
-                f"{self.crowd} events, switchings or jumps accumulate at t = {self.t:.10g}, y = {short(self.y)}: "
-                "the solution slides along a switching surface or jumps without end; replace the switch by its "
-                "sliding mode, or give it hysteresis or a dead time."
-            )
+            raise Failure(self._accumulation(f"{self.crowd} events, switchings or jumps"))
         self.delays.schedule(self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance)
         self.delays.refresh()
         self.previous = None

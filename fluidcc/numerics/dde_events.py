@@ -32,6 +32,10 @@ class Watcher:
     terminal: int = 0  # how many occurrences end the run; 0: none
     change: Callable[..., object] | None = None
     sign: int = 0  # before the step; 0: on the surface, not yet known
+    fired: float = -math.inf  # when it last changed the state
+    interval: float = math.inf  # and how long after the time before
+    shrinking: int = 0  # how often in a row that became shorter
+    since: float = math.inf  # the first of that row
 
     def counts(self, direction: int) -> bool:
         """Whether a zero in that direction is one of those asked for."""
@@ -42,6 +46,15 @@ class Watcher:
         if self.kind == "switch":
             return True
         return self.counts(direction) and (self.kind == "jump" or self.terminal > 0)
+
+    def accumulates(self, t: float) -> bool:
+        """Note that it fired at t; whether its times seem to converge (Zeno)."""
+        interval = t - self.fired
+        if not interval < 0.99 * self.interval:
+            self.shrinking, self.since = 0, t
+        self.shrinking += 1
+        self.fired, self.interval = t, interval
+        return self.shrinking > 12 and interval < 1e-5 * (t - self.since)
 
 
 @dataclass(slots=True)
@@ -104,7 +117,7 @@ class Monitor:
         tolerance = 64 * np.finfo(float).eps * max(abs(trial.t), trial.h)
         grid = [0.25, 0.5, 0.75, 1.0]
         if 0 in signs:  # learn early on which side of its surface a watcher is
-            grid = [1e-4, *grid]
+            grid = [1e-8, 1e-6, 1e-4, 1e-2, *grid]
         for u in grid:
             for i, g in enumerate(self.values(trial, u)):
                 s = signs[i]

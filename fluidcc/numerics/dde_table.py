@@ -136,4 +136,3 @@ class Delays:
             new = self.points.orders[index] + 1
             order = new if order is None else min(order, new)
         return order
-
