@@ -1,0 +1,357 @@
+"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss.
+
+Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same kind. Time averages
+integrate the piecewise-linear curve through the samples exactly; the last windows and settling times are found on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from fluidcc.network import Network
+
+__all__ = ["is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "settling_time", "utilisation", "windowed_mean"]
+
+Array = NDArray[np.float64]
+
+
+def _values(x: Any) -> Array:
+    return np.asarray(getattr(x, "values", x), dtype=float)
+
+
+def _reduced(x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None) -> Any:
+    """`values`, which lack the axis `dim` of the DataArray `x`, with the labels that remain."""
+    import xarray as xr
+
+    rest = [d for d in x.dims if d != dim]
+    attrs = {k: v for k, v in x.attrs.items() if k == "units"} if units is None else {"units": units}
+    return xr.DataArray(values, {d: x.coords[d] for d in rest if d in x.coords}, rest, name or x.name, attrs)
+
+
+def _axis(x: Any, dim: str) -> int:
+    if dim not in x.dims:
+        raise UnknownName(f"{x.name or 'the array'} has no dimension {dim!r}: it has {', '.join(map(str, x.dims))}")
+    return int(x.get_axis_num(dim))
+
+
+def jain(rate: Any, *, dim: str = "flow") -> Any:
+    """Jain's fairness index, (sum x)^2 / (N sum x^2): equation (44) of the LDCC paper.
+
+    Parameters
+    ----------
+    rate : DataArray or array
+        Rates in any unit; of an array, the last axis is over flows.
+    dim : str
+        The dimension over flows.
+
+    Returns
+    -------
+    DataArray or float or array
+        Between 1/N (one flow takes all) and 1 (equal rates) [1]; NaN where every rate is 0.
+
+    References
+    ----------
+    Jain, Chiu and Hawe, "A quantitative measure of fairness", DEC-TR-301, 1984.
+
+    Examples
+    --------
+    >>> jain([1.0, 1.0, 0.0, 0.0])
+    0.5
+    """
+    labelled = hasattr(rate, "dims")
+    x = _values(rate)
+    axis = _axis(rate, dim) if labelled else -1
+    if x.ndim == 0 or x.shape[axis] == 0:
+        raise InvalidInput("Jain's index needs the rate of one flow at least: give an array over flows")
+    if np.any(x < 0):
+        raise InvalidInput(f"Jain's index is for rates of 0 and more, and one is {np.min(x):g}")
+    top = np.max(x, axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        x = x / top  # so that squares neither overflow nor underflow
+        index = np.sum(x, axis=axis) ** 2 / (x.shape[axis] * np.sum(x * x, axis=axis))
+    if labelled:
+        return _reduced(rate, index, dim, "jain_index", "1")
+    return float(index) if index.ndim == 0 else index
+
+
+# --- max-min fairness ---------------------------------------------------------------------------------------------
+
+
+def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
+    """Routing matrix and capacities from a Network, or from arrays."""
+    if capacity is None:
+        return net.routing_matrix(), np.array([link.capacity for link in net.links.values()])
+    routing, c = np.atleast_2d(_values(net)), np.atleast_1d(_values(capacity))
+    if len(c) != len(routing):
+        raise InvalidInput(f"the routing matrix has {len(routing)} links and there are {len(c)} capacities: "
+                           "its rows are links, its columns flows")
+    return routing, c
+
+
+def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
+    """The max-min fair rates, by progressive filling.
+
+    Parameters
+    ----------
+    net : Network or array, shape (links, flows)
+        A network (with its capacities at time 0), or a routing matrix.
+    capacity : array, shape (links,), optional
+        Capacities [bit/s], with a routing matrix.
+
+    Returns
+    -------
+    array, shape (flows,)
+        [bit/s]; infinite for a flow that crosses no link.
+
+    Examples
+    --------
+    >>> max_min_rates([[1, 1, 0], [1, 0, 1]], [2.0, 10.0]).tolist()
+    [1.0, 1.0, 9.0]
+    """
+    routing, c = _as_problem(net, capacity)
+    used, room = routing > 0, c.astype(float).copy()
+    rate = np.full(routing.shape[1], np.inf)
+    free = used.any(axis=0)
+    while np.any(free):
+        count = used[:, free].sum(axis=1)
+        share = np.where(count > 0, room / np.maximum(count, 1), np.inf)
+        level = np.min(share)
+        fixed = free & used[share <= level * (1 + 1e-12)].any(axis=0)
+        rate[fixed] = level
+        room = np.maximum(room - used[:, fixed].sum(axis=1) * level, 0.0)
+        free &= ~fixed
+    return rate
+
+
+def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol: float = 1e-6) -> bool:
+    """Whether rates are max-min fair: no rate can rise without lowering one that is not larger.
+
+    Parameters
+    ----------
+    rate : DataArray or array over flows
+        [bit/s]
+    net, capacity
+        As in `max_min_rates`.
+    rtol : float
+        Relative tolerance.
+
+    Notes
+    -----
+    The test is the bottleneck condition: every flow crosses a saturated link on which no flow has a larger rate
+    (Bertsekas and Gallager, Data Networks, Section 6.5.2).
+    """
+    routing, c = _as_problem(net, capacity)
+    x, used = _values(rate), routing > 0
+    if x.shape != (routing.shape[1],):
+        raise InvalidInput(f"rate has shape {x.shape}, but there are {routing.shape[1]} flows: give one rate each")
+    load = used @ x
+    if np.any(load > c * (1 + rtol)):
+        return False
+    largest = np.max(np.where(used, x, -np.inf), axis=1, initial=-np.inf)
+    bottleneck = (load >= c * (1 - rtol))[:, None] & used & (x >= largest[:, None] * (1 - rtol))
+    return bool(np.all(bottleneck.any(axis=0) | ~used.any(axis=0)))
+
+
+# --- averages over time -------------------------------------------------------------------------------------------
+
+
+def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
+    """(times, values with time as their first axis, the DataArray or None)."""
+    if hasattr(x, "dims"):
+        values, t, source = np.moveaxis(_values(x), _axis(x, "time"), 0), _values(x["time"]), x
+    elif time is None:
+        raise InvalidInput("an array carries no times: give time=, one for each entry of its first axis")
+    else:
+        values, t, source = _values(x), _values(time), None
+    if t.ndim != 1 or len(t) != len(values):
+        raise InvalidInput(f"there are {t.size} times for {len(values)} samples: give one time for each")
+    if len(t) < 2 or not np.all(np.diff(t) > 0):
+        raise InvalidInput("the times must increase, and be two at least")
+    return t, values, source
+
+
+def _integral(t: Array, values: Array, at: Array) -> Array:
+    """Integral of the piecewise-linear curve from its first time to each of `at`."""
+    step = np.diff(t).reshape(-1, *([1] * (values.ndim - 1)))
+    pieces = 0.5 * step * (values[1:] + values[:-1])
+    total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(pieces, axis=0)])
+    i = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 2)
+    part = (at - t[i]).reshape(-1, *([1] * (values.ndim - 1)))
+    slope = (values[i + 1] - values[i]) / step[i]
+    return total[i] + part * (values[i] + 0.5 * part * slope)
+
+
+def mean(x: Any, start: float | None = None, stop: float | None = None, *, time: Any = None) -> Any:
+    """Mean over a span of time.
+
+    Parameters
+    ----------
+    x : DataArray with "time", or array with time as its first axis
+        Samples in any unit.
+    start, stop : float, optional
+        The span [s]; by default all there is.
+    time : array, optional
+        Times [s], for an array.
+
+    Returns
+    -------
+    DataArray, or float or array
+        In the unit of `x`.
+
+    Examples
+    --------
+    >>> mean([0.0, 2.0, 2.0], 0.5, 2.0, time=[0.0, 1.0, 2.0])
+    1.8333333333333333
+    """
+    t, values, source = _time_first(x, time)
+    a, b = (float(t[0]) if start is None else start), (float(t[-1]) if stop is None else stop)
+    if not t[0] <= a < b <= t[-1]:
+        raise InvalidInput(f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s")
+    ends = _integral(t, values, np.array([a, b]))
+    average = (ends[1] - ends[0]) / (b - a)
+    if source is not None:
+        return _reduced(source, average, "time")
+    return float(average) if average.ndim == 0 else average
+
+
+def windowed_mean(x: Any, window: float, *, time: Any = None) -> Any:
+    """Means over consecutive windows, as in plots of throughput per second.
+
+    Parameters
+    ----------
+    x : DataArray with "time", or array with time as its first axis
+        Samples in any unit.
+    window : float
+        Length of the windows [s]; what is left over at the end is dropped.
+    time : array, optional
+        Times [s], for an array.
+
+    Returns
+    -------
+    DataArray, or tuple (times, array)
+        In the unit of `x`, each mean at the end of its window.
+    """
+    t, values, source = _time_first(x, time)
+    count = math.floor((t[-1] - t[0]) / window * (1 + 1e-12)) if window > 0 else 0
+    if count < 1:
+        raise InvalidInput(f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: "
+                           "give a shorter one, above 0")
+    edges = np.minimum(t[0] + window * np.arange(count + 1), t[-1])
+    means = np.diff(_integral(t, values, edges), axis=0) / window
+    if source is None:
+        return edges[1:], means
+    import xarray as xr
+
+    rest = [d for d in source.dims if d != "time"]
+    coords = {"time": edges[1:], **{d: source.coords[d] for d in rest if d in source.coords}}
+    out = xr.DataArray(means, coords, ["time", *rest], source.name, {**source.attrs, "window": window})
+    return out.transpose(*source.dims)
+
+
+def settling_time(x: Any, target: Any = None, *, tolerance: float = 0.05, time: Any = None, start: float = 0.0) -> Any:
+    """Time after which a signal stays within a band around its final value.
+
+    Parameters
+    ----------
+    x : DataArray with "time", or array with time as its first axis
+        Samples in any unit.
+    target : float or array, optional
+        The final value, in the unit of `x`, such as a rate of `fluidcc.equilibrium`; by default the last sample.
+    tolerance : float
+        Half the width of the band, relative to the target [1].
+    time : array, optional
+        Times [s], for an array.
+    start : float
+        From when on the time is counted [s].
+
+    Returns
+    -------
+    DataArray, or float or array
+        [s]; 0 if the signal never leaves the band after `start`, NaN if its last sample is outside.
+    """
+    t, values, source = _time_first(x, time)
+    goal = values[-1] if target is None else _values(target)
+    band = tolerance * np.abs(goal)
+    settled = np.empty(values.shape[1:])
+    for place in np.ndindex(values.shape[1:]):
+        one = (slice(None), *place)
+        settled[place] = _last_exit(t, values[one], float(np.broadcast_to(goal, settled.shape)[place]),
+                                    float(np.broadcast_to(band, settled.shape)[place]), start)
+    if source is not None:
+        return _reduced(source, settled, "time", "settling_time", "s")
+    return float(settled) if settled.ndim == 0 else settled
+
+
+def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> float:
+    """When the piecewise-linear curve enters the band for good, from `start` on."""
+    outside = np.flatnonzero(np.abs(x - goal) > band)
+    if not outside.size:
+        return 0.0
+    i = int(outside[-1])
+    if i == len(x) - 1:
+        return math.nan
+    edge = goal + math.copysign(band, x[i] - goal)
+    enters = t[i] + (t[i + 1] - t[i]) * (x[i] - edge) / (x[i] - x[i + 1])
+    return max(float(enters) - start, 0.0)
+
+
+# --- links and losses ---------------------------------------------------------------------------------------------
+
+
+def utilisation(result: Any, start: float | None = None, stop: float | None = None) -> Any:
+    """Mean utilisation of each link: what it carried over what it could have carried.
+
+    Parameters
+    ----------
+    result : Dataset of `fluidcc.simulate`
+        With ``utilisation(time, link)``.
+    start, stop : float, optional
+        The span [s]; by default all there is.
+
+    Returns
+    -------
+    DataArray over "link"
+        Between 0 and 1 [1].
+    """
+    return mean(_variable(result, "utilisation"), start, stop)
+
+
+def loss(result: Any, start: float | None = None, stop: float | None = None) -> Any:
+    """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by its rate.
+
+    Parameters
+    ----------
+    result : Dataset of `fluidcc.simulate`
+        With ``rate(time, flow)`` and ``loss(time, flow)``.
+    start, stop : float, optional
+        The span [s]; by default all there is.
+
+    Returns
+    -------
+    DataArray over "flow"
+        [1]; NaN for a flow that sent nothing.
+
+    Notes
+    -----
+    The loss ratio at a time is what the source knows then, about data that left one feedback loop ago; the weight is
+    the rate at the same time. Over spans much longer than a round trip the difference vanishes.
+    """
+    rate, ratio = _variable(result, "rate"), _variable(result, "loss")
+    product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")
+    sent, lost = mean(rate.fillna(0.0), start, stop), mean(product, start, stop)
+    out = (lost / sent.where(sent > 0)).rename("loss_ratio")
+    out.attrs["units"] = "1"
+    return out
+
+
+def _variable(result: Any, name: str) -> Any:
+    if not hasattr(result, "data_vars") or name not in result.data_vars:
+        raise InvalidInput(f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns")
+    return result[name]
