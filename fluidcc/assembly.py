@@ -86,7 +86,7 @@ def _link_group(net: Network, capacity: Any, longest: Any, structure: Structure,
     from fluidcc.numerics.steady import LinkGroup
 
     chosen = [list(net.links.values())[i] for i in index]
-    others = [z for z in structure.law.states if z != structure.law.queue]
+    others = [z for z in structure.law.states if z != getattr(structure.law, "queue", None)]
     n, k = len(chosen), len(others)
     params = _parameters([s.law for s in chosen])
     function = link_function(structure)

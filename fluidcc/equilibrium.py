@@ -225,8 +225,8 @@ def _why_queue(net: Network, system: SteadyNetwork, u: Any, endless: Any) -> str
     rates = ", ".join(f"{flows[r]!r} {u[system.X[r]]:.6g}" for r in on[:5])
     rates += ", ..." * (len(on) > 5)
     arrival, capacity = float(u[system.Y[l]]), float(system.c[l])
-    start = (f"link {list(net.links)[l]!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without "
-             "limit: ")
+    name = list(net.links)[l]
+    start = f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without limit: "
     if arrival < capacity * (1 - 1e-6):
         return start + f"its flows ({rates}) slow down only when they lose packets; give it a finite buffer"
     floors = [text for r in on[:5] if (text := _floor(flows[r], net.flows[flows[r]].law))]

@@ -110,7 +110,12 @@ def _guarded(p: Problem, u: Vector, move: Vector, reference: Vector) -> Vector:
     return np.where(keep, -0.9 * u, move)
 
 
-def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int = 600) -> Result:
+CAUTION = ((3.0, 300), (0.5, 400), (0.1, 800))
+"""Largest relative change of a state in one step, and for how many steps: bold at first, as kinks may make bold steps
+cycle for ever."""
+
+
+def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2) -> Result:
     """Find an equilibrium of a projected dynamical system.
 
     Parameters
@@ -121,8 +126,6 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int =
         Where to start.
     first : float
         First step of pseudo-time.
-    limit : int
-        Largest number of steps.
 
     Returns
     -------
@@ -130,8 +133,19 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int =
         ``status`` is "growing" if an unknown passed its ceiling, "stalled" if the steps ran out, and "undefined" if
         G is not finite at the start.
     """
-    u = np.clip(u, p.lower, p.upper)
-    reference, h, error = np.maximum(np.abs(u), p.scale), first, np.inf
+    u, steps = np.clip(u, p.lower, p.upper), 0
+    for largest, limit in CAUTION:
+        result = _follow(p, u, first, largest, limit)
+        steps += result.steps
+        if result.status != "stalled":
+            break
+        u = result.u
+    return replace(result, steps=steps)
+
+
+def _follow(p: Problem, u: Vector, h: float, largest: float, limit: int) -> Result:
+    """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
+    reference, error = np.maximum(np.abs(u), p.scale), np.inf
     G, J = p.fun(u)
     if not np.all(np.isfinite(G)):
         return Result(u, "undefined", error, 0)
@@ -141,10 +155,11 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int =
         move = _guarded(p, u, _step(p, u, G, J, h, size), np.where(p.scale > 0, 0.0, reference))
         with np.errstate(all="ignore"):
             known = (reference > 0) | (move == 0)
-            relative = np.where(known, np.abs(move) / np.where(reference > 0, np.maximum(size, 1e-300), 1.0), 0.0)
+            relative = np.where(known, np.abs(move) / size, 0.0)
             change = float(np.max(np.where(p.mass > 0, relative, 0.0), initial=0.0))
             error = float(np.max(np.where(known, relative, 1.0), initial=0.0))
-        new_G, new_J = p.fun(u + move) if np.all(np.isfinite(move)) and change <= 3 else (np.array([np.nan]), J)
+        fine = np.all(np.isfinite(move)) and change <= max(largest, 0.95)  # 0.9 is what `_guarded` lets through
+        new_G, new_J = p.fun(u + move) if fine else (np.array([np.nan]), J)
         if not np.all(np.isfinite(new_G)) or not np.all(np.isfinite(new_J.data)):
             h *= 0.25
             if h < 1e-14:
@@ -156,7 +171,8 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, limit: int =
             return Result(u, "growing", error, count + 1)
         if h > 1e8 and error < 1e-9:
             return _finish(p, u, reference, count + 1)
-        h *= 8.0 if change < 0.1 else 3.0 if change < 0.5 else 1.5 if change < 1 else 1.0
+        ratio = change / largest
+        h = min(h * (8.0 if ratio < 0.03 else 3.0 if ratio < 0.2 else 1.5 if ratio < 0.4 else 1.0), 1e30)
     return Result(u, "stalled", error, limit)
 
 

@@ -105,6 +105,9 @@ class SteadyNetwork:
         self.n += block.size
         return block
 
+    def _laws(self) -> list[tuple[list[Index], Any]]:
+        return [(self.Z, self.flows), (self.V, self.links)]
+
     def problem(self) -> Problem:
         """The system to hand to `find_equilibrium`."""
         lower, upper, mass = np.full(self.n, -np.inf), np.full(self.n, np.inf), np.zeros(self.n)
@@ -116,7 +119,7 @@ class SteadyNetwork:
         ceiling[self.X] = LARGEST_RATE * np.max(self.c, initial=1.0)
         scale[self.M] = 1e-6
         ceiling[self.S[np.isfinite(self.q_max)]] = 1e15
-        for blocks, groups in ((self.Z, self.flows), (self.V, self.links)):
+        for blocks, groups in self._laws():
             for block, g in zip(blocks, groups, strict=True):
                 lower[block], upper[block], mass[block] = g.lower, g.upper, 1.0
         return Problem(self.residual, lower, upper, mass, scale, ceiling)
@@ -128,7 +131,7 @@ class SteadyNetwork:
             self.at[rtt == 0, 0]]
         u[self.X] = rate
         np.add.at(u, self.Y[self.at[self.inside]], np.broadcast_to(rate[:, None], self.at.shape)[self.inside])
-        for blocks, groups in ((self.Z, self.flows), (self.V, self.links)):
+        for blocks, groups in self._laws():
             for block, g in zip(blocks, groups, strict=True):
                 u[block] = g.initial
         return u
