@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fluidcc.placement import FlowSpec, describe
@@ -15,7 +16,8 @@ __all__ = ["topology_svg"]
 
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
 _MOST = 24  # flows drawn; the others are counted
-_LEFT, _COLUMN, _ROW, _TOP = 190, 210, 26, 62
+_LEFT, _COLUMN, _ROW, _TOP = 260, 210, 26, 62
+_REACH = 60  # of a line before its first link and after its last
 
 
 def topology_svg(net: Network) -> str:
@@ -33,7 +35,7 @@ def topology_svg(net: Network) -> str:
     body = [
         _link(describe(spec), name, x, height) for (name, spec), x in zip(net.links.items(), at.values(), strict=True)
     ]
-    body += [_flow(flow, i, at, width) for i, flow in enumerate(flows)]
+    body += [_flow(flow, i, at) for i, flow in enumerate(flows)]
     if rest := len(net.flows) - len(flows):
         body.append(f'<text x="8" y="{height - 6}" fill="#666">and {rest} more flows</text>')
     return (
@@ -51,15 +53,15 @@ def _link(text: str, name: str, x: int, height: int) -> str:
     )
 
 
-def _flow(flow: FlowSpec, row: int, at: dict[str, int], width: int) -> str:
+def _flow(flow: FlowSpec, row: int, at: dict[str, int]) -> str:
     y, colour = _TOP + _ROW * row, _COLOURS[row % len(_COLOURS)]
     xs = [at[name] for name in flow.route]
-    path = [(_LEFT - 10, y)]
-    for before, x in zip([_LEFT - 10, *xs], xs, strict=False):
+    path = [(xs[0] - _REACH, y)]
+    for before, x in pairwise([xs[0] - _REACH, *xs]):
         if x < before:  # back to the left: below the row, so that it is not taken for a crossing
             path += [(before + 24, y), (before + 24, y + 9), (x - 24, y + 9), (x - 24, y)]
         path.append((x, y))
-    path.append((max(xs[-1] + 60, width - 20 if xs[-1] == max(at.values()) else 0), y))
+    path.append((xs[-1] + _REACH, y))
     points = " ".join(f"{a},{b}" for a, b in path)
     dots = "".join(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x in xs)
     tip = path[-1][0]
