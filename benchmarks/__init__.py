@@ -1,0 +1,1 @@
+"""Speed and accuracy of fluidcc, measured against others: ``python -m benchmarks``."""

@@ -1,0 +1,1 @@
+"""Independent solutions that the engine is compared with: a spectral method of steps, and JiTCDDE."""
