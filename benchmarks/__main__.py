@@ -1,0 +1,41 @@
+"""``python -m benchmarks [ratio array first scaling]``: the speed table, measured in this process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Callable, Iterator
+
+from benchmarks.reference.cases import P1, P2
+from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
+
+PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
+    "ratio": [lambda: ratio(P1), lambda: ratio(P2)],
+    "array": [array_step],
+    "first": [first_result],
+    "scaling": [scaling],
+}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
+    parts = parser.parse_args().parts or list(PARTS)
+    for unknown in set(parts) - set(PARTS):
+        parser.error(f"there is no part {unknown!r}; there are {', '.join(PARTS)}")
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores{load}")
+    for part in parts:
+        for rows in PARTS[part]:
+            try:
+                for row in rows():
+                    verdict = "" if row.met is None else "met" if row.met else "MISSED"
+                    print(f"{row.what:<20} {row.value:<72} {row.wanted:<10} {verdict}".rstrip(), flush=True)
+            except Skipped as reason:
+                print(f"{part:<20} skipped: {reason}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
