@@ -91,7 +91,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     _stream_nodes(at)
     _own_rates(at)
     at.locate = len(at.flows) <= LOCATE_LIMIT
-    at.refit = bool(at.streams) or any(_varies(f.law) and k < 0 for f, k in zip(at.flows, at.rate_state, strict=True))
+    at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
     at.refit = at.refit or any(set(g.law.out) & {"mark", "price"} for g in at.link_groups)
     return at
 
@@ -191,10 +191,10 @@ def _stream_nodes(at: Layout) -> None:
 
 def _own_rates(at: Layout) -> None:
     slot = 0
-    for f in at.flows:
-        reads = any(x_tau in unfold(e).free_symbols for _, e in f.law.expressions())
-        at.own_rate.append(slot if reads else -1)
-        slot += reads
+    for group in at.groups:
+        reads = any(x_tau in unfold(e).free_symbols for _, e in group.law.expressions())
+        at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
+        slot += group.size if reads else 0
 
 
 def parameters(group: Group, specs: list[Any]) -> NDArray[np.float64]:

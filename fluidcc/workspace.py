@@ -170,6 +170,7 @@ class Workspace:
         n = len(nodes)
         self._ints(s.JNPAR, [node.parent for node in nodes])
         self._ints(s.JNLINK, [node.link for node in nodes])
+        self._ints(s.JALL, np.arange(n))
         self._ints(s.JNCUR, np.zeros(n))
         self._ints(s.JNCUR0, np.zeros(n))
         self._floats(s.OOFF, [node.offset for node in nodes])

@@ -13,7 +13,7 @@ from numba import njit
 
 from . import slots as s
 
-__all__ = ["invert", "read_nodes", "work"]
+__all__ = ["invert", "read_list", "read_nodes", "work"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -51,7 +51,7 @@ def invert(F: Any, block: int, target: float) -> float:
             return _bisect(b1, b2, b3, b4, rhs, min(u, 0.0) - 1.0, max(min(1.0, top), 0.0))
         du = g / slope
         u -= du
-        if abs(du) < 1e-9:  # the convergence is quadratic
+        if abs(du) < 1e-7:  # the convergence is quadratic, and W nearly linear
             break
     return min(u, top)
 
@@ -68,106 +68,92 @@ def _bisect(b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, 
 
 
 @njit(**_CFG)
-def _seek_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, right: int, last: int) -> int:
-    """The record in which the link's W reaches `target`; at a joint, the side that `right` says."""
-    base = I[s.OHIST] + s.RLINKS + link * s.LSIZE
-    mask = I[s.MASK]
-    stride = I[s.STRIDE]
-    up = -tol if right else tol
-    if k > last:
-        k = last
-    while k < last:
-        nxt = base + ((k + 1) & mask) * stride
-        if target >= F[nxt + s.LS0] + F[nxt] + up:
-            k += 1
-        else:
-            break
-    first = I[s.FIRST]
-    while k > first:
-        here = base + (k & mask) * stride
-        if target < F[here + s.LS0] + F[here] - tol:
-            k -= 1
-        else:
-            break
-    return k
+def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, right: int, last: int) -> int:
+    """Evaluate the `count` nodes whose numbers stand at I[nodes], parents before their children, at time `now`.
 
-
-@njit(**_CFG)
-def _seek_time(F: Any, I: Any, k: int, time: float, tol: float, right: int, last: int) -> int:
-    mask = I[s.MASK]
-    stride = I[s.STRIDE]
-    up = -tol if right else tol
-    if k > last:
-        k = last
-    while k < last and time >= F[I[s.OHIST] + ((k + 1) & mask) * stride + s.RT0] + up:
-        k += 1
-    while k > I[s.FIRST] and time < F[I[s.OHIST] + (k & mask) * stride + s.RT0] - tol:
-        k -= 1
-    return k
-
-
-@njit(**_CFG)
-def read_node(F: Any, I: Any, n: int, cursor: int, now: float, right: int, last: int) -> int:
-    """Evaluate node `n` at time `now`; return its record. Its parent must have been evaluated before."""
-    parent = I[I[s.JNPAR] + n]
-    link = I[I[s.JNLINK] + n]
-    frozen = I[s.FROZEN]
-    up = now if parent < 0 or frozen else F[I[s.OTH] + parent]
-    depart = up - F[I[s.OOFF] + n]
+    Each starts at its cursor in I[cursors] and leaves its new one in I[JNCUR]. The sizes and offsets are taken out of
+    the loop, since the compiler cannot know that the stores leave them alone. Return 1 if a node looked into the step
+    in progress.
+    """
+    frozen, prices, marks, streams = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.NSTR]
+    stride, mask, ring, first = I[s.STRIDE], I[s.MASK], I[s.OHIST], I[s.FIRST]
+    jpar, jlink, jcur, off, cap, seg = I[s.JNPAR], I[s.JNLINK], I[s.JNCUR], I[s.OOFF], I[s.OCAP], I[s.JSEG]
+    oth, oun, oce, ocs, ocf, ocp, ocq = I[s.OTH], I[s.OUN], I[s.OCE], I[s.OCS], I[s.OCF], I[s.OCP], I[s.OCQ]
     tolt = F[s.TOLT] * max(1.0, abs(now))
-    mask = I[s.MASK]
-    stride = I[s.STRIDE]
-    c = F[I[s.OCAP] + link]
-    if frozen:
-        k = _seek_time(F, I, cursor, depart, tolt, right, last)
-        record = I[s.OHIST] + (k & mask) * stride
-        u = (depart - F[record + s.RT0]) * F[record + s.RINVH]
-    else:
-        target, c = work(F, I, link, depart)
-        k = _seek_work(F, I, link, cursor, target, tolt * c, right, last)
-        record = I[s.OHIST] + (k & mask) * stride
-        u = invert(F, record + s.RLINKS + link * s.LSIZE, target)
-    F[I[s.OUN] + n] = u
-    F[I[s.OTH] + n] = F[record + s.RT0] + u * F[record + s.RH]
-    _accumulate(F, I, n, parent, record + s.RLINKS + link * s.LSIZE, u, c, frozen)
-    return k
-
-
-@njit(**_CFG)
-def _accumulate(F: Any, I: Any, n: int, parent: int, block: int, u: float, c: float, frozen: int) -> None:
-    """Multiply (or add) what this queue does onto what the rest of the path did."""
-    mode = F[block + s.LMODE]
-    y = F[block + s.LY] + u * (
-        F[block + s.LY + 1] + u * (F[block + s.LY + 2] + u * (F[block + s.LY + 3] + u * F[block + s.LY + 4]))
-    )
-    here = F[block + s.LC]
-    stretch, factor, keep = 1.0, 1.0, 1.0
-    if mode == s.BUSY:
-        stretch = y / c
-        factor = c / y if y > 0.0 else 0.0
-    elif mode == s.FULL:
-        stretch = here / c
-        factor = c / y if y > 0.0 else 0.0
-        keep = here / y if y > here else 1.0
-    elif mode == s.HELD:
-        factor = c / y if y > 0.0 and (F[block] > 0.0 or y > c) else 1.0
-        keep = c / y if y > c and F[block] >= F[I[s.OBUF] + I[I[s.JNLINK] + n]] else 1.0
-    if I[s.MARKS]:
-        keep *= 1.0 - _quartic(F, block + s.LMARK, u)
-    root = parent < 0
-    if frozen:
-        drift = (y - here) / here if mode == s.BUSY else 0.0
-        b = _quartic(F, block, u)
-        F[I[s.OCE] + n] = drift if root else F[I[s.OCE] + parent] + drift
-        F[I[s.OCQ] + n] = b / here if root else F[I[s.OCQ] + parent] + b / here
-        factor = 1.0
-    else:
-        F[I[s.OCE] + n] = stretch if root else F[I[s.OCE] + parent] * stretch
-    F[I[s.OCS] + n] = keep if root else F[I[s.OCS] + parent] * keep
-    F[I[s.OCF] + n] = factor if root else F[I[s.OCF] + parent] * factor
-    if I[s.PRICES]:
-        p = _quartic(F, block + s.LPRICE, u)
-        F[I[s.OCP] + n] = p if root else F[I[s.OCP] + parent] + p
+    begun = F[s.T] + tolt
+    inside = 0
+    for m in range(count):
+        n = I[nodes + m]
+        parent, link = I[jpar + n], I[jlink + n]
+        depart = (now if parent < 0 or frozen else F[oth + parent]) - F[off + n]
+        block0 = s.RLINKS + link * s.LSIZE
+        k = min(I[cursors + n], last)
+        c = F[cap + link]
+        if frozen:
+            up = depart + tolt if right else depart - tolt
+            while k < last and up >= F[ring + ((k + 1) & mask) * stride + s.RT0]:
+                k += 1
+            while k > first and depart + tolt < F[ring + (k & mask) * stride + s.RT0]:
+                k -= 1
+            record = ring + (k & mask) * stride
+            block = record + block0
+            u = (depart - F[record + s.RT0]) * F[record + s.RINVH]
+        else:
+            target = c * depart
+            if I[seg + link + 1] - I[seg + link] > 1:
+                target, c = work(F, I, link, depart)
+            tol = tolt * c
+            up = target + tol if right else target - tol
+            while k < last:
+                nxt = ring + ((k + 1) & mask) * stride + block0
+                if up < F[nxt + s.LS0] + F[nxt]:
+                    break
+                k += 1
+            while k > first:
+                here = ring + (k & mask) * stride + block0
+                if target + tol >= F[here + s.LS0] + F[here]:
+                    break
+                k -= 1
+            record = ring + (k & mask) * stride
+            block = record + block0
+            u = invert(F, block, target)
+        theta = F[record + s.RT0] + u * F[record + s.RH]
+        I[jcur + n] = k
+        F[oun + n] = u
+        F[oth + n] = theta
+        inside |= k >= I[s.NREC] or theta > begun
+        # what this queue does is multiplied (or added) onto what the rest of the path did
+        mode = F[block + s.LMODE]
+        y = _quartic(F, block + s.LY, u)
+        here_c = F[block + s.LC]
+        stretch, factor, keep = 1.0, 1.0, 1.0
+        if mode == s.BUSY:
+            stretch = y / c
+            if streams:
+                factor = c / y if y > 0.0 else 0.0
+        elif mode == s.FULL:
+            stretch = here_c / c
+            factor = c / y if y > 0.0 else 0.0
+            keep = here_c / y if y > here_c else 1.0
+        elif mode == s.HELD:
+            factor = c / y if y > 0.0 and (F[block] > 0.0 or y > c) else 1.0
+            keep = c / y if y > c and F[block] >= F[I[s.OBUF] + link] else 1.0
+        if marks:
+            keep *= 1.0 - _quartic(F, block + s.LMARK, u)
+        if frozen:
+            drift = (y - here_c) / here_c if mode == s.BUSY else 0.0
+            wait = _quartic(F, block, u) / here_c
+            F[oce + n] = drift if parent < 0 else F[oce + parent] + drift
+            F[ocq + n] = wait if parent < 0 else F[ocq + parent] + wait
+            factor = 1.0
+        else:
+            F[oce + n] = stretch if parent < 0 else F[oce + parent] * stretch
+        F[ocs + n] = keep if parent < 0 else F[ocs + parent] * keep
+        F[ocf + n] = factor if parent < 0 else F[ocf + parent] * factor
+        if prices:
+            p = _quartic(F, block + s.LPRICE, u)
+            F[ocp + n] = p if parent < 0 else F[ocp + parent] + p
+    return inside
 
 
 @njit(**_CFG)
@@ -178,12 +164,4 @@ def _quartic(F: Any, o: int, u: float) -> float:
 @njit(**_CFG)
 def read_nodes(F: Any, I: Any, now: float, right: int, last: int) -> int:
     """Evaluate every node at `now`; return 1 if one of them looked into the step in progress."""
-    cursors = I[s.JNCUR]
-    start = F[s.T]
-    inside = 0
-    for n in range(I[s.NN]):
-        k = read_node(F, I, n, I[cursors + n], now, right, last)
-        I[cursors + n] = k
-        if k >= I[s.NREC] or F[I[s.OTH] + n] > start:
-            inside = 1
-    return inside
+    return read_list(F, I, I[s.JALL], I[s.NN], I[s.JNCUR], now, right, last)

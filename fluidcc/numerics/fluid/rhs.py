@@ -80,21 +80,32 @@ def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
 
 
 @njit(**_CFG)
-def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
-    nl, nf = I[s.NL], I[s.NF]
-    arr, rate, first = I[s.OARR], I[s.ORATE], I[s.JFIRST]
-    for l in range(nl):
-        F[arr + l] = 0.0
+def _add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> None:
+    """Add up values of flows by their first link: F[values + i], or F[values + I[index + i]] where that is not < 0.
+
+    Neighbours mostly share their link, so that the sum is kept in a register until the link changes.
+    """
+    nf, first = I[s.NF], I[s.JFIRST]
+    for l in range(I[s.NL]):
+        F[target + l] = 0.0
+    link, total = I[first], 0.0
     for i in range(nf):
-        F[arr + I[first + i]] += F[rate + i]
+        if I[first + i] != link:
+            F[target + link] += total
+            link, total = I[first + i], 0.0
+        if index < 0:
+            total += F[values + i]
+        elif I[index + i] >= 0:
+            total += F[values + I[index + i]]
+    F[target + link] += total
+
+
+@njit(**_CFG)
+def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
+    nl, arr = I[s.NL], I[s.OARR]
+    _add_by_first_link(F, I, I[s.ORATE], -1, arr)
     if not I[s.NODES] and stage >= 0:
-        ak = I[s.OAK] + stage * nl
-        for l in range(nl):
-            F[ak + l] = 0.0
-        for i in range(nf):
-            k = I[I[s.JRATE] + i]
-            if k >= 0:
-                F[ak + I[first + i]] += F[od + k]
+        _add_by_first_link(F, I, od, I[s.JRATE], I[s.OAK] + stage * nl)
     for n in range(I[s.NSTR]):
         j = I[s.JSTR] + 3 * n
         leaf = I[j]

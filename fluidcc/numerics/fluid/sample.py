@@ -14,7 +14,7 @@ from numba import njit
 from ..tableaus import TSIT5
 from . import slots as s
 from .breaks import finish
-from .reads import read_node
+from .reads import read_list
 
 __all__ = ["add_totals", "sample_step"]
 
@@ -57,18 +57,18 @@ def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
 def _class_sample(F: Any, I: Any, k: int, j: int, now: float, u: float) -> None:
     """Sample number `j` of every flow of class `k`."""
     nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP]
-    leaf = 0
-    for m in range(I[I[s.JPATH] + k], I[I[s.JPATH] + k + 1]):
-        leaf = I[I[s.JPATHV] + m]
-        read_node(F, I, leaf, I[I[s.JNCUR0] + leaf], now, 1, I[s.NREC])
+    path = I[I[s.JPATH] + k]
+    count = I[I[s.JPATH] + k + 1] - path
+    read_list(F, I, I[s.JPATHV] + path, count, I[s.JNCUR0], now, 1, I[s.NREC])
+    leaf = I[I[s.JPATHV] + path + count - 1]
     if I[s.FROZEN]:
-        path = F[I[s.OCPROP] + k] + F[I[s.OCQ] + leaf]
+        delay = F[I[s.OCPROP] + k] + F[I[s.OCQ] + leaf]
     else:
-        path = now - F[I[s.OCLAG] + k] - F[I[s.OTH] + leaf]
+        delay = now - F[I[s.OCLAG] + k] - F[I[s.OTH] + leaf]
     lost = 1.0 - F[I[s.OCS] + leaf]
     for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
         i = I[I[s.JCFLOWV] + m]
-        F[out + (s.SDELAY * nf + i) * size + j] = path + F[I[s.OACC] + i]
+        F[out + (s.SDELAY * nf + i) * size + j] = delay + F[I[s.OACC] + i]
         F[out + (s.SLOSS * nf + i) * size + j] = lost
         F[out + (s.SPRICE * nf + i) * size + j] = F[I[s.OCP] + leaf] if I[s.PRICES] else 0.0
         row = out + (s.SFLOWROWS * nf + s.SLINKROWS * I[s.NL]) * size + j

@@ -111,6 +111,7 @@ from __future__ import annotations
     JNPAR,  # NN parents
     JNLINK,  # NN links
     JNCUR,  # NN cursors
+    JALL,  # 0 .. NN - 1
     JNCUR0,  # NN cursors at the start of the step
     JCLS,  # NF class of a flow
     JLEAF,  # NC leaf node of a class
@@ -144,7 +145,7 @@ from __future__ import annotations
     JFN,  # NF number of its states
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     HEADER,
-) = range(129)
+) = range(130)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
