@@ -73,15 +73,19 @@ class Integration:
                 self.points.add(t, order, 0, record=False)
         self.record.mesh(self.t, self.y)
         self.points.max_order = max(p.max_order, 2)  # the initial point always counts
-        self.points.add(p.t0, 1, 0, record=False)
+        self.points.add(p.t0, 0 if p.timed and p.timed[0][0] <= p.t0 + self.tolerance else 1, 0, record=False)
         self.points.max_order = p.max_order
         self.points.initial = len(self.points.times) - 1
         probe = self.tolerance if not callable(p.lags) else 1e-9 * max(p.tf - p.t0, self.scale)
         for index in range(len(self.points.times)):
             self.delays.schedule(index, p.t0 + self.tolerance)
         self.delays.locate(self.t, self.y, np.zeros_like(self.y), probe)
-        jumped = self._timed_jumps()
-        self._settle(list(p.watchers) if jumped else [], start=True)
+        self._timed_jumps()
+        for w, g in zip(p.watchers, self.monitor.at_mesh(self.t, self.y), strict=True):
+            w.sign, w.size = int(np.sign(g)), abs(g)
+            if w.kind == "switch":
+                self._switch(w, w.sign or -1)
+        self.stats.switchings = 0
         self.rate = self._rate()
         self.control.h = first_step(p, self.stepper, self.y, self.rate)
 
@@ -130,6 +134,7 @@ class Integration:
             self.t, self.previous, self.cut = end, trial, u
             self.record.mesh(end, self.y)
         self.rate = trial.rate_end
+        before = self.monitor.values(trial, u)[: len(self.problem.watchers)] if self.problem.watchers else []
         for _, i, sign in found.signs:
             self.problem.watchers[i].sign = sign
         for c in found.hits:
@@ -139,7 +144,7 @@ class Integration:
         orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
         orders += [*self._due(), 1] if jumps else self._due()
         if found.u is not None or orders:
-            self._kink(min(orders, default=self.points.max_order + 1))
+            self._kink(min(orders, default=self.points.max_order + 1), before)
         if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
             self.delays.refresh()
 
@@ -181,15 +186,15 @@ class Integration:
 
     def _accumulation(self, what: str) -> str:
         return (
-            f"{what} accumulate at t = {self.t:.10g}, y = {short(self.y)}: the solution slides along a switching surface "
-            "or jumps without end; replace the switch by its sliding mode, or give it hysteresis or a dead time."
+            f"{what} accumulate at t = {self.t:.10g}, y = {short(self.y)}: the solution slides along a switching "
+            "surface or jumps without end; replace the switch by its sliding mode, or give it a hysteresis."
         )
 
     def _jump(self, w: Watcher) -> None:
         assert w.change is not None
         z = ()
         if getattr(w.change, "delayed", False):
-            z = (self._delayed(),)  # type: ignore[assignment]
+            z = (self.delays.at_mesh(self.t, self.y),)  # type: ignore[assignment]
         new = np.asarray(w.change(self.t, self.y.copy(), *z, *self.problem.args), dtype=float).ravel()
         if new.shape != self.y.shape or not np.isfinite(new).all():
             raise Failure(
@@ -198,10 +203,6 @@ class Integration:
             )
         self.y = new
         self.record.jumped(self.t, self.y)
-
-    def _delayed(self) -> Array:
-        y = self.y
-        return self.delays.states(self.t, y, self.t, 1.0, y, np.zeros((y.size, 4)))[0]
 
     def _timed_jumps(self) -> bool:
         any_due = False
@@ -218,7 +219,7 @@ class Integration:
             orders.append(self.breaks.pop(0)[1])
         return [*orders, 0] if self._timed_jumps() else orders
 
-    def _kink(self, order: int) -> None:
+    def _kink(self, order: int, before: list[float]) -> None:
         """Begin a new smooth interval here, with a discontinuity of that order behind it."""
         self.crowd += 1
         if self.crowd > _CROWD:
@@ -226,33 +227,33 @@ class Integration:
         self.delays.schedule(self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance)
         self.delays.refresh()
         self.previous = None
-        if self._settle(self.problem.watchers):
+        if self._settle(before):
             self.delays.schedule(self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance)
             self.delays.refresh()
         if not self.finished:
             self.rate = self._rate()
 
-    def _settle(self, watchers: list[Watcher], start: bool = False) -> bool:
-        """Signs and modes after the state or a delayed state may have jumped; whether that made further jumps."""
+    def _settle(self, before: list[float]) -> bool:
+        """Act on watchers that the discontinuity carried over zero; whether that made further jumps.
+
+        A value that has not jumped is left alone: just after its zero, its sign is rounding.
+        """
         jumped = False
         for _ in range(_CROWD):
-            z = self._delayed() if self.monitor.needs_states else None
-            again = False
-            for w in self.problem.watchers if start else watchers:
-                new = int(np.sign(self.monitor.value(w, self.t, self.y, z)))
+            after, again = self.monitor.at_mesh(self.t, self.y), False
+            for w, old, g in zip(self.problem.watchers, before, after, strict=True):
+                new = int(np.sign(g))
+                if abs(g - old) <= 1e-9 * w.size or new * w.sign >= 0:
+                    continue
                 if w.kind == "switch":
-                    if (start and not again) or new * w.sign < 0:
-                        self._switch(w, new or -1)
-                elif new * w.sign < 0:
-                    w.sign = new
-                    if w.stops(new) and not (start and not jumped and w.kind == "event"):
-                        order = self._fire(w)
-                        again, jumped = again or order == 0, jumped or order == 0
-                    elif w.kind == "event" and w.counts(new):
-                        self.record.hit(w, self.t, self.y)
-                elif start and w.sign == 0:
-                    w.sign = new
-            start = False
+                    self._switch(w, new)
+                    continue
+                w.sign = new
+                if w.stops(new):
+                    again = self._fire(w) == 0 or again
+                elif w.kind == "event" and w.counts(new):
+                    self.record.hit(w, self.t, self.y)
+            before, jumped = after, jumped or again
             if not again:
                 return jumped
         raise Failure(f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop the others.")

@@ -32,6 +32,7 @@ class Watcher:
     terminal: int = 0  # how many occurrences end the run; 0: none
     change: Callable[..., object] | None = None
     sign: int = 0  # before the step; 0: on the surface, not yet known
+    size: float = 0.0  # the largest value seen
     fired: float = -math.inf  # when it last changed the state
     interval: float = math.inf  # and how long after the time before
     shrinking: int = 0  # how often in a row that became shorter
@@ -85,6 +86,11 @@ class Monitor:
         self.lags = delays.count if delays.function is not None else 0
         self.active = bool(watchers) or self.lags > 0
 
+    def at_mesh(self, t: float, y: Array) -> list[float]:
+        """g of every watcher at a mesh point, on its later side."""
+        z = self.delays.at_mesh(t, y) if self.needs_states else None
+        return [self.value(w, t, y, z) for w in self.watchers]
+
     def values(self, trial: Trial, u: float) -> list[float]:
         """g of every watcher, then ``t - lag - lower end`` and ``t - lag - upper end`` of every lag's interval."""
         t, y = trial.time(u), trial.at(u)
@@ -121,6 +127,8 @@ class Monitor:
         for u in grid:
             for i, g in enumerate(self.values(trial, u)):
                 s = signs[i]
+                if i < count:
+                    self.watchers[i].size = max(self.watchers[i].size, abs(g))
                 new = int(np.sign(g))
                 if s == 0:
                     signs[i] = new

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fluidcc.errors import InvalidInput
 from fluidcc.numerics.dde_history import Array, shift_polynomial
 from fluidcc.numerics.dde_table import Delays
 from fluidcc.numerics.tableaus import Tableau
@@ -71,8 +72,14 @@ class Stepper:
         """The right-hand side."""
         self.nfev += 1
         if self.modes is None:
-            return np.asarray(self.fun(t, y, z, *self.args), dtype=float).reshape(y.shape)
-        return np.asarray(self.fun(t, y, z, self.modes, *self.args), dtype=float).reshape(y.shape)
+            rate = np.asarray(self.fun(t, y, z, *self.args), dtype=float)
+        else:
+            rate = np.asarray(self.fun(t, y, z, self.modes, *self.args), dtype=float)
+        if rate.shape != y.shape:
+            if rate.size != y.size:
+                raise InvalidInput(f"fun returned shape {rate.shape}: history has {y.size} states, so must y'.")
+            rate = rate.reshape(y.shape)
+        return rate
 
     def tolerance(self, y: Array, y_end: Array) -> Array:
         """The error allowed in each state."""
@@ -81,8 +88,7 @@ class Stepper:
 
     def rate(self, t: float, y: Array) -> Array:
         """The right-hand side at a mesh point."""
-        z, _ = self.delays.states(t, y, t, 1.0, y, np.zeros((y.size, 4)))
-        return self.evaluate(t, y, z)
+        return self.evaluate(t, y, self.delays.at_mesh(t, y))
 
     def predict(self, h: float, rate: Array, previous: Trial | None, u: float) -> Array:
         """A first guess of the dense output: the last piece continued from its u, or a straight line."""

@@ -112,6 +112,10 @@ class Delays:
             out[:, j] = y
         return out, implicit
 
+    def at_mesh(self, t: float, y: Array) -> Array:
+        """Delayed states at a mesh point, on its later side."""
+        return self.states(t, y, t, 1.0, y, np.zeros((y.size, 4)))[0]
+
     def locate(self, t: float, y: Array, rate: Array, probe: float) -> None:
         """Set every branch from scratch: where the arguments are a little after t."""
         at = self.arguments(t + probe, y + probe * rate)

@@ -1,0 +1,151 @@
+"""Delay differential equations with known solutions, for tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+ROOT2 = float(np.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An equation, its exact solution, and the times at which that is not smooth."""
+
+    name: str
+    fun: Callable[..., Any]
+    span: tuple[float, float]
+    history: Any
+    lags: Any
+    exact: Callable[[Array], Array]
+    kinks: tuple[float, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+# y' = -y(t - 1), y = 1: a polynomial of degree k + 1 on [k, k + 1], by exact integration -----------------------------
+
+
+def polynomial_pieces(count: int) -> list[list[Fraction]]:
+    """Coefficients in (t - k) of the solution of y' = -y(t - 1), y = 1 up to 0, on [k, k + 1]."""
+    pieces, past = [], [Fraction(1)]
+    for _ in range(count):
+        start = sum(past, Fraction(0))  # where the piece before ended
+        past = [start, *(-c / (i + 1) for i, c in enumerate(past))]
+        pieces.append(past)
+    return pieces
+
+
+PIECES = polynomial_pieces(10)
+
+
+def _decay(t: Array) -> Array:
+    k = np.clip(t.astype(int), 0, 9)
+    return np.array([np.polyval([float(c) for c in PIECES[i][::-1]], s - i) for i, s in zip(k, t, strict=True)])
+
+
+# Feldstein & Neves: y' = y(y - sqrt2 + 1) / (2 sqrt t), y = 1 up to t = 1. With w = y - sqrt2 + 1 the delayed argument:
+# y = sqrt t up to t = 2 (w = 1); then 2 sqrt w = sqrt t + 2 - sqrt2 up to w = 2; then separation of variables again.
+
+_B = 1 - 1 / ROOT2
+_G = np.sqrt(ROOT2 - 1)
+FELDSTEIN_NEVES_KINKS = (2.0, 4 * (ROOT2 - 1 + 1 / ROOT2) ** 2)
+
+
+def _third(s: Array) -> Array:
+    """sqrt(t) up to a constant, on the third piece, as a function of s = sqrt(w)."""
+    v = s / 2 + _B
+    result: Array = 4 * np.log(v**2 + _G**2) - 8 * _B / _G * np.arctan(v / _G)
+    return result
+
+
+def feldstein_neves(t: Array) -> Array:
+    """The exact solution on its first three pieces, up to t = 14.8."""
+    s = np.full_like(t, ROOT2)  # Newton's method for s(t) on the third piece
+    target = np.sqrt(t) - np.sqrt(FELDSTEIN_NEVES_KINKS[1]) + _third(np.array(ROOT2))
+    for _ in range(30):
+        s = s - (_third(s) - target) * ((s / 2 + _B) ** 2 + _G**2) / (2 * s)
+    y = np.where(t <= FELDSTEIN_NEVES_KINKS[1], (np.sqrt(t) / 2 + _B) ** 2 + ROOT2 - 1, s**2 + ROOT2 - 1)
+    return np.where(t <= 2, np.sqrt(t), y)
+
+
+def paul(t: Array) -> Array:
+    """Exact solution of y' = y y(ln y - 1) / (t + 1), y = 1 up to 0."""
+    e = np.e
+    with np.errstate(invalid="ignore"):
+        third = (e / (3 - np.log(t + 1))) ** e
+    return np.where(t <= e - 1, t + 1, np.where(t <= e * e - 1, np.exp((t + 1) / e), third))
+
+
+def switching(t: Array) -> Array:
+    """Exact solution of y' = -1 - y + 2 [y(t/2) < 0], y(0) = 1, up to 2 ln 66."""
+    decay = np.exp(-t)
+    return np.where(
+        t < 2 * np.log(2), 2 * decay - 1, np.where(t < 2 * np.log(6), 1 - 6 * decay, 66 * decay - 1)
+    )  # fmt: skip
+
+
+PROBLEMS = {
+    p.name: p
+    for p in (
+        Problem("constant", lambda t, y, Z: -Z[:, 0], (0, 10), 1.0, [1.0], _decay, tuple(range(1, 10))),
+        Problem(
+            "vanishing",  # Neves 1975; DETEST B1: the lag touches zero at t = 1
+            lambda t, y, Z: 1 - Z[:, 0],
+            (0.1, 10),
+            np.log,
+            lambda t, y: [t - np.exp(1 - 1 / t)],
+            np.log,
+        ),
+        Problem(
+            "vanishing state-dependent",  # Neves 1975; DETEST D1
+            lambda t, y, Z: [y[1], -Z[1, 0] * y[1] ** 2 * np.exp(1 - y[1])],
+            (0.1, 5),
+            lambda t: [np.log(t), 1 / t],
+            lambda t, y: [t - np.exp(1 - y[1])],
+            np.log,
+        ),
+        Problem(
+            "Feldstein-Neves",
+            lambda t, y, Z: Z[:, 0] / (2 * np.sqrt(t)),
+            (1, 14),
+            1.0,
+            lambda t, y: [t - y[0] + ROOT2 - 1],
+            feldstein_neves,
+            FELDSTEIN_NEVES_KINKS,
+        ),
+        Problem(
+            "Paul",  # Applied Numerical Mathematics 9 (1992) 403-414
+            lambda t, y, Z: y * Z[:, 0] / (t + 1),
+            (0, 10),
+            1.0,
+            lambda t, y: [t - np.log(y[0]) + 1],
+            paul,
+            (np.e - 1, np.e**2 - 1),
+        ),
+        Problem(
+            "switching",
+            lambda t, y, Z, m: -1 - y + 2 * m[0],
+            (0, 2 * np.log(66)),
+            1.0,
+            lambda t, y: [t / 2],
+            switching,
+            (2 * np.log(2), 2 * np.log(6)),
+            {"switches": lambda t, y, Z: -Z[0, 0]},
+        ),
+        Problem(
+            "switching undeclared",
+            lambda t, y, Z: -1 - y + 2 * (Z[:, 0] < 0),
+            (0, 2 * np.log(66)),
+            1.0,
+            lambda t, y: [t / 2],
+            switching,
+            (2 * np.log(2), 2 * np.log(6)),
+        ),
+    )
+}

@@ -1,0 +1,186 @@
+"""Events, jumps and switches of `solve_dde`, against solutions by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fluidcc.numerics import dde
+from fluidcc.numerics.dde_events import root
+
+solve_dde: Callable[..., Any] = dde.solve_dde  # what the result holds depends on the arguments
+LAG = 1.5 * np.pi  # y' = y(t - 3 pi / 2) has the solution sin t
+
+
+def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any]:
+    for name, value in attributes.items():
+        setattr(function, name, value)
+    return function
+
+
+def sine(t_end: float, **kwargs: Any) -> Any:
+    return solve_dde(lambda t, y, Z: Z[:, 0], (0, t_end), np.sin, [LAG], rtol=1e-10, atol=1e-10, **kwargs)
+
+
+def test_events_are_found_in_both_directions_and_the_start_is_none() -> None:
+    result = sine(20, events=lambda t, y: y[0])
+    np.testing.assert_allclose(result.t_events[0], np.pi * np.arange(1, 7), atol=1e-8)
+    assert np.abs(result.y_events[0]).max() < 1e-14
+    assert result.statistics.events == 6
+
+
+@pytest.mark.parametrize(("direction", "first"), [(1, 2 * np.pi), (-1, np.pi)])
+def test_direction(direction: int, first: float) -> None:
+    result = sine(12, events=marked(lambda t, y: y[0], direction=direction))
+    assert result.t_events[0][0] == pytest.approx(first, abs=1e-8)
+    np.testing.assert_allclose(np.diff(result.t_events[0]), 2 * np.pi, atol=1e-8)
+
+
+@pytest.mark.parametrize(("terminal", "end"), [(True, np.pi), (3, 3 * np.pi)])
+def test_terminal(terminal: int, end: float) -> None:
+    result = sine(20, events=marked(lambda t, y: y[0], terminal=terminal))
+    assert (result.status, result.success) == (1, True)
+    assert result.t[-1] == pytest.approx(end, abs=1e-8)
+    assert result.t[-1] == result.t_events[0][-1]
+    assert abs(result.y[0, -1]) < 1e-14
+
+
+def test_observing_an_event_does_not_change_the_solution() -> None:
+    np.testing.assert_array_equal(sine(20).y, sine(20, events=[lambda t, y: y[0], lambda t, y: y[0] - 0.5]).y)
+
+
+def test_an_event_may_look_at_delayed_states() -> None:
+    """sin(t - 3 pi / 2) = cos t."""
+    result = sine(12, events=marked(lambda t, y, Z: Z[0, 0], delayed=True))
+    np.testing.assert_allclose(result.t_events[0], np.pi * (np.arange(4) + 0.5), atol=1e-8)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_event_exactly_on_a_mesh_point_is_found_once(terminal: bool) -> None:
+    """y = t reaches 2 at a multiple of the lag, where a breaking point puts a mesh point."""
+    result = solve_dde(
+        lambda t, y, Z: [1.0], (0, 5), 0.0, [1.0], events=marked(lambda t, y: y[0] - 2, terminal=terminal)
+    )
+    np.testing.assert_allclose(result.t_events[0], [2.0], atol=1e-15)
+
+
+def test_two_crossings_within_one_step_are_both_found() -> None:
+    """A parabola is exact for any step; it is above 0.99 of its height for a tenth of the time."""
+    result = solve_dde(lambda t, y, Z: [2 - 2 * t], (0, 2), 0.0, [3.0], events=lambda t, y: y[0] - 0.9)
+    np.testing.assert_allclose(result.t_events[0], [1 - math.sqrt(0.1), 1 + math.sqrt(0.1)], atol=1e-12)
+
+
+def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
+    """y' = -y(t - 1), y = 1, and y + 1 at t = 1/2: the fundamental solution from 1/2 is added."""
+
+    def fundamental(t: np.ndarray) -> np.ndarray:
+        return sum((-1) ** k * np.maximum(t - k, 0) ** k / math.factorial(k) * (t >= k) for k in range(12))
+
+    options: dict[str, Any] = {"dense_output": True, "rtol": 1e-10, "atol": 1e-10}
+    plain = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], **options)
+    result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], jumps=[(0.5, lambda t, y: y + 1)], **options)
+    t = np.linspace(0, 6, 601)
+    np.testing.assert_allclose(result.sol(t)[0], plain.sol(t)[0] + fundamental(t - 0.5), atol=1e-9)
+    assert result.sol(0.5) - result.sol(0.5, side="left") == pytest.approx(1.0, abs=1e-14)
+    assert np.sum(result.t == 0.5) == 2
+    np.testing.assert_array_equal(result.breaking_points[0], [0.5, 0])
+    assert [1.5, 1.0] in result.breaking_points.tolist()
+
+
+def test_jumps_at_the_start_and_at_the_end() -> None:
+    result = solve_dde(
+        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=[([0.0, 1.0], lambda t, y: 2 * y)], t_eval=[0.0, 1.0],
+        dense_output=True,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.y[0], [2.0, 6.0])
+    np.testing.assert_allclose(result.sol([-0.1, 0.0, 0.5, 1.0])[0], np.array([1.0, 2.0, 2.5, 6.0]))
+
+
+def test_jumps_at_one_time_happen_in_order() -> None:
+    jumps = [(1.0, lambda t, y: y + 1), (1.0, lambda t, y: 2 * y)]
+    result = solve_dde(lambda t, y, Z: [0.0], (0, 2), 1.0, [], jumps=jumps)
+    assert result.y[0, -1] == 4.0
+
+
+def test_a_delayed_event_resets_the_state() -> None:
+    """y' = 1, back to 0 when y(t - 0.3) = 1: a sawtooth of period 1.3."""
+    threshold = marked(lambda t, y, Z: Z[0, 0] - 1, delayed=True, direction=1)
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 10), 0.0, [0.3], jumps=[(threshold, lambda t, y: 0 * y)])
+    np.testing.assert_allclose(result.t_jumps, 1.3 * np.arange(1, 8), atol=1e-12)
+
+
+def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
+    """Two integrators; the first one's reset pushes the second over 1, which resets at the same time."""
+    jumps = [
+        (lambda t, y: y[0] - 1, lambda t, y: [0.0, y[1] + 0.5]),
+        (marked(lambda t, y: y[1] - 1, direction=1), lambda t, y: [y[0], 0.0]),
+    ]
+    result = solve_dde(lambda t, y, Z: [1.0, 0.6], (0, 1.5), [0.0, 0.0], [], jumps=jumps)
+    np.testing.assert_allclose(result.t_jumps, [1.0, 1.0], atol=1e-14)
+    np.testing.assert_allclose(result.y[:, -1], [0.5, 0.3], atol=1e-14)
+
+
+def test_a_change_may_look_at_delayed_states() -> None:
+    change = marked(lambda t, y, Z: Z[:, 0], delayed=True)
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 2), 0.0, [0.5], jumps=[(1.0, change)])
+    assert result.y[0, -1] == pytest.approx(1.5)
+
+
+def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
+    """Height 1, restitution 1/2: bounces at sqrt 2 (1 + 2 (1/2 + 1/4 + ...)), which accumulate at 3 sqrt 2."""
+    floor = marked(lambda t, y: y[0], direction=-1)
+    result = solve_dde(
+        lambda t, y, Z: [y[1], -1.0], (0, 6), [1.0, 0.0], [], jumps=[(floor, lambda t, y: [0.0, -0.5 * y[1]])]
+    )
+    expected = math.sqrt(2) * (3 - 2 * 0.5 ** np.arange(result.t_jumps.size))
+    np.testing.assert_allclose(result.t_jumps, expected, atol=1e-10)
+    assert result.t_jumps.size >= 12
+    assert not result.success
+    assert "accumulate at t = 4.24" in result.message
+
+
+def test_modes_follow_their_switch() -> None:
+    """A relay with delay: y' = -1 while y(t - 1) > 0 and +1 otherwise makes a triangle of period 4."""
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 20), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0], dense_output=True,
+        events=lambda t, y: y[0],
+    )  # fmt: skip
+    np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(10), atol=1e-9)
+    assert np.abs(result.sol(1.5 + 2 * np.arange(10))) == pytest.approx(1.0, abs=1e-9)
+    assert result.statistics.switchings >= 9
+    assert result.modes is not None
+
+
+def test_hundreds_of_switchings_keep_their_accuracy() -> None:
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 1001), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0],
+        events=lambda t, y: y[0], rtol=1e-8, atol=1e-10,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(501), atol=1e-8)
+
+
+def test_a_sliding_mode_is_refused() -> None:
+    result = solve_dde(lambda t, y, Z, m: [1 - 2 * m[0]], (0, 5), -1.0, [], switches=lambda t, y, Z: y[0])
+    assert not result.success
+    assert "accumulate at t = 1" in result.message
+
+
+@pytest.mark.parametrize(
+    ("f", "low", "high", "zero"),
+    [
+        (lambda x: 2 - x**2, 0.0, 3.0, math.sqrt(2)),
+        (lambda x: 1 - x, 0.0, 1.0, 1.0),
+        (lambda x: -x, 0.0, 1.0, 0.0),
+        (lambda x: math.exp(-50 * x) - 1e-9, 0.0, 9.0, 9 * math.log(10) / 50),
+        (lambda x: 1.0 if x < 1 / 3 else -1.0, 0.0, 1.0, 1 / 3),
+        (lambda x: (0.7 - x) ** 9, 0.0, 1.0, 0.7),
+    ],
+)
+def test_root(f: Callable[[float], float], low: float, high: float, zero: float) -> None:
+    x = root(f, low, high)
+    assert f(x) <= 0
+    assert x == pytest.approx(zero, abs=1e-15 if zero != 0.7 else 1e-2)
