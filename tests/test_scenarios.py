@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,3 +158,14 @@ def test_p1_and_p2_differ_in_their_delays_alone() -> None:
     assert (p1.delays, p2.delays) == ("frozen", "fifo")
     assert p1.net.base_rtt("a") == pytest.approx(0.05)
     assert [f.initial["x"] for f in p1.net.flows.values()] == [1e5, 2e5, 3e5]
+
+
+def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+    room = importlib.import_module("fluidcc.simulate")
+    monkeypatch.setattr(room, "simulate", lambda net, **given: calls.append({"net": net, **given}))
+    s = fc.Scenario.loads(GOOD.replace("seed = 3", 'seed = 3\ndelays = "frozen"'))
+    s.simulate()
+    s.simulate(until=5, t_eval=[0, 1], rtol=1e-9)
+    assert calls[0] == {"net": s.net, "until": 60.0, "seed": 3, "delays": "frozen", "samples": 601}
+    assert calls[1] == {"net": s.net, "until": 5, "seed": 3, "delays": "frozen", "t_eval": [0, 1], "rtol": 1e-9}
