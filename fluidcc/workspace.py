@@ -122,6 +122,8 @@ class Workspace:
         self._ints(s.JGRL, rows[s.JGRL])
         self._ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
         self._ints(s.JSWOWN, owners)
+        self._ints(s.JTOGETHER, np.zeros(len(owners)))
+        self._ints(s.JPEND, np.zeros(len(owners)))
         self.head[s.NSW] = len(owners)
         self._floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
         self._floats(s.OGS, np.zeros(len(owners)))

@@ -121,7 +121,7 @@ def _next_break(F: Any, I: Any) -> float:
 
 @njit(**_CFG)
 def _flip(F: Any, I: Any, index: int, mode: int) -> None:
-    """Change a mode at F[T], and send the kink on."""
+    """Change a mode at F[T], with the switches that change together with it, and send the kink on."""
     I[s.EVENTS] += 1
     nl = I[s.NL]
     if index < nl:
@@ -132,13 +132,15 @@ def _flip(F: Any, I: Any, index: int, mode: int) -> None:
             F[I[s.OY] + I[s.OB] + index] = F[I[s.OBUF] + index]
         forward(F, I, index, 0)
         return
-    k = index - nl
-    F[I[s.OSW] + k] = mode
-    owner = I[I[s.JSWOWN] + k]
-    if owner >= 0:
-        forward_class(F, I, I[I[s.JFIRST] + owner], 1)
-    else:
-        forward(F, I, -1 - owner, 1)
+    told = -1
+    for k in range(I[s.NSW]):
+        if k == index - nl or I[I[s.JPEND] + k]:
+            F[I[s.OSW] + k] = 0.0 if F[I[s.OSW] + k] > 0.5 else 1.0
+            owner = I[I[s.JSWOWN] + k]
+            link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner
+            if link != told:
+                forward_class(F, I, link, 1)
+            told = link
 
 
 @njit(**_CFG)
@@ -215,6 +217,8 @@ def _advance(F: Any, I: Any, address: int) -> int:
         if u * h <= F[s.TOLT] * max(1.0, abs(F[s.T])):
             return _flip_here(F, I, index, new)
         pending, mode = index, new
+        for k in range(I[s.NSW]):
+            I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
         end = F[s.T] + u * h
     return _finish_step(F, I, end, stop, pending, mode)
 
@@ -231,6 +235,8 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
     else:
         I[s.MODEFLIPS] = 0
         F[s.TFLIP] = F[s.T]
+    for k in range(I[s.NSW]):
+        I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
     _flip(F, I, index, mode)
     start(F, I, index)
     return 0
@@ -239,8 +245,6 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 @njit(**_CFG)
 def _by_passes(sweeps: int) -> float:
     """Growth that the fixed-point passes allow: beyond a few, longer steps cost more than they save."""
-    if sweeps <= 2:
-        return GROWTH
     return 1.25 if sweeps == 3 else (1.0 if sweeps == 4 else 0.8)
 
 
@@ -253,11 +257,11 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         I[s.WHERE] = i
         return 1
     factor = min(GROWTH, max(SHRINK, SAFETY * err ** (-0.14) * max(F[s.ERRPREV], 1e-10) ** 0.08))
-    if end < stop or factor < 1.0 or F[s.HNEXT] <= h:  # a step cut short says nothing against the one planned
-        F[s.HNEXT] = factor * h if pending < 0 else max(F[s.HNEXT], h)
-    elif factor * h > F[s.HNEXT]:
-        F[s.HNEXT] = factor * h
-    F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX], _by_passes(I[s.SWEEPS]) * h)
+    cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
+    F[s.HNEXT] = max(F[s.HNEXT], factor * h) if cut and factor >= 1.0 else factor * h
+    if I[s.SWEEPS] > 2:
+        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(I[s.SWEEPS]) * h)
+    F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err
     _accept(F, I, end)
     fresh = 0

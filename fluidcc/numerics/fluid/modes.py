@@ -164,29 +164,57 @@ def first_event(F: Any, I: Any) -> tuple[float, int, int]:
             u, new = _link_event(F, I, link)
             if u < best:
                 best, index, mode = u, link, new
-    if I[s.LOCATE] and I[s.NSW] > 0:
-        h = F[s.H]
-        tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
-        crossed = np.empty(I[s.NSW])
-        for k in range(I[s.NSW]):
-            owner = I[I[s.JSWOWN] + k]
-            alive = owner < 0 or I[I[s.JON] + max(owner, 0)] == s.ON
-            crossed[k] = 1.0 if alive and (F[I[s.OSW] + k] > 0.5) != (F[I[s.OGS] + k] > 0.0) else 0.0
-            if alive and F[I[s.OGS] + k] == 0.0:
-                crossed[k] = 0.0
-        values = np.empty(I[s.NSW])
-        for k in range(I[s.NSW]):
-            values[k] = F[I[s.OGS] + k]
-        for k in range(I[s.NSW]):
-            if crossed[k] > 0.5:
-                for m in range(I[s.NSW]):
-                    F[I[s.OGS] + m] = values[m]
-                u = _switch_event(F, I, k, h, tol)
-                if u < best:
-                    best, index, mode = u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
-        for m in range(I[s.NSW]):
-            F[I[s.OGS] + m] = values[m]
+    for k in range(I[s.NSW]):
+        I[I[s.JTOGETHER] + k] = 0
+    if I[s.LOCATE] and _any_crossed(F, I):
+        u, k = _first_switch(F, I)
+        if u < best:
+            best, index, mode = u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
+        else:
+            for k in range(I[s.NSW]):
+                I[I[s.JTOGETHER] + k] = 0
     return best, index, mode
+
+
+@njit(**_CFG)
+def _crossed(F: Any, I: Any, k: int) -> bool:
+    """Whether switch `k` has the other sign at the end of the step."""
+    owner = I[I[s.JSWOWN] + k]
+    if owner >= 0 and I[I[s.JON] + owner] != s.ON:
+        return False
+    g = F[I[s.OGS] + k]
+    return g != 0.0 and (F[I[s.OSW] + k] > 0.5) != (g > 0.0)
+
+
+@njit(**_CFG)
+def _any_crossed(F: Any, I: Any) -> bool:
+    for k in range(I[s.NSW]):
+        if _crossed(F, I, k):
+            return True
+    return False
+
+
+@njit(**_CFG)
+def _first_switch(F: Any, I: Any) -> tuple[float, int]:
+    """The switch that changes first in the step; those that change with it are marked in JTOGETHER."""
+    nsw = I[s.NSW]
+    tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
+    ends = np.empty(nsw)
+    where = np.full(nsw, 2.0)
+    for k in range(nsw):
+        ends[k] = F[I[s.OGS] + k]
+    best, index = 2.0, -1
+    for k in range(nsw):
+        for m in range(nsw):
+            F[I[s.OGS] + m] = ends[m]
+        if _crossed(F, I, k):
+            where[k] = _switch_event(F, I, k, F[s.H], tol)
+            if where[k] < best:
+                best, index = where[k], k
+    for k in range(nsw):
+        F[I[s.OGS] + k] = ends[k]
+        I[I[s.JTOGETHER] + k] = 1 if (where[k] - best) * F[s.H] <= 10.0 * tol and k != index else 0
+    return best, index
 
 
 @njit(**_CFG)

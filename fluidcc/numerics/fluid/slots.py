@@ -143,9 +143,11 @@ from __future__ import annotations
     JFSTATE,  # NF offset of the flow's first state
     JFSTRIDE,  # NF distance between its states
     JFN,  # NF number of its states
+    JTOGETHER,  # NSW 1: changes at the same instant as the first event of the step
+    JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     HEADER,
-) = range(130)
+) = range(132)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
