@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import fluidcc as fc
 
 README = Path(__file__).parent.parent / "README.md"
@@ -16,8 +14,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(), flags=re.M | re.S)
 
 
-def test_the_tour_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+def test_the_tour_runs() -> None:
     (tour,) = blocks("python")
     names: dict[str, object] = {}
     exec(compile(tour, str(README), "exec"), names)
