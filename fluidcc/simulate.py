@@ -14,6 +14,7 @@ from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, S
 from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.progress import Progress
 from fluidcc.results import dataset
 from fluidcc.units import to_si
 from fluidcc.workspace import Workspace
@@ -97,7 +98,8 @@ def simulate(
     address = _step_address(at, engine)
     began = perf_counter()
     hops = max(len(f.route) for f in at.flows)
-    _run(space, at, hops, first_step or 0.0, address, progress)
+    with Progress(stop, progress) as bar:
+        _run(space, at, hops, first_step or 0.0, address, bar)
     seconds = perf_counter() - began
     return dataset(space, times, seconds, {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"})  # fmt: skip
 
@@ -169,11 +171,12 @@ def _step_address(at: Layout, engine: str) -> int:
     return 0
 
 
-def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, progress: bool | None) -> None:
+def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, bar: Progress) -> None:
     from fluidcc.numerics.fluid.driver import drive
     from fluidcc.numerics.fluid.prehistory import begin
 
     begin(space.F, space.I, hops, first_step)
+    space.I[s.BUDGET] = _pause_after(at)
     while True:
         code = drive(space.F, space.I, address)
         if code == s.DONE:
@@ -182,8 +185,15 @@ def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: in
             space.grow_ring()
         elif code == s.GROW_HEAP:
             space.grow_heap()
-        elif code != s.PAUSED:
+        elif code == s.PAUSED:
+            bar.reach(float(space.F[s.T]))
+        else:
             raise _failure(space, at, code)
+
+
+def _pause_after(at: Layout) -> int:
+    """Steps that take some tens of milliseconds, whatever the size: for the bar, and so that Ctrl-C is heard."""
+    return max(1, 200_000 // (100 + sum(len(f.route) for f in at.flows)))
 
 
 def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
@@ -214,7 +224,7 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
 
 def _worst_state(space: Workspace, at: Layout) -> str:
     """Name of the state with the largest error in the last attempt."""
-    F, I = space.F, space.I  # noqa: E741
+    F, I = space.F, space.I
     n = at.n_states
     err, y, tol = (F[I[k] :][:n] for k in (s.OZ, s.OY, s.OATOL))
     ratio = np.abs(err) / (tol + F[s.RTOL] * np.abs(y))

@@ -1,0 +1,78 @@
+"""A progress bar for runs that take a while: simulated time, in a terminal or a notebook."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+__all__ = ["Progress", "watched"]
+
+PATIENCE = 2.0  # seconds without a bar; most runs end sooner
+FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"
+
+
+def watched() -> bool:
+    """Whether a person is likely to see a bar: standard error is a terminal, or this is a Jupyter kernel."""
+    if "IPython" in sys.modules:
+        shell = sys.modules["IPython"].get_ipython()
+        if shell is not None and "IPKernelApp" in shell.config:
+            return True
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+class Progress:
+    """Shows how far a run has come.
+
+    Parameters
+    ----------
+    total : float
+        Simulated time at the end [s].
+    show : bool, optional
+        True: from the start. False: never. None: from two seconds of run time on, if someone is `watched` to see it.
+
+    Examples
+    --------
+    >>> with Progress(60.0, show=False) as bar:
+    ...     bar.reach(30.0)
+    """
+
+    def __init__(self, total: float, show: bool | None = None) -> None:
+        self._total = total
+        self._began = perf_counter()
+        self._wanted = watched() if show is None else bool(show)
+        self._patience = PATIENCE if show is None else 0.0
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        self.reach(0.0)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            if kind is None:
+                self.reach(self._total)
+            self._bar.close()
+
+    def reach(self, time: float) -> None:
+        """The run has come to `time` [s]."""
+        time = min(time, self._total)
+        if self._bar is not None:
+            self._bar.update(time - self._bar.n)
+            return
+        elapsed = perf_counter() - self._began
+        if self._wanted and elapsed >= self._patience:
+            self._bar = _bar(self._total)
+            self._bar.start_t -= elapsed  # so that what it says of the time to go holds from the first
+            self._bar.n = time
+            self._bar.refresh()
+
+
+def _bar(total: float) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets tqdm says so, and shows the bar as text
+        from tqdm.auto import tqdm
+
+        return tqdm(total=total, desc="simulated", bar_format=FORMAT, leave=False)
