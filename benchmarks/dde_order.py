@@ -1,0 +1,72 @@
+"""``python -m benchmarks.dde_order``: order of convergence and tolerance of ``solve_dde``, into figures/dde_order.png.
+
+Left: the largest error of the dense output against a fixed step size, on problems with known solutions; kinks that
+are mesh points leave the order at five. Right: the same error against rtol (= atol), in units of rtol.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from fluidcc.numerics.dde import solve_dde
+from tests.numerics.dde_problems import PROBLEMS, Problem
+
+STEPS = 0.2 / 2.0 ** np.arange(7)
+TOLERANCES = 10.0 ** -np.arange(3, 11)
+FIGURE = Path(__file__).parent.parent / "figures" / "dde_order.png"
+
+
+def error(problem: Problem, method: str, rtol: float, atol: float, step: float | None = None) -> float:
+    """The largest error of the dense output, relative where the solution is above one; NaN after a failure."""
+    bounds = {} if step is None else {"max_step": step, "first_step": step}
+    result = solve_dde(
+        problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol, atol=atol,
+        dense_output=True, **bounds, **problem.kwargs,
+    )  # fmt: skip
+    if not result.success or result.sol is None:
+        return float("nan")
+    t = np.linspace(*problem.span, 4001)
+    exact = problem.exact(t)
+    return float((np.abs(result.sol(t)[0] - exact) / np.maximum(1, np.abs(exact))).max())
+
+
+def order(steps: np.ndarray, errors: np.ndarray) -> float:
+    """The slope of the error over the last two halvings before rounding matters."""
+    stop = int(np.argmax(errors < 5e-12)) or errors.size
+    good = np.arange(stop - 3, stop)
+    return float(np.polyfit(np.log(steps[good]), np.log(errors[good]), 1)[0])
+
+
+def main() -> None:
+    """Measure, print and draw."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    print(f"{'problem':<27}{'order':>12}{'':>6}{'error / rtol at 1e-3 ... 1e-10'}")
+    for number, problem in enumerate(PROBLEMS.values()):
+        for method, style in (("Tsit5", "o-"), ("DP5", "s:")):
+            label, color = problem.name if method == "Tsit5" else None, f"C{number}"
+            ratios = np.array([error(problem, method, tol, tol) / tol for tol in TOLERANCES])
+            right.loglog(TOLERANCES, ratios, style, color=color, label=label, markersize=4)
+            slope = "-"  # at fixed steps an undeclared jump is first order by nature
+            if "undeclared" not in problem.name:
+                errors = np.array([error(problem, method, 0.5, 1e3, h) for h in STEPS])
+                left.loglog(STEPS, errors, style, color=color, markersize=4)
+                slope = f"{order(STEPS, errors):.2f}"
+            print(f"{problem.name:<27}{method:>6}{slope:>6}{'':>6}{np.array2string(ratios, precision=1)}")
+    left.loglog(STEPS, 2e-3 * (STEPS / STEPS[0]) ** 5, "k--", linewidth=1, label="order 5")
+    left.set(xlabel="step", ylabel="largest error", title="Fixed steps: the order five of the pairs is kept")
+    left.legend()
+    right.axhline(100, color="k", linestyle="--", linewidth=1)
+    right.set(xlabel="rtol = atol", ylabel="largest error / rtol", title="Adaptive: below 100 tolerances")
+    right.invert_xaxis()
+    right.plot([], [], "k-o", markersize=4, label="Tsit5")
+    right.plot([], [], "k:s", markersize=4, label="DP5")
+    right.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    FIGURE.parent.mkdir(exist_ok=True)
+    figure.savefig(FIGURE, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
