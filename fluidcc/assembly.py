@@ -43,8 +43,10 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     if flow.pattern is not None:
         past = [rate for time, rate in flow.pattern if time <= at]
         return float(past[-1]) if past else 0.0
+    if law.states or law.utility is not None:
+        return None
     rate = unfold(law.out["rate"])
-    if law.states or law.utility is not None or rate.free_symbols - {*law.params, packet}:
+    if rate.free_symbols - {*law.params, packet}:
         return None
     return float(rate.xreplace({**law.params, packet: Float(flow.packet)}))
 

@@ -14,7 +14,7 @@ import numpy as np
 from sympy import Symbol, diff, lambdify, powsimp, simplify
 
 from fluidcc.assembly import capacity_at, constant_rate, is_on
-from fluidcc.errors import Infeasible, InvalidInput, Unbounded, Unsupported
+from fluidcc.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
 from fluidcc.symbols import e_b, packet, plain, unfold
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fluidcc.numerics.num_core import UtilityGroup
 
 __all__ = ["NumSolution", "solve"]
+
+TOLERANCE = 1e-10
+"""Duality gap and residual that a solution meets, or none is given."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
         If a flow crosses no link of finite capacity.
     InvalidInput
         If a flow has neither a utility nor a constant rate.
+    SolverError
+        If the optimality conditions are not met to 1e-10.
 
     References
     ----------
@@ -119,6 +124,9 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
         used = np.isfinite(room) & (part.sum(axis=1) > 0)
         groups = utility_groups([flows[i] for i in elastic], net)
         result = maximise(csr_array(part[used]), room[used], groups)
+        if max(result.kkt, result.gap) > TOLERANCE:
+            raise SolverError(f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as rates "
+                              "or prices span too many orders of magnitude: bring capacities or weights together")
         rate[elastic], price[used], gap, kkt = result.rate, result.price, result.gap, result.kkt
     return _labelled(net, rate, price, gap, kkt)
 
@@ -135,6 +143,8 @@ def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: 
     """Capacities less the constant-rate flows [bit/s]."""
     load = routing @ rate
     for l, link in enumerate(links):
+        if load[l] < capacity[l]:
+            continue
         needy = ", ".join(repr(flows[i].name) for i in elastic if routing[l, i])
         fixed = ", ".join(repr(f.name) for f, x, r in zip(flows, rate, routing[l], strict=True) if x and r)
         if load[l] > capacity[l]:
@@ -159,9 +169,10 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
         if flow.law.utility is None:
             raise InvalidInput(f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
                                "give its law one (utility=...), or take it out of the network")
-        members.setdefault(unfold(flow.law.utility), []).append(i)
+        members.setdefault(flow.law.utility, []).append(i)  # utilities of one family are one object or equal
     groups = []
-    for utility, index in members.items():
+    for family, index in members.items():
+        utility = unfold(family)
         law = flows[index[0]].law
         params = tuple(s for s in law.params if s in utility.free_symbols)
         x = _rate_symbol(utility, law)

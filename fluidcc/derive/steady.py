@@ -47,8 +47,13 @@ def refuse_unsteady(law: Law, of: str) -> None:
         what = "jumps" if law.jumps else "ticks"
         raise Unsupported(f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
                           "(law.averaged, such as Reno for AIMD), or simulate it")
-    if any(t in unfold(f).free_symbols for _, f in law.expressions()):
+    if _depends_on_time(Structure.of(law)):
         raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")
+
+
+@lru_cache(maxsize=256)
+def _depends_on_time(structure: Structure) -> bool:
+    return any(t in unfold(f).free_symbols for _, f in structure.law.expressions())
 
 
 @lru_cache(maxsize=256)

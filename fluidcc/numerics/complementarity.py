@@ -69,6 +69,8 @@ class Result:
 
 def _solve(matrix: csr_array, right: Vector, columns: Vector) -> Vector:
     """Solve a linear system in units of `columns` with its rows scaled; NaN where it is singular."""
+    if not len(right):
+        return right
     scaled = csr_array(matrix @ diags_array(columns))
     largest = np.asarray(abs(scaled).max(axis=1).todense()).ravel()
     with np.errstate(all="ignore"):

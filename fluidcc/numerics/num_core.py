@@ -224,11 +224,9 @@ def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
             slope[g.index], curvature[g.index] = g.slope(x[g.index]), -g.curvature(x[g.index])
         off, target = slope - dual.Rt @ price, 0.1 * float(np.mean(price * slack))
         hessian = np.asarray((R @ diags_array(1 / curvature) @ dual.Rt).todense())
-        hessian[np.diag_indices_from(hessian)] += slack / price
-        unit = 1.0 / np.sqrt(np.diag(hessian))
-        hessian = hessian * np.outer(unit, unit) + 1e-14 * np.eye(len(unit))
+        unit = np.sqrt(price / slack)
         try:
-            factor = cho_factor(hessian)
+            factor = cho_factor(hessian * np.outer(unit, unit) + np.eye(len(unit)))
         except (LinAlgError, ValueError):
             break
         move = unit * cho_solve(factor, unit * (target / price - slack + R @ (off / curvature)))
@@ -238,7 +236,8 @@ def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
             primal = min(1.0, 0.99 / max(float(np.max(-dx / x)), float(np.max(-ds / slack)), 1e-9))
             length = min(1.0, 0.99 / max(float(np.max(-move / price)), 1e-9))
         x, slack, price = x + primal * dx, slack + primal * ds, price + length * move
-        if np.max(np.abs(off) / slope) < 1e-9 and np.max(price * slack) < 1e-9 * np.min(x * slope):
+        # Far below rounding in the sum: a cheap link's price may be 1e-16 of the dearest one's.
+        if np.max(np.abs(off) / slope) < 1e-9 and target < 1e-26 * float(np.mean(price * dual.c)):
             break
     return np.where(price * dual.c > 1e3 * price * slack, price, 0.0)
 
@@ -275,7 +274,7 @@ def maximise(
 
     rough = minimize(
         objective, price / scale, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(price),
-        options={"maxiter": 200, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20},
+        options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-8, "maxcor": 10},
     )  # fmt: skip
     price, count = _polish(dual, np.maximum(rough.x, 0.0) * scale, scale, max_iterations)
     x = dual.rates(price)
