@@ -52,12 +52,17 @@ def delayed_states(starts, widths, values, slopes, first, last, count, at, now, 
     return implicit
 
 
-def shift_polynomial(q: Array, start: float, stretch: float) -> Array:
+@njit(cache=True, nogil=True, error_model="numpy")
+def shift_polynomial(q, start, stretch):  # type: ignore[no-untyped-def]
     """Coefficients of ``p(start + stretch v) - p(start)`` in v, where ``p(u) = q @ (u, u^2, u^3, u^4)``."""
     shifted = np.zeros_like(q)
-    for k in range(1, 5):
-        for j in range(1, k + 1):
-            shifted[:, j - 1] += q[:, k - 1] * (math.comb(k, j) * start ** (k - j) * stretch**j)
+    u, r = start, stretch
+    for i in range(q.shape[0]):
+        a, b, c, d = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
+        shifted[i, 0] = (a + u * (2 * b + u * (3 * c + u * 4 * d))) * r
+        shifted[i, 1] = (b + u * (3 * c + u * 6 * d)) * r**2
+        shifted[i, 2] = (c + u * 4 * d) * r**3
+        shifted[i, 3] = d * r**4
     return shifted
 
 

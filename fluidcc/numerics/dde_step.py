@@ -92,8 +92,9 @@ class Stepper:
 
     def predict(self, h: float, rate: Array, previous: Trial | None, u: float) -> Array:
         """A first guess of the dense output: the last piece continued from its u, or a straight line."""
-        if previous is not None and h <= 2 * previous.h:
-            return shift_polynomial(previous.q, u, h / previous.h)
+        if previous is not None and h <= 2 * previous.h and h > self.delays.least:
+            continued: Array = shift_polynomial(previous.q, u, h / previous.h)
+            return continued
         q = np.zeros((rate.size, 4))
         q[:, 0] = h * rate
         return q
@@ -113,7 +114,10 @@ class Stepper:
                 trial.problem = "not finite"
                 return trial
             scale = self.tolerance(y, trial.y_end)
-            change = rms(((new - q) @ _POWERS) / scale[:, None]) if implicit else 0.0
+            if not implicit:
+                q = new
+                break
+            change = rms(((new - q) @ _POWERS) / scale[:, None])
             q, self.passes = new, self.passes + (number > 0)
             ratio = change / before if before > 0 else 0.0
             if _converged(change, ratio, number, y, scale):

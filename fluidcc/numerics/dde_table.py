@@ -68,6 +68,8 @@ class Delays:
         self.args, self.history, self.points, self.pieces = args, history, points, pieces
         self.count = count
         self.zero = [] if callable(lags) else [int(j) for j in np.flatnonzero(lags == 0)]
+        positive = self.constant[self.constant > 0]
+        self.least = 0.0 if callable(lags) else float(positive.min(initial=np.inf))  # no step so short sees itself
         self.branch = [0] * count
         self.first, self.last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.in_history: list[int] = []
