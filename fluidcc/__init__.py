@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc import claims, errors, metrics, num, plot
-    from fluidcc.compile import compile
     from fluidcc.derive.prove import prove
     from fluidcc.equilibrium import equilibrium
+    from fluidcc.fused import compile
     from fluidcc.law import Jump, Link, Source, Tick
     from fluidcc.links import *
     from fluidcc.network import Network
@@ -38,7 +38,7 @@ _HOME = {
     "Source": "law",
     "Tick": "law",
     "claims": "",
-    "compile": "compile",
+    "compile": "fused",
     "dumbbell": "topologies",
     "equilibrium": "equilibrium",
     "errors": "",
@@ -82,10 +82,13 @@ class _Package(ModuleType):
     """A package in which ``fluidcc.simulate`` is always the function, though a module of that name exists.
 
     Importing the module ``fluidcc.simulate`` binds it on the package; here the public name inside it is bound instead.
+    A public name that lives elsewhere, as ``fluidcc.compile`` does, waits until it is used.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOME.get(name) == name:
+        if isinstance(value, ModuleType) and _HOME.get(name):
+            if _HOME[name] != name:
+                return
             value = getattr(value, name, value)
         super().__setattr__(name, value)
 

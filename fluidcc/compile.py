@@ -17,19 +17,22 @@ from types import ModuleType
 from typing import Any
 
 from numba import config
-from sympy import Symbol
+from sympy import Abs, Add, Symbol
 
 from fluidcc.kernel_text import scalar_text
 from fluidcc.law import Law, Link
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import unfold
 
-__all__ = ["cache_folder", "count_switches", "kernel_address", "load_text"]
+__all__ = ["cache_folder", "count_switches", "generated_file", "kernel_address", "law_lines", "law_names", "load_text"]
 
 #: order of a source's signals in the workspace, and of a link's
 SOURCE_ROWS = ("e", "edot", "pi", "price", "x_tau", "e_b", "packet", "t")
 LINK_ROWS = ("y", "c", "q", "q_max", "t")
 LINK_OUT = ("mark", "price")
+
+#: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not toggle it
+TIE = 1e-11
 
 _addresses = itertools.count(1)
 _loaded: dict[str, ModuleType] = {}
@@ -44,14 +47,18 @@ def cache_folder() -> Path:
     return Path(base) / "fluidcc"
 
 
+def generated_file(text: str, stem: str) -> Path:
+    """Where generated text stands, or would."""
+    return cache_folder() / f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:20]}.py"
+
+
 def load_text(text: str, stem: str) -> ModuleType:
     """Import generated text from a file of the cache folder, writing it first if it is not there."""
-    name = f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+    path = generated_file(text, stem)
+    name = path.stem
     if name in _loaded:
         return _loaded[name]
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}.part")
         part.write_text(text, encoding="utf-8")
@@ -136,7 +143,9 @@ def law_lines(
         if automatic:
             lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {text}")
         named[held.modes[k]] = f"{prefix}m{n}"
-        switches.append(f"{prefix}g{n}")
+        more, sizes = scalar_text([Abs(term) for term in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_")
+        lines += more
+        switches.append(f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)")
     own = _own_states(law)
     roots = [held.flow[z] for z in own] + [held.out[k] for k in _outputs(law) if k in held.out]
     more, texts = scalar_text(roots, named, f"{prefix}t")

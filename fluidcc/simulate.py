@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Unsupported
+from fluidcc.fused import fused_address
 from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
@@ -168,7 +169,7 @@ def _check_network(net: Network) -> None:
 def _step_address(at: Layout, engine: str) -> int:
     if engine not in ("auto", "array", "fused"):
         raise InvalidInput(f"engine is {engine!r}; give 'auto', 'array' or 'fused'")
-    return 0
+    return 0 if engine == "array" else fused_address(at, build=engine == "fused")
 
 
 def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, bar: Progress) -> None:

@@ -34,9 +34,6 @@ def _call_step_python(address: int, F: Any, I: Any) -> int:
     return int(PYTHON_KERNELS[address](F, I))
 
 
-    return builder.gep(builder.bitcast(base, ir.DoubleType().as_pointer()), [offset])
-
-
 if config.DISABLE_JIT:
     call_kernel: Callable[..., Any] = _call_kernel_python
     call_step: Callable[..., Any] = _call_step_python

@@ -15,7 +15,7 @@ from ..tableaus import TSIT5
 from . import slots as s
 from .rhs import evaluate
 
-__all__ = ["dense", "error_norm", "keep_node", "step_array", "write_record"]
+__all__ = ["FIT", "dense", "error_norm", "keep_node", "step_array", "write_record"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _A = np.ascontiguousarray(TSIT5.A)
@@ -23,7 +23,7 @@ _C = np.ascontiguousarray(TSIT5.C)
 _E = np.ascontiguousarray(TSIT5.E)
 _P = np.ascontiguousarray(TSIT5.P)
 #: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4, 1
-_FIT = np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))
+FIT = np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
 FIRST_RATE = 0.2  # contraction taken for granted before it is measured
@@ -117,7 +117,7 @@ def _fit(F: Any, source: int, stride: int, target: int) -> None:
     for j in range(5):
         acc = 0.0
         for k in range(5):
-            acc += _FIT[j, k] * F[source + k * stride]
+            acc += FIT[j, k] * F[source + k * stride]
         F[target + j] = acc
 
 
@@ -200,7 +200,7 @@ def _add_rate(F: Any, I: Any, i: int, target: int, h: float, linear: int) -> Non
     elif I[s.NODES]:
         for j in range(5):
             for k in range(5):
-                F[target + j] += _FIT[j, k] * F[I[s.ORN] + k * nf + i]
+                F[target + j] += FIT[j, k] * F[I[s.ORN] + k * nf + i]
     elif I[I[s.JON] + i] != s.ON or I[I[s.JRATE] + i] < 0:
         F[target] += F[I[s.ORN] + i]
     else:

@@ -1,0 +1,185 @@
+"""Fused steps: the whole step of a small network as one compiled function, many times faster than the array step.
+
+A fused step belongs to the structure of a network: its laws, routes and classes of equal delays. Parameters, delays,
+capacities and buffers are read at run time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import platform
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numba
+from llvmlite import binding
+
+from fluidcc.compile import generated_file, load_text
+from fluidcc.errors import InvalidInput
+from fluidcc.fused_text import HEAD, step_text
+from fluidcc.layout import Layout, lay_out
+from fluidcc.network import Network
+from fluidcc.numerics.fluid import calls
+
+__all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fused_address"]
+
+MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
+MOST_LINKS = 4
+
+_python_addresses = itertools.count(1 << 32)  # apart from those of the kernels
+_texts: dict[Any, str] = {}
+_addresses: dict[str, int] = {}  # by text
+
+
+def compile(net: Network, *, delays: str = "fifo") -> str:
+    """Compile the fused step of a network's structure, for this and all later runs.
+
+    ``simulate(engine="auto")`` takes it from then on, with any values of parameters, delays, capacities and buffers
+    that leave alone which flows share their delays and which buffers are finite. It is kept on disk.
+
+    Parameters
+    ----------
+    net : Network
+        Of at most 8 (flow, link) pairs and 4 links.
+    delays : {"fifo", "frozen"}
+        As in `fluidcc.simulate`.
+
+    Returns
+    -------
+    str
+        What was compiled, and how long that took.
+
+    Raises
+    ------
+    InvalidInput
+        If the network is too large, or has no flows.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC] * 3, dict(capacity="3 Mbit/s"), rtt="50 ms")
+    >>> fc.compile(net)  # doctest: +SKIP
+    'fused step of 3 LDCC over 1 DropTail, fifo delays: compiled in 2.6 s'
+    """
+    if delays not in ("fifo", "frozen"):
+        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
+    _check_size(at)
+    known = _ready(_full_text(at))
+    began = perf_counter()
+    fused_address(at, build=True)
+    how = "taken from the cache" if known else f"compiled in {perf_counter() - began:.1f} s"
+    return f"fused step of {_about(at)}: {how}"
+
+
+def fused_address(at: Layout, build: bool) -> int:
+    """Address of the fused step of a layout; 0 if there is none.
+
+    Parameters
+    ----------
+    build : bool
+        Whether to compile it if there is none; otherwise only what has been compiled before is taken.
+
+    Raises
+    ------
+    InvalidInput
+        If it should be compiled, and the network is too large.
+    """
+    if build:
+        _check_size(at)
+    elif _too_large(at) or numba.config.DISABLE_JIT:
+        return 0
+    text = _full_text(at)
+    if text not in _addresses:
+        if not build and not _ready(text):
+            return 0
+        _addresses[text] = _load(text)
+    return _addresses[text]
+
+
+def _too_large(at: Layout) -> bool:
+    return len(at.links) > MOST_LINKS or sum(len(at.route(i)) for i in range(len(at.flows))) > MOST_INCIDENCES
+
+
+def _check_size(at: Layout) -> None:
+    if _too_large(at):
+        pairs = sum(len(at.route(i)) for i in range(len(at.flows)))
+        raise InvalidInput(
+            f"the network has {pairs} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
+            f"{MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
+        )
+
+
+def _about(at: Layout) -> str:
+    flows, links = Counter(f.law.name for f in at.flows), Counter(link.law.name for link in at.links)
+    who, where = (", ".join(f"{n} {name}" for name, n in names.items()) for names in (flows, links))
+    return f"{who} over {where}, {'frozen' if at.frozen is not None else 'fifo'} delays"
+
+
+def _structure(at: Layout) -> Any:
+    """What the text depends on, quicker to compare than to write."""
+    return (
+        at.frozen is not None, at.refit, at.backlog, at.n_states,
+        tuple((g.law.structure, tuple(g.members)) for g in (*at.groups, *at.link_groups)),
+        tuple((bool(link.schedule), link.buffer == float("inf"), link.law.name) for link in at.links),
+        tuple((node.parent, node.link) for node in at.nodes),
+        tuple(tuple(path) for path in at.paths), tuple(at.flow_class), tuple(route for route, _, _ in at.classes),
+        tuple(at.aggregates), tuple(at.streams), tuple(max(k, -1) for k in at.rate_state), tuple(at.own_rate),
+    )  # fmt: skip
+
+
+def _full_text(at: Layout) -> str:
+    key = _structure(at)
+    if key not in _texts:
+        _texts[key] = HEAD.format(about=_about(at), sources=_sources()) + step_text(at)
+    return _texts[key]
+
+
+@cache
+def _sources() -> str:
+    """Hash of the modules that the generated text calls: numba does not notice when they change."""
+    total = hashlib.sha256()
+    for path in sorted((Path(__file__).parent / "numerics" / "fluid").glob("*.py")):
+        total.update(path.read_bytes())
+    return total.hexdigest()[:20]
+
+
+@cache
+def _machine() -> str:
+    """What the compiled code depends on besides its text."""
+    made = (numba.__version__, platform.python_version(), binding.get_host_cpu_name())
+    return " ".join(made)
+
+
+def _stamp(text: str) -> Path:
+    return generated_file(text, "fused").with_suffix(".done")
+
+
+def _ready(text: str) -> bool:
+    """Whether the text has been compiled before, on this kind of machine, and its code is still there."""
+    if text in _addresses:
+        return True
+    stamp = _stamp(text)
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():
+        return False
+    return bool(numba.config.CACHE_DIR) or any((stamp.parent / "__pycache__").glob(f"{stamp.stem}.step-*.nbc"))
+
+
+def _load(text: str) -> int:
+    if numba.config.DISABLE_JIT:
+        scope: dict[str, Any] = {}
+        exec(text.replace("@cfunc(", "@(lambda *args, **options: lambda f: f)("), scope)
+        address = next(_python_addresses)
+        calls.PYTHON_KERNELS[address] = scope["step"]
+        return address
+    address = int(load_text(text, "fused").step.address)
+    stamp = _stamp(text)
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():
+        stamp.write_text(_machine(), encoding="utf-8")
+    return address
