@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -86,8 +87,10 @@ _RIGHT = {
 }
 
 
-def read(text: str | bytes, file: str) -> tuple[ScenarioTable, dict[str, LinkTable], dict[str, FlowTable]]:
-    """The tables of a scenario file.
+def read(
+    text: str | bytes, file: str, changes: Mapping[str, Any] | None = None
+) -> tuple[ScenarioTable, dict[str, LinkTable], dict[str, FlowTable]]:
+    """The tables of a scenario file, in which `changes` by dotted key replace what it says.
 
     Raises
     ------
@@ -98,10 +101,26 @@ def read(text: str | bytes, file: str) -> tuple[ScenarioTable, dict[str, LinkTab
         data = tomllib.loads(text if isinstance(text, str) else text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file} is not TOML: {error}") from None
+    for key, value in (changes or {}).items():
+        _put(data, key, value, file)
     whole = _convert(data, ScenarioTable, file, [])
     links = {name: _convert(table, LinkTable, file, ["links", name]) for name, table in whole.links.items()}
     flows = {name: _convert(table, FlowTable, file, ["flows", name]) for name, table in whole.flows.items()}
     return whole, links, flows
+
+
+def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
+    """Set ``flows.a.params.beta``: tables that are missing are made, but no link or flow."""
+    *tables, last = names = [part.strip('"') for part in re.findall(r'"[^"]*"|[^.]+', key)] or [""]
+    for depth, name in enumerate(tables):
+        below = data.setdefault(name, {}) if depth != 1 or names[0] not in ("links", "flows") else data.get(name)
+        if below is None:
+            known = ", ".join(data)
+            raise ScenarioError(f"{file}, {key}: there is no {names[0][:-1]} {name!r} to change; it has {known}")
+        if not isinstance(below, dict):
+            raise ScenarioError(f"{file}, {key}: {'.'.join(names[: depth + 1])} is {below!r}, which has no parts")
+        data = below
+    data[last] = value
 
 
 def _convert(data: Any, kind: type[T], file: str, place: list[str]) -> T:

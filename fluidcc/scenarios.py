@@ -66,34 +66,38 @@ class Scenario:
     samples: int = 601
 
     @classmethod
-    def load(cls, path: str | Path) -> Scenario:
+    def load(cls, path: str | Path, changes: Mapping[str, Any] | None = None) -> Scenario:
         """Read a scenario file, or the ready scenario of that name.
 
         Parameters
         ----------
         path : str or Path
             A TOML file; or a name in ``fluidcc.scenarios``.
+        changes : mapping, optional
+            What replaces values of the file, by dotted key: ``{"flows.a.params.beta": 0.2, "until": "90 s"}``.
 
         Raises
         ------
         ScenarioError
-            If there is no such file, or something in it is wrong.
+            If there is no such file, or something in it or in `changes` is wrong.
         """
-        file = Path(path)
+        file: Path | Traversable = Path(path)
         if not file.is_file():
-            if str(path) in scenarios:
-                return scenarios[str(path)]
-            close = get_close_matches(file.stem, scenarios, n=3)
-            hint = (
-                f"; did you mean the ready {' or '.join(close)}?" if close else "; give a TOML file or a ready scenario"
-            )
-            raise ScenarioError(f"{path}: no such file{hint}")
-        return cls.loads(file.read_bytes(), file.name)
+            if str(path) not in scenarios:
+                close = get_close_matches(Path(path).stem, scenarios, n=3)
+                ready = (
+                    f"did you mean the ready {' or '.join(close)}" if close else "give a TOML file or a ready scenario"
+                )
+                raise ScenarioError(f"{path}: no such file; {ready}{'?' if close else ''}")
+            file = scenarios.files[str(path)]
+        return cls.loads(file.read_bytes(), file.name, changes)
 
     @classmethod
-    def loads(cls, text: str | bytes, name: str = "scenario.toml") -> Scenario:
+    def loads(
+        cls, text: str | bytes, name: str = "scenario.toml", changes: Mapping[str, Any] | None = None
+    ) -> Scenario:
         """Read a scenario from TOML text; `name` is that of its file, for messages."""
-        return _build(*read(text, name), name)
+        return _build(*read(text, name, changes), name)
 
     def simulate(self, **changes: Any) -> Any:
         """`fluidcc.simulate` of this scenario; `changes` are arguments of it that win over the scenario's."""

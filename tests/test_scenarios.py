@@ -169,3 +169,30 @@ def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch)
     s.simulate(until=5, t_eval=[0, 1], rtol=1e-9)
     assert calls[0] == {"net": s.net, "until": 60.0, "seed": 3, "delays": "frozen", "samples": 601}
     assert calls[1] == {"net": s.net, "until": 5, "seed": 3, "delays": "frozen", "t_eval": [0, 1], "rtol": 1e-9}
+
+
+def test_changes_replace_what_the_file_says() -> None:
+    changes = {"flows.a.params.eta": 0.25, "flows.a.initial.x": "0.2 Mbit/s", "links.l.buffer": "9 packets", "seed": 8}
+    s = fc.Scenario.loads(GOOD, changes=changes)
+    assert s.net.flows["a"].law == fc.LDCC(w=1e4, eta=0.25)
+    assert s.net.flows["a"].initial["x"] == 2e5
+    assert s.seed == 8
+    assert s.net.links["l"].buffer == 9 * 4000  # its packets are of 500 bytes
+    assert (
+        fc.Scenario.load("ldcc_fig5", {"links.bottleneck.initial.q": 0.1}).net.links["bottleneck"].initial["q"] == 0.1
+    )
+    assert fc.Scenario.load("ldcc_fig5") == fc.scenarios["ldcc_fig5"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"flows.c.start": 3}, "scenario.toml, flows.c.start: there is no flow 'c' to change; it has a, b"),
+        ({"flows.a.law.name": 3}, "flows.a.law.name: flows.a.law is 'LDCC', which has no parts"),
+        ({"flows.a.strat": 3}, "flows.a.strat: there is no such key here; did you mean 'start'"),
+        ({"until": "soon"}, "until"),
+    ],
+)
+def test_changes_that_cannot_be_made(changes: dict[str, object], says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        fc.Scenario.loads(GOOD, changes=changes)
