@@ -83,7 +83,7 @@ def solve_dde(
     max_step, first_step : float, optional
         Bounds on the step size, and the first one.
     max_steps : int
-        The run fails when so many steps did not reach the end.
+        The run fails when so many steps did not reach the end, or a thousand times as many would not at its pace.
     breaking_points : array_like, optional
         Times, in the history or later, at which the history or `fun` is known not to be smooth.
     max_order : int, optional

@@ -55,7 +55,7 @@ class Control:
                 if h < floor:
                     raise Failure(self._collapse(trial, h))
                 continue
-            found = self.monitor.scan(trial)
+            found = self.monitor.scan(trial, previous is None)
             if found.u is not None and found.u < 0.9 and again < 3 and found.u * h > floor:
                 again += 1
                 self.stats.resteps += 1

@@ -24,6 +24,7 @@ from fluidcc.numerics.dde_table import BreakingPoints, Delays
 __all__ = ["Integration"]
 
 _EPS = float(np.finfo(float).eps)
+_PACE = 10_000  # steps between two checks of the pace
 _CROWD = 200  # so many discontinuities at one time are an accumulation
 
 
@@ -49,6 +50,7 @@ class Integration:
         self.cut = 1.0  # where in it the last piece ended
         self.timed, self.breaks = list(p.timed), [b for b in p.breaks if b[0] > p.t0]
         self.forget_after = float(np.max(p.lags, initial=0.0)) if not callable(p.lags) else math.inf
+        self.paced, self.paced_at = 0, p.t0  # steps and time at the last check of the pace
         self.crowd = 0  # discontinuities in a row without progress
         self.status, self.message = 0, "The solver successfully reached the end of the integration interval."
         self.finished = False
@@ -109,11 +111,7 @@ class Integration:
         return target
 
     def _step(self) -> None:
-        if self.stats.steps >= self.problem.max_steps:
-            raise Failure(
-                f"{self.stats.steps} steps were taken and t = {self.t:.10g} reached of {self.problem.tf:.10g}: "
-                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides along a jump of fun."
-            )
+        self._check_pace()
         target = self._target()
         step = self.control.step(self.t, self.y, self.rate, target, self.previous, self.cut)
         trial, u = step.trial, step.found.u
@@ -121,6 +119,24 @@ class Integration:
         if abs(end - target) <= self.tolerance:
             end = target
         self._accept(trial, step.found, end, step.jumps)
+
+    def _check_pace(self) -> None:
+        """Fail at the last step allowed, or when a thousand times as many would not do at the present pace."""
+        p, steps = self.problem, self.stats.steps
+        hopeless = False
+        if steps >= self.paced + _PACE:
+            hopeless = (self.t - self.paced_at) * (p.max_steps / _PACE) * 1e3 < p.tf - self.t
+            self.paced, self.paced_at = steps, self.t
+        if hopeless or steps >= p.max_steps:
+            raise Failure(
+                f"{steps} steps were taken and t = {self.t:.10g} reached of {p.tf:.10g}, the last of {self.h:.3g}: "
+                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides along a jump of fun."
+            )
+
+    @property
+    def h(self) -> float:
+        """The size of the last step."""
+        return self.control.last.h if self.control.last is not None else 0.0
 
     def _accept(self, trial: Trial, found: Found, end: float, jumps: bool) -> None:
         """Keep the trial step up to `end`, and deal with all that happens there."""

@@ -114,15 +114,15 @@ class Monitor:
         """The signs before the step; a delayed argument is above the lower and below the upper end."""
         return [w.sign for w in self.watchers] + [1, -1] * self.lags
 
-    def scan(self, trial: Trial) -> Found:
-        """Find the zeros in the trial step, up to the first that must end it."""
+    def scan(self, trial: Trial, fresh: bool) -> Found:
+        """Find the zeros in the trial step, up to the first that must end it; `fresh`: it begins at a discontinuity."""
         found = Found()
         if not self.active:
             return found
         signs, count, before = self.signs(), len(self.watchers), 0.0
         tolerance = 64 * np.finfo(float).eps * max(abs(trial.t), trial.h)
         grid = [0.25, 0.5, 0.75, 1.0]
-        if 0 in signs:  # learn early on which side of its surface a watcher is
+        if fresh or 0 in signs:  # what is zero at the start, but for rounding, soon shows its side
             grid = [1e-8, 1e-6, 1e-4, 1e-2, *grid]
         for u in grid:
             for i, g in enumerate(self.values(trial, u)):

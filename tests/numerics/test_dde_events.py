@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fluidcc.numerics import dde
 from fluidcc.numerics.dde_events import root
@@ -184,3 +186,41 @@ def test_root(f: Callable[[float], float], low: float, high: float, zero: float)
     x = root(f, low, high)
     assert f(x) <= 0
     assert x == pytest.approx(zero, abs=1e-15 if zero != 0.7 else 1e-2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.floats(0.1, 2), min_size=1, max_size=3),
+    st.lists(st.tuples(st.floats(0, 4), st.floats(-1, 1)), max_size=3),
+)
+def test_constant_lags_and_functions_of_the_same_value_agree(
+    lags: list[float], changes: list[tuple[float, float]]
+) -> None:
+    """Landings known in advance and landings found during trial steps give one solution, jumps included."""
+    jumps = [(when, lambda t, y, change=change: y + change) for when, change in changes]
+    t = np.linspace(0, 4, 41)
+
+    def fun(t: float, y: np.ndarray, Z: np.ndarray) -> Any:
+        return np.cos(t) - np.tanh(Z.sum(axis=1))
+
+    options: dict[str, Any] = {"jumps": jumps, "t_eval": t, "rtol": 1e-8, "atol": 1e-8}
+    known = solve_dde(fun, (0, 4), 0.3, lags, **options)
+    found = solve_dde(fun, (0, 4), 0.3, lambda t, y: lags, **options)
+    np.testing.assert_allclose(known.y, found.y, atol=1e-5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0.2, 1), st.floats(0, 0.9), st.floats(1, 6))
+def test_arguments_that_cross_a_jump_back_and_forth(mean: float, swing: float, pace: float) -> None:
+    """y = 1 until it is set to 2 at t = 1; with y' = 0, q' = y(t - lag) counts how long the argument was beyond."""
+
+    def lag(t: float, y: Any = None) -> list[float]:
+        return [mean * (1 + swing * math.sin(pace * t))]
+
+    result = solve_dde(
+        lambda t, y, Z: [0.0, Z[0, 0]], (0, 6), [1.0, 0.0], lag, jumps=[(1.0, lambda t, y: [2.0, y[1]])], max_step=0.1
+    )
+    t = np.linspace(0, 6, 600_001)
+    seen = 1.0 + (t - mean * (1 + swing * np.sin(pace * t)) >= 1)
+    assert result.success
+    assert result.y[1, -1] == pytest.approx(seen.mean() * 6, abs=1e-4)

@@ -62,6 +62,7 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exceptio
         ({"fun": lambda t, y, Z: -np.sqrt(y), "t_span": (0, 5)}, "after t = 2.0000.*terminal event"),
         ({"fun": lambda t, y, Z: [np.nan]}, "fun returned nan at t = 0"),
         ({"t_span": (0, 500), "max_steps": 10}, "10 steps were taken"),
+        ({"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)}, "slides along a jump"),
         ({"lags": lambda t, y: [1 - t], "t_span": (0, 5)}, "lag 0 becomes negative after t = 1.0000"),
         ({"jumps": [(0.5, lambda t, y: [1.0, 2.0])]}, "jump 0 at t = 0.5"),
         ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
