@@ -131,8 +131,11 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     if result.status == "undefined":
         raise InvalidInput(_why_undefined(net, system, result.u))
     if result.status != "converged":
+        l = int(np.argmax(result.u[system.S]))
         raise SolverError(f"the search for an equilibrium did not converge in {result.steps} steps (last relative step "
-                          f"{result.error:.1e}): give initial states nearer to it, or simulate and look where it goes")
+                          f"{result.error:.1e}; the longest queue, of link {list(net.links)[l]!r}, was at "
+                          f"{system.signals(result.u).queue[l]:.3g} s): give initial states nearer to it or finite "
+                          "buffers, or simulate and look where it goes")
     return _labelled(net, system, result.u, result.error)
 
 

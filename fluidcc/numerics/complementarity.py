@@ -174,7 +174,7 @@ def _follow(p: Problem, u: Vector, h: float, largest: float, limit: int) -> Resu
         if h > 1e8 and error < 1e-9:
             return _finish(p, u, reference, count + 1)
         ratio = change / largest
-        h = min(h * (8.0 if ratio < 0.03 else 3.0 if ratio < 0.2 else 1.5 if ratio < 0.4 else 1.0), 1e30)
+        h = min(h * (10.0 if ratio < 0.05 else 5.0 if ratio < 0.2 else 2.0 if ratio < 0.5 else 1.2), 1e30)
     return Result(u, "stalled", error, limit)
 
 
