@@ -205,7 +205,8 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
             f"the rate of flow {at.flows[where].name!r} became negative at {time:.9g} s; "
             "give its law a lower bound for the state that is its rate, or a smaller rtol"
         )
-    if code == s.NONFINITE:
+    stages = space.F[space.I[s.OK] :][: at.n_states]
+    if code == s.NONFINITE or not np.all(np.isfinite(stages)):
         return NotFinite(
             f"{_worst_state(space, at)} became NaN or infinite at {time:.9g} s; "
             "look for a division by zero in its law, or a parameter of wrong size"
@@ -228,6 +229,8 @@ def _worst_state(space: Workspace, at: Layout) -> str:
     F, I = space.F, space.I
     n = at.n_states
     err, y, tol = (F[I[k] :][:n] for k in (s.OZ, s.OY, s.OATOL))
+    if not np.all(np.isfinite(F[I[s.OK] :][:n])):
+        err = F[I[s.OK] :][:n]
     ratio = np.abs(err) / (tol + F[s.RTOL] * np.abs(y))
     worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
     if worst >= at.backlog:

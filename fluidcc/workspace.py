@@ -90,7 +90,7 @@ class Workspace:
             s.NODES: at.refit, s.MARKS: "mark" in outs, s.PRICES: "price" in outs,
             s.LOSSY: any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
             s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60, s.NSAMP: len(times),
-            s.OB: at.backlog,
+            s.OB: at.backlog, s.ATONCE: _hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
@@ -327,6 +327,11 @@ def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | 
     for j, z in enumerate(group.own):
         for n, i in enumerate(group.members):
             states[group.states + j * group.size + n] = specs[i].initial[plain(z)]
+
+
+def _hops_at_once(at: Layout) -> int:
+    """Hops without propagation delay worth the name, over the longest route; 0 if there is none."""
+    return max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
 
 
 def _inverse(values: list[int], count: int) -> list[list[int]]:

@@ -13,7 +13,7 @@ from .modes import first_event, settle_links
 from .reads import work
 from .rhs import evaluate
 from .sample import add_totals, sample_step
-from .step import keep_node, step_array
+from .step import keep_node, step_array, write_record
 
 __all__ = ["drive", "start"]
 
@@ -68,9 +68,15 @@ def start(F: Any, I: Any, flipped: int) -> None:
         I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
     for link in range(I[s.NL]):
         F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
-    for _ in range(3):
-        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, I[s.NREC] - 1, 1)
+    last = I[s.NREC] - 1
+    for sweep in range(3 + I[s.ATONCE]):
+        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, last, 1)
         changed = 0
+        if sweep < I[s.ATONCE]:  # what enters one link is at the next at once: look into the step to come
+            keep_node(F, I, 0)
+            write_record(F, I, 1.0, 1)
+            last = I[s.NREC]
+            changed = 1
         for k in range(I[s.NSW]):
             if F[I[s.OSW] + k] == 2.0:
                 F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0

@@ -43,6 +43,7 @@ from __future__ import annotations
     ISCHED,  # next scheduled change
     NSCHED,
     PASSES,  # largest number of fixed-point passes in a step
+    ATONCE,  # hops without propagation delay in a row, at most
     SWEEPS,  # passes of the last step
     NSW,  # source and link switches, in all
     GMAX,  # generations of breaking points that are followed
@@ -147,7 +148,7 @@ from __future__ import annotations
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     HEADER,
-) = range(132)
+) = range(133)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
