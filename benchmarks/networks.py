@@ -30,13 +30,17 @@ def delays(case: Case) -> str:
     return "fifo" if case.fifo else "frozen"
 
 
-def crowd(flows: int, seed: int = 0) -> fc.Network:
-    """LDCC flows with as many different feedback lags on one link that gives each 1 Mbit/s."""
+def crowd(flows: int, *, differ: str = "return_delay", seed: int = 0) -> fc.Network:
+    """LDCC flows with as many different feedback lags on one link that gives each 1 Mbit/s.
+
+    With ``differ="access_delay"`` they also reach the queue at different times, so that the kink of each start is
+    a time of its own.
+    """
     random = np.random.default_rng(seed)
     net = fc.Network().link("l", fc.DropTail, capacity=1e6 * flows, delay=0.025)
-    access, rates = random.uniform(0.0, 0.05, flows), random.uniform(0.1e6, 0.9e6, flows)
+    delay, rates = random.uniform(0.02, 0.07, flows), random.uniform(0.1e6, 0.9e6, flows)
     for i in range(flows):
-        net.flow(f"f{i}", fc.LDCC, route=["l"], access_delay=float(access[i]), initial={"x": float(rates[i])})
+        net.flow(f"f{i}", fc.LDCC, route=["l"], initial={"x": float(rates[i])}, **{differ: float(delay[i])})
     return net
 
 
