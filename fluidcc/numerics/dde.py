@@ -54,7 +54,7 @@ def solve_dde(
         The state at and before the start: constants, or ``history(t)``; or the ``sol`` of an earlier run, to go on
         from any time of it, its breaking points included.
     lags : array_like, shape (m,), or callable
-        Constants, or ``lags(t, y, *args)``; in units of t.
+        Constants, or ``lags(t, y, *args)`` or ``lags(t, y)``; in units of t.
     method : {"Tsit5", "DP5"}
         Tsitouras' pair of order 5(4) or that of Dormand and Prince ("RK45" is accepted), each with its own dense
         output of order four.

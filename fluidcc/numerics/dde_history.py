@@ -142,7 +142,7 @@ class History:
             return self.constant
         if t <= low:
             return self(math.nextafter(low, math.inf))
-        inside = high if high == self.t0 else math.nextafter(high, -math.inf)
+        inside = math.nextafter(high, -math.inf)  # the state may jump at the end, even at the start of the run
         if t < high:
             return self(t)
         over = t - high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -141,6 +142,12 @@ def _history(history: Any, t0: float) -> History:
 
 
 def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[Any, int]:
+    if callable(lags) and args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
+        plain = lags  # a function of (t, y) alone stays one when fun has further arguments
+
+        def lags(t: float, y: Array, *_: object) -> Any:
+            return plain(t, y)
+
     values = np.atleast_1d(np.asarray(lags(t0, y0, *args) if callable(lags) else lags, dtype=float))
     what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
     if values.ndim != 1:
@@ -151,6 +158,14 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
         if lag < 0:
             raise InvalidInput(f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future.")
     return (lags if callable(lags) else values), values.size
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(getattr(function, "py_func", function)).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:

@@ -167,6 +167,8 @@ def test_numba_functions_args_and_several_states() -> None:
     compiled = solve_dde(fun, (0, 5), [1.0, 2.0], lags, args=(0.7,), rtol=1e-8, atol=1e-8)
     plain = solve_dde(lambda t, y, Z: -0.7 * Z[:, 0], (0, 5), [1.0, 2.0], [0.7], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(compiled.y[:, -1], plain.y[:, -1], atol=1e-7)
+    short = solve_dde(fun, (0, 5), [1.0, 2.0], lambda t, y: [0.7], args=(0.7,), rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(short.y, compiled.y)
     np.testing.assert_allclose(compiled.y[1], 2 * compiled.y[0], atol=1e-7)
 
 

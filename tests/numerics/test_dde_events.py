@@ -102,6 +102,30 @@ def test_jumps_at_the_start_and_at_the_end() -> None:
     np.testing.assert_allclose(result.sol([-0.1, 0.0, 0.5, 1.0])[0], np.array([1.0, 2.0, 2.5, 6.0]))
 
 
+@pytest.mark.parametrize("restart", [0.5, 1.0, 1.2])
+@pytest.mark.parametrize("kind", ["constant", "function"])
+def test_a_run_that_goes_on_remembers_jumps(restart: float, kind: str) -> None:
+    lags = [1.0] if kind == "constant" else lambda t, y: [1.0]
+    options: dict[str, Any] = {"dense_output": True, "rtol": 1e-9, "atol": 1e-9}
+
+    def jumps(low: float, high: float) -> list[Any]:
+        return [([s for s in (0.5, 1.0) if low < s <= high], lambda t, y: y + 1)]
+
+    whole = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 3), 1.0, [1.0], jumps=jumps(0, 3), **options)
+    first = solve_dde(lambda t, y, Z: -Z[:, 0], (0, restart), 1.0, [1.0], jumps=jumps(0, restart), **options)
+    rest = jumps(restart, 3)
+    second = solve_dde(lambda t, y, Z: -Z[:, 0], (restart, 3), first.sol, lags, jumps=rest, **options)
+    t = np.linspace(0, 3, 301)
+    np.testing.assert_allclose(second.sol(t), whole.sol(t), atol=1e-7)
+
+
+def test_a_history_may_jump_at_the_start() -> None:
+    """y' = y(t - 1) with y = 1 before 0 and y(0) = 3: y = 3 + t, then 4 + 3 (t - 1) + (t - 1)^2 / 2."""
+    for lags in ([1.0], lambda t, y: [1.0]):
+        result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 2), lambda t: 1.0 if t < 0 else 3.0, lags)
+        np.testing.assert_allclose(result.y[0, -1], 7.5, atol=1e-9)
+
+
 def test_jumps_at_one_time_happen_in_order() -> None:
     jumps = [(1.0, lambda t, y: y + 1), (1.0, lambda t, y: 2 * y)]
     result = solve_dde(lambda t, y, Z: [0.0], (0, 2), 1.0, [], jumps=jumps)
