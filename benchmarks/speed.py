@@ -90,7 +90,7 @@ def theirs(case: Case) -> Callable[[float], tuple[float, float]]:
     """The same of JiTCDDE, compiled beforehand; its clock starts when its past is in place."""
     try:
         opponent = Opponent(fifo=case.fifo)
-    except Exception as problem:  # whatever a missing package or compiler raises
+    except (Exception, SystemExit) as problem:  # whatever a missing package raises; setuptools exits without compiler
         raise Skipped(f"JiTCDDE cannot be run here ({problem})") from problem
     truth = reference(case)
 

@@ -21,7 +21,9 @@ What was tried, to give it its best time at an error near 1e-8:
 from __future__ import annotations
 
 import warnings
+from contextlib import chdir
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -87,7 +89,9 @@ class Opponent:
             start.append(-2 * DELAY)
         self.start = start
         self.dde = jitcdde(f, n=len(f), max_delay=0.3, verbose=False)
-        self.dde.compile_C(simplify=False, do_cse=True)
+        # setuptools reads the pyproject.toml of the working directory and takes it for the module to be built
+        with TemporaryDirectory() as folder, chdir(folder):
+            self.dde.compile_C(simplify=False, do_cse=True)
 
     def run(self, setting: Setting, samples: Array, *, keep: bool = False) -> tuple[Array, float]:
         """Samples, shape (4, len(samples)) in bit/s and s, and the seconds taken from t = 0 on.
