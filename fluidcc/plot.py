@@ -81,10 +81,22 @@ def timeseries(
     axes = _axes(ax, len(names))
     for name, one in zip(names, axes, strict=True):
         _series(ds, name, _chosen(ds, "flow", flows), _chosen(ds, "link", links), one)
-    for one in axes[:-1]:
-        if one.get_shared_x_axes().joined(one, axes[-1]):
-            one.set_xlabel("")
+    if ax is None:
+        _tidy(axes)
     return axes[0] if isinstance(variables, str) else np.array(axes, dtype=object)
+
+
+def _tidy(axes: list[Axes]) -> None:
+    """Of axes below one another, only the last says what time is, and each line is named once."""
+    named: set[str] = set()
+    for one in axes:
+        legend = one.get_legend()
+        labels = {text.get_text() for text in legend.get_texts()} if legend else set()
+        if legend and labels <= named:
+            legend.remove()
+        named |= labels
+        if one is not axes[-1]:
+            one.set_xlabel("")
 
 
 def _axes(ax: Any, count: int, size: tuple[float, float] | None = None) -> list[Axes]:
@@ -159,7 +171,7 @@ def _shown(data: Any) -> tuple[str, float]:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.replace("one_way", "one-way").replace("_", " ")
 
 
 def _legend(ax: Axes) -> None:

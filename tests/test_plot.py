@@ -102,6 +102,14 @@ def test_the_legend_hides_no_data(one_link: Any) -> None:
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b", "udp", "sum", "capacity"]
 
 
+def test_below_one_another_each_line_is_named_once(one_link: Any) -> None:
+    rate, delay, queue = fc.plot.timeseries(one_link, ("rate", "one_way_delay", "queueing_delay"))
+    assert delay.get_legend() is None
+    assert delay.get_ylabel() == "one-way delay [ms]"
+    assert [t.get_text() for t in queue.get_legend().get_texts()] == ["bottleneck"]
+    assert [a.get_xlabel() for a in (rate, delay, queue)] == ["", "", "time [s]"]
+
+
 def test_of_many_flows_some_are_named(one_link: Any) -> None:
     net = fc.dumbbell([fc.LDCC] * 30, {"capacity": "30 Mbit/s"}, rtt="50 ms")
     ax = fc.plot.timeseries(fc.simulate(net, until=1.0, samples=5), "rate")
