@@ -1,0 +1,189 @@
+"""The command ``fluidcc``: the same from a shell. Errors of fluidcc are one line on standard error, and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluidcc import __version__
+from fluidcc.errors import FluidccError, InvalidInput
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fluidcc.scenarios import Scenario
+
+__all__ = ["main"]
+
+_PICTURES = (".pdf", ".png", ".svg")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or 2 after an error of fluidcc or of the file system, or 130 after Ctrl-C.
+    """
+    args = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn  # type: ignore[assignment]  # the rest of its arguments says where in the code
+        try:
+            args.run(args)
+        except (FluidccError, OSError) as error:
+            print(f"fluidcc: {' '.join(str(error).split())}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("fluidcc: stopped", file=sys.stderr)
+            return 130
+    return 0
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    print(f"fluidcc: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser("fluidcc", description="Fluid models of congestion control.")
+    top.add_argument("--version", action="version", version=f"fluidcc {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="command", required=True)
+
+    one = commands.add_parser("simulate", help="run a scenario; write its result (NetCDF) and a figure")
+    one.add_argument("scenario", help="a TOML file, or the name of a ready scenario (see: fluidcc list)")
+    one.add_argument("--until", metavar="TIME", help='end of the run, such as "90 s"')
+    one.add_argument("--rtol", type=float, help="relative tolerance (default: 1e-6)")
+    one.add_argument("--output", metavar="FILE.nc", type=Path, help="the result (default: the scenario's name)")
+    one.add_argument(
+        "--figure", metavar="FILE.png", type=Path, help=f"the figure, {', '.join(_PICTURES)} (default: as the output)"
+    )
+    one.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes",
+        help='replace a value of the file, such as flows.a.params.beta=0.2 or "until=90 s"; may be repeated',
+    )  # fmt: skip
+    one.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, default=None, help="a progress bar (default: on long runs)"
+    )
+    one.set_defaults(run=_simulate)
+
+    again = commands.add_parser("reproduce", help="recompute every scenario, figure and claim")
+    again.add_argument("--folder", type=Path, default=Path("figures"), help="where to (default: figures)")
+    again.set_defaults(run=_reproduce)
+
+    said = commands.add_parser("claims", help="what the papers say, and what is computed")
+    said.add_argument("paper", nargs="?", help="one paper (default: all)")
+    said.add_argument("--format", choices=("md", "text"), default="text", help="Markdown or plain text (the default)")
+    said.set_defaults(run=_claims)
+
+    shown = commands.add_parser("list", help="the laws, scenarios and papers there are")
+    shown.set_defaults(run=_list)
+    return top
+
+
+# --- simulate ---------------------------------------------------------------------------------------------------------
+
+
+def _simulate(args: argparse.Namespace) -> None:
+    from fluidcc.scenarios import Scenario
+
+    changes = dict(_assignment(text) for text in args.changes)
+    if args.until is not None:
+        changes["until"] = _number(args.until)
+    scenario = Scenario.load(args.scenario, changes)
+    output = args.output or Path(f"{scenario.name}.nc")
+    figure = args.figure or output.with_suffix(".png")
+    _check_places(output, figure)
+    tolerance = {} if args.rtol is None else {"rtol": args.rtol}
+    result = scenario.simulate(progress=args.progress, **tolerance)
+    result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
+    result.to_netcdf(output, engine="h5netcdf")
+    _draw(scenario, result, figure)
+    print(f"{output}\n{figure}")
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise InvalidInput(f"--set {text}: give KEY=VALUE, such as flows.a.params.beta=0.2")
+    return key.strip(), _number(value.strip())
+
+
+def _number(text: str) -> Any:
+    """A value as TOML writes it (a number, a list, quoted text), or else the text itself: 90 s."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _check_places(output: Path, figure: Path) -> None:
+    """Before a long run rather than after it."""
+    if figure.suffix.lower() not in _PICTURES:
+        raise InvalidInput(f"--figure {figure}: its name must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+    if output.resolve() == figure.resolve():
+        raise InvalidInput(f"--output and --figure are both {output}; give two names")
+    for file in (output, figure):
+        if not file.parent.is_dir():
+            raise InvalidInput(f"{file}: there is no folder {file.parent}; make it, or write elsewhere")
+
+
+def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from fluidcc.plot import timeseries
+
+    shown = ["rate", "one_way_delay", "queueing_delay"]
+    shown += [name for name in ("loss", "price") if name in result and float(result[name].max()) > 0]
+    axes = timeseries(result, shown)
+    axes[0].set_title(scenario.title or scenario.name, fontsize="medium")
+    axes[0].figure.savefig(figure, dpi=150)
+    plt.close(axes[0].figure)
+
+
+# --- claims and lists -------------------------------------------------------------------------------------------------
+
+
+def _reproduce(args: argparse.Namespace) -> None:
+    from fluidcc import claims
+
+    claims.reproduce(args.folder)
+
+
+def _claims(args: argparse.Namespace) -> None:
+    from fluidcc import claims
+
+    table = claims.table(args.paper)
+    print(table.to_markdown().rstrip() if args.format == "md" else table)
+
+
+def _list(args: argparse.Namespace) -> None:
+    from fluidcc import claims, links, sources
+    from fluidcc.scenarios import scenarios
+
+    _section("sources", ((name, getattr(sources, name).ref) for name in sources.__all__))
+    _section("links", ((name, getattr(links, name).ref) for name in links.__all__))
+    _section("scenarios", ((name, s.title) for name, s in scenarios.items()))
+    _section("papers", ((name, "") for name in claims.papers()))
+
+
+def _section(title: str, rows: Iterable[tuple[str, str]]) -> None:
+    print(f"{title}:")
+    for name, about in rows:
+        print(f"  {name:<20} {about}".rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
