@@ -7,6 +7,7 @@ are mesh points leave the order at five. Right: the same error against rtol (= a
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,7 @@ FIGURE = Path(__file__).parent.parent / "figures" / "dde_order.png"
 
 def error(problem: Problem, method: str, rtol: float, atol: float, step: float | None = None) -> float:
     """The largest error of the dense output, relative where the solution is above one; NaN after a failure."""
-    bounds = {} if step is None else {"max_step": step, "first_step": step}
+    bounds: dict[str, Any] = {} if step is None else {"max_step": step, "first_step": step}
     result = solve_dde(
         problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol, atol=atol,
         dense_output=True, **bounds, **problem.kwargs,
