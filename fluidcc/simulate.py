@@ -174,8 +174,10 @@ def _step_address(at: Layout, engine: str) -> int:
 
 def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, bar: Progress) -> None:
     from fluidcc.numerics.fluid.driver import drive
+    from fluidcc.numerics.fluid.freshness import discard_stale_code
     from fluidcc.numerics.fluid.prehistory import begin
 
+    discard_stale_code()
     begin(space.F, space.I, hops, first_step)
     space.I[s.BUDGET] = _pause_after(at)
     while True:

@@ -1,0 +1,50 @@
+"""Compiled code that is older than its source is never run.
+
+numba's disk cache looks at the file of a function, not at the files of the functions it calls: after a change in one
+of this folder's modules, callers in the others would go on with the old code. So a stamp beside the cache holds the
+hash of all sources, and whatever was compiled under another stamp is deleted before the first call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from numba import config
+
+__all__ = ["discard_stale_code", "source_hash"]
+
+_FOLDER = Path(__file__).parent
+_STAMP = "fluidcc_sources.sha256"
+
+
+@lru_cache(maxsize=1)
+def source_hash() -> str:
+    """Hash of every source that the compiled solver depends on."""
+    digest = hashlib.sha256()
+    for path in [*sorted(_FOLDER.glob("*.py")), _FOLDER.parent / "tableaus.py"]:
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def discard_stale_code() -> None:
+    """Delete what numba compiled from other sources than these. Once in a process, before the first call."""
+    if config.DISABLE_JIT:
+        return
+    from .driver import drive
+
+    cache = Path(drive.stats.cache_path)
+    stamp = cache / _STAMP
+    with contextlib.suppress(OSError):
+        if stamp.read_text() == source_hash():
+            return
+    with contextlib.suppress(OSError):
+        for path in _FOLDER.glob("*.py"):
+            for old in [*cache.glob(f"{path.stem}.*.nbi"), *cache.glob(f"{path.stem}.*.nbc")]:
+                old.unlink(missing_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(source_hash())
