@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,8 +77,9 @@ def timeseries(
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
     for name in names:
         if name not in getattr(ds, "data_vars", ()):
-            known = getattr(ds, "data_vars", ())
-            raise UnknownName(f"the result has no variable {name!r}; {near(name, map(str, known))}")
+            known = [str(n) for n in getattr(ds, "data_vars", ())]
+            hint = near(name, known) if get_close_matches(name, known) else f"it has {', '.join(known) or 'none'}"
+            raise UnknownName(f"the result has no variable {name!r}; {hint}")
     axes = _axes(ax, len(names))
     for name, one in zip(names, axes, strict=True):
         _series(ds, name, _chosen(ds, "flow", flows), _chosen(ds, "link", links), one)
