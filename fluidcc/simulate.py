@@ -15,6 +15,7 @@ from fluidcc.fused import fused_address
 from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
 from fluidcc.results import dataset
 from fluidcc.units import to_si
@@ -97,6 +98,7 @@ def simulate(
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=_positive(max_step, "max_step", math.inf))  # fmt: skip
     address = _step_address(at, engine)
+    prepare()
     began = perf_counter()
     hops = max(len(f.route) for f in at.flows)
     with Progress(stop, progress) as bar:
@@ -174,10 +176,8 @@ def _step_address(at: Layout, engine: str) -> int:
 
 def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, bar: Progress) -> None:
     from fluidcc.numerics.fluid.driver import drive
-    from fluidcc.numerics.fluid.freshness import discard_stale_code
     from fluidcc.numerics.fluid.prehistory import begin
 
-    discard_stale_code()
     begin(space.F, space.I, hops, first_step)
     space.I[s.BUDGET] = _pause_after(at)
     while True:

@@ -244,7 +244,7 @@ class Workspace:
             for begin, stop in f.intervals:
                 if begin >= 0.0:
                     changes.append((begin + shift, s.FLOW_ON, i, 0.0))
-                elif shift > 0.0:
+                elif shift > 0.0 and self.at.locate:
                     changes.append((shift, s.FLOW_RELEASE, i, 0.0))
                 if math.isfinite(stop):
                     changes.append((stop + shift, s.FLOW_OFF, i, 0.0))

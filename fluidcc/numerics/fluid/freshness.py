@@ -11,10 +11,11 @@ import contextlib
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from numba import config
+from numba import config, float64, int64
 
-__all__ = ["discard_stale_code", "source_hash"]
+__all__ = ["prepare", "source_hash"]
 
 _FOLDER = Path(__file__).parent
 _STAMP = "fluidcc_sources.sha256"
@@ -31,12 +32,22 @@ def source_hash() -> str:
 
 
 @lru_cache(maxsize=1)
-def discard_stale_code() -> None:
-    """Delete what numba compiled from other sources than these. Once in a process, before the first call."""
+def prepare() -> None:
+    """Load the driver from the cache, or compile it (once per installation). Once in a process, before the first call.
+
+    What numba compiled from other sources than these is deleted first.
+    """
     if config.DISABLE_JIT:
         return
     from .driver import drive
+    from .prehistory import begin
 
+    _discard_stale_code(drive)
+    begin.compile((float64[::1], int64[::1], int64, float64))
+    drive.compile((float64[::1], int64[::1], int64))
+
+
+def _discard_stale_code(drive: Any) -> None:
     cache = Path(drive.stats.cache_path)
     stamp = cache / _STAMP
     with contextlib.suppress(OSError):

@@ -1,6 +1,7 @@
-"""Where fused steps look into the history: the record, and how far it reaches, so that they look again only beyond.
+"""What fused steps are put together from: looking into the history, and what a queue does to what passes.
 
-`F` and `I` are pointers here (or arrays, without the JIT). What is found is what `reads.read_list` finds.
+`F` and `I` are pointers here (or arrays, without the JIT). All is inlined into the fused step, whose text so has no
+branches of its own, which would make it slow to compile. What is found is what `reads.read_list` finds.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
+from .reads import invert
 
-__all__ = ["find_time", "find_work"]
+__all__ = ["drift", "factor", "keep", "look_time", "look_work", "norm", "pick", "quartic", "stretch"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+_INLINE = {**_CFG, "forceinline": True, "fastmath": {"arcp", "contract"}}
+
+Place = tuple[int, int, float, float, float, float]  # record, its place in F, its range, position in it, entry time
 
 
 @njit(**_CFG)
-def find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int) -> tuple[int, int, float, float]:
-    """The record in which the link's W reaches `target`, searched from `k`: its number, block, and range of W."""
+def _find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int) -> tuple[int, float, float]:
+    """The record in which the link's W reaches `target`, searched from `k`: its number and range of W."""
     base, mask, stride, first = I[s.OHIST] + s.RLINKS + link * s.LSIZE, I[s.MASK], I[s.STRIDE], I[s.FIRST]
     k = min(k, last)
     low, high = -np.inf, np.inf
@@ -38,12 +43,12 @@ def find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last
         k -= 1
         high = low
         low = -np.inf
-    return k, base + (k & mask) * stride, low, high
+    return k, low, high
 
 
 @njit(**_CFG)
-def find_time(F: Any, I: Any, skip: int, k: int, time: float, tol: float, last: int) -> tuple[int, int, float, float]:
-    """The record that covers `time`, searched from `k`: its number, the place `skip` in it, and its range of time."""
+def _find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tuple[int, float, float]:
+    """The record that covers `time`, searched from `k`: its number and range of time."""
     base, mask, stride, first = I[s.OHIST] + s.RT0, I[s.MASK], I[s.STRIDE], I[s.FIRST]
     k = min(k, last)
     low, high = -np.inf, np.inf
@@ -60,4 +65,88 @@ def find_time(F: Any, I: Any, skip: int, k: int, time: float, tol: float, last: 
         k -= 1
         high = low
         low = -np.inf
-    return k, I[s.OHIST] + (k & mask) * stride + skip, low, high
+    return k, low, high
+
+
+@njit(**_INLINE)
+def look_work(
+    F: Any, I: Any, link: int, k: int, r: int, low: float, high: float, target: float, tol: float, last: int
+) -> Place:
+    """Where the link's W reaches `target`. The record is searched anew only beyond the range of the one before."""
+    if target - tol >= high or target + tol < low:
+        k, low, high = _find_work(F, I, link, k, target, tol, last)
+        r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
+    u = invert(F, r + s.RLINKS + link * s.LSIZE, target)
+    return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
+
+
+@njit(**_INLINE)
+def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int) -> Place:
+    """The same for a time."""
+    if time - tol >= high or time + tol < low:
+        k, low, high = _find_time(F, I, k, time, tol, last)
+        r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
+    u = (time - F[r + s.RT0]) * F[r + s.RINVH]
+    return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
+
+
+@njit(**_INLINE)
+def quartic(F: Any, o: int, u: float) -> float:
+    """Value at `u` of the quartic whose coefficients stand at `o`."""
+    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))  # type: ignore[no-any-return]
+
+
+@njit(**_INLINE)
+def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
+    """D' of the queue whose block stands at `b`, for arrivals `y` and the capacity `c` when they leave."""
+    mode = F[b + s.LMODE]
+    if mode == s.BUSY:
+        return y * inverse
+    if mode == s.FULL:
+        return F[b + s.LC] / c  # type: ignore[no-any-return]
+    return 1.0
+
+
+@njit(**_INLINE)
+def drift(F: Any, b: int, y: float) -> float:
+    """q' of the queue whose block stands at `b`, for frozen delays."""
+    if F[b + s.LMODE] == s.BUSY:
+        return (y - F[b + s.LC]) / F[b + s.LC]  # type: ignore[no-any-return]
+    return 0.0
+
+
+@njit(**_INLINE)
+def factor(F: Any, b: int, y: float, c: float) -> float:
+    """Departures over arrivals."""
+    mode = F[b + s.LMODE]
+    if mode == s.BUSY or mode == s.FULL:
+        return c / y if y > 0.0 else 0.0
+    if mode == s.HELD:
+        return c / y if y > 0.0 and (F[b] > 0.0 or y > c) else 1.0
+    return 1.0
+
+
+@njit(**_INLINE)
+def keep(F: Any, b: int, y: float, c: float, buffer: float) -> float:
+    """What is not lost of the arrivals."""
+    mode = F[b + s.LMODE]
+    if mode == s.FULL:
+        return F[b + s.LC] / y if y > F[b + s.LC] else 1.0
+    if mode == s.HELD:
+        return c / y if y > c and F[b] >= buffer else 1.0
+    return 1.0
+
+
+@njit(**_INLINE)
+def pick(condition: bool, a: float, b: float) -> float:
+    """`a` if the condition holds, else `b`; without a branch in the text that calls it."""
+    return a if condition else b
+
+
+@njit(**_INLINE)
+def norm(worst: float, value: float, atol: float, rtol: float, before: float, after: float) -> float:
+    """The larger of `worst` and |value| over its tolerance; infinite once there was a NaN."""
+    ratio = abs(value) / (atol + rtol * max(abs(before), abs(after)))
+    if ratio > worst:
+        return ratio
+    return worst if ratio == ratio else np.inf

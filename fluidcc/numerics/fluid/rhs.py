@@ -73,6 +73,8 @@ def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
         if on != s.ON:
             if on == s.OFF:
                 F[I[s.ORATE] + i] = 0.0
+            elif F[I[s.OU] + 7 * nf + i] > 0.0:  # released without a breaking point of its own
+                continue
             for k in range(I[I[s.JFN] + i]):
                 F[od + I[I[s.JFSTATE] + i] + k * I[I[s.JFSTRIDE] + i]] = 0.0
         if on and I[I[s.JRATE] + i] == -2:
