@@ -180,7 +180,8 @@ def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim 
         yield f"output {name!r}", f, dim_of_text(_OUTPUT_UNITS[name])
     for side in ("lower", "upper", "initial"):
         for z, f in getattr(law, side).items():
-            yield f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}", f, dims[z]
+            if not f.is_number:  # a number is in the unit of its state, like a parameter's value
+                yield f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}", f, dims[z]
     for i, j in enumerate(law.jumps):
         yield f"the condition of jump {i}", j.when, None
         yield f"the refractory time of jump {i}", j.refractory, second

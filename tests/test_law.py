@@ -14,6 +14,7 @@ from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
 from fluidcc.errors import LawError
 from fluidcc.law import Jump, Law, Link, Source, Tick
 from fluidcc.links import DropTail
+from fluidcc.network import Network
 from fluidcc.sources import AIMD, CBR, LDCC, OnOff, PrimalDual, Reno
 from fluidcc.symbols import RTT, Let, c, e, e_b, edot, packet, pi, unfold, x_tau, y
 from tests.laws import all_laws
@@ -112,6 +113,12 @@ REFUSALS: dict[str, tuple[Callable[[], Law], str]] = {
 def test_refusals_name_the_law_and_the_culprit(make: Callable[[], Law], message: str) -> None:
     with pytest.raises(LawError, match=message):
         make()
+
+
+def test_initial_values_and_bounds_may_be_plain_numbers() -> None:
+    law = a_source(initial={x: 1e5}, lower={x: 1e3}, upper={x: 1e9})
+    net = Network().link("l", DropTail, capacity=2e6, delay=0.025).flow("a", law, route=["l"])
+    assert net.flows["a"].initial["x"] == 1e5
 
 
 def test_new_parameter_values() -> None:
