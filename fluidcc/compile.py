@@ -64,7 +64,8 @@ def load_text(text: str, stem: str) -> ModuleType:
         part.write_text(text, encoding="utf-8")
         part.replace(path)  # another process never sees half a file
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -165,11 +166,12 @@ def _bounded(
     for j, z in enumerate(own):
         flow = f"{prefix}f{j}"
         lines.append(f"{flow} = {texts[j]}")
-        for side, sign in ((law.lower, "") if z in law.lower else (None, ""), (law.upper, "-") if z in law.upper else (None, "")):
-            if side is None:
+        flows.append(flow)
+        for bounds, sign in ((law.lower, ""), (law.upper, "-")):
+            if z not in bounds:
                 continue
             n = len(switches)
-            more, (bound,) = scalar_text([unfold(side[z])], names, f"{prefix}b{n}_")
+            more, (bound,) = scalar_text([unfold(bounds[z])], names, f"{prefix}b{n}_")
             gap = f"{sign}({names[z]} - ({bound}))"
             lines += [*more, f"{prefix}m{n} = {mode(n)}"]
             if automatic:
@@ -178,7 +180,6 @@ def _bounded(
             lines.append(f"{prefix}g{n} = {gap} if {prefix}m{n} > 0.5 else {sign}{flow}")
             lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
             switches.append(f"{prefix}g{n}")
-        flows.append(flow)
     return flows
 
 
@@ -206,8 +207,8 @@ def kernel_text(law: Law) -> str:
     )
     lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
     used = " ".join([*lines, *flows, *outputs, *switches])
-    load = [f"{v} = {a}[{k}*{step} + i]" for a, step, count in (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
-            for k in range(count) if (v := f"{a}{k}") in used]  # fmt: skip
+    arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
+    load = [f"{a}{k} = {a}[{k}*{step} + i]" for a, step, count in arrays for k in range(count) if f"{a}{k}" in used]
     body = [*load, *lines]
     body += [f"dz[{k}*n + i] = {text}" for k, text in enumerate(flows)]
     stride = "su" if isinstance(law, Link) else "n"

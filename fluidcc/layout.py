@@ -208,4 +208,3 @@ def parameters(group: Group, specs: list[Any]) -> NDArray[np.float64]:
 def base_delay(at: Layout, k: int) -> float:
     """Propagation delay of the links of class `k` [s]."""
     return math.fsum(at.links[l].delay for l in at.classes[k][0])
-

@@ -96,7 +96,8 @@ def simulate(
     _check_network(net)
     at = lay_out(net, frozen)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
-    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=_positive(max_step, "max_step", math.inf))  # fmt: skip
+    longest = _positive(max_step, "max_step", math.inf)
+    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest)
     address = _step_address(at, engine)
     prepare()
     began = perf_counter()
@@ -104,7 +105,8 @@ def simulate(
     with Progress(stop, progress) as bar:
         _run(space, at, hops, first_step or 0.0, address, bar)
     seconds = perf_counter() - began
-    return dataset(space, times, seconds, {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"})  # fmt: skip
+    used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
+    return dataset(space, times, seconds, used)
 
 
 def _positive(value: Any, what: str, most: float = 1e12) -> float:
@@ -123,7 +125,9 @@ def _sample_times(t_eval: Any, samples: int, until: float) -> NDArray[np.float64
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
         raise InvalidInput("t_eval must be a list of finite times that increase strictly")
     if times[0] < 0 or times[-1] > until:
-        raise InvalidInput(f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within 0 and until, {until:g} s")
+        raise InvalidInput(
+            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within 0 and until, {until:g} s"
+        )
     return times
 
 
@@ -156,7 +160,7 @@ def _check_network(net: Network) -> None:
         if f.law.jumps or f.law.ticks:
             what = "jumps" if f.law.jumps else "ticks"
             raise Unsupported(
-                f"flow {f.name!r}: {f.law.name} has {what}, which simulate() does not integrate yet; use its averaged law"
+                f"flow {f.name!r}: {f.law.name} has {what}, which simulate() does not integrate; use its averaged law"
             )
         if net.base_rtt(f.name) <= 0.0:
             raise InvalidInput(
@@ -165,7 +169,9 @@ def _check_network(net: Network) -> None:
             )
     for link in net.links.values():
         if link.law.jumps or link.law.ticks:
-            raise Unsupported(f"link {link.name!r}: {link.law.name} is sampled, which simulate() does not integrate yet")
+            raise Unsupported(
+                f"link {link.name!r}: {link.law.name} is sampled, which simulate() does not integrate yet"
+            )
 
 
 def _step_address(at: Layout, engine: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -142,11 +143,11 @@ class Workspace:
         self._floats(s.OPROP, [link.delay for link in at.links])
         self._floats(s.OBUF, [link.buffer for link in at.links])
         self._floats(s.OATOL, atol * self._scales())
-        zeros = {
-            s.OZ: at.n_states, s.OZP: at.n_states, s.OSCRATCH: at.n_states, s.OQ: 4 * at.n_states, s.OY1: at.n_states, s.OK: 7 * at.n_states,
-            s.ORATE: nf, s.ORN: 5 * nf, s.OARR: nl, s.OAN: 5 * nl, s.OAK: 7 * nl, s.OMARK: nl, s.OPRICE: nl,
-            s.OMN: 5 * nl, s.OPN: 5 * nl, s.OUL: 5 * nl, s.OLO: 2 * nl, s.OS0: nl, s.OPAT: nf, s.OINT: 2 * nl,
-        }  # fmt: skip
+        states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
+        zeros = dict.fromkeys(states, at.n_states) | {s.OQ: 4 * at.n_states, s.OK: 7 * at.n_states}
+        zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
+        zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN, s.OUL), 5 * nl)
+        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl}
         for slot, size in zeros.items():
             self._floats(slot, np.zeros(size))
 
@@ -194,7 +195,7 @@ class Workspace:
         self._ints(s.JSTR, at.streams)
         self._ints(s.JMODE, np.full(nl, s.HELD))
         self._ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
-        pairs = {(a, b) for route in routes for a, b in zip(route, route[1:], strict=False)}
+        pairs = {(a, b) for route in routes for a, b in pairwise(route)}
         self._table(s.JNEXT, s.JNEXTV, [sorted(b for a, b in pairs if a == l) for l in range(nl)])
         ends = [route[-1] for route, _, _ in at.classes]
         self._table(s.JLAST, s.JLASTV, _inverse(ends, nl))
@@ -250,7 +251,8 @@ class Workspace:
                     changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
             if f.name in patterns:
                 self.at.rate_state[i] = -2
-                changes += [(max(time, 0.0) + shift, s.FLOW_RATE, i, value) for time, value in zip(*patterns[f.name], strict=True)]
+                drawn = zip(*patterns[f.name], strict=True)
+                changes += [(max(time, 0.0) + shift, s.FLOW_RATE, i, value) for time, value in drawn]
         return sorted(changes, key=lambda change: change[0])
 
     def _changes(self, changes: list[Change]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,7 @@ def network(case: Case) -> Network:
         net.link(f"l{k}", DropTail, capacity=link.capacity, delay=link.delay, buffer=buffer)
     law = LDCC(w=case.w, beta=case.beta, T=case.T, eta=case.eta)
     for k, f in enumerate(case.flows):
-        net.flow(
-            f"f{k}", law, route=[f"l{i}" for i in f.route], return_delay=f.return_delay, initial={"x": f.rate}
-        )
+        net.flow(f"f{k}", law, route=[f"l{i}" for i in f.route], return_delay=f.return_delay, initial={"x": f.rate})
     return net
 
 
@@ -240,7 +239,7 @@ def test_queues_conserve_flow(
     t = np.linspace(0, 5, 26)
     eval_at = np.unique(np.concatenate([t, *(t + d for d in delays[: len(names)])]))
     ds = simulate(net, 6, t_eval=eval_at[eval_at <= 6], rtol=1e-7, atol=1e-10)
-    for k, (up, down) in enumerate(zip(names, names[1:], strict=False)):
+    for k, (up, down) in enumerate(pairwise(names)):
         left = _conserved(ds, up)
         position = np.searchsorted(ds.time.values, t + delays[k])
         entered = ds.entered.sel(link=down).values[position]

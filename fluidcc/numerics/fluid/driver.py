@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit
 
 from . import slots as s
-from .breaks import emit, forward, forward_class, pop, push
+from .breaks import emit, forward, forward_class, pop
 from .calls import call_step
 from .modes import first_event, settle_links
 from .reads import work

@@ -188,10 +188,10 @@ def _crossed(F: Any, I: Any, k: int) -> bool:
 
 @njit(**_CFG)
 def _any_crossed(F: Any, I: Any) -> bool:
+    count = 0  # numba has no any() of a generator
     for k in range(I[s.NSW]):
-        if _crossed(F, I, k):
-            return True
-    return False
+        count += _crossed(F, I, k)
+    return count > 0
 
 
 @njit(**_CFG)

@@ -97,7 +97,9 @@ def _link_sample(F: Any, I: Any, link: int, j: int, now: float, u: float) -> Non
     mode = F[block + s.LMODE]
     step = nl * size
     F[out + s.SBACKLOG * step] = b
-    F[out + s.SQDELAY * step] = finish(F, I, link, F[block + s.LS0] + u * F[block + s.LCH] + b) - now if b > 0.0 else 0.0
+    F[out + s.SQDELAY * step] = (
+        finish(F, I, link, F[block + s.LS0] + u * F[block + s.LCH] + b) - now if b > 0.0 else 0.0
+    )
     F[out + s.SARRIVAL * step] = y
     F[out + s.SDEPART * step] = y if mode == s.EMPTY else c
     F[out + s.SLLOSS * step] = 1.0 - c / y if mode == s.FULL and y > c else 0.0

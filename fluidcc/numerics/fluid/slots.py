@@ -121,7 +121,7 @@ from __future__ import annotations
     JRATE,  # NF state that is the rate; -1: constant or general, -2: scheduled
     JXG,  # NF aggregate that it feeds, -1: none
     JXT,  # NF slot among the own-rate readers, -1: none
-    JGRP,  # 8 x NG: kernel, first flow, flows, states' offset, n states, parameters' offset, switches' offset, n switches
+    JGRP,  # 8 x NG: kernel, first flow, flows, then states, parameters and switches: offsets and numbers
     JGRL,  # 8 x NGL: the same for links
     JLMEM,  # NL link of each member of the link groups, in order
     JSTR,  # 3 x NSTR: leaf, aggregate, link
@@ -169,7 +169,7 @@ from __future__ import annotations
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
-# a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode, mark and price quartics
+# a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode; mark, price quartics
 (LB, LCH, LS0, LY, LC, LMODE, LMARK, LPRICE, LSIZE) = (0, 5, 6, 7, 12, 13, 14, 19, 24)
 
 # --- modes of a link -----------------------------------------------------------------------------------------------

@@ -77,9 +77,7 @@ def _combine(F: Any, I: Any, row: int, target: int, h: float) -> None:
             F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i])
     elif row == 5:
         for i in range(n):
-            F[target + i] = F[y + i] + (
-                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i]
-            )
+            F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i])
     else:
         for i in range(n):
             F[target + i] = F[y + i] + (
