@@ -47,6 +47,9 @@ class Problem:
         A size below which a change of that unknown is small; 0 if not known.
     ceiling : array
         Beyond this value an unknown counts as growing without limit.
+    kink : array
+        A value at which the derivatives of G by that unknown jump; infinite where there is none. `fun` decides by G
+        which side it means there.
     """
 
     fun: Callable[[Vector], tuple[Vector, csr_array]]
@@ -55,6 +58,7 @@ class Problem:
     mass: Vector
     scale: Vector
     ceiling: Vector
+    kink: Vector
 
 
 @dataclass(frozen=True)
@@ -106,15 +110,29 @@ def _step(p: Problem, u: Vector, G: Vector, J: csr_array, h: float, size: Vector
     return np.clip(u + move, p.lower, p.upper) - u
 
 
-def _guarded(p: Problem, u: Vector, move: Vector, reference: Vector) -> Vector:
-    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0."""
+def _guarded(p: Problem, u: Vector, G: Vector, move: Vector, reference: Vector) -> Vector:
+    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0.
+
+    A move there against a rising G is what too long a step makes of an unstable zero; it is refused, by NaN.
+    """
     keep = (p.lower == 0) & (p.mass > 0) & (u > 1e-9 * reference) & (reference > 0) & (u + move < 0.1 * u)
-    return np.where(keep, -0.9 * u, move)
+    return np.where(keep, np.where(G > 0, np.nan, -0.9 * u), move)
 
 
 CAUTION = ((3.0, 300), (0.5, 400), (0.1, 800))
 """Largest relative change of a state in one step, and for how many steps: bold at first, as kinks may make bold steps
 cycle for ever."""
+
+
+def _to_kink(p: Problem, u: Vector, move: Vector) -> Vector:
+    """The end of a move, cut short at the first kink on its way: beyond, its derivatives are wrong, and steps cycle."""
+    with np.errstate(all="ignore"):
+        share = (p.kink - u) / move
+    inside = (share > 1e-9) & (share < 1)
+    if not np.any(inside):
+        return u + move
+    first = float(np.min(share[inside]))
+    return np.where(inside & (share == first), p.kink, u + first * move)
 
 
 def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2) -> Result:
@@ -154,20 +172,21 @@ def _follow(p: Problem, u: Vector, h: float, largest: float, limit: int) -> Resu
     for count in range(limit):
         size = np.maximum(np.maximum(np.abs(u), 1e-3 * reference), p.scale)
         size = np.where(size > 0, size, 1.0)
-        move = _guarded(p, u, _step(p, u, G, J, h, size), np.where(p.scale > 0, 0.0, reference))
+        move = _guarded(p, u, G, _step(p, u, G, J, h, size), np.where(p.scale > 0, 0.0, reference))
         with np.errstate(all="ignore"):
             known = (reference > 0) | (move == 0)
             relative = np.where(known, np.abs(move) / size, 0.0)
             change = float(np.max(np.where(p.mass > 0, relative, 0.0), initial=0.0))
             error = float(np.max(np.where(known, relative, 1.0), initial=0.0))
         fine = np.all(np.isfinite(move)) and change <= max(largest, 0.95)  # 0.9 is what `_guarded` lets through
-        new_G, new_J = p.fun(u + move) if fine else (np.array([np.nan]), J)
+        end = _to_kink(p, u, move)
+        new_G, new_J = p.fun(end) if fine else (np.array([np.nan]), J)
         if not np.all(np.isfinite(new_G)) or not np.all(np.isfinite(new_J.data)):
             h *= 0.25
             if h < 1e-14:
                 break
             continue
-        u, G, J = u + move, new_G, new_J
+        u, G, J = end, new_G, new_J
         reference = np.maximum(reference, np.abs(u))
         if np.any(u > p.ceiling):
             return Result(u, "growing", error, count + 1)

@@ -122,7 +122,9 @@ class SteadyNetwork:
         for blocks, groups in self._laws():
             for block, g in zip(blocks, groups, strict=True):
                 lower[block], upper[block], mass[block] = g.lower, g.upper, 1.0
-        return Problem(self.residual, lower, upper, mass, scale, ceiling)
+        kink = np.full(self.n, np.inf)
+        kink[self.S] = np.where(self.q_max > 0, self.q_max, np.inf)
+        return Problem(self.residual, lower, upper, mass, scale, ceiling, kink)
 
     def start(self, rate: Vector, rtt: Vector) -> Vector:
         """Unknowns to start from, given rates [bit/s] and propagation delays [s]: laws may divide by the latter."""
@@ -141,7 +143,8 @@ class SteadyNetwork:
         s = u[self.S]
         queue, over = np.minimum(s, self.q_max), np.maximum(s - self.q_max, 0.0)
         loss = over / (1 + over)
-        filling = np.where(self.q_max > 0, s <= self.q_max, False)
+        rising = u[self.Y] > self.c  # at the kink: on into loss, or back into delay
+        filling = np.where(self.q_max > 0, (s < self.q_max) | ((s == self.q_max) & ~rising), False)
         survival = self._along(1 - loss)
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
         busy = np.where(s > 0, np.minimum(1.0, self.c / np.maximum(u[self.Y] * (1 - loss), 1e-300)), 1.0)

@@ -16,7 +16,8 @@ from fluidcc.numerics.complementarity import Problem, Result, find_equilibrium
 def problem(fun: Any, jacobian: Any, n: int, **changes: Any) -> Problem:
     values: dict[str, Any] = {
         "lower": np.full(n, -np.inf), "upper": np.full(n, np.inf), "mass": np.ones(n), "scale": np.ones(n),
-        "ceiling": np.full(n, np.inf), **{k: np.asarray(v, float) for k, v in changes.items()}}
+        "ceiling": np.full(n, np.inf), "kink": np.full(n, np.inf),
+        **{k: np.asarray(v, float) for k, v in changes.items()}}
     return Problem(lambda u: (np.asarray(fun(u), float), csr_array(np.atleast_2d(jacobian(u)))), **values)
 
 
@@ -53,6 +54,19 @@ def test_oscillators_come_to_rest() -> None:
 
 def test_growth_without_limit_is_told() -> None:
     assert solve(problem(lambda u: [1.0], lambda u: [[0.0]], 1, ceiling=[1e6]), 0.0).status == "growing"
+
+
+def test_steps_do_not_cycle_about_a_kink() -> None:
+    # u' = v, v' = -g(u) - v/100 with g' = 1 below and 100 above 1 would jump from one side to the other.
+    def fun(u: Any) -> list[float]:
+        return [u[1], 1.5 - (u[0] if u[0] < 1 else 100 * u[0] - 99) - 0.01 * u[1]]
+
+    def slopes(u: Any) -> list[list[float]]:
+        return [[0, 1], [-1.0 if u[0] < 1 else -100.0, -0.01]]
+
+    result = solve(problem(fun, slopes, 2, kink=[1, np.inf]), 0.0, 0.0)
+    assert result.status == "converged"
+    np.testing.assert_allclose(result.u, [1.005, 0], atol=1e-12)
 
 
 def test_a_start_without_a_value_is_told() -> None:
