@@ -1,0 +1,102 @@
+"""`reproduce`: every figure, scenario and claim, recomputed into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.claims.model import VERDICTS, papers
+from fluidcc.claims.tables import Table, table
+from fluidcc.scenarios import scenarios
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["reproduce"]
+
+_MEANING = {
+    "proved": "by algebra, for all values",
+    "reproduced": "computed, and as the paper prints it within its precision",
+    "differs": "true only with a change or a condition; by how much and why is said",
+    "refuted": "false; the counterexample is given",
+    "not given": "the paper prints nothing to compare with; what was taken is said",
+    "out of a fluid's reach": "packets are needed",
+}
+
+
+def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -> Table:
+    """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where to; made if it is missing. Files of the same names are replaced: ``claims.md``, one picture for each
+        figure of a paper (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. Nothing in
+        them depends on when or where they were made.
+    progress : bool, optional
+        Show progress bars; by default in a terminal or notebook.
+
+    Returns
+    -------
+    Table
+        The claims, as in ``claims.md``.
+    """
+    from tqdm.auto import tqdm
+
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    drawings = _drawings()
+    bar = tqdm(
+        drawings.items(), desc="figures", unit="figure", leave=False, disable=None if progress is None else not progress
+    )
+    for name, drawing in bar:
+        bar.set_postfix_str(name)
+        _save(drawing(), target / f"{name}.png")
+    rows = table(progress=progress)
+    (target / "claims.md").write_text(_document(rows), encoding="utf-8")
+    return rows
+
+
+def _drawings() -> dict[str, Callable[[], Figure]]:
+    """Every picture by name: the papers' figures, and the scenarios that none of them shows."""
+    found: dict[str, Callable[[], Figure]] = {}
+    for paper in papers():
+        found |= import_module(f"fluidcc.claims.figures_{paper}").FIGURES
+    for name in scenarios:
+        if name not in found:
+            found[name] = lambda name=name: _scenario(name)  # type: ignore[misc]
+    return found
+
+
+def _scenario(name: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    from fluidcc.plot import timeseries
+
+    s = scenarios[name]
+    figure = Figure(figsize=(8.0, 5.6), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True)
+    timeseries(s.simulate(progress=False), ("rate", "queueing_delay"), ax=axes)
+    axes[0].set_title(s.title or name, fontsize="medium")
+    axes[0].set_xlabel("")
+    return figure
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=110, metadata={"Software": None})  # neither date nor version inside
+
+
+def _document(rows: Table) -> str:
+    lines = ["# Claims", "", "Made by `fluidcc reproduce`; every value is computed anew. " + rows.summary() + ".", ""]
+    lines += [f"- **{v}**: {_MEANING[v]}" for v in VERDICTS]
+    for paper in papers():
+        of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
+        lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]
+        errata = of_paper.filter(erratum=True)
+        lines += ["", f"{len(errata)} of them are about misprints and ambiguities: {', '.join(r.id for r in errata)}."]
+    return "\n".join(lines) + "\n"
