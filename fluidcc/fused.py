@@ -20,7 +20,7 @@ from llvmlite import binding
 
 from fluidcc.compile import generated_file, load_text
 from fluidcc.errors import InvalidInput
-from fluidcc.fused_text import HEAD, step_text
+from fluidcc.fused_text import step_text
 from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
@@ -137,7 +137,7 @@ def _structure(at: Layout) -> Any:
 def _full_text(at: Layout) -> str:
     key = _structure(at)
     if key not in _texts:
-        _texts[key] = HEAD.format(about=_about(at), sources=_sources()) + step_text(at)
+        _texts[key] = step_text(at, _about(at), _sources())
     return _texts[key]
 
 
@@ -174,7 +174,7 @@ def _ready(text: str) -> bool:
 def _load(text: str) -> int:
     if numba.config.DISABLE_JIT:
         scope: dict[str, Any] = {}
-        exec(text.replace("@cfunc(", "@(lambda *args, **options: lambda f: f)("), scope)
+        exec(text.replace("@cfunc(step_signature, ", "@njit("), scope)  # njit does nothing here
         address = next(_python_addresses)
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address

@@ -1,8 +1,8 @@
 """Text of one evaluation of a network's right-hand side, on scalars, with routes, classes and laws known.
 
 It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives ``d``, rates ``x``,
-arrivals ``a``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place ``r`` of the link in that record,
-the range ``lo`` to ``hi`` that the record covers, the position ``u`` in it and the entry time ``th``.
+arrivals ``a``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place ``r`` of the record, the range
+``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
 """
 
 from __future__ import annotations
@@ -15,54 +15,44 @@ from fluidcc.law import Link
 from fluidcc.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
 
-__all__ = ["LawText", "Rhs", "quartic"]
-
-_PLACE = re.compile(r"\b(?:([ZUPM])(\d+)|L(\w+))\b")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-
-
-def quartic(o: str, u: str, first: int = 0) -> str:
-    """Text of the quartic whose coefficients stand at `o` + `first`, at `u`."""
-    at = [f"F[{o} + {first + k}]" for k in range(5)]
-    return f"({at[0]} + {u}*({at[1]} + {u}*({at[2]} + {u}*({at[3]} + {u}*{at[4]}))))"
+__all__ = ["LawText", "Rhs"]
 
 
 @dataclass(frozen=True)
 class LawText:
-    """A law's text with places to fill: Z states, U signals, P parameters, M modes, L temporaries."""
+    """A law as a function of scalars ``Z0, Z1, ...`` (states), U (signals), P (parameters) and M (modes)."""
 
+    name: str
+    arguments: list[str]
     lines: list[str]
     flows: list[str]
     outputs: list[str]
     switches: list[str]
 
     @classmethod
-    def of(cls, group: Group) -> LawText:
+    def of(cls, group: Group, name: str) -> LawText:
         law = group.law
         rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
-        names = law_names(law, *([f"{a}{k}" for k in range(n)] for a, n in (
-            ("Z", len(group.own)), ("U", len(rows)), ("P", len(law.params)))))  # fmt: skip
-        return cls(*law_lines(law, names, lambda n: f"M{n}", "L", automatic=False))
+        counts = {"Z": len(group.own), "U": len(rows), "P": len(law.params)}
+        names = law_names(law, *([f"{a}{k}" for k in range(n)] for a, n in counts.items()))
+        lines, flows, outputs, switches = law_lines(law, names, lambda n: f"M{n}", "L", automatic=False)
+        text = " ".join([*lines, *flows, *outputs, *switches])
+        arguments = sorted(set(re.findall(r"\b[ZUPM]\d+\b", text)), key=lambda a: ("ZUPM".index(a[0]), int(a[1:])))
+        return cls(name, arguments, lines, flows, outputs, switches)
 
-    def uses(self, kind: str) -> set[int]:
-        """Numbers of the states (Z), signals (U), parameters (P) or modes (M) that occur."""
-        text = " ".join([*self.lines, *self.flows, *self.outputs, *self.switches])
-        return {int(n) for n in re.findall(rf"\b{kind}(\d+)\b", text)}
+    def uses(self, kind: str) -> list[int]:
+        """Numbers of the arguments of a kind."""
+        return [int(a[1:]) for a in self.arguments if a[0] == kind]
 
-    def needed(self, roots: list[str]) -> list[str]:
-        """The lines that `roots` need."""
-        want = set(_NAME.findall(" ".join(roots)))
-        kept: list[str] = []
-        for line in reversed(self.lines):
-            target, value = line.split(" = ", 1)
-            if target in want:
-                kept.append(line)
-                want |= set(_NAME.findall(value))
-        return kept[::-1]
+    def definition(self) -> str:
+        """The function; it returns flows, outputs and switches."""
+        results = [*self.flows, *self.outputs, *self.switches]
+        body = [*self.lines, f"return {', '.join(results)},"]
+        return f"def {self.name}({', '.join(self.arguments)}):\n" + "".join(f"    {line}\n" for line in body)
 
-
-def _fill(text: str, places: dict[str, list[str]], prefix: str) -> str:
-    return _PLACE.sub(lambda m: f"{prefix}{m[3]}" if m[3] else places[m[1]][int(m[2])], text)
+    def call(self, values: dict[str, list[str]], results: list[str]) -> str:
+        """A line that assigns the results for the given values of the arguments."""
+        return f"{', '.join(results)}, = {self.name}({', '.join(values[a[0]][int(a[1:])] for a in self.arguments)})"
 
 
 class Rhs:
@@ -75,9 +65,9 @@ class Rhs:
         self.marks, self.prices = "mark" in outs, "price" in outs
         self.lossy = any(link.buffer != float("inf") for link in at.links) or self.marks
         self.scheduled = [bool(link.schedule) for link in at.links]
-        self.texts = [LawText.of(g) for g in at.groups]
-        self.link_texts = [LawText.of(g) for g in at.link_groups]
-        self.fifo_factor = bool(at.streams) and not self.frozen
+        self.texts = [LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
+        self.link_texts = [LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
+        self.thinned = bool(at.streams) and not self.frozen
         self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
         self.n_switches = 0
         for g in (*at.groups, *at.link_groups):
@@ -95,74 +85,38 @@ class Rhs:
         return lines
 
     def _place(self, n: int, parent: int, link: int) -> list[str]:
-        block = s.RLINKS + link * s.LSIZE
-        up = "now" if parent < 0 or self.frozen else f"th{parent}"
-        lines = [f"w{n} = {up} - off{n}"]
+        found = f"k{n}, r{n}, lo{n}, hi{n}, u{n}, th{n} = "
+        known = f"k{n}, r{n}, lo{n}, hi{n}"
         if self.frozen:
-            find, tol = f"find_time(F, I, {block}, k{n}, w{n}, tl, last)", "tl"
+            lines = [found + f"look_time(F, I, {known}, now - off{n}, tl, last)"]
         else:
-            tol = f"tl * c{n}"
-            find = f"find_work(F, I, {link}, k{n}, w{n}, {tol}, last)"
+            leave = f"{'now' if parent < 0 else f'th{parent}'} - off{n}"
             if self.scheduled[link]:
-                lines.append(f"w{n}, c{n} = work(F, I, {link}, w{n})")
+                lines = [f"w, c{n} = work(F, I, {link}, {leave})"]
             else:
-                lines += [f"c{n} = cap{link}", f"w{n} = c{n} * w{n}"]
-        lines += [
-            f"if w{n} - {tol} >= hi{n} or w{n} + {tol} < lo{n}:",
-            f"    k{n}, r{n}, lo{n}, hi{n} = {find}",
-        ]
-        if self.frozen:
-            lines.append(f"u{n} = (w{n} - F[r{n} - {block - s.RT0}]) * F[r{n} - {block - s.RINVH}]")
-        else:
-            lines.append(f"u{n} = invert(F, r{n}, w{n})")
-        lines += [
-            f"th{n} = F[r{n} - {block - s.RT0}] + u{n} * F[r{n} - {block - s.RH}]",
-            f"if k{n} >= nrec or th{n} > t + tl:",
-            "    inside = 1",
-        ]
-        return lines
+                lines = [f"c{n} = cap{link}", f"w = c{n} * ({leave})"]
+            lines.append(found + f"look_work(F, I, {link}, {known}, w, tl * c{n}, last)")
+        return [*lines, f"inside |= (k{n} >= nrec) | (th{n} > t + tl)"]
 
     def _pass(self, n: int, parent: int, link: int) -> list[str]:
         """What this queue does to what passes, on top of what the rest of the path did."""
-        r, before = f"r{n}", parent >= 0
-        same = not self.scheduled[link]  # the record's capacity is the one of now
-        here = f"cap{link}" if same else f"F[{r} + {s.LC}]"
-        lines = [f"mode = F[{r} + {s.LMODE}]", f"y = {quartic(r, f'u{n}', s.LY)}"]
-        if self.frozen:
-            inverse = f"icap{link}" if same else f"(1.0 / {here})"
-            lines.append(f"ce{n} = (y - {here}) * {inverse} if mode == {s.BUSY}.0 else 0.0")
-            lines.append(f"cq{n} = {quartic(r, f'u{n}')} * {inverse}")
-            if before:
-                lines += [f"ce{n} += ce{parent}", f"cq{n} += cq{parent}"]
-        else:
-            inverse = f"icap{link}" if same else f"(1.0 / c{n})"
-            full = "1.0" if same else f"{here} / c{n}"
-            lines.append(f"ce{n} = y * {inverse} if mode == {s.BUSY}.0 else ({full} if mode == {s.FULL}.0 else 1.0)")
-            if before:
-                lines.append(f"ce{n} *= ce{parent}")
+        up = parent >= 0
         c = f"cap{link}" if self.frozen else f"c{n}"
-        if self.fifo_factor:
-            lines += [
-                "f = 1.0",
-                f"if mode == {s.BUSY}.0 or mode == {s.FULL}.0:",
-                f"    f = {c} / y if y > 0.0 else 0.0",
-                f"elif mode == {s.HELD}.0:",
-                f"    f = {c} / y if y > 0.0 and (F[{r}] > 0.0 or y > {c}) else 1.0",
-                f"cf{n} = cf{parent} * f" if before else f"cf{n} = f",
-            ]
+        lines = [f"b = r{n} + {s.RLINKS + link * s.LSIZE}", f"y = quartic(F, b + {s.LY}, u{n})"]
+        if self.frozen:
+            wait = f"quartic(F, b, u{n}) / F[b + {s.LC}]"
+            lines += [f"ce{n} = drift(F, b, y)" + (f" + ce{parent}" if up else "")]
+            lines += [f"cq{n} = {wait}" + (f" + cq{parent}" if up else "")]
+        else:
+            inverse = f"1.0 / {c}" if self.scheduled[link] else f"icap{link}"
+            lines.append(f"ce{n} = stretch(F, b, y, {c}, {inverse})" + (f" * ce{parent}" if up else ""))
+        if self.thinned:
+            lines.append(f"cf{n} = factor(F, b, y, {c})" + (f" * cf{parent}" if up else ""))
         if self.lossy:
-            lines += [
-                "f = 1.0",
-                f"if mode == {s.FULL}.0:",
-                f"    f = {here} / y if y > {here} else 1.0",
-                f"elif mode == {s.HELD}.0:",
-                f"    f = {c} / y if y > {c} and F[{r}] >= buf{link} else 1.0",
-            ]
-            if self.marks:
-                lines.append(f"f *= 1.0 - {quartic(r, f'u{n}', s.LMARK)}")
-            lines.append(f"cs{n} = cs{parent} * f" if before else f"cs{n} = f")
+            mark = f" * (1.0 - quartic(F, b + {s.LMARK}, u{n}))" if self.marks else ""
+            lines.append(f"cs{n} = keep(F, b, y, {c}, buf{link}){mark}" + (f" * cs{parent}" if up else ""))
         if self.prices:
-            lines.append(f"cp{n} = {quartic(r, f'u{n}', s.LPRICE)}" + (f" + cp{parent}" if before else ""))
+            lines.append(f"cp{n} = quartic(F, b + {s.LPRICE}, u{n})" + (f" + cp{parent}" if up else ""))
         return lines
 
     # --- sources ---------------------------------------------------------------------------------------------------
@@ -178,19 +132,21 @@ class Rhs:
                 lines += [f"e{k} = acc{k} + (now - lag{k}) - th{leaf}", f"edot{k} = ce{leaf} - 1.0"]
             if self.lossy:
                 lines.append(f"pi{k} = 1.0 - cs{leaf}")
-            if self.prices:
-                lines.append(f"price{k} = cp{leaf}")
             lines.append(f"tk{k} = now - acc{k}")
         for i, slot in enumerate(at.own_rate):
             if slot >= 0:
-                leaf = at.paths[at.flow_class[i]][-1]
-                skip = (len(at.links) - at.nodes[leaf].link) * s.LSIZE + 5 * (len(at.aggregates) + slot)
-                lines.append(f"xt{i} = {quartic(f'r{leaf}', f'u{leaf}', skip)}")
+                lines.append(f"xt{i} = {self._stored(at.paths[at.flow_class[i]][-1], len(at.aggregates) + slot)}")
         return lines
 
-    def _names(self, i: int, group: Group, j: int) -> dict[str, list[str]]:
+    def _stored(self, leaf: int, slot: int) -> str:
+        """A rate on the record that a node looks at."""
+        return f"quartic(F, r{leaf} + {s.RLINKS + len(self.at.links) * s.LSIZE + 5 * slot}, u{leaf})"
+
+    def _known(self, i: int, group: Group, j: int) -> dict[str, list[str]]:
+        """What a flow's law is a function of."""
         k = self.at.flow_class[i]
-        pi, price = (f"pi{k}" if self.lossy else "0.0"), (f"price{k}" if self.prices else "0.0")
+        pi = f"pi{k}" if self.lossy else "0.0"
+        price = f"cp{self.at.paths[k][-1]}" if self.prices else "0.0"
         return {
             "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
             "U": [f"e{k}", f"edot{k}", pi, price, f"xt{i}", f"eb{k}", f"pk{i}", f"tk{k}"],
@@ -198,21 +154,35 @@ class Rhs:
             "M": self.modes(group, j),
         }
 
-    def sources(self, stage: int | None, want: bool) -> list[str]:
-        """Rates; the derivatives of a stage, or none; the values of the switches when wanted."""
+    def modes(self, group: Group, j: int) -> list[str]:
+        """Names of the modes of member `j`."""
+        first = self.switches[id(group)]
+        return [f"s{first + n * group.size + j}" for n in range(count_switches(group.law))]
+
+    def _results(self, group: Group, j: int, stage: int | None, outputs: list[str]) -> list[str]:
+        """Names of what a law returns; of the inner nodes only the outputs matter, and nothing else may be touched."""
+        states = (group.states + n * group.size + j for n in range(len(group.own)))
+        modes = self.modes(group, j)
+        if stage is None:
+            return [*(f"d_{k}" for k in states), *outputs, *(f"v_{mode[1:]}" for mode in modes)]
+        return [*(f"d{stage}_{k}" for k in states), *outputs, *(f"v{mode[1:]}" for mode in modes)]
+
+    def sources(self, stage: int | None) -> list[str]:
+        """Rates, derivatives and the values of switches."""
         lines: list[str] = []
         for group, text in zip(self.at.groups, self.texts, strict=True):
             for j, i in enumerate(group.members):
-                names = self._names(i, group, j)
-                lines += _law(text, group, j, names, f"f{i}_", stage, want, [f"x{i}"], f" if on{i} == {s.ON} else 0.0")
+                results = self._results(group, j, stage, [f"x{i}"])
+                lines.append(text.call(self._known(i, group, j), results))
+                lines += [f"{d} = pick(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
                 if not group.own:
-                    lines.append(f"x{i} = pat{i} if sch{i} else x{i}")
-                lines.append(f"x{i} = x{i} if on{i} != {s.OFF} else 0.0")
+                    lines.append(f"x{i} = pick(sch{i}, pat{i}, x{i})")
+                lines.append(f"x{i} = pick(sends{i}, x{i}, 0.0)")
         return lines
 
     # --- links -----------------------------------------------------------------------------------------------------
 
-    def links(self, stage: int | None, want: bool) -> list[str]:
+    def links(self, stage: int | None) -> list[str]:
         """Arrivals, backlogs, and the laws of links."""
         at = self.at
         rates: list[list[str]] = [[] for _ in at.links]
@@ -220,54 +190,32 @@ class Rhs:
         for i in range(len(at.flows)):
             first = at.route(i)[0]
             rates[first].append(f"x{i}")
-            if stage is not None and self.rate_state(i) >= 0:
+            if self.rate_state(i) >= 0:
                 slopes[first].append(f"d{stage}_{self.rate_state(i)}")
         for leaf, g, link in at.streams:
-            skip = (len(at.links) - at.nodes[leaf].link) * s.LSIZE + 5 * g
-            factor = f" * cf{leaf}" if self.fifo_factor else ""
-            rates[link].append(f"{quartic(f'r{leaf}', f'u{leaf}', skip)}{factor}")
+            rates[link].append(self._stored(leaf, g) + (f" * cf{leaf}" if self.thinned else ""))
         lines = []
         for l in range(len(at.links)):
             lines.append(f"a{l} = {' + '.join(rates[l]) or '0.0'}")
             if stage is not None:
-                lines.append(f"d{stage}_{at.backlog + l} = a{l} - cap{l} if busy{l} else 0.0")
+                lines.append(f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)")
                 if not at.refit:
                     lines.append(f"ak{stage}_{l} = {' + '.join(slopes[l]) or '0.0'}")
         for group, text in zip(at.link_groups, self.link_texts, strict=True):
             for j, l in enumerate(group.members):
-                names = {
+                known = {
                     "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
                     "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", "now"],
                     "P": [f"g{l}_{n}" for n in range(len(group.law.params))],
                     "M": self.modes(group, j),
                 }
-                lines += _law(text, group, j, names, f"l{l}_", stage, want, [f"m{l}", f"q{l}"], "")
+                lines.append(text.call(known, self._results(group, j, stage, [f"m{l}", f"q{l}"])))
         return lines
-
-    def modes(self, group: Group, j: int) -> list[str]:
-        """Text of the modes of member `j`."""
-        first = self.switches[id(group)]
-        return [f"s{first + n * group.size + j}" for n in range(count_switches(group.law))]
 
     def rate_state(self, i: int) -> int:
         """State that is the flow's rate, or -1; a scheduled rate has none."""
         return max(self.at.rate_state[i], -1)
 
-    def evaluation(self, stage: int | None, want: bool) -> list[str]:
+    def evaluation(self, stage: int | None) -> list[str]:
         """All of it, at time ``now``, from states ``z``."""
-        return [*self.reads(), *self.signals(), *self.sources(stage, want), *self.links(stage, want)]
-
-
-def _law(
-    text: LawText, group: Group, j: int, names: dict[str, list[str]], prefix: str, stage: int | None, want: bool,
-    outputs: list[str], alive: str,
-) -> list[str]:  # fmt: skip
-    flows = text.flows if stage is not None else []
-    switches = text.switches if want else []
-    values = [f"v{m[1:]}" for m in names["M"]]
-    lines = [_fill(line, names, prefix) for line in text.needed([*flows, *text.outputs, *switches])]
-    for n, flow in enumerate(flows):
-        lines.append(f"d{stage}_{group.states + n * group.size + j} = {_fill(flow, names, prefix)}{alive}")
-    lines += [f"{name} = {_fill(value, names, prefix)}" for name, value in zip(outputs, text.outputs, strict=True)]
-    lines += [f"{v} = {_fill(g, names, prefix)}" for v, g in zip(values, switches, strict=False)]
-    return lines
+        return [*self.reads(), *self.signals(), *self.sources(stage), *self.links(stage)]

@@ -1,0 +1,251 @@
+"""Fused steps against the array step, which knows nothing of them: single steps to rounding, runs to tolerance."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+from numpy.typing import NDArray
+
+from fluidcc import fused
+from fluidcc.errors import InvalidInput
+from fluidcc.fused import compile as compile_network
+from fluidcc.fused import fused_address
+from fluidcc.layout import lay_out
+from fluidcc.links import DropTail, DualLink, PenaltyLink
+from fluidcc.network import Network, resolve_pattern
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.calls import call_step
+from fluidcc.numerics.fluid.driver import drive
+from fluidcc.numerics.fluid.prehistory import begin
+from fluidcc.numerics.fluid.step import step_array
+from fluidcc.simulate import simulate
+from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+from fluidcc.workspace import Workspace
+
+
+def one_link(buffer: float | None = None) -> Network:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=buffer)
+    for i in range(3):
+        net.flow(f"f{i}", LDCC, route=["l"], return_delay=0.025, initial={"x": 1e5 * (i + 1)}, start=0)
+    return net
+
+
+def two_hops() -> Network:
+    net = Network().link("a", DropTail, capacity=[(0, 3e6), (4, 2.5e6)], delay=0.02)
+    net.link("b", DropTail, capacity=2e6, delay=0.01, buffer=4e5)
+    net.flow("long", LDCC, route=["a", "b"], start=0)
+    net.flow("first", LDCC(w=30e3), route=["a"], access_delay=0.005, start=0)
+    net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
+    return net
+
+
+def mixed() -> Network:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.02, buffer=5e5)
+    net.flow("reno", Reno, route=["l"], start=0)
+    net.flow("late", Reno, route=["l"], access_delay=0.01, start=1)
+    net.flow("ldcc", LDCC, route=["l"], start=0)
+    net.flow("udp", CBR(rate=4e5), route=["l"], start=0)
+    net.flow("bursts", CBR, route=["l"], pattern=[(0, 1e5), (2, 6e5), (3, 2e5)], start=0)
+    return net
+
+
+def prices(link: Any, source: Any) -> Network:
+    net = Network().link("a", link, capacity=3e6, delay=0.01).link("b", link, capacity=2e6, delay=0.01)
+    net.flow("long", source, route=["a", "b"], start=0)
+    net.flow("first", source(w=40e3), route=["a"], start=0)
+    net.flow("second", source, route=["b"], start=0)
+    return net
+
+
+CASES: dict[str, tuple[Callable[[], Network], str]] = {
+    "one link, frozen": (one_link, "frozen"),
+    "one link, fifo": (one_link, "fifo"),
+    "full buffer": (lambda: one_link(2.1e5), "fifo"),
+    "two hops, fifo": (two_hops, "fifo"),
+    "two hops, frozen": (two_hops, "frozen"),
+    "Reno, LDCC and CBR": (mixed, "fifo"),
+    "penalty prices": (lambda: prices(PenaltyLink, PrimalPenalty(alpha=1e5)), "fifo"),
+    "dual prices": (lambda: prices(DualLink, PrimalDual(alpha=1e5)), "frozen"),
+}
+#: what steps leave behind without anyone reading it
+SCRATCH = {
+    s.OZ, s.OZP, s.OSCRATCH, s.OU, s.ORATE, s.OARR, s.OMARK, s.OPRICE, s.OUL, s.OLO, s.OTH, s.OUN, s.OCE, s.OCS, s.OCF,
+    s.OCP, s.OCQ,
+}  # fmt: skip
+
+
+@njit
+def _fused(address: int, F: Any, I: Any) -> int:
+    return call_step(address, F, I)  # type: ignore[no-any-return]
+
+
+def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
+    at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
+    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
+    space = Workspace(at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
+    begin(space.F, space.I, 2, 0.0)
+    return at, space
+
+
+def parts(space: Workspace) -> dict[str, slice]:
+    """The arrays inside F that a step may write, by name."""
+    I = space.I
+    names = {v: k for k, v in vars(s).items() if k.startswith("O") and k[1:].isupper() and isinstance(v, int)}
+    # heap and ring move when they grow: sort by place
+    places = sorted(
+        (int(I[slot]), name, slot) for slot, name in names.items() if slot < s.HEADER and s.OB < slot < s.JNPAR
+    )
+    ends = [place for place, _, _ in places[1:]] + [len(space.F)]
+    return {name: slice(a, b) for (a, name, slot), b in zip(places, ends, strict=True) if slot not in SCRATCH and b > a}
+
+
+def assert_same(a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0) -> None:
+    """Equal up to `rtol` of the largest of them, or of `size`."""
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=what)
+    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=size)
+    np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol * scale, err_msg=what)
+
+
+def assert_same_record(F: NDArray[Any], F_fused: NDArray[Any], I: NDArray[Any], what: str) -> None:
+    """The record just written; a quartic is as exact as its largest coefficient, or what that is a difference of."""
+    start = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE]
+    old, new = (G[start : start + I[s.STRIDE]] for G in (F, F_fused))
+    assert_same(old[: s.RLINKS], new[: s.RLINKS], 1e-15, what)
+    for l in range(I[s.NL]):
+        a, b = (G[s.RLINKS + l * s.LSIZE :][: s.LSIZE] for G in (old, new))
+        sizes = {s.LB: a[s.LCH], s.LY: a[s.LC], s.LMARK: 1.0, s.LPRICE: 0.0}
+        for first, size in sizes.items():
+            assert_same(a[first : first + 5], b[first : first + 5], 1e-11, f"{what}, link {l}, {first}", size)
+        for k in (s.LCH, s.LS0, s.LC, s.LMODE):
+            assert a[k] == b[k], (what, l, k)
+    rest = s.RLINKS + I[s.NL] * s.LSIZE
+    capacity = old[s.RLINKS + s.LC]
+    for k in range(rest, I[s.STRIDE], 5):
+        assert_same(old[k : k + 5], new[k : k + 5], 1e-11, f"{what}, rates {k - rest}", capacity)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
+    make, delays = CASES[case]
+    at, space = workspace(make(), delays, 20.0)
+    address = fused_address(at, build=True)
+    tried = 0
+    for _ in range(150):
+        space.I[s.BUDGET] = 1
+        while (code := drive(space.F, space.I, 0)) == s.GROW_RING:
+            space.grow_ring()
+        if code == s.DONE:
+            break
+        space.F[s.H] = min(space.F[s.HNEXT], space.F[s.TEND] - space.F[s.T])
+        results = []
+        for step in (step_array, lambda F, I: _fused(address, F, I)):
+            F, I = space.F.copy(), space.I.copy()
+            results.append((step(F, I), F, I))
+        (status, F, I), (status_fused, F_fused, I_fused) = results
+        assert status == status_fused
+        assert I[s.SWEEPS] == I_fused[s.SWEEPS]
+        assert I[s.NFEV] == I_fused[s.NFEV]
+        assert I[s.EXTRA] == I_fused[s.EXTRA]
+        if status == 0:
+            tried += 1
+            np.testing.assert_array_equal(I, I_fused)
+            for name, where in parts(space).items():
+                if name == "OHIST":
+                    assert_same_record(F, F_fused, I, f"record at t = {F[s.T]}")
+                else:
+                    # derivatives are small differences of rates times gains, of about 1e7
+                    size = 1e4 if name in ("OK", "OAK") else 0.0
+                    assert_same(F[where], F_fused[where], 1e-11, f"{name} at t = {F[s.T]}", size)
+            assert F_fused[s.ERR] == pytest.approx(F[s.ERR], rel=1e-3, abs=1e-3)
+    assert tried > 20
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
+    make, delays = CASES[case]
+    rtol = 1e-8
+    array, fast = (simulate(make(), 20.0, delays=delays, rtol=rtol, engine=e) for e in ("array", "fused"))
+    assert (array.attrs["engine"], fast.attrs["engine"]) == ("array", "fused")
+    assert array.attrs["events"] == fast.attrs["events"]
+    for name in ("rate", "rtt", "loss", "queueing_delay", "arrival_rate"):
+        a, b = array[name].values, fast[name].values
+        np.testing.assert_allclose(b, a, rtol=0, atol=100 * rtol * max(np.nanmax(np.abs(a)), 1e-3), err_msg=name)
+
+
+def test_other_values_take_the_same_step_and_are_read_at_run_time() -> None:
+    other = Network().link("x", DropTail, capacity=5e6, delay=0.04)
+    for i in range(3):
+        law = LDCC(w=1e4 * (i + 1), beta=0.2 + 0.1 * i, T=0.02 * (i + 1), eta=0.3)
+        other.flow(f"g{i}", law, route=["x"], return_delay=0.01, initial={"x": 3e5}, start=0)
+    addresses = [fused_address(lay_out(net), build=True) for net in (one_link(), other)]
+    assert addresses[0] == addresses[1]
+    array, fast = (simulate(other, 20.0, rtol=1e-8, engine=e) for e in ("array", "fused"))
+    np.testing.assert_allclose(fast.rate, array.rate, rtol=0, atol=5.0)
+
+
+def test_structures_differ_in_text() -> None:
+    layouts = [
+        lay_out(make(), dict.fromkeys(make().link_names, 0.0) if d == "frozen" else None) for make, d in CASES.values()
+    ]
+    assert len({fused_address(at, build=True) for at in layouts}) == len(layouts)
+
+
+def test_auto_never_compiles(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_addresses", {})
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    at = lay_out(one_link())
+    assert fused_address(at, build=False) == 0
+    assert not list(tmp_path.iterdir())
+    stamp = fused._stamp(fused._full_text(at))
+    stamp.write_text("another machine")
+    assert fused_address(at, build=False) == 0
+
+
+def test_compile_says_what_it_did() -> None:
+    compile_network(one_link())
+    assert compile_network(one_link()) == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
+    assert simulate(one_link(), 1.0).attrs["engine"] == "fused"
+
+
+def test_large_networks_are_refused_with_the_limit() -> None:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
+    for i in range(9):
+        net.flow(f"f{i}", LDCC, route=["l"])
+    for act in (lambda: compile_network(net), lambda: simulate(net, 1.0, engine="fused")):
+        with pytest.raises(InvalidInput, match="9 .flow, link. pairs .* at most 8"):
+            act()
+    assert simulate(net, 1.0).attrs["engine"] == "array"
+    with pytest.raises(InvalidInput, match="delays is 'both'"):
+        compile_network(net, delays="both")
+
+
+_PLAIN = """
+import sys
+sys.path[:0] = {path!r}
+import numpy as np
+from tests.test_fused import one_link
+from fluidcc.simulate import simulate
+a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in ("array", "fused", "auto"))
+assert [d.attrs["engine"] for d in (a, b, c)] == ["array", "fused", "array"]
+assert abs(a.rate - b.rate).max() < 10.0
+print(float(b.rate[-1, 0]))
+"""
+
+
+def test_without_the_jit_the_text_runs_as_plain_python() -> None:
+    path = [p for p in sys.path if p] + [os.getcwd()]
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _PLAIN.format(path=path)], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    expected = simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine="fused").rate[-1, 0]
+    assert math.isclose(float(done.stdout), float(expected), rel_tol=1e-4)
