@@ -19,6 +19,7 @@ from fluidcc.assembly import assemble, fair_share, is_on
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError
 from fluidcc.law import Steady
+from fluidcc.network import require_network
 from fluidcc.symbols import pi, plain, unfold
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     """
     from fluidcc.numerics.complementarity import find_equilibrium
 
+    require_network(net)
     for flow in net.flows.values():
         if is_on(flow, at):
             refuse_unsteady(flow.law, f"flow {flow.name!r}")

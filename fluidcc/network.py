@@ -14,7 +14,7 @@ from fluidcc.law import Link, Source
 from fluidcc.patterns import Modulated, near, resolve_pattern
 from fluidcc.placement import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
 
-__all__ = ["PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "resolve_pattern"]
+__all__ = ["PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network", "resolve_pattern"]
 
 
 class Network:
@@ -281,3 +281,16 @@ class Network:
         from fluidcc.drawing import topology_svg
 
         return topology_svg(self)
+
+
+def require_network(net: Any) -> None:
+    """Refuse what is no network, such as a scenario, which has one.
+
+    Raises
+    ------
+    InvalidInput
+        Naming what was given, and what would be right.
+    """
+    if not isinstance(net, Network):
+        inside = ", its .net" if isinstance(getattr(net, "net", None), Network) else ", such as fluidcc.Network()"
+        raise InvalidInput(f"the network is {type(net).__name__} {str(net)[:40]!r}; give a Network{inside}")

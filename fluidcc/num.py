@@ -15,6 +15,7 @@ from sympy import Symbol, diff, lambdify, powsimp, simplify
 
 from fluidcc.assembly import capacity_at, constant_rate, is_on
 from fluidcc.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
+from fluidcc.network import require_network
 from fluidcc.symbols import e_b, packet, plain, unfold
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
 
     from fluidcc.numerics.num_core import maximise
 
+    require_network(net)
     flows = list(net.flows.values())
     links = list(net.links.values())
     capacity = np.array([capacity_at(link, at) for link in links])

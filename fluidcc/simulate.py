@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Unsupported
 from fluidcc.fused import fused_address
 from fluidcc.layout import Layout, lay_out
-from fluidcc.network import Network, resolve_pattern
+from fluidcc.network import Network, require_network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
@@ -89,6 +90,7 @@ def simulate(
     SolverError
         `StepCollapse`, `NotFinite` or `NegativeRate`: the message says what, where and what to try.
     """
+    require_network(net)
     stop = _positive(until, "until")
     times = _sample_times(t_eval, samples, stop)
     frozen = _frozen(net, delays, frozen_at)
@@ -139,7 +141,7 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
             raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
         return None
     held = dict.fromkeys(net.link_names, 0.0)
-    for name, value in (frozen_at or {}).items():
+    for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
         if name not in held:
             raise InvalidInput(f"frozen_at names link {name!r}; the network has {', '.join(held)}")
         held[name] = to_si(value, "s", f"frozen_at of link {name!r}")
@@ -147,6 +149,9 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
 
 
 def _check_tolerance(rtol: float, atol: float) -> None:
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not isinstance(value, Real):
+            raise InvalidInput(f"{name} is {value!r}; give a number, such as 1e-6")
     if not 1e-13 <= rtol <= 0.1:
         raise InvalidInput(f"rtol is {rtol!r}; give a number between 1e-13 and 0.1")
     if not 0.0 < atol <= 0.1:

@@ -72,6 +72,15 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str, str, str]] = 
     "a tolerance of zero": (
         lambda: fc.simulate(net(), until=9, rtol=0),
         errors.InvalidInput, "rtol", "is 0", "give a number between 1e-13 and 0.1"),
+    "a tolerance as text": (
+        lambda: fc.simulate(net(), until=9, rtol="1e-6"),  # type: ignore[arg-type]
+        errors.InvalidInput, "rtol", "is '1e-6'", "give a number"),
+    "a scenario for a network": (
+        lambda: fc.simulate(fc.scenarios["p1"], until=9),  # type: ignore[arg-type]
+        errors.InvalidInput, "the network", "is Scenario", "give a Network, its .net"),
+    "nothing for a network": (
+        lambda: fc.equilibrium(None),  # type: ignore[arg-type]
+        errors.InvalidInput, "the network", "is NoneType", "give a Network, such as fluidcc.Network()"),
     "an end in an unknown unit": (
         lambda: fc.simulate(net(), until="9 m"),
         errors.UnitsError, "until", "'9 m', where 'm' is no unit", "give a time in s"),
