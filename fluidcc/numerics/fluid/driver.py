@@ -69,22 +69,20 @@ def start(F: Any, I: Any, flipped: int) -> None:
     for link in range(I[s.NL]):
         F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
     last = I[s.NREC] - 1
-    for sweep in range(3 + I[s.ATONCE]):
+    hops = I[s.ATONCE]
+    for sweep in range(3 + 3 * hops):
         evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, last, 1)
-        changed = 0
-        if sweep < I[s.ATONCE]:  # what enters one link is at the next at once: look into the step to come
-            keep_node(F, I, 0)
-            write_record(F, I, 1.0, 1)
-            last = I[s.NREC]
-            changed = 1
+        changed = settle_links(F, I, flipped)
         for k in range(I[s.NSW]):
             if F[I[s.OSW] + k] == 2.0:
                 F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0
-                changed = 1
-        if settle_links(F, I, flipped):
-            changed = 1
-        if not changed:
+                changed += 1
+        if not changed and sweep >= hops:
             break
+        if hops:  # what enters one link is at the next at once: look into the step to come, by the new modes
+            keep_node(F, I, 0)
+            write_record(F, I, 1.0, 1)
+            last = I[s.NREC]
     keep_node(F, I, 0)
     for j in range(I[s.NN]):
         I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]

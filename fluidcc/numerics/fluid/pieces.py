@@ -14,7 +14,10 @@ from numba import njit
 from . import slots as s
 from .reads import invert
 
-__all__ = ["drift", "factor", "keep", "look_time", "look_work", "norm", "pick", "quartic", "stretch"]
+__all__ = [
+    "call_look_time", "call_look_work", "drift", "factor", "keep", "look_time", "look_work", "norm", "pick", "quartic",
+    "stretch",
+]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _INLINE = {**_CFG, "forceinline": True, "fastmath": {"arcp", "contract"}}
@@ -90,10 +93,26 @@ def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: flo
     return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
 
 
+@njit(**_CFG)
+def call_look_work(
+    F: Any, I: Any, link: int, k: int, r: int, low: float, high: float, target: float, tol: float, last: int
+) -> Place:
+    """`look_work` as a call, which saves time to compile where there are many."""
+    return look_work(F, I, link, k, r, low, high, target, tol, last)
+
+
+@njit(**_CFG)
+def call_look_time(
+    F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int
+) -> Place:
+    """`look_time` as a call."""
+    return look_time(F, I, k, r, low, high, time, tol, last)
+
+
 @njit(**_INLINE)
 def quartic(F: Any, o: int, u: float) -> float:
     """Value at `u` of the quartic whose coefficients stand at `o`."""
-    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))  # type: ignore[no-any-return]
+    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
 
 
 @njit(**_INLINE)
@@ -103,7 +122,7 @@ def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
     if mode == s.BUSY:
         return y * inverse
     if mode == s.FULL:
-        return F[b + s.LC] / c  # type: ignore[no-any-return]
+        return F[b + s.LC] / c
     return 1.0
 
 
@@ -111,7 +130,7 @@ def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
 def drift(F: Any, b: int, y: float) -> float:
     """q' of the queue whose block stands at `b`, for frozen delays."""
     if F[b + s.LMODE] == s.BUSY:
-        return (y - F[b + s.LC]) / F[b + s.LC]  # type: ignore[no-any-return]
+        return (y - F[b + s.LC]) / F[b + s.LC]
     return 0.0
 
 
