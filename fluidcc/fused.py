@@ -25,7 +25,7 @@ from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
 
-__all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fused_address"]
+__all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
 MOST_LINKS = 4
@@ -93,7 +93,7 @@ def fused_address(at: Layout, build: bool) -> int:
     """
     if build:
         _check_size(at)
-    elif _too_large(at) or numba.config.DISABLE_JIT:
+    elif not fits(at) or numba.config.DISABLE_JIT:
         return 0
     text = _full_text(at)
     if text not in _addresses:
@@ -103,15 +103,19 @@ def fused_address(at: Layout, build: bool) -> int:
     return _addresses[text]
 
 
-def _too_large(at: Layout) -> bool:
-    return len(at.links) > MOST_LINKS or sum(len(at.route(i)) for i in range(len(at.flows))) > MOST_INCIDENCES
+def fits(at: Layout) -> bool:
+    """Whether a network is small enough for a fused step."""
+    return len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES
+
+
+def _pairs(at: Layout) -> int:
+    return sum(len(at.route(i)) for i in range(len(at.flows)))
 
 
 def _check_size(at: Layout) -> None:
-    if _too_large(at):
-        pairs = sum(len(at.route(i)) for i in range(len(at.flows)))
+    if not fits(at):
         raise InvalidInput(
-            f"the network has {pairs} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
+            f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
             f"{MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
         )
 

@@ -21,12 +21,14 @@ import math
 from numba import cfunc, njit
 
 from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.pieces import drift, factor, keep, look_time, look_work, norm, pick, quartic, stretch
+from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch
+from fluidcc.numerics.fluid.pieces import {looks}
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.step import judge
 
 {laws}
 '''
+_INLINED = 2  # nodes whose looking up is inlined: beyond, it takes long to compile
 _LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
 _STEP = '@cfunc(step_signature, cache=True, error_model="numpy", fastmath={"arcp", "contract"})\n'
 
@@ -43,7 +45,9 @@ def step_text(at: Layout, about: str, sources: str) -> str:
     """
     rhs = Rhs(at)
     laws = "\n".join(f"\n{_LAW}{text.definition()}" for text in (*rhs.texts, *rhs.link_texts))
-    return _HEAD.format(about=about, sources=sources, laws=laws) + f"\n{_STEP}{_step(rhs)}"
+    few = len(at.nodes) <= _INLINED
+    looks = "look_time, look_work" if few else "call_look_time as look_time, call_look_work as look_work"
+    return _HEAD.format(about=about, sources=sources, laws=laws, looks=looks) + f"\n{_STEP}{_step(rhs)}"
 
 
 def _step(rhs: Rhs) -> str:

@@ -84,7 +84,7 @@ SCRATCH = {
 
 @njit
 def _fused(address: int, F: Any, I: Any) -> int:
-    return call_step(address, F, I)  # type: ignore[no-any-return]
+    return call_step(address, F, I)
 
 
 def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
