@@ -159,7 +159,7 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
 def _reproduce(args: argparse.Namespace) -> None:
     from fluidcc import claims
 
-    claims.reproduce(args.folder)
+    print(f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder).summary()}")
 
 
 def _claims(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Progress", "watched"]
+__all__ = ["Progress", "bar_class", "watched"]
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"
@@ -71,8 +71,13 @@ class Progress:
 
 
 def _bar(total: float) -> Any:
+    return bar_class()(total=total, desc="simulated", bar_format=FORMAT, leave=False)
+
+
+def bar_class() -> Any:
+    """The bar of tqdm that suits the place, a terminal or a notebook."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without ipywidgets tqdm says so, and shows the bar as text
         from tqdm.auto import tqdm
 
-        return tqdm(total=total, desc="simulated", bar_format=FORMAT, leave=False)
+    return tqdm

@@ -158,12 +158,22 @@ def test_claims(style: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().out == f"{text}\n{text}\n"
 
 
-def test_reproduce(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduce(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[Path] = []
-    monkeypatch.setattr(claims, "reproduce", asked.append, raising=False)
+
+    class Table:
+        def summary(self) -> str:
+            return "3 claims: 3 proved"
+
+    def reproduce(folder: Path) -> Table:
+        asked.append(folder)
+        return Table()
+
+    monkeypatch.setattr(claims, "reproduce", reproduce)
     assert main(["reproduce"]) == 0
     assert main(["reproduce", "--folder", "x"]) == 0
     assert asked == [Path("figures"), Path("x")]
+    assert capsys.readouterr().out.splitlines()[0] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
 
 
 def test_list_names_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:

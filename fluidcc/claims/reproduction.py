@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.claims.model import VERDICTS, papers
 from fluidcc.claims.tables import Table, table
+from fluidcc.progress import bar_class
 from fluidcc.scenarios import scenarios
 
 if TYPE_CHECKING:
@@ -43,12 +44,10 @@ def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -
     Table
         The claims, as in ``claims.md``.
     """
-    from tqdm.auto import tqdm
-
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     drawings = _drawings()
-    bar = tqdm(
+    bar = bar_class()(
         drawings.items(), desc="figures", unit="figure", leave=False, disable=None if progress is None else not progress
     )
     for name, drawing in bar:

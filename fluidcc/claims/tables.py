@@ -10,6 +10,7 @@ from typing import overload
 
 from fluidcc.claims.model import Claim, Outcome, claims_of
 from fluidcc.errors import UnknownName
+from fluidcc.progress import bar_class
 
 __all__ = ["Row", "Table", "table"]
 
@@ -194,8 +195,6 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
     >>> print(fc.claims.table("ldcc", only="(18)")[0].verdict)
     proved
     """
-    from tqdm.auto import tqdm
-
     chosen = claims_of(paper)
     if only is not None:
         places = list(dict.fromkeys(c.place for c in chosen))
@@ -203,7 +202,7 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
         if not chosen:
             raise UnknownName(f"no claim is at {only!r}; the places are {', '.join(places)}")
     hide = None if progress is None else not progress
-    bar = tqdm(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=hide)
+    bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=hide)
     return Table(tuple(Row(c, _tested(c)) for c in bar))
 
 
