@@ -43,15 +43,17 @@ def _over_time(name: str, variables: tuple[str, ...]) -> Figure:
     r, net = run(name), scenarios[name].net
     figure, axes = _figure(len(variables), sharex=True)
     flows = [f for f in net.flow_names if f != "udp"]
+    on = r.rate > 0  # a flow that is off has no delay and no loss
+    r = r.assign({v: r[v].where(on).assign_attrs(r[v].attrs) for v in variables if v != "rate"})
     timeseries(r, variables, flows=flows, ax=axes)
     for start, stop in _SETTLED[name]:
         eq = equilibrium(net, at=0.5 * (start + stop))
-        on = [f for f in flows if float(eq.rate.sel(flow=f)) > 0]
+        sending = [f for f in flows if float(eq.rate.sel(flow=f)) > 0]
         for variable, ax in zip(variables, axes, strict=True):
             data, scale = {"rate": (eq.rate, 1e6), "one_way_delay": (eq.one_way_delay, 1e-3), "loss": (eq.loss, 1)}[
                 variable
             ]
-            for level in {round(float(data.sel(flow=f)) / scale, 9) for f in on}:
+            for level in {round(float(data.sel(flow=f)) / scale, 9) for f in sending}:
                 ax.plot([start, stop], [level, level], color="black", linestyle=":", linewidth=1.6, zorder=5)
     axes[0].set_title(scenarios[name].title + " (dotted: equilibria)", fontsize="medium")
     for ax in axes[:-1]:

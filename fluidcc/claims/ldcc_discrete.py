@@ -70,7 +70,8 @@ def receiving_rate_index() -> Outcome:
         DIFFERS,
         "proved with e(n) - e(n - 1)",
         f"The index is off by one: (21) at n gives 1/(1/x + e(n) - "
-        f"e(n - 1)); as printed it is x_recv(n + 1), and it fails at {at}. Of no consequence later. The note holds.",
+        f"e(n - 1)); as printed it is x_recv(n + 1), and it fails at {at}. Of no consequence "
+        "later. Suspected, and confirmed.",
         dict(wrong.counterexample),
     )
 
@@ -163,7 +164,7 @@ def discrete_rule_below_threshold() -> Outcome:
         DIFFERS,
         f"Fig. 6 with three flows loses {percent(loss[0])} by (15) and {percent(loss[1])} by (25) as printed",
         "(25) drops the (.)^+ of (17), so below T the printed penalty is negative (proved) and the flow accelerates: "
-        "the short delay pays for losses. The positive part is meant. The note holds.",
+        "the short delay pays for losses. The positive part is meant. Suspected, and confirmed.",
         {"loss": loss[0], "literal": loss[1]},
     )
 

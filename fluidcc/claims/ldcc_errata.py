@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sympy import Piecewise
 
-from fluidcc.claims.ldcc_common import ms, percent, run
+from fluidcc.claims.ldcc_common import bound, ms, percent, run
 from fluidcc.claims.ldcc_networks import series
 from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim
 from fluidcc.equilibrium import equilibrium
@@ -50,7 +50,7 @@ def projection_freezes() -> Outcome:
         f"y = 1.5 c for 1 s on an empty queue: q = {ms(literal_q)} as printed, {ms(meant)} as meant",
         "Literally, a state that is 0 stays 0 for ever: no queue ever forms and no price ever "
         "rises. Meant is max(z, 0) "
-        "at x = 0, and z where x > 0; the library's laws have this as a lower bound. The note holds.",
+        "at x = 0, and z where x > 0; the library's laws have this as a lower bound. Suspected, and confirmed.",
         {"printed": literal_q, "meant": meant},
     )
 
@@ -74,7 +74,7 @@ def no_upper_projection() -> Outcome:
         DIFFERS,
         f"Fig. 6 by (2) alone reaches {ms(literal)}, with the buffer {ms(bounded)}",
         "(2) needs the other projection as well: at q = q_max, min(z, 0). The text says so (drop tail), the equation "
-        "does not. The note holds.",
+        "does not. Suspected, and confirmed.",
         {"literal": literal, "bounded": bounded, "q_max": q_max},
     )
 
@@ -123,7 +123,8 @@ def path_loss_as_printed() -> Outcome:
         f"Fig. 11: flow 2, which misses link 2, loses {percent(values['printed'])} as printed, "
         f"{percent(values['path'])} in fact",
         "A link that a user misses puts a factor 0 into the product, so the "
-        "printed ratio is 1 for all but those who cross every link. Meant is 1 - prod (1 - R_lr pi_l). The note holds.",
+        "printed ratio is 1 for all but those who cross every link. Meant is 1 - prod (1 - R_lr "
+        "pi_l). Suspected, and confirmed.",
         values,
     )
 
@@ -159,7 +160,7 @@ def threshold() -> Outcome:
         f"{percent(values['loss100'])} lost",
         "Only 100 ms agrees with the text of Fig. 6, that the longest delay is below "
         "the threshold and losses drive the flows: with 50 ms three flows never fill the 25 "
-        "packets. The note holds. Fig. 5 "
+        "packets. Suspected, and confirmed for Fig. 6. Fig. 5 "
         "decides by its curves alone, which are lost; without losses either value would do.",
         values,
     )
@@ -201,7 +202,7 @@ def conservation() -> Outcome:
     return Outcome(
         REPRODUCED,
         f"two links in series: what has left the first and not reached the second is c times its "
-        f"propagation delay, to {error:.0e} of all data",
+        f"propagation delay, within {bound(error)} of all data",
         "With delays='fifo'; see (8).",
         {"error": error},
     )

@@ -6,7 +6,7 @@ import numpy as np
 from sympy import Eq, Symbol, diff
 
 import fluidcc.claims.ldcc_common as common
-from fluidcc.claims.ldcc_common import at_time, ms, near, percent, positive, run
+from fluidcc.claims.ldcc_common import at_time, bound, ms, near, percent, positive, run
 from fluidcc.claims.ldcc_networks import series
 from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.equilibrium import equilibrium
@@ -29,7 +29,7 @@ def link_rates() -> Outcome:
     excess = (mixed.routing_matrix() @ short.rate.values / short.arrival_rate.values - 1)[1]
     return Outcome(
         DIFFERS,
-        f"Fig. 10 at 255 s: R x = y within {percent(gap, 1)}; Fig. 11: R x exceeds y on link 2 by {percent(excess)}",
+        f"Fig. 10 at 255 s: R x = y within {bound(gap)}; Fig. 11: R x exceeds y on link 2 by {percent(excess)}",
         "It holds where nothing is lost upstream. In Fig. 11 link 1 loses "
         f"{percent(float(short.loss.values[1]))}, which "
         "never reaches link 2; the library sends on what a link has admitted.",
@@ -53,7 +53,7 @@ def queue_growth() -> Outcome:
     return Outcome(
         verdict,
         f"1.5 c for 1 s, then 0.5 c: q = {ms(q[0])} at 0.5 s, {ms(q[1])} at 1 s, empty from 2 s on; "
-        f"exact within {error:.0e} s",
+        f"exact within {bound(error)}",
         "as worked out by hand" if verdict == DIFFERS else "",
         {"error": error},
     )
@@ -73,7 +73,7 @@ def fifo_delay() -> Outcome:
     error = float(np.max(np.abs(a - d)) / np.max(a))
     return Outcome(
         REPRODUCED if error < 1e-6 else DIFFERS,
-        f"in Fig. 5, bits arrived by t = bits sent by t + q(t), to {error:.0e}",
+        f"in Fig. 5, bits arrived by t = bits sent by t + q(t), within {bound(error)}",
         "" if error < 1e-6 else "the queue is not first in, first out",
         {"error": error},
     )
@@ -91,8 +91,8 @@ def one_way_delay() -> Outcome:
     error = float(np.max(np.abs(e_sum / late - 1)))
     return Outcome(
         REPRODUCED if error < 1e-3 else DIFFERS,
-        f"Fig. 10 with three flows: e = {', '.join(ms(v) for v in e_sum[:3])}; the run has reached it to "
-        f"{percent(error, 1)}",
+        f"Fig. 10 with three flows: e = {', '.join(ms(v) for v in e_sum[:3])}; the run has reached it within "
+        f"{bound(error)}",
         "" if error < 1e-3 else "the run has not settled",
         {"error": error},
     )
@@ -200,8 +200,9 @@ def delayed_rates() -> Outcome:
         f"{common.mbit(into['fifo'])} in order of arrival",
         "(8) does not conserve flow where a queue upstream moves: after 10 s it has made "
         f"{made['frozen'] / 1e6:.3g} Mbit from nothing. Data sent at x reach the next link at "
-        "x/(1 + q') (proved), which "
-        "is c behind a busy queue. delays='fifo' has this factor; delays='frozen' is (8) as printed. The note holds.",
+        "x/(1 + q') (proved; 1 - tau_f' by the time of arrival), which "
+        "is c behind a busy queue. delays='fifo' has this factor; delays='frozen' is (8) as "
+        "printed. Suspected, and confirmed.",
         {"frozen": into["frozen"], "fifo": into["fifo"], "made": made["frozen"], "made_fifo": made["fifo"]},
     )
 
@@ -209,8 +210,8 @@ def delayed_rates() -> Outcome:
 @claim(
     "ldcc",
     "(8), (31)",
-    "Leaving the factor 1/(1 + q') out matters to the curves of the parking lot.",
-    "not discussed",
+    "(8) and (31) hold while the queues upstream move.",
+    "no factor 1 - tau_f'",
     erratum=True,
 )
 def frozen_against_fifo() -> Outcome:
@@ -222,8 +223,9 @@ def frozen_against_fifo() -> Outcome:
         DIFFERS,
         f"Fig. 10: rates differ by up to {common.kbit(worst, 3)} (at {when:.4g} s), by "
         f"{common.kbit(end, 1)} at the end",
-        "The equilibrium is the same, the transients are not. Frozen delays "
-        "are propagation delays here, so the difference also holds their being constant.",
+        "With delays='frozen' for (8) and (31). The equilibrium is the same, the transients are "
+        "not. The constant delays are those of the equilibrium with "
+        "three flows.",
         {"worst": worst, "end": end, "when": when},
     )
 

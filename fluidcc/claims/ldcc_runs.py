@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.claims.ldcc_common import at_time, eta_of, kbit, mbit, ms, near, percent, run
+from fluidcc.claims.ldcc_common import at_time, bound, eta_of, kbit, mbit, ms, near, percent, run
 from fluidcc.claims.model import DIFFERS, NOT_GIVEN, OUT_OF_REACH, REPRODUCED, Outcome, claim
 from fluidcc.equilibrium import equilibrium
 from fluidcc.metrics import jain, settling_time
@@ -103,7 +103,7 @@ def fig5_values() -> Outcome:
     verdict, reason = _verdict(error < 1e-3 and near(list(delay.values()), list(by_hand.values()), 1e-9), "off (19)")
     return Outcome(
         verdict,
-        f"two flows 1.5 Mbit/s, {ms(delay[2])}; three 1 Mbit/s, {ms(delay[3])}; the run within {percent(error, 1)}",
+        f"two flows 1.5 Mbit/s, {ms(delay[2], 5)}; three 1 Mbit/s, {ms(delay[3], 5)}; the run within {bound(error)}",
         reason or "Compared with (19), as the curves are lost.",
         {"two": delay[2], "three": delay[3], "error": error},
     )

@@ -44,6 +44,7 @@ _ROOMS = {
     "ldcc": (
         "ldcc_model",
         "ldcc_num",
+        "ldcc_limits",
         "ldcc_law",
         "ldcc_penalty",
         "ldcc_discrete",
@@ -149,8 +150,9 @@ def claims_of(paper: str | None = None) -> list[Claim]:
     found: list[Claim] = []
     for name in _ROOMS if paper is None else (paper,):
         for room in _ROOMS[name]:
-            import_module(f"fluidcc.claims.{room}")
-        found += _REGISTRY[name].values()
+            module = import_module(f"fluidcc.claims.{room}").__name__
+            # A room may have been imported before another that comes first.
+            found += [c for c in _REGISTRY[name].values() if c.check.__module__ == module]
     return found
 
 

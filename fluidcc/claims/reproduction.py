@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.claims.model import VERDICTS, papers
 from fluidcc.claims.tables import Table, table
-from fluidcc.progress import bar_class
+from fluidcc.progress import bar_class, watched
 from fluidcc.scenarios import scenarios
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     drawings = _drawings()
-    bar = bar_class()(
-        drawings.items(), desc="figures", unit="figure", leave=False, disable=None if progress is None else not progress
-    )
+    show = watched() if progress is None else progress
+    bar = bar_class()(drawings.items(), desc="figures", unit="figure", leave=False, disable=not show)
     for name, drawing in bar:
         bar.set_postfix_str(name)
         _save(drawing(), target / f"{name}.png")

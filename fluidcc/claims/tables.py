@@ -10,7 +10,7 @@ from typing import overload
 
 from fluidcc.claims.model import Claim, Outcome, claims_of
 from fluidcc.errors import UnknownName
-from fluidcc.progress import bar_class
+from fluidcc.progress import bar_class, watched
 
 __all__ = ["Row", "Table", "table"]
 
@@ -201,8 +201,8 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
         chosen = [c for c in chosen if only in (c.place, c.id, c.id.split(".", 1)[1])]
         if not chosen:
             raise UnknownName(f"no claim is at {only!r}; the places are {', '.join(places)}")
-    hide = None if progress is None else not progress
-    bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=hide)
+    show = watched() if progress is None else progress
+    bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=not show)
     return Table(tuple(Row(c, _tested(c)) for c in bar))
 
 
