@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import fluidcc as fc
+from fluidcc import cli
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -15,10 +17,23 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_tour_runs() -> None:
-    (tour,) = blocks("python")
     names: dict[str, object] = {}
-    exec(compile(tour, str(README), "exec"), names)
+    for block in blocks("python"):
+        exec(compile(block, str(README), "exec"), names)
     assert names["net"] == fc.scenarios["tour"].net
+
+
+def test_the_commands_are_understood() -> None:
+    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("fluidcc ")]
+    assert len(commands) >= 5
+    for line in commands:
+        given = cli._parser().parse_args(shlex.split(line, comments=True)[1:])
+        assert callable(given.run)
+
+
+def test_the_files_it_names_are_there() -> None:
+    named = set(re.findall(r"`((?:notebooks|fluidcc)/[\w/]+\.(?:py|ipynb))`", README.read_text()))
+    assert {name for name in named if not (README.parent / name).is_file()} == {"fluidcc/sources/keeper.py"}
 
 
 def test_the_scenario_loads() -> None:
