@@ -174,15 +174,19 @@ def primal_dual_converges() -> Outcome:
     net = parking(PrimalDual(alpha=4e7), DualLink(nu=2e-8))
     end, best = _final(net, 120.0), num.solve(net)
     rate, price = end.rate.values, end.link_price.values  # type: ignore[attr-defined]
+    eager = simulate(parking(PrimalDual(alpha=4e7), DualLink(nu=2e-7)), 120.0, samples=1201, progress=False)
     values = {
         "rate": float(np.max(np.abs(rate / best.rate.values - 1))),
         "price": float(np.max(np.abs(price / best.price.values - 1))),
+        "swing": float(np.max(np.abs(eager.rate.values[-100:] / best.rate.values - 1))),
     }
-    good = max(values.values()) < 1e-3
+    worst = max(values["rate"], values["price"])
+    good = worst < 1e-3
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"a run on a parking lot ends at the optimum within {bound(max(values.values()))} in rates and prices",
-        "With 50 ms of delay and moderate gains; with large gains the delay destabilises it."
+        f"a run on a parking lot ends at the optimum within {bound(worst)} in rates and prices",
+        "With 50 ms of delay and moderate gains. The statement is about no delay: with nu ten times as large the rates "
+        f"still swing by {percent(values['swing'], 2)} after 120 s."
         if good
         else "it has not settled",
         values,
