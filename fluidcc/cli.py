@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tomllib
 import warnings
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warn  # type: ignore[assignment]  # the rest of its arguments says where in the code
         try:
             args.run(args)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (FluidccError, OSError) as error:
             print(f"fluidcc: {' '.join(str(error).split())}", file=sys.stderr)
             return 2

@@ -28,12 +28,13 @@ def opened(path: str) -> Any:
         return ds.load()
 
 
-def shell(*args: str) -> subprocess.CompletedProcess[str]:
+def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """A process of its own; it finds the package where this one did."""
     root = str(Path(fc.__file__).parent.parent)
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-m", "fluidcc.cli", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
+    env = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=env)
 
 
 def test_a_scenario_becomes_a_result_and_a_figure() -> None:
@@ -107,6 +108,14 @@ def test_no_traceback_in_a_process_of_its_own() -> None:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert shell("simulte").returncode == 2
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = shell("list", stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
