@@ -193,7 +193,9 @@ class Rhs:
             if self.rate_state(i) >= 0:
                 slopes[first].append(f"d{stage}_{self.rate_state(i)}")
         for leaf, g, link in at.streams:
-            rates[link].append(self._stored(leaf, g) + (f" * cf{leaf}" if self.thinned else ""))
+            trunk = f"quartic(F, r{leaf} + {s.RLINKS + (-1 - g) * s.LSIZE + s.LY}, u{leaf})"
+            arrived = self._stored(leaf, g) if g >= 0 else trunk
+            rates[link].append(arrived + (f" * cf{leaf}" if self.thinned else ""))
         lines = []
         for l in range(len(at.links)):
             lines.append(f"a{l} = {' + '.join(rates[l]) or '0.0'}")

@@ -62,7 +62,7 @@ class Layout:
     paths: list[list[int]] = field(default_factory=list)
     flow_class: list[int] = field(default_factory=list)
     aggregates: list[tuple[int, ...]] = field(default_factory=list)
-    streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate, link
+    streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate (or trunk), link
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
     refit: bool = False
@@ -173,12 +173,21 @@ def _read_nodes(at: Layout) -> None:
 
 
 def _stream_nodes(at: Layout) -> None:
-    """The way back from the arrivals at a later link to the rates at the first one."""
+    """The way back from the arrivals at a later link to the rates at the first one.
+
+    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what left the queue, without
+    asking who sent it. So a busy link feeds the next one at exactly its capacity. It is marked by -1 - link.
+    """
     known = {node: k for k, node in enumerate(at.nodes)}
     routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
     at.aggregates = routes
+    trunks = _trunks(at)
+    for link, after in trunks.items():
+        at.streams.append((_node(at, known, -1, link, at.links[link].delay), -1 - link, after))
     for g, route in enumerate(routes):
         for position in range(1, len(route)):
+            if route[position - 1] in trunks:
+                continue
             parent, offset = -1, 0.0
             if at.frozen is not None:
                 offset = sum(at.links[l].delay + _held(at, l) for l in route[:position])
@@ -187,6 +196,17 @@ def _stream_nodes(at: Layout) -> None:
                 for link in reversed(route[:position]):
                     parent = _node(at, known, parent, link, at.links[link].delay)
             at.streams.append((parent, g, route[position]))
+
+
+def _trunks(at: Layout) -> dict[int, int]:
+    """The next link of each link whose flows all go on to the same one."""
+    after: dict[int, set[int]] = {}
+    for route, _, _ in at.classes:
+        for k, link in enumerate(route):
+            after.setdefault(link, set()).add(route[k + 1] if k + 1 < len(route) else -1)
+    if at.frozen is not None:
+        return {}
+    return {link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends}
 
 
 def _own_rates(at: Layout) -> None:

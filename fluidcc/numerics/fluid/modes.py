@@ -97,10 +97,11 @@ def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
     block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
     mode = I[I[s.JMODE] + link]
     c = F[I[s.OCAP] + link]
+    surplus = max(SURPLUS, 1e-3 * F[s.RTOL]) * c
     if mode == s.EMPTY:
-        return _passes(F, block + s.LY, c, 1.0, SURPLUS * c), s.BUSY
+        return _passes(F, block + s.LY, c, 1.0, surplus), s.BUSY
     if mode == s.FULL:
-        return _passes(F, block + s.LY, c, -1.0, SURPLUS * c), s.BUSY
+        return _passes(F, block + s.LY, c, -1.0, surplus), s.BUSY
     drained = _passes(F, block, 0.0, -1.0, SLACK * c)
     filled = 2.0
     if F[I[s.OBUF] + link] < 1e300:

@@ -111,8 +111,11 @@ def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
     for n in range(I[s.NSTR]):
         j = I[s.JSTR] + 3 * n
         leaf = I[j]
-        slot = (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE]
-        o = I[s.OHIST] + slot + s.RLINKS + nl * s.LSIZE + 5 * I[j + 1]
+        record = I[s.OHIST] + (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS
+        if I[j + 1] >= 0:
+            o = record + nl * s.LSIZE + 5 * I[j + 1]
+        else:  # a trunk: all that arrived at the link before
+            o = record + (-1 - I[j + 1]) * s.LSIZE + s.LY
         v = F[I[s.OUN] + leaf]
         x = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
         F[arr + I[j + 2]] += x * F[I[s.OCF] + leaf]

@@ -124,7 +124,7 @@ from __future__ import annotations
     JGRP,  # 8 x NG: kernel, first flow, flows, then states, parameters and switches: offsets and numbers
     JGRL,  # 8 x NGL: the same for links
     JLMEM,  # NL link of each member of the link groups, in order
-    JSTR,  # 3 x NSTR: leaf, aggregate, link
+    JSTR,  # 3 x NSTR: leaf, aggregate (or -1 - link: all that it let through), link
     JMODE,  # NL modes
     JQUEUE,  # NL 1: the link has a queue
     JSEG,  # NL + 1 starts of the schedule of each link
