@@ -11,6 +11,7 @@ from typing import Any, Self
 __all__ = ["Progress", "bar_class", "watched"]
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
+INTERVAL = 0.25  # seconds between two looks of the bar
 FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"
 
 
@@ -71,7 +72,9 @@ class Progress:
 
 
 def _bar(total: float) -> Any:
-    return bar_class()(total=total, desc="simulated", bar_format=FORMAT, leave=False)
+    # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value for the usual one.
+    pace = {"mininterval": INTERVAL, "miniters": 0, "smoothing": 0}
+    return bar_class()(total=total, desc="simulated", bar_format=FORMAT, leave=False, **pace)
 
 
 def bar_class() -> Any:

@@ -51,6 +51,17 @@ def test_by_default_a_bar_after_two_seconds_in_a_terminal(
         assert ("20 of 60 s" in screen.getvalue()) is terminal
 
 
+def test_after_a_late_start_the_bar_moves_on_steadily(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    with Progress(60.0) as bar:
+        clock[0] = 3.0
+        for time in (20.0, 20.5, 21.0, 21.5):
+            bar.reach(time)
+    assert all(f"{time} of 60 s" in screen.getvalue() for time in ("20", "20.5", "21", "21.5"))
+
+
 def test_a_bar_that_is_asked_for_shows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(False)
     monkeypatch.setattr(sys, "stderr", screen)
