@@ -6,7 +6,6 @@ capacities and buffers are read at run time.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import platform
 from collections import Counter
@@ -24,6 +23,7 @@ from fluidcc.fused_text import step_text
 from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
+from fluidcc.numerics.fluid.freshness import prepare, source_hash
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
@@ -141,17 +141,8 @@ def _structure(at: Layout) -> Any:
 def _full_text(at: Layout) -> str:
     key = _structure(at)
     if key not in _texts:
-        _texts[key] = step_text(at, _about(at), _sources())
+        _texts[key] = step_text(at, _about(at), source_hash())
     return _texts[key]
-
-
-@cache
-def _sources() -> str:
-    """Hash of the modules that the generated text calls: numba does not notice when they change."""
-    total = hashlib.sha256()
-    for path in sorted((Path(__file__).parent / "numerics" / "fluid").glob("*.py")):
-        total.update(path.read_bytes())
-    return total.hexdigest()[:20]
 
 
 @cache
@@ -182,6 +173,7 @@ def _load(text: str) -> int:
         address = next(_python_addresses)
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address
+    prepare()  # before anything else is compiled, since it deletes what is stale
     address = int(load_text(text, "fused").step.address)
     stamp = _stamp(text)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():

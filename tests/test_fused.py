@@ -77,8 +77,8 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
 }
 #: what steps leave behind without anyone reading it
 SCRATCH = {
-    s.OZ, s.OZP, s.OSCRATCH, s.OU, s.ORATE, s.OARR, s.OMARK, s.OPRICE, s.OUL, s.OLO, s.OTH, s.OUN, s.OCE, s.OCS, s.OCF,
-    s.OCP, s.OCQ,
+    "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
+    "OLO", "OTH", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
 }  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def parts(space: Workspace) -> dict[str, slice]:
         (int(I[slot]), name, slot) for slot, name in names.items() if slot < s.HEADER and s.OB < slot < s.JNPAR
     )
     ends = [place for place, _, _ in places[1:]] + [len(space.F)]
-    return {name: slice(a, b) for (a, name, slot), b in zip(places, ends, strict=True) if slot not in SCRATCH and b > a}
+    return {name: slice(a, b) for (a, name, slot), b in zip(places, ends, strict=True) if name not in SCRATCH and b > a}
 
 
 def assert_same(a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0) -> None:

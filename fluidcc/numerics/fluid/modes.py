@@ -52,6 +52,8 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
 
     Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is not missed.
     """
+    if _stays(F, o, level, sign, slack):
+        return 2.0
     before = 0.0
     for k in range(1, 9):
         u = 0.125 * k
@@ -62,6 +64,16 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
             return _root_from(F, o, level, before, turn, sign)
         before = u
     return 2.0
+
+
+@njit(**_CFG)
+def _stays(F: Any, o: int, level: float, sign: float, slack: float) -> bool:
+    """Whether the quartic's Bernstein coefficients show that it does not pass: it lies within their hull."""
+    a, b, c, d = F[o] - level, F[o + 1], F[o + 2], F[o + 3]
+    first, second, third = a + 0.25 * b, a + 0.5 * b + c / 6.0, a + 0.75 * b + 0.5 * c + 0.25 * d
+    last = a + b + c + d + F[o + 4]
+    top = max(sign * a, sign * first, sign * second, sign * third, sign * last)
+    return top <= slack
 
 
 @njit(**_CFG)
@@ -97,11 +109,10 @@ def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
     block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
     mode = I[I[s.JMODE] + link]
     c = F[I[s.OCAP] + link]
-    surplus = max(SURPLUS, 1e-3 * F[s.RTOL]) * c
     if mode == s.EMPTY:
-        return _passes(F, block + s.LY, c, 1.0, surplus), s.BUSY
+        return _passes(F, block + s.LY, c, 1.0, SURPLUS * c), s.BUSY
     if mode == s.FULL:
-        return _passes(F, block + s.LY, c, -1.0, surplus), s.BUSY
+        return _passes(F, block + s.LY, c, -1.0, SURPLUS * c), s.BUSY
     drained = _passes(F, block, 0.0, -1.0, SLACK * c)
     filled = 2.0
     if F[I[s.OBUF] + link] < 1e300:
@@ -165,15 +176,13 @@ def first_event(F: Any, I: Any) -> tuple[float, int, int]:
             u, new = _link_event(F, I, link)
             if u < best:
                 best, index, mode = u, link, new
-    for k in range(I[s.NSW]):
-        I[I[s.JTOGETHER] + k] = 0
     if I[s.LOCATE] and _any_crossed(F, I):
         u, k = _first_switch(F, I)
         if u < best:
-            best, index, mode = u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
-        else:
-            for k in range(I[s.NSW]):
-                I[I[s.JTOGETHER] + k] = 0
+            return u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
+    if best < 2.0:
+        for k in range(I[s.NSW]):
+            I[I[s.JTOGETHER] + k] = 0
     return best, index, mode
 
 
@@ -189,10 +198,13 @@ def _crossed(F: Any, I: Any, k: int) -> bool:
 
 @njit(**_CFG)
 def _any_crossed(F: Any, I: Any) -> bool:
-    count = 0  # numba has no any() of a generator
+    owners, on, modes, values = I[s.JSWOWN], I[s.JON], I[s.OSW], I[s.OGS]
     for k in range(I[s.NSW]):
-        count += _crossed(F, I, k)
-    return count > 0
+        g = F[values + k]
+        # first the sign, which nearly always decides
+        if (F[modes + k] > 0.5) != (g > 0.0) and g != 0.0 and (I[owners + k] < 0 or I[on + I[owners + k]] == s.ON):
+            return True
+    return False
 
 
 @njit(**_CFG)

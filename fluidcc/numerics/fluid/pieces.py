@@ -15,8 +15,8 @@ from . import slots as s
 from .reads import invert
 
 __all__ = [
-    "call_look_time", "call_look_work", "drift", "factor", "keep", "look_time", "look_work", "norm", "pick", "quartic",
-    "stretch",
+    "call_look_time", "call_look_work", "drift", "factor", "find_time", "find_work", "keep", "look_time", "look_work",
+    "norm", "pick", "quartic", "stretch",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -26,7 +26,7 @@ Place = tuple[int, int, float, float, float, float]  # record, its place in F, i
 
 
 @njit(**_CFG)
-def _find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int) -> tuple[int, float, float]:
+def find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int) -> tuple[int, float, float]:
     """The record in which the link's W reaches `target`, searched from `k`: its number and range of W."""
     base, mask, stride, first = I[s.OHIST] + s.RLINKS + link * s.LSIZE, I[s.MASK], I[s.STRIDE], I[s.FIRST]
     k = min(k, last)
@@ -50,7 +50,7 @@ def _find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, las
 
 
 @njit(**_CFG)
-def _find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tuple[int, float, float]:
+def find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tuple[int, float, float]:
     """The record that covers `time`, searched from `k`: its number and range of time."""
     base, mask, stride, first = I[s.OHIST] + s.RT0, I[s.MASK], I[s.STRIDE], I[s.FIRST]
     k = min(k, last)
@@ -77,7 +77,7 @@ def look_work(
 ) -> Place:
     """Where the link's W reaches `target`. The record is searched anew only beyond the range of the one before."""
     if target - tol >= high or target + tol < low:
-        k, low, high = _find_work(F, I, link, k, target, tol, last)
+        k, low, high = find_work(F, I, link, k, target, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
     u = invert(F, r + s.RLINKS + link * s.LSIZE, target)
     return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
@@ -87,7 +87,7 @@ def look_work(
 def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int) -> Place:
     """The same for a time."""
     if time - tol >= high or time + tol < low:
-        k, low, high = _find_time(F, I, k, time, tol, last)
+        k, low, high = find_time(F, I, k, time, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
     u = (time - F[r + s.RT0]) * F[r + s.RINVH]
     return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]

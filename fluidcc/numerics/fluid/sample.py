@@ -14,7 +14,8 @@ from numba import njit
 from ..tableaus import TSIT5
 from . import slots as s
 from .breaks import finish
-from .reads import read_list
+from .pieces import find_time, find_work, keep, quartic
+from .reads import invert, read_list, work
 
 __all__ = ["add_totals", "sample_step"]
 
@@ -38,10 +39,40 @@ def _quartics(F: Any, I: Any) -> None:
 
 
 @njit(**_CFG)
-def _state(F: Any, I: Any, u: float, n: int) -> float:
-    ns = I[s.NS]
-    o = I[s.OQ] + n
-    return F[I[s.OY] + n] + u * (F[o] + u * (F[o + ns] + u * (F[o + 2 * ns] + u * F[o + 3 * ns])))
+def _fill_state(F: Any, I: Any, n: int, target: int, first: int, end: int, shift: float) -> None:
+    """Samples number `first` to `end` of state `n`, into F[target + number]."""
+    ns, o, ts = I[s.NS], I[s.OQ] + n, I[s.OTS]
+    t, inverse = F[s.T], 1.0 / F[s.H]
+    a, b, c, d, e = F[I[s.OY] + n], F[o], F[o + ns], F[o + 2 * ns], F[o + 3 * ns]
+    for j in range(first, end):
+        u = _place(F[ts + j] + shift, t, inverse)
+        F[target + j] = a + u * (b + u * (c + u * (d + u * e)))
+
+
+@njit(**_CFG)
+def _fill_nodes(F: Any, I: Any, i: int, target: int, first: int, end: int, shift: float) -> None:
+    """Samples of a rate that is not a state, through its values at the nodes."""
+    nf, ts, o = I[s.NF], I[s.OTS], I[s.ORN] + i
+    t, inverse = F[s.T], 1.0 / F[s.H]
+    for j in range(first, end):
+        F[target + j] = _node_quartic(F, o, nf, _place(F[ts + j] + shift, t, inverse))
+
+
+@njit(**_CFG)
+def _place(time: float, t: float, inverse: float) -> float:
+    return min(1.0, max(0.0, (time - t) * inverse))
+
+
+@njit(**_CFG)
+def _copy(F: Any, source: int, target: int, first: int, end: int) -> None:
+    for j in range(first, end):
+        F[target + j] = F[source + j]
+
+
+@njit(**_CFG)
+def _constant(F: Any, value: float, target: int, first: int, end: int) -> None:
+    for j in range(first, end):
+        F[target + j] = value
 
 
 @njit(**_CFG)
@@ -54,59 +85,116 @@ def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
 
 
 @njit(**_CFG)
-def _class_sample(F: Any, I: Any, k: int, j: int, now: float, u: float) -> None:
-    """Sample number `j` of every flow of class `k`."""
-    nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP]
+def _path_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float, row: int) -> None:
+    """Delay, loss and price of class `k`, into the rows of its first flow, of which `row` is that of the rate."""
     path = I[I[s.JPATH] + k]
-    count = I[I[s.JPATH] + k + 1] - path
-    read_list(F, I, I[s.JPATHV] + path, count, I[s.JNCUR0], now, 1, I[s.NREC])
-    leaf = I[I[s.JPATHV] + path + count - 1]
-    if I[s.FROZEN]:
-        delay = F[I[s.OCPROP] + k] + F[I[s.OCQ] + leaf]
-    else:
-        delay = now - F[I[s.OCLAG] + k] - F[I[s.OTH] + leaf]
-    lost = 1.0 - F[I[s.OCS] + leaf]
-    for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
-        i = I[I[s.JCFLOWV] + m]
-        F[out + (s.SDELAY * nf + i) * size + j] = delay + F[I[s.OACC] + i]
-        F[out + (s.SLOSS * nf + i) * size + j] = lost
-        F[out + (s.SPRICE * nf + i) * size + j] = F[I[s.OCP] + leaf] if I[s.PRICES] else 0.0
-        row = out + (s.SFLOWROWS * nf + s.SLINKROWS * I[s.NL]) * size + j
-        off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
-        for n in range(I[I[s.JFN] + i]):
-            F[row + (off + n * step) * size] = _state(F, I, u, off + n * step)
-        rate = 0.0
-        if I[I[s.JON] + i]:
-            if I[I[s.JRATE] + i] >= 0:
-                rate = F[row + I[I[s.JRATE] + i] * size]
-            elif I[s.NODES]:
-                rate = _node_quartic(F, I[s.ORN] + i, nf, u)
-            else:
-                rate = F[I[s.ORN] + i]
-        F[out + (s.SRATE * nf + i) * size + j] = rate
+    count, nodes = I[I[s.JPATH] + k + 1] - path, I[s.JPATHV] + path
+    leaf, ts, step = I[nodes + count - 1], I[s.OTS], I[s.NF] * I[s.NSAMP]
+    oth, ocq, ocs, ocp = I[s.OTH] + leaf, I[s.OCQ] + leaf, I[s.OCS] + leaf, I[s.OCP] + leaf
+    frozen, prices, nrec = I[s.FROZEN], I[s.PRICES], I[s.NREC]
+    constant = shift + (F[I[s.OCPROP] + k] if frozen else -F[I[s.OCLAG] + k])
+    cursors = I[s.JNCUR0]  # of the start of the step; then each sample goes on from the one before
+    for j in range(first, end):
+        now = F[ts + j] + shift
+        read_list(F, I, nodes, count, cursors, now, 1, nrec)
+        cursors = I[s.JNCUR]
+        F[row + s.SDELAY * step + j] = constant + (F[ocq] if frozen else now - F[oth])
+        F[row + s.SLOSS * step + j] = 1.0 - F[ocs]
+        F[row + s.SPRICE * step + j] = F[ocp] if prices else 0.0
 
 
 @njit(**_CFG)
-def _link_sample(F: Any, I: Any, link: int, j: int, now: float, u: float) -> None:
-    size, nl = I[s.NSAMP], I[s.NL]
-    out = I[s.OOUT] + (s.SFLOWROWS * I[s.NF] + link) * size + j
+def _hop_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float, row: int) -> None:
+    """The same for a class with one link, much quicker."""
+    leaf, ts, step = I[I[s.JPATHV] + I[I[s.JPATH] + k]], I[s.OTS], I[s.NF] * I[s.NSAMP]
+    link, cursor, nrec = I[I[s.JNLINK] + leaf], I[I[s.JNCUR0] + leaf], I[s.NREC]
+    frozen, prices, marks, lossy = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.LOSSY] or I[s.MARKS]
+    constant = shift + (F[I[s.OCPROP] + k] if frozen else -F[I[s.OCLAG] + k])
+    off, c, buffer, skip = F[I[s.OOFF] + leaf], F[I[s.OCAP] + link], F[I[s.OBUF] + link], s.RLINKS + link * s.LSIZE
+    scheduled = I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1
+    r, low, high = 0, 0.0, -np.inf
+    for j in range(first, end):
+        now = F[ts + j] + shift
+        tol = F[s.TOLT] * max(1.0, abs(now))
+        at = now - off
+        if not frozen:
+            tol *= c
+            at = c * at
+            if scheduled:
+                at, c = work(F, I, link, now - off)
+        if at + tol >= high or at + tol < low:  # of two records that meet here, the later one
+            if frozen:
+                cursor, low, high = find_time(F, I, cursor, at + tol, 0.0, nrec)
+            else:
+                cursor, low, high = find_work(F, I, link, cursor, at + tol, 0.0, nrec)
+            r = I[s.OHIST] + (cursor & I[s.MASK]) * I[s.STRIDE]
+        b = r + skip
+        if frozen:
+            u = (at - F[r + s.RT0]) * F[r + s.RINVH]
+            F[row + s.SDELAY * step + j] = constant + quartic(F, b, u) / F[b + s.LC]
+        else:
+            u = invert(F, b, at)
+            F[row + s.SDELAY * step + j] = constant + now - (F[r + s.RT0] + u * F[r + s.RH])
+        kept = keep(F, b, quartic(F, b + s.LY, u), c, buffer) if lossy else 1.0
+        if marks:
+            kept *= 1.0 - quartic(F, b + s.LMARK, u)
+        F[row + s.SLOSS * step + j] = 1.0 - kept
+        F[row + s.SPRICE * step + j] = quartic(F, b + s.LPRICE, u) if prices else 0.0
+
+
+@njit(**_CFG)
+def _class_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
+    """Samples number `first` to `end` of every flow of class `k`: row by row, since each row is contiguous."""
+    nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP]
+    states = out + (s.SFLOWROWS * nf + s.SLINKROWS * I[s.NL]) * size
+    told = I[I[s.JCFLOWV] + I[I[s.JCFLOW] + k]]
+    if I[I[s.JPATH] + k + 1] - I[I[s.JPATH] + k] == 1:
+        _hop_samples(F, I, k, first, end, shift, out + told * size)
+    else:
+        _path_samples(F, I, k, first, end, shift, out + told * size)
+    for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
+        i = I[I[s.JCFLOWV] + m]
+        if i != told:
+            for row in (s.SDELAY, s.SLOSS, s.SPRICE):
+                _copy(F, out + (row * nf + told) * size, out + (row * nf + i) * size, first, end)
+        off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
+        for n in range(I[I[s.JFN] + i]):
+            _fill_state(F, I, off + n * step, states + (off + n * step) * size, first, end, shift)
+        rates = out + (s.SRATE * nf + i) * size
+        if not I[I[s.JON] + i]:
+            _constant(F, 0.0, rates, first, end)
+        elif I[I[s.JRATE] + i] >= 0:
+            _copy(F, states + I[I[s.JRATE] + i] * size, rates, first, end)
+        elif I[s.NODES]:
+            _fill_nodes(F, I, i, rates, first, end, shift)
+        else:
+            _constant(F, F[I[s.ORN] + i], rates, first, end)
+
+
+@njit(**_CFG)
+def _link_samples(F: Any, I: Any, link: int, first: int, end: int) -> None:
+    """Samples number `first` to `end` of a link."""
+    size, nl, ts = I[s.NSAMP], I[s.NL], I[s.OTS]
+    out = I[s.OOUT] + (s.SFLOWROWS * I[s.NF] + link) * size
     block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
-    b = max(0.0, _value(F, block, u))
-    y = _value(F, block + s.LY, u)
-    c = F[block + s.LC]
-    mode = F[block + s.LMODE]
+    t, inverse = F[s.T], 1.0 / F[s.H]
+    c, mode, done, ch = F[block + s.LC], F[block + s.LMODE], F[block + s.LS0], F[block + s.LCH]
+    entered0, lost0 = F[I[s.OINT] + link], F[I[s.OINT] + nl + link]
     step = nl * size
-    F[out + s.SBACKLOG * step] = b
-    F[out + s.SQDELAY * step] = (
-        finish(F, I, link, F[block + s.LS0] + u * F[block + s.LCH] + b) - now if b > 0.0 else 0.0
-    )
-    F[out + s.SARRIVAL * step] = y
-    F[out + s.SDEPART * step] = y if mode == s.EMPTY else c
-    F[out + s.SLLOSS * step] = 1.0 - c / y if mode == s.FULL and y > c else 0.0
-    entered, lost = _amounts(F, block, u)
-    F[out + s.SENTERED * step] = F[I[s.OINT] + link] + entered
-    F[out + s.SLOST * step] = F[I[s.OINT] + nl + link] + lost
-    F[out + s.SLPRICE * step] = _value(F, block + s.LPRICE, u)
+    for j in range(first, end):
+        o = out + j
+        u = _place(F[ts + j], t, inverse)
+        b = max(0.0, _value(F, block, u))
+        y = _value(F, block + s.LY, u)
+        F[o + s.SBACKLOG * step] = b
+        F[o + s.SQDELAY * step] = finish(F, I, link, done + u * ch + b) - F[ts + j] if b > 0.0 else 0.0
+        F[o + s.SARRIVAL * step] = y
+        F[o + s.SDEPART * step] = y if mode == s.EMPTY else c
+        F[o + s.SLLOSS * step] = 1.0 - c / y if mode == s.FULL and y > c else 0.0
+        entered, lost = _amounts(F, block, u)
+        F[o + s.SENTERED * step] = entered0 + entered
+        F[o + s.SLOST * step] = lost0 + lost
+        F[o + s.SLPRICE * step] = _value(F, block + s.LPRICE, u)
 
 
 @njit(**_CFG)
@@ -137,32 +225,33 @@ def add_totals(F: Any, I: Any) -> None:
 @njit(**_CFG)
 def sample_step(F: Any, I: Any, final: int) -> None:
     """Take every sample inside the accepted step; `final` includes its end."""
-    t, h = F[s.T], F[s.H]
-    end = np.inf if final else t + h
-    size = I[s.NSAMP]
+    end = np.inf if final else F[s.T] + F[s.H]
+    size, ts = I[s.NSAMP], I[s.OTS]
     ready = 0
     for k in range(I[s.NC]):
         shift = F[I[s.OACC] + I[I[s.JCFLOWV] + I[I[s.JCFLOW] + k]]]
-        j = I[I[s.JCSAMP] + k]
-        while j < size and F[I[s.OTS] + j] + shift < end:
-            now = F[I[s.OTS] + j] + shift
-            u = min(1.0, max(0.0, (now - t) / h))
-            if not ready:
-                _quartics(F, I)
-                ready = 1
-            _class_sample(F, I, k, j, now, u)
+        first = I[I[s.JCSAMP] + k]
+        j = first
+        while j < size and F[ts + j] + shift < end:
             j += 1
-        I[I[s.JCSAMP] + k] = j
-    j = I[I[s.JLSAMP]]
-    base = s.SFLOWROWS * I[s.NF] + s.SLINKROWS * I[s.NL]
-    while j < size and F[I[s.OTS] + j] < end:
-        u = min(1.0, max(0.0, (F[I[s.OTS] + j] - t) / h))
+        if j == first:
+            continue
         if not ready:
             _quartics(F, I)
             ready = 1
-        for link in range(I[s.NL]):
-            _link_sample(F, I, link, j, F[I[s.OTS] + j], u)
-        for n in range(I[s.OB], I[s.NS]):
-            F[I[s.OOUT] + (base + n) * size + j] = _state(F, I, u, n)
+        _class_samples(F, I, k, first, j, shift)
+        I[I[s.JCSAMP] + k] = j
+    first = I[I[s.JLSAMP]]
+    j = first
+    while j < size and F[ts + j] < end:
         j += 1
+    if j == first:
+        return
+    if not ready:
+        _quartics(F, I)
+    for link in range(I[s.NL]):
+        _link_samples(F, I, link, first, j)
+    base = I[s.OOUT] + (s.SFLOWROWS * I[s.NF] + s.SLINKROWS * I[s.NL]) * size
+    for n in range(I[s.OB], I[s.NS]):
+        _fill_state(F, I, n, base + n * size, first, j, 0.0)
     I[I[s.JLSAMP]] = j
