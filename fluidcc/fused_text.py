@@ -59,6 +59,7 @@ def _step(rhs: Rhs) -> str:
         "before = delta = math.inf",
         "inside, sweep, extra, status = False, 0, 0, 1",
         *(f"z{i} = zp{i} = y{i}" for i in range(n)),
+        *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
         "for sweep in range(passes):",
         "    last = guess if sweep == 0 else nrec",
         "    inside = False",
@@ -246,8 +247,10 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    lines = ["if not inside:", "    delta, status = 0.0, 0", "    break", "if sweep > 0:", "    before = delta"]
+    lines = ["if not inside:", "    delta, status = 0.0, 0", "    break", f"if sweep > I[{s.ATONCE}]:", "    before = delta"]
     lines += _indent(_norm(rhs, "zp{i} - e{i}_", "delta"))
+    seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
+    lines += [f"    delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
     lines += [
         "    verdict = judge(before, delta)",
         "    if verdict > 0:",
@@ -255,6 +258,7 @@ def _verdict(rhs: Rhs) -> list[str]:
         "    if verdict != 0:",
         "        break",
     ]
+    lines += [f"p{a} = {a}" for a, _ in seen]
     return [*lines, *(f"zp{i} = e{i}_" for i in range(rhs.at.n_states)), "extra += 1"]
 
 

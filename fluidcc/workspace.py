@@ -147,7 +147,7 @@ class Workspace:
         zeros = dict.fromkeys(states, at.n_states) | {s.OQ: 4 * at.n_states, s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN, s.OUL), 5 * nl)
-        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl}
+        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
         for slot, size in zeros.items():
             self._floats(slot, np.zeros(size))
 

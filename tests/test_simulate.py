@@ -215,10 +215,10 @@ def _conserved(ds: object, link: str) -> np.ndarray:
     return (at.entered - at.lost - (at.backlog - at.backlog[0])).values
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     capacities=st.lists(st.floats(0.5, 5.0), min_size=2, max_size=4),
-    delays=st.lists(st.floats(0.0, 0.05), min_size=4, max_size=4),
+    delays=st.lists(st.floats(0.002, 0.05), min_size=4, max_size=4),
     buffers=st.lists(st.one_of(st.none(), st.floats(2e4, 4e5)), min_size=4, max_size=4),
     rates=st.lists(st.floats(0.1, 2.5), min_size=1, max_size=3),
     cross=st.floats(0.05, 1.0),
@@ -250,6 +250,18 @@ def test_queues_conserve_flow(
     finite = [k for k, b in enumerate(buffers[: len(names)]) if b is not None]
     for k in finite:
         assert float(ds.backlog[:, k].max()) <= buffers[k] * (1 + 1e-9)  # type: ignore[operator]
+
+
+def test_links_without_delay_see_the_present() -> None:
+    """Three links in a row, no propagation delay between them: the narrowest holds the queue, nothing is lost."""
+    net = Network()
+    for name, capacity in (("a", 3.2), ("b", 3.0), ("c", 1.0)):
+        net.link(name, DropTail, capacity=capacity * MBIT)
+    net.flow("f", LDCC, route=["a", "b", "c"], start=0, return_delay=0.03, initial={"x": MBIT})
+    ds = simulate(net, 6, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(ds.entered.sel(link="c"), _conserved(ds, "a"), atol=1.0)
+    np.testing.assert_allclose(ds.entered.sel(link="b"), ds.entered.sel(link="a"), atol=1.0)
+    assert float(ds.backlog.sel(link=["a", "b"]).max()) == 0.0
 
 
 def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:

@@ -263,8 +263,9 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     factor = min(GROWTH, max(SHRINK, SAFETY * err ** (-0.14) * max(F[s.ERRPREV], 1e-10) ** 0.08))
     cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
     F[s.HNEXT] = max(F[s.HNEXT], factor * h) if cut and factor >= 1.0 else factor * h
-    if I[s.SWEEPS] > 2:
-        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(I[s.SWEEPS]) * h)
+    passes = I[s.SWEEPS] - I[s.ATONCE]
+    if passes > 2:
+        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(passes) * h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err
     _accept(F, I, end)

@@ -71,6 +71,7 @@ from __future__ import annotations
     ORN,  # 5 x NF rates at the nodes
     OARR,  # NL arrival rates of the last evaluation
     OAN,  # 5 x NL arrival rates at the nodes
+    OANP,  # 2 x NL arrival rates in the middle and at the end, in the pass before
     OAK,  # 7 x NL stage derivatives of the arrival rates (NODES = 0)
     OMARK,  # NL marks of the last evaluation
     OPRICE,  # NL prices of the last evaluation
@@ -148,7 +149,7 @@ from __future__ import annotations
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     HEADER,
-) = range(133)
+) = range(134)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
