@@ -89,8 +89,10 @@ def _check_names(law: Any) -> None:
     seen: dict[str, Symbol] = {}
     for s in (*law.flow, *law.params, *law.inputs):
         if seen.setdefault(plain(s), s) != s:
-            raise LawError(f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols differ when "
-                           f"their assumptions do)")
+            raise LawError(
+                f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols differ when "
+                f"their assumptions do)"
+            )
 
 
 def _check_places(law: Any) -> None:
@@ -103,8 +105,10 @@ def _check_places(law: Any) -> None:
             raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
         for z in mapping:
             if z not in law.flow:
-                raise LawError(f"{law.name}: {place} names {z}, which is no state; the states are "
-                               f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)")
+                raise LawError(
+                    f"{law.name}: {place} names {z}, which is no state; the states are "
+                    f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)"
+                )
     for name in law.out:
         if name not in law.outputs:
             raise LawError(f"{law.name}: {name!r} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
@@ -124,8 +128,13 @@ def _check_symbols(law: Any) -> None:
     for place, f in law.expressions():
         _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
     for z, f in law.initial.items():
-        _check_expression(law, f"the initial value of {plain(z)}", f, {*law.params, *law.constants},
-                          f"neither a parameter nor a constant ({', '.join(map(plain, law.constants))})")
+        _check_expression(
+            law,
+            f"the initial value of {plain(z)}",
+            f,
+            {*law.params, *law.constants},
+            f"neither a parameter nor a constant ({', '.join(map(plain, law.constants))})",
+        )
 
 
 def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
@@ -155,8 +164,9 @@ def _declared(law: Any) -> dict[Symbol, Dim]:
     for role, names in (("state", law.flow), ("parameter", law.params)):
         for s in names:
             if s not in law.units:
-                raise LawError(f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in "
-                               f"units={{{plain(s)}: 'bit/s'}}")
+                raise LawError(
+                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in units={{{plain(s)}: 'bit/s'}}"
+                )
     for s, text in law.units.items():
         if s not in law.flow and s not in law.params:
             raise LawError(f"{law.name}: units names {s}, which is neither a state nor a parameter; drop it")
@@ -229,8 +239,10 @@ def _check_kind(law: Any) -> None:
     if not same(dim_of_text(law.units[law.queue]), dim_of_text("s")):
         raise LawError(f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s")
     if simplify(unfold(law.flow[law.queue]) - (y - c) / c) != 0:
-        raise LawError(f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
-                       "enters less what leaves")
+        raise LawError(
+            f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
+            "enters less what leaves"
+        )
 
 
 def _check_utility(law: Any) -> None:
@@ -249,5 +261,7 @@ def _check_utility(law: Any) -> None:
             values = sign * np.broadcast_to(np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape)
             for rate, value in zip(rates, values, strict=True):
                 if not value > 0 or math.isinf(value):
-                    raise LawError(f"{law.name}: the utility {U} is not {word} at {plain(x)} = {rate:.3g}; give one "
-                                   f"that is increasing and concave at every positive rate")
+                    raise LawError(
+                        f"{law.name}: the utility {U} is not {word} at {plain(x)} = {rate:.3g}; give one "
+                        f"that is increasing and concave at every positive rate"
+                    )

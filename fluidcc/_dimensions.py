@@ -35,6 +35,7 @@ class Dim(NamedTuple):
 
 def base_unit(dim: Dim) -> str:
     """Text of a dimension: ``bit/s``, ``1/s^2``, ``1``."""
+
     def power(name: str, n: float) -> str:
         return name if abs(n - 1) < 1e-6 else f"{name}^{round(n, 3):g}"
 

@@ -37,16 +37,21 @@ def law_latex(law: Any) -> str:
     rows = [rf"{_dot(z)} &= {_show(f)}" for z, f in law.flow.items()]
     rows += [rf"\mathrm{{{k}}} &= {_show(f)}" for k, f in law.out.items() if f not in law.flow]
     for j in law.jumps:
-        rows += [rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{when }} {_show(j.when)} > 0"
-                 + (rf"\text{{, at most once per }} {_show(j.refractory)}" if j.refractory != 0 else "")
-                 for z, f in j.reset.items()]
+        rows += [
+            rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{when }} {_show(j.when)} > 0"
+            + (rf"\text{{, at most once per }} {_show(j.refractory)}" if j.refractory != 0 else "")
+            for z, f in j.reset.items()
+        ]
     for tick in law.ticks:
-        rows += [rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{every }} {_show(tick.every)}"
-                 for z, f in tick.update.items()]
+        rows += [
+            rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{every }} {_show(tick.every)}"
+            for z, f in tick.update.items()
+        ]
     rows += [rf"{_show(z)} &\geq {_show(f)}" for z, f in law.lower.items()]
     rows += [rf"{_show(z)} &\leq {_show(f)}" for z, f in law.upper.items()]
     lets = _lets([f for _, f in law.expressions()])
-    rows += [(r"\text{where}\quad " if i == 0 else "") + rf"{_show(v)} &= {_show(v.definition)}"
-             for i, v in enumerate(lets)]
+    rows += [
+        (r"\text{where}\quad " if i == 0 else "") + rf"{_show(v)} &= {_show(v.definition)}" for i, v in enumerate(lets)
+    ]
     body = " \\\\\n".join(rows)
     return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"

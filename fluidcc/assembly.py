@@ -38,8 +38,10 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     """The rate [bit/s] of a flow that sends at a constant one; None if its law decides."""
     law = flow.law
     if isinstance(flow.pattern, Modulated):
-        raise Unsupported(f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: simulate it, "
-                          "or put fluidcc.CBR at its mean rate in its place")
+        raise Unsupported(
+            f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: simulate it, "
+            "or put fluidcc.CBR at its mean rate in its place"
+        )
     if flow.pattern is not None:
         past = [rate for time, rate in flow.pattern if time <= at]
         return float(past[-1]) if past else 0.0
@@ -134,9 +136,14 @@ def assemble(net: Network, at: float) -> SteadyNetwork:
     for structure, index in grouped([flows[i].law for i in adaptive]):
         groups.append(_flow_group(flows, net, structure, [adaptive[j] for j in index]))
     return SteadyNetwork(
-        route, np.array([net.propagation_delay(f.name) for f in flows]), capacity, longest,
-        np.array([link.law.queue is not None for link in links]), groups,
-        [_link_group(net, capacity, longest, *g) for g in grouped([link.law for link in links])])
+        route,
+        np.array([net.propagation_delay(f.name) for f in flows]),
+        capacity,
+        longest,
+        np.array([link.law.queue is not None for link in links]),
+        groups,
+        [_link_group(net, capacity, longest, *g) for g in grouped([link.law for link in links])],
+    )
 
 
 def fair_share(system: SteadyNetwork, net: Network) -> Any:

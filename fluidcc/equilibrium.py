@@ -80,9 +80,14 @@ class Equilibrium:
 def _table(dim: str, columns: tuple[Any, ...]) -> str:
     head = "".join(f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,))
     rows = "".join(
-        f"<tr><td>{name}</td>" + "".join(f"<td>{a.values[i].item():.6g}</td>" if a.dtype != bool else
-                                         f"<td>{'yes' if a.values[i] else ''}</td>" for a in columns) + "</tr>"
-        for i, name in enumerate(columns[0][dim].values))
+        f"<tr><td>{name}</td>"
+        + "".join(
+            f"<td>{a.values[i].item():.6g}</td>" if a.dtype != bool else f"<td>{'yes' if a.values[i] else ''}</td>"
+            for a in columns
+        )
+        + "</tr>"
+        for i, name in enumerate(columns[0][dim].values)
+    )
     return f"<table><tr><th>{dim}</th>{head}</tr>{rows}</table>"
 
 
@@ -134,10 +139,12 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
         raise InvalidInput(_why_undefined(net, system, result.u))
     if result.status != "converged":
         l = int(np.argmax(result.u[system.S]))
-        raise SolverError(f"the search for an equilibrium did not converge in {result.steps} steps (last relative step "
-                          f"{result.error:.1e}; the longest queue, of link {list(net.links)[l]!r}, was at "
-                          f"{system.signals(result.u).queue[l]:.3g} s): give initial states nearer to it or finite "
-                          "buffers, or simulate and look where it goes")
+        raise SolverError(
+            f"the search for an equilibrium did not converge in {result.steps} steps (last relative step "
+            f"{result.error:.1e}; the longest queue, of link {list(net.links)[l]!r}, was at "
+            f"{system.signals(result.u).queue[l]:.3g} s): give initial states nearer to it or finite "
+            "buffers, or simulate and look where it goes"
+        )
     return _labelled(net, system, result.u, result.error)
 
 
@@ -167,7 +174,9 @@ def _labelled(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equi
         saturated=array("saturated", full | (admitted >= system.c * (1 - SATURATED)), link, None),
         full=array("full", full, link, None),
         arrival_rate=array("arrival_rate", arrival, link, "bit/s"),
-        states=_states(net, system, u, sig.queue), error=error)
+        states=_states(net, system, u, sig.queue),
+        error=error,
+    )
 
 
 SATURATED = 1e-9
@@ -249,8 +258,10 @@ def _why_undefined(net: Network, system: SteadyNetwork, u: Any) -> str:
             for j, i in enumerate(g.index):
                 if not np.all(np.isfinite(G[block[:, j]])):
                     name = list(specs)[i]
-                    return (f"{kind} {name!r} ({specs[name].law.name}) has no finite rate of change at its start; a "
-                            "round trip without any delay is a common cause: give its links or its access a delay")
+                    return (
+                        f"{kind} {name!r} ({specs[name].law.name}) has no finite rate of change at its start; a "
+                        "round trip without any delay is a common cause: give its links or its access a delay"
+                    )
     return "the network has no finite rates at its start; give its links or flows a delay"
 
 

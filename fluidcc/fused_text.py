@@ -247,7 +247,13 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    lines = ["if not inside:", "    delta, status = 0.0, 0", "    break", f"if sweep > I[{s.ATONCE}]:", "    before = delta"]
+    lines = [
+        "if not inside:",
+        "    delta, status = 0.0, 0",
+        "    break",
+        f"if sweep > I[{s.ATONCE}]:",
+        "    before = delta",
+    ]
     lines += _indent(_norm(rhs, "zp{i} - e{i}_", "delta"))
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
     lines += [f"    delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]

@@ -79,8 +79,13 @@ def law_reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
     return reference
 
 
-def assignments(law: Law, names: Mapping[Symbol, str], modes: Sequence[str], prefix: str = "k",
-                extra: Mapping[str, Any] | None = None) -> KernelText:
+def assignments(
+    law: Law,
+    names: Mapping[Symbol, str],
+    modes: Sequence[str],
+    prefix: str = "k",
+    extra: Mapping[str, Any] | None = None,
+) -> KernelText:
     """Text that computes flow, outputs and switches of a law once its branches are chosen by modes.
 
     Common sub-expressions are computed once; both sides of a branch are evaluated inside a conditional expression, so
@@ -114,8 +119,13 @@ def assignments(law: Law, names: Mapping[Symbol, str], modes: Sequence[str], pre
         raise LawError(f"{law.name}: no name was given for {', '.join(missing)}")
     lines, texts = scalar_text(roots, named, prefix)
     rest = iter(texts)
-    return KernelText(lines, [next(rest) for _ in held.flow], {k: next(rest) for k in held.out},
-                      [next(rest) for _ in held.switches], {k: next(rest) for k in further})
+    return KernelText(
+        lines,
+        [next(rest) for _ in held.flow],
+        {k: next(rest) for k in held.out},
+        [next(rest) for _ in held.switches],
+        {k: next(rest) for k in further},
+    )
 
 
 def scalar_text(roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k") -> tuple[list[str], list[str]]:

@@ -79,8 +79,11 @@ class Law:
         for name in ("flow", "out", "lower", "upper", "initial"):
             object.__setattr__(self, name, self._mapping(name))
         object.__setattr__(self, "units", Frozen(self.units or {}))
-        object.__setattr__(self, "claims", Frozen({k: v if isinstance(v, Steady) else sympify(v)
-                                                   for k, v in (self.claims or {}).items()}))
+        object.__setattr__(
+            self,
+            "claims",
+            Frozen({k: v if isinstance(v, Steady) else sympify(v) for k, v in (self.claims or {}).items()}),
+        )
         object.__setattr__(self, "jumps", tuple(self.jumps))
         object.__setattr__(self, "ticks", tuple(self.ticks))
         object.__setattr__(self, "params", Frozen(parameter_values(self)))
@@ -107,8 +110,12 @@ class Law:
         """What of the law does not depend on parameter values; laws of equal structure share kernels and checks."""
         kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks")
         values = (getattr(self, name) for name in kept)
-        return (self.kind, self.name, tuple(self.params),
-                *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
+        return (
+            self.kind,
+            self.name,
+            tuple(self.params),
+            *(tuple(v.items()) if isinstance(v, dict) else v for v in values),
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Law) and self._content == other._content)
@@ -160,8 +167,14 @@ class Law:
                 return float(value)
         raise LawError(f"{self.name} has no parameter {name!r}: it has {', '.join(map(plain, self.params)) or 'none'}")
 
-    def averaged(self, intensity: Any, *, name: str | None = None, claims: Mapping[str, Any] | None = None,
-                 ref: str | None = None) -> Self:
+    def averaged(
+        self,
+        intensity: Any,
+        *,
+        name: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        ref: str | None = None,
+    ) -> Self:
         """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset - state).
 
         Parameters
@@ -173,8 +186,10 @@ class Law:
         """
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
-        drift = {z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
-                 for z, f in self.flow.items()}
+        drift = {
+            z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
+            for z, f in self.flow.items()
+        }
         return replace(self, flow=drift, jumps=(), name=name or self.name, claims=claims or {}, ref=ref or self.ref)
 
     def unfolded(self, expr: Any) -> Expr:
@@ -185,15 +200,15 @@ class Law:
     def system(self) -> tuple[Matrix, Matrix]:
         """(F, H): columns of the flows, and of the outputs in the order of `out`, without Lets."""
         return Matrix(len(self.flow), 1, [unfold(f) for f in self.flow.values()]), Matrix(
-            len(self.out), 1, [unfold(f) for f in self.out.values()])
+            len(self.out), 1, [unfold(f) for f in self.out.values()]
+        )
 
     @cached_property
     def jacobians(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks give Heavisides."""
         F, H = self.system
         z, u = self.states, self.inputs
-        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j]))
-                     for M in (F, H) for v in (z, u))
+        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j])) for M in (F, H) for v in (z, u))
 
     def switched(self) -> Switched:
         """Flow and outputs with every kink held by a mode symbol: see `fluidcc._switches.Switched`."""
@@ -247,8 +262,14 @@ class Source(Law):
             object.__setattr__(self, "utility", sympify(self.utility))
         super().__post_init__()
 
-    def with_utility(self, utility: Any, params: Mapping[Symbol, Any] | None = None,
-                     units: Mapping[Symbol, str] | None = None, *, name: str | None = None) -> Self:
+    def with_utility(
+        self,
+        utility: Any,
+        params: Mapping[Symbol, Any] | None = None,
+        units: Mapping[Symbol, str] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Self:
         """Return the same law with another utility U(x), increasing and concave.
 
         The law's marginal utility, the Let named ``U'`` in its flow, is replaced by dU/dx; parameters that then occur
@@ -283,9 +304,13 @@ class Source(Law):
             if f not in self.flow.values():
                 used |= f.free_symbols
         used |= set().union(*(f.free_symbols for f in self.initial.values()))
-        return replace(bare, flow=flow, utility=utility,
-                       params={s: v for s, v in values.items() if s in used or s in (params or {})},
-                       units={s: v for s, v in texts.items() if s in used or s in (units or {})})
+        return replace(
+            bare,
+            flow=flow,
+            utility=utility,
+            params={s: v for s, v in values.items() if s in used or s in (params or {})},
+            units={s: v for s, v in texts.items() if s in used or s in (units or {})},
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -90,8 +90,10 @@ def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
         return net.routing_matrix(), np.array([link.capacity for link in net.links.values()])
     routing, c = np.atleast_2d(_values(net)), np.atleast_1d(_values(capacity))
     if len(c) != len(routing):
-        raise InvalidInput(f"the routing matrix has {len(routing)} links and there are {len(c)} capacities: "
-                           "its rows are links, its columns flows")
+        raise InvalidInput(
+            f"the routing matrix has {len(routing)} links and there are {len(c)} capacities: "
+            "its rows are links, its columns flows"
+        )
     return routing, c
 
 
@@ -241,8 +243,9 @@ def windowed_mean(x: Any, window: float, *, time: Any = None) -> Any:
     t, values, source = _time_first(x, time)
     count = math.floor((t[-1] - t[0]) / window * (1 + 1e-12)) if window > 0 else 0
     if count < 1:
-        raise InvalidInput(f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: "
-                           "give a shorter one, above 0")
+        raise InvalidInput(
+            f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: give a shorter one, above 0"
+        )
     edges = np.minimum(t[0] + window * np.arange(count + 1), t[-1])
     means = np.diff(_integral(t, values, edges), axis=0) / window
     if source is None:
@@ -282,8 +285,13 @@ def settling_time(x: Any, target: Any = None, *, tolerance: float = 0.05, time: 
     settled = np.empty(values.shape[1:])
     for place in np.ndindex(values.shape[1:]):
         one = (slice(None), *place)
-        settled[place] = _last_exit(t, values[one], float(np.broadcast_to(goal, settled.shape)[place]),
-                                    float(np.broadcast_to(band, settled.shape)[place]), start)
+        settled[place] = _last_exit(
+            t,
+            values[one],
+            float(np.broadcast_to(goal, settled.shape)[place]),
+            float(np.broadcast_to(band, settled.shape)[place]),
+            start,
+        )
     if source is not None:
         return _reduced(source, settled, "time", "settling_time", "s")
     return float(settled) if settled.ndim == 0 else settled

@@ -55,9 +55,11 @@ class NumSolution:
     def _repr_html_(self) -> str:
         flows = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.rate), strict=True))
         links = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.price), strict=True))
-        return (f"<table><tr><th>flow</th><th>rate [bit/s]</th></tr>{flows}</table>"
-                f"<table><tr><th>link</th><th>price</th></tr>{links}</table>"
-                f"<p>duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}</p>")
+        return (
+            f"<table><tr><th>flow</th><th>rate [bit/s]</th></tr>{flows}</table>"
+            f"<table><tr><th>link</th><th>price</th></tr>{links}</table>"
+            f"<p>duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}</p>"
+        )
 
 
 def _items(array: Any) -> tuple[list[str], list[float]]:
@@ -121,14 +123,18 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
         part = routing[:, elastic]
         for i, column in zip(elastic, part.T, strict=True):
             if not np.any(np.isfinite(room) & (column > 0)):
-                raise Unbounded(f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has no limit: "
-                                "route it through a link with a capacity")
+                raise Unbounded(
+                    f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has no limit: "
+                    "route it through a link with a capacity"
+                )
         used = np.isfinite(room) & (part.sum(axis=1) > 0)
         groups = utility_groups([flows[i] for i in elastic], net)
         result = maximise(csr_array(part[used]), room[used], groups)
         if max(result.kkt, result.gap) > TOLERANCE:
-            raise SolverError(f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as rates "
-                              "or prices span too many orders of magnitude: bring capacities or weights together")
+            raise SolverError(
+                f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as rates "
+                "or prices span too many orders of magnitude: bring capacities or weights together"
+            )
         rate[elastic], price[used], gap, kkt = result.rate, result.price, result.gap, result.kkt
     return _labelled(net, rate, price, gap, kkt)
 
@@ -138,7 +144,10 @@ def _labelled(net: Network, rate: Any, price: Any, gap: float, kkt: float) -> Nu
 
     return NumSolution(
         xr.DataArray(rate, {"flow": list(net.flows)}, ("flow",), "rate", {"units": "bit/s"}),
-        xr.DataArray(price, {"link": list(net.links)}, ("link",), "price", {"units": "utility/(bit/s)"}), gap, kkt)
+        xr.DataArray(price, {"link": list(net.links)}, ("link",), "price", {"units": "utility/(bit/s)"}),
+        gap,
+        kkt,
+    )
 
 
 def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: Any, rate: Any, elastic: Any) -> Any:
@@ -150,12 +159,16 @@ def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: 
         needy = ", ".join(repr(flows[i].name) for i in elastic if routing[l, i])
         fixed = ", ".join(repr(f.name) for f, x, r in zip(flows, rate, routing[l], strict=True) if x and r)
         if load[l] > capacity[l]:
-            raise Infeasible(f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on it "
-                             f"({fixed}) send {load[l]:.6g} bit/s: lower their rates or raise the capacity")
+            raise Infeasible(
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on it "
+                f"({fixed}) send {load[l]:.6g} bit/s: lower their rates or raise the capacity"
+            )
         if needy and load[l] == capacity[l]:
             taken = f", and {fixed} take all of it" if fixed else ""
-            raise Infeasible(f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for {needy}: "
-                             "raise its capacity")
+            raise Infeasible(
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for {needy}: "
+                "raise its capacity"
+            )
     return capacity - load
 
 
@@ -169,8 +182,10 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
     members: dict[Any, list[int]] = {}
     for i, flow in enumerate(flows):
         if flow.law.utility is None:
-            raise InvalidInput(f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
-                               "give its law one (utility=...), or take it out of the network")
+            raise InvalidInput(
+                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
+                "give its law one (utility=...), or take it out of the network"
+            )
         members.setdefault(flow.law.utility, []).append(i)  # utilities of one family are one object or equal
     groups = []
     for family, index in members.items():
@@ -195,8 +210,10 @@ def _rate_symbol(utility: Any, law: Any) -> Symbol:
     """The variable of a utility: what is neither a parameter nor a constant of the flow."""
     free = utility.free_symbols - {*law.params, *_constants()}
     if len(free) != 1:
-        raise Unsupported(f"the utility of {law.name} must be a function of one rate, not of "
-                          f"{', '.join(sorted(map(plain, free))) or 'nothing'}")
+        raise Unsupported(
+            f"the utility of {law.name} must be a function of one rate, not of "
+            f"{', '.join(sorted(map(plain, free))) or 'nothing'}"
+        )
     return free.pop()
 
 

@@ -94,8 +94,11 @@ class Let(Symbol):
 
     def __new__(cls, name: str, definition: Any) -> Let:
         definition = sympify(definition)
-        known = {k: True for k in ("positive", "negative", "nonnegative", "nonpositive", "real")
-                 if getattr(definition, f"is_{k}")}
+        known = {
+            k: True
+            for k in ("positive", "negative", "nonnegative", "nonpositive", "real")
+            if getattr(definition, f"is_{k}")
+        }
         self = Symbol.__xnew__(cls, name, **known)
         self.definition = definition
         return self

@@ -41,13 +41,16 @@ def test_dimension_is_the_power_by_which_an_expression_rescales(f: Any, dim: Dim
     assert got == (pytest.approx(dim) if isinstance(dim, Dim) else dim)
 
 
-@pytest.mark.parametrize(("f", "words"), [
-    (x * (n - T) / T, r"it adds (n \[1\] and -T \[s\]|-T \[s\] and n \[1\])"),
-    (n**T, r"the exponent T has unit s"),
-    (T**n, r"raises a unit, s, to a power that varies"),
-    (x * log(T), r"log needs a number, not T \[s\]"),
-    (Max(x, T), r"it compares .*\[s\]"),
-])
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (x * (n - T) / T, r"it adds (n \[1\] and -T \[s\]|-T \[s\] and n \[1\])"),
+        (n**T, r"the exponent T has unit s"),
+        (T**n, r"raises a unit, s, to a power that varies"),
+        (x * log(T), r"log needs a number, not T \[s\]"),
+        (Max(x, T), r"it compares .*\[s\]"),
+    ],
+)
 def test_the_innermost_culprit_is_named(f: Any, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         raise AssertionError(explain(f, DIMS))

@@ -32,9 +32,16 @@ def relative_drift(net: fc.Network, eq: Any, name: str) -> np.ndarray:
     spec = net.flows[name]
     law = spec.law
     values = {
-        sy.e: eq.one_way_delay.sel(flow=name), sy.edot: 0.0, sy.pi: eq.loss.sel(flow=name),
-        sy.price: sum(float(eq.price.sel(link=l)) for l in spec.route), sy.x_tau: eq.rate.sel(flow=name),
-        sy.e_b: net.return_delay(name), sy.packet: spec.packet, sy.t: 0.0, **law.params}
+        sy.e: eq.one_way_delay.sel(flow=name),
+        sy.edot: 0.0,
+        sy.pi: eq.loss.sel(flow=name),
+        sy.price: sum(float(eq.price.sel(link=l)) for l in spec.route),
+        sy.x_tau: eq.rate.sel(flow=name),
+        sy.e_b: net.return_delay(name),
+        sy.packet: spec.packet,
+        sy.t: 0.0,
+        **law.params,
+    }
     values |= {z: eq.states[name][sy.plain(z)] for z in law.states}
     point = {s: float(v) for s, v in values.items()}
     out = []
@@ -218,8 +225,13 @@ def test_random_networks_meet_every_condition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     net, links = fc.Network(), int(rng.integers(1, 5))
     for l in range(links):
-        net.link(f"l{l}", fc.DropTail, capacity=10 ** rng.uniform(5.5, 7), delay=rng.uniform(0.001, 0.05),
-                 buffer=10 ** rng.uniform(4, 6.5))
+        net.link(
+            f"l{l}",
+            fc.DropTail,
+            capacity=10 ** rng.uniform(5.5, 7),
+            delay=rng.uniform(0.001, 0.05),
+            buffer=10 ** rng.uniform(4, 6.5),
+        )
     for r in range(int(rng.integers(1, 8))):
         ldcc = fc.LDCC(T=rng.uniform(0.02, 0.3), w=10 ** rng.uniform(3.5, 4.5), beta=rng.uniform(0.05, 1))
         law = [ldcc, fc.Reno, fc.CBR(rate=10 ** rng.uniform(4, 5.5)), fc.LDCC][rng.integers(0, 4)]
@@ -287,7 +299,6 @@ def test_20_is_given_as_the_reason() -> None:
         fc.equilibrium(net)
     for text in ("link 'l' has 300000 bit/s", "400000 bit/s", "'LDCC0' 200000", "w/beta = 200000 bit/s, (20)"):
         assert text in str(caught.value)
-
 
 
 def test_constant_rate_overloads_an_infinite_buffer() -> None:

@@ -52,8 +52,9 @@ def test_modes_are_the_signs_of_the_switches(law: Law) -> None:
     for i in range(10):
         at = {s: float(v[i]) for s, v in values.items()}
         modes = run(law, at)[2]
-        assert modes == [float(float(s.subs(at | dict(zip(law.switched().modes, modes, strict=True)))) > 0)
-                         for s in law.switches]
+        assert modes == [
+            float(float(s.subs(at | dict(zip(law.switched().modes, modes, strict=True)))) > 0) for s in law.switches
+        ]
 
 
 def test_the_side_not_taken_may_be_singular() -> None:
@@ -72,7 +73,8 @@ def test_nested_kinks_agree_with_numpy() -> None:
         "Kinky",
         flow={z: (Max(p, Min(q, z) - q, exp(edot) * z) + Abs(Max(q, z)) - sign(z - p) * Heaviside(q)) / RTT},
         out={"rate": Piecewise((z, (z > p) & (q >= 0)), (p, z <= q), (q * q, True)) * packet / RTT},
-        params={p: 1, q: 2}, units={z: "1", p: "1", q: "1"},
+        params={p: 1, q: 2},
+        units={z: "1", p: "1", q: "1"},
     )
     n = 200
     values = random_values(law, n)

@@ -28,7 +28,9 @@ q = symbols("q", nonnegative=True)
 
 def a_source(**changes: Any) -> Source:
     parts: dict[str, Any] = {
-        "flow": {x: x * (w / x - edot) / RTT}, "out": {"rate": x}, "params": {w: 2e4},
+        "flow": {x: x * (w / x - edot) / RTT},
+        "out": {"rate": x},
+        "params": {w: 2e4},
         "units": {x: "bit/s", w: "bit/s"},
     }
     return Source("Mine", **{**parts, **changes})

@@ -21,8 +21,13 @@ RATES = arrays(float, st.integers(1, 20), elements=st.floats(0, 1e9))
 def ramp(dims: tuple[str, ...] = ("time", "flow")) -> xr.DataArray:
     """Flow a rises from 0 to 10 in 10 s; flow b is at 4."""
     t = np.linspace(0.0, 10.0, 11)
-    data = xr.DataArray(np.stack([t, np.full(11, 4.0)], axis=1), {"time": t, "flow": ["a", "b"]}, ("time", "flow"),
-                        "rate", {"units": "bit/s"})
+    data = xr.DataArray(
+        np.stack([t, np.full(11, 4.0)], axis=1),
+        {"time": t, "flow": ["a", "b"]},
+        ("time", "flow"),
+        "rate",
+        {"units": "bit/s"},
+    )
     return data.transpose(*dims)
 
 

@@ -47,8 +47,15 @@ def test_branches_are_those_the_switches_choose(f: Expr, count: int) -> None:
         assert held.subs(values) == f.subs(values)
 
 
-@pytest.mark.parametrize("f", [Piecewise((p, q >= r), (0, True)), Piecewise((p, q <= r), (0, True)),
-                               Piecewise((p, q > r), (0, True)), Piecewise((p, q < r), (0, True))])
+@pytest.mark.parametrize(
+    "f",
+    [
+        Piecewise((p, q >= r), (0, True)),
+        Piecewise((p, q <= r), (0, True)),
+        Piecewise((p, q > r), (0, True)),
+        Piecewise((p, q < r), (0, True)),
+    ],
+)
 def test_conditions_are_exact_at_equality(f: Expr) -> None:
     collect = Collector("test")
     held = collect.rewrite(f)

@@ -107,8 +107,10 @@ class _Question:
 
     def check(self) -> Decision:
         """Try random points to 50 digits."""
-        symbols = sorted(self.left.free_symbols | self.right.free_symbols
-                         | set().union(*(f.free_symbols for _, f in self.where)), key=str)
+        symbols = sorted(
+            self.left.free_symbols | self.right.free_symbols | set().union(*(f.free_symbols for _, f in self.where)),
+            key=str,
+        )
         sides = lambdify(symbols, [self.left, self.right, *(f for _, f in self.where)], modules="mpmath")
         rng, tried = random.Random(7), 0
         with mpmath.workdps(_DIGITS + 15):
@@ -225,10 +227,12 @@ def _settled(kind: str, f: Expr) -> bool:
     """Whether `f` (= left - right), wherever it is defined, provably stands as `kind` to zero."""
     if kind == "==":
         return any(g == 0 for g in _forms(f))
-    return any(_has_sign(kind, above, below)
-               for g in (f, cancel(together(f)), simplify(f))
-               for above, below in [fraction(together(g))]
-               for above in (above, expand(above), factor(above)))
+    return any(
+        _has_sign(kind, above, below)
+        for g in (f, cancel(together(f)), simplify(f))
+        for above, below in [fraction(together(g))]
+        for above in (above, expand(above), factor(above))
+    )
 
 
 def _has_sign(kind: str, above: Expr, below: Expr) -> bool:

@@ -82,8 +82,10 @@ def active_modes(law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0) ->
     for k, function in enumerate(_switch_functions(law)):
         value = np.broadcast_to(np.asarray(function(*arguments, *modes), dtype=float), shape)
         if np.any(np.abs(value) <= tolerance):
-            raise InvalidInput(f"{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
-                               f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it")
+            raise InvalidInput(
+                f"{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
+                f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
+            )
         modes.append((value > 0).astype(float))
     return np.array(modes).reshape(len(modes), *shape)
 
@@ -114,8 +116,13 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
         held_at = active_modes(law, z, u, p) if modes is None else np.asarray(modes, dtype=float)
         values = [*z, *u, *p, *held_at]
         shape = np.broadcast_shapes(*(np.shape(v) for v in values))
-        return Jacobians(*(
-            np.array([np.broadcast_to(np.asarray(v, dtype=float), shape) for v in f(*values)]).reshape(*M.shape, *shape)
-            for f, M in zip(functions, matrices, strict=True)))
+        return Jacobians(
+            *(
+                np.array([np.broadcast_to(np.asarray(v, dtype=float), shape) for v in f(*values)]).reshape(
+                    *M.shape, *shape
+                )
+                for f, M in zip(functions, matrices, strict=True)
+            )
+        )
 
     return jacobians

@@ -91,8 +91,12 @@ class Proof(Sequence[Verdict]):
         rows = []
         for v in self.verdicts:
             values = ", ".join(f"{k} = {x:.6g}" for k, x in v.counterexample.items())
-            cells = (html.escape(v.label), f"$\\displaystyle {_tex(v.statement)}$", v.status,
-                     html.escape(v.how + (f": {values}" if values else "")))
+            cells = (
+                html.escape(v.label),
+                f"$\\displaystyle {_tex(v.statement)}$",
+                v.status,
+                html.escape(v.how + (f": {values}" if values else "")),
+            )
             rows.append("<tr>" + "".join(f"<td style='text-align:left'>{c}</td>" for c in cells) + "</tr>")
         head = "".join(f"<th style='text-align:left'>{h}</th>" for h in ("claim", "statement", "verdict", "how"))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -94,5 +94,7 @@ def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Sy
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
         if slope != 0 and not slope.has(s) and not rest.has(s) and (above - slope * s - rest).expand() == 0:
             return s, -rest / slope
-    raise Unsupported(f"{law.name}: the flow of {plain(z)} is linear in none of {', '.join(map(plain, candidates))}, "
-                      f"so its equilibrium is not expressed by one; state the claim as an equation instead")
+    raise Unsupported(
+        f"{law.name}: the flow of {plain(z)} is linear in none of {', '.join(map(plain, candidates))}, "
+        f"so its equilibrium is not expressed by one; state the claim as an equation instead"
+    )

@@ -45,8 +45,10 @@ def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"
-        raise Unsupported(f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
-                          "(law.averaged, such as Reno for AIMD), or simulate it")
+        raise Unsupported(
+            f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
+            "(law.averaged, such as Reno for AIMD), or simulate it"
+        )
     if _depends_on_time(Structure.of(law)):
         raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")
 

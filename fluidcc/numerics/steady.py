@@ -87,13 +87,22 @@ class SteadyNetwork:
         The laws; `flows` cover every flow and `links` every link.
     """
 
-    def __init__(self, route: Index, base: Vector, capacity: Vector, q_max: Vector, queued: NDArray[np.bool_],
-                 flows: list[FlowGroup], links: list[LinkGroup]) -> None:
+    def __init__(
+        self,
+        route: Index,
+        base: Vector,
+        capacity: Vector,
+        q_max: Vector,
+        queued: NDArray[np.bool_],
+        flows: list[FlowGroup],
+        links: list[LinkGroup],
+    ) -> None:
         self.route, self.base, self.c, self.q_max, self.queued = route, base, capacity, q_max, queued
         self.flows, self.links = flows, links
         F, L = len(route), len(capacity)
-        self.X, self.Y, self.S, self.M, self.P = (np.arange(n) + k for n, k in zip(
-            (F, L, L, L, L), (0, F, F + L, F + 2 * L, F + 3 * L), strict=True))
+        self.X, self.Y, self.S, self.M, self.P = (
+            np.arange(n) + k for n, k in zip((F, L, L, L, L), (0, F, F + L, F + 2 * L, F + 3 * L), strict=True)
+        )
         self.n = F + 4 * L
         self.Z = [self._take(g.initial.shape) for g in flows]
         self.V = [self._take(g.initial.shape) for g in links]
@@ -130,7 +139,8 @@ class SteadyNetwork:
         """Unknowns to start from, given rates [bit/s] and propagation delays [s]: laws may divide by the latter."""
         u = np.zeros(self.n)
         u[self.S[self.at[rtt == 0, 0]]] = np.where(self.queued, np.minimum(0.01, 0.5 * self.q_max), 0.0)[
-            self.at[rtt == 0, 0]]
+            self.at[rtt == 0, 0]
+        ]
         u[self.X] = rate
         np.add.at(u, self.Y[self.at[self.inside]], np.broadcast_to(rate[:, None], self.at.shape)[self.inside])
         for blocks, groups in self._laws():
@@ -149,11 +159,23 @@ class SteadyNetwork:
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
         busy = np.where(s > 0, np.minimum(1.0, self.c / np.maximum(u[self.Y] * (1 - loss), 1e-300)), 1.0)
         unmarked = np.prod(np.where(self.inside, (1 - u[self.M])[self.at], 1.0), axis=1)
-        path = np.vstack([self.base + np.where(self.inside, queue[self.at], 0.0).sum(axis=1),
-                          1 - survival[:, -1] * unmarked,
-                          np.where(self.inside, u[self.P][self.at], 0.0).sum(axis=1), u[self.X]])
-        return Signals(queue, loss, np.where(filling, 1.0, 0.0), np.where(filling, 0.0, (1 - loss) ** 2),
-                       survival[:, :-1], self._along((1 - loss) * busy)[:, :-1], path)
+        path = np.vstack(
+            [
+                self.base + np.where(self.inside, queue[self.at], 0.0).sum(axis=1),
+                1 - survival[:, -1] * unmarked,
+                np.where(self.inside, u[self.P][self.at], 0.0).sum(axis=1),
+                u[self.X],
+            ]
+        )
+        return Signals(
+            queue,
+            loss,
+            np.where(filling, 1.0, 0.0),
+            np.where(filling, 0.0, (1 - loss) ** 2),
+            survival[:, :-1],
+            self._along((1 - loss) * busy)[:, :-1],
+            path,
+        )
 
     def _along(self, factor: Vector) -> Vector:
         """Products of a factor per link along each route, shape (F, H + 1)."""

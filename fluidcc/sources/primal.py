@@ -42,4 +42,5 @@ PrimalDual = Source(
 
 # Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential delay.
 AlphaFairPrimalDual = PrimalDual.with_utility(
-    w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}, name="AlphaFairPrimalDual")
+    w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}, name="AlphaFairPrimalDual"
+)

@@ -26,6 +26,11 @@ AIMD = Source(
 
 # dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley, SIGCOMM 2000.
 # One jump for every lost or marked packet, of which x_tau pi / packet a second left one round trip ago.
-Reno = AIMD.averaged(intensity=x_tau * pi / packet, name="Reno", claims={
-    "square-root law": Steady(Eq(W**2 * pi, a / b)),
-}, ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s")
+Reno = AIMD.averaged(
+    intensity=x_tau * pi / packet,
+    name="Reno",
+    claims={
+        "square-root law": Steady(Eq(W**2 * pi, a / b)),
+    },
+    ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s",
+)

@@ -21,8 +21,9 @@ STEP = 1e-40
 @pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
 def test_jacobians_equal_complex_steps(law: Law) -> None:
     values = random_values(law, N, seed=3)
-    z, u, p = (np.array([values[s] for s in group]).reshape(len(group), N)
-               for group in (law.states, law.inputs, law.params))
+    z, u, p = (
+        np.array([values[s] for s in group]).reshape(len(group), N) for group in (law.states, law.inputs, law.params)
+    )
     found = jacobian_function(law)(z, u, p)
     reference = law_reference(law)
     for columns, matrices in ((z, (found.A, found.C)), (u, (found.B, found.D))):

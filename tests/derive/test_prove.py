@@ -133,8 +133,14 @@ def test_reno_stands_still_where_hollot_and_others_linearise() -> None:
 
 def test_a_flow_linear_in_nothing_is_unsupported() -> None:
     x, g = symbols("x g", positive=True)
-    law = Source("Odd", {x: g * (exp(-x / g) - exp(pi) * x / g) / RTT}, {"rate": x}, {g: 1.0},
-                 {x: "bit/s", g: "bit/s"}, claims={"odd": Steady(Eq(x, g))})
+    law = Source(
+        "Odd",
+        {x: g * (exp(-x / g) - exp(pi) * x / g) / RTT},
+        {"rate": x},
+        {g: 1.0},
+        {x: "bit/s", g: "bit/s"},
+        claims={"odd": Steady(Eq(x, g))},
+    )
     with pytest.raises(Unsupported, match="Odd: the flow of x is linear in none of g"):
         prove(law)
 

@@ -15,9 +15,14 @@ from fluidcc.numerics.complementarity import Problem, Result, find_equilibrium
 
 def problem(fun: Any, jacobian: Any, n: int, **changes: Any) -> Problem:
     values: dict[str, Any] = {
-        "lower": np.full(n, -np.inf), "upper": np.full(n, np.inf), "mass": np.ones(n), "scale": np.ones(n),
-        "ceiling": np.full(n, np.inf), "kink": np.full(n, np.inf),
-        **{k: np.asarray(v, float) for k, v in changes.items()}}
+        "lower": np.full(n, -np.inf),
+        "upper": np.full(n, np.inf),
+        "mass": np.ones(n),
+        "scale": np.ones(n),
+        "ceiling": np.full(n, np.inf),
+        "kink": np.full(n, np.inf),
+        **{k: np.asarray(v, float) for k, v in changes.items()},
+    }
     return Problem(lambda u: (np.asarray(fun(u), float), csr_array(np.atleast_2d(jacobian(u)))), **values)
 
 
@@ -40,8 +45,11 @@ def test_unstable_equilibria_are_left() -> None:
 
 def test_algebraic_unknowns() -> None:
     # u' = 6 - v with 0 = u^2 + u - v: u = 2, v = 6.
-    result = solve(problem(lambda u: [6 - u[1], u[0] ** 2 + u[0] - u[1]], lambda u: [[0, -1], [2 * u[0] + 1, -1]], 2,
-                           mass=[1, 0]), 1.0, 1.0)
+    result = solve(
+        problem(lambda u: [6 - u[1], u[0] ** 2 + u[0] - u[1]], lambda u: [[0, -1], [2 * u[0] + 1, -1]], 2, mass=[1, 0]),
+        1.0,
+        1.0,
+    )
     assert result.status == "converged"
     np.testing.assert_allclose(result.u, [2, 6], rtol=1e-14)
 

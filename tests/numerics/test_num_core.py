@@ -22,8 +22,12 @@ def alpha_fair(weight: Any, alpha: float, index: Any = None, closed: bool = True
         return w * np.log(x) if alpha == 1 else w * x ** (1 - alpha) / (1 - alpha)
 
     return UtilityGroup(
-        np.arange(len(w)) if index is None else np.asarray(index), value, lambda x: w * x**-alpha,
-        lambda x: -alpha * w * x ** (-alpha - 1), (lambda p: (w / p) ** (1 / alpha)) if closed else None)
+        np.arange(len(w)) if index is None else np.asarray(index),
+        value,
+        lambda x: w * x**-alpha,
+        lambda x: -alpha * w * x ** (-alpha - 1),
+        (lambda p: (w / p) ** (1 / alpha)) if closed else None,
+    )
 
 
 def check(result: NumResult, R: Any, c: Any, groups: list[UtilityGroup], tolerance: float = 1e-10) -> None:
@@ -70,7 +74,8 @@ def clarabel_rates(R: Any, c: Any, w: Any, alpha: float) -> np.ndarray:
     chosen.verbose = False
     chosen.tol_gap_abs = chosen.tol_gap_rel = chosen.tol_feas = 1e-10
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((2 * N, 2 * N)), cost, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, chosen)
+        sparse.csc_matrix((2 * N, 2 * N)), cost, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, chosen
+    )
     return np.asarray(solver.solve().x)[:N] * unit
 
 
@@ -107,8 +112,11 @@ def test_mixed_utilities_on_one_link() -> None:
 def test_utility_without_closed_form_inverse() -> None:
     # U' = 1/x + 1/(1 + x): at x = 1 it is 3/2; two flows on a link of capacity 2.
     group = UtilityGroup(
-        np.arange(2), lambda x: np.log(x) + np.log1p(x), lambda x: 1 / x + 1 / (1 + x),
-        lambda x: -(x**-2.0) - (1 + x) ** -2.0)
+        np.arange(2),
+        lambda x: np.log(x) + np.log1p(x),
+        lambda x: 1 / x + 1 / (1 + x),
+        lambda x: -(x**-2.0) - (1 + x) ** -2.0,
+    )
     result = solve([[1, 1]], [2.0], [group])
     np.testing.assert_allclose(result.rate, 1.0, rtol=1e-13)
     np.testing.assert_allclose(result.price, 1.5, rtol=1e-13)
@@ -161,8 +169,13 @@ def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    seed=st.integers(0, 2**32 - 1), links=st.integers(1, 12), flows=st.integers(1, 40),
-    alpha=st.sampled_from([0.5, 1.0, 2.0, 4.0]), spread=st.floats(0, 3), closed=st.booleans())
+    seed=st.integers(0, 2**32 - 1),
+    links=st.integers(1, 12),
+    flows=st.integers(1, 40),
+    alpha=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
+    spread=st.floats(0, 3),
+    closed=st.booleans(),
+)
 def test_random_networks_meet_the_optimality_conditions(
     seed: int, links: int, flows: int, alpha: float, spread: float, closed: bool
 ) -> None:

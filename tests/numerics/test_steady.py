@@ -12,6 +12,7 @@ from fluidcc.numerics.steady import FlowGroup, LinkGroup, SteadyNetwork
 
 def network(q_max: tuple[float, ...] = (0.3, np.inf, 0.0)) -> SteadyNetwork:
     """Two flows with one state each, over three links with a mark, a price and one state each."""
+
     def flow(z: Any, signals: Any) -> Any:
         e, pi, price, own = signals
         F = 1 / z - e * z - pi - price * own
@@ -23,15 +24,24 @@ def network(q_max: tuple[float, ...] = (0.3, np.inf, 0.0)) -> SteadyNetwork:
     def link(v: Any) -> Any:
         q, m, y = v
         zero, one = np.zeros_like(q), np.ones_like(q)
-        return (np.stack([y * q - m, 0.1 * m, q + 0.01 * y]),
-                np.array([[y, -one, q], [zero, 0.1 * one, zero], [one, zero, 0.01 * one]]))
+        return (
+            np.stack([y * q - m, 0.1 * m, q + 0.01 * y]),
+            np.array([[y, -one, q], [zero, 0.1 * one, zero], [one, zero, 0.01 * one]]),
+        )
 
     none = np.full((1, 2), np.inf)
     flows = [FlowGroup(np.arange(2), flow, np.ones((1, 2)), 0 * none.clip(0, 0), none)]
     wide = np.full((1, 3), np.inf)
     links = [LinkGroup(np.arange(3), link, np.ones((1, 3)), -wide, wide)]
-    return SteadyNetwork(np.array([[0, 1, 2], [1, 0, -1]]), np.array([0.1, 0.2]), np.array([2.0, 3.0, 1.5]),
-                         np.array(q_max), np.ones(3, bool), flows, links)
+    return SteadyNetwork(
+        np.array([[0, 1, 2], [1, 0, -1]]),
+        np.array([0.1, 0.2]),
+        np.array([2.0, 3.0, 1.5]),
+        np.array(q_max),
+        np.ones(3, bool),
+        flows,
+        links,
+    )
 
 
 @pytest.mark.parametrize("s", [(0.2, 0.1, 0.0), (0.5, 0.1, 0.2), (0.0, 0.7, 0.3)])
