@@ -175,8 +175,8 @@ def _read_nodes(at: Layout) -> None:
 def _stream_nodes(at: Layout) -> None:
     """The way back from the arrivals at a later link to the rates at the first one.
 
-    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what left the queue, without
-    asking who sent it. So a busy link feeds the next one at exactly its capacity. It is marked by -1 - link.
+    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what left the queue,
+    whoever sent it. So a busy link feeds the next one at exactly its capacity. It is marked by -1 - link.
     """
     known = {node: k for k, node in enumerate(at.nodes)}
     routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
