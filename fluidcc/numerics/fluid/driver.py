@@ -189,7 +189,7 @@ def _bad_rate(F: Any, I: Any) -> int:
 def _advance(F: Any, I: Any, address: int) -> int:
     """One accepted step, with what happens at its end. Return 0, or a code that ends the run."""
     stop = _next_break(F, I)
-    pending, mode = -1, 0
+    pending, mode, near = -1, 0, 1e-6
     h = F[s.HNEXT]
     end = stop if F[s.T] + 1.05 * h >= stop else F[s.T] + h
     hmin = 16.0 * EPS * max(abs(F[s.T]), 1e-3)
@@ -216,8 +216,10 @@ def _advance(F: Any, I: Any, address: int) -> int:
             end = F[s.T] + factor * h
             continue
         u, index, new = first_event(F, I)
-        if u >= 2.0 or (index == pending and u >= 1.0 - 1e-6):
+        # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
+        if u >= 2.0 or (pending >= 0 and u >= 1.0 - near):
             break
+        near = min(1e-3, 4.0 * near)  # each attempt looks back a little differently
         if u * h <= F[s.TOLT] * max(1.0, abs(F[s.T])):
             return _flip_here(F, I, index, new)
         pending, mode = index, new
