@@ -62,8 +62,8 @@ class Opponent:
 
     def __init__(self, *, fifo: bool, width: float | None = None) -> None:
         from jitcdde import jitcdde, t, y
-        from jitcxde_common import conditional  # type: ignore[import-untyped]
-        from symengine import Max, Min  # type: ignore[import-untyped]
+        from jitcxde_common import conditional
+        from symengine import Max, Min
 
         def step(z: Any, offset: float = 0.0) -> Any:
             """1 where z > 0, else 0."""
