@@ -37,7 +37,7 @@ notebooks: setup
 	$(PY) -m pytest --nbmake --nbmake-timeout=1200 -W ignore notebooks $(ARGS)
 
 bench:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook bench
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster bench
 	$(PY) -m benchmarks $(ARGS)
 
 # The pins, anew: after a change of dependencies in pyproject.toml.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc import claims, errors, metrics, num, plot
     from fluidcc.derive.prove import prove
+    from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
-    from fluidcc.fused import compile
     from fluidcc.law import Jump, Link, Source, Tick
     from fluidcc.links import *
     from fluidcc.network import Network
@@ -38,7 +38,7 @@ _HOME = {
     "Source": "law",
     "Tick": "law",
     "claims": "",
-    "compile": "fused",
+    "compile": "engine.fused",
     "dumbbell": "topologies",
     "equilibrium": "equilibrium",
     "errors": "",

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.fused import fused_address
+from fluidcc.engine.layout import Layout, lay_out
+from fluidcc.engine.results import dataset
+from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Unsupported
-from fluidcc.fused import fused_address
-from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network, require_network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
-from fluidcc.results import dataset
 from fluidcc.units import to_si
-from fluidcc.workspace import Workspace
 
 if TYPE_CHECKING:
     import xarray as xr

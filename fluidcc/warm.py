@@ -13,9 +13,9 @@ from tqdm import tqdm
 
 from fluidcc import links, sources
 from fluidcc.compile import kernel_address
-from fluidcc.fused import fits, fused_address
+from fluidcc.engine.fused import fits, fused_address
+from fluidcc.engine.layout import lay_out
 from fluidcc.law import Law, Source
-from fluidcc.layout import lay_out
 from fluidcc.network import Network
 from fluidcc.numerics.dde import solve_dde
 from fluidcc.scenarios import scenarios

@@ -14,11 +14,12 @@ import pytest
 from numba import njit
 from numpy.typing import NDArray
 
-from fluidcc import fused
+from fluidcc.engine import fused
+from fluidcc.engine.fused import compile as compile_network
+from fluidcc.engine.fused import fused_address
+from fluidcc.engine.layout import lay_out
+from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput
-from fluidcc.fused import compile as compile_network
-from fluidcc.fused import fused_address
-from fluidcc.layout import lay_out
 from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
@@ -28,7 +29,6 @@ from fluidcc.numerics.fluid.prehistory import begin
 from fluidcc.numerics.fluid.step import step_array
 from fluidcc.simulate import simulate
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
-from fluidcc.workspace import Workspace
 
 
 def one_link(buffer: float | None = None) -> Network:

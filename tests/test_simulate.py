@@ -278,11 +278,11 @@ def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
 
 def test_the_history_is_bounded() -> None:
     """A run ten times as long needs no more memory for its past."""
-    from fluidcc.layout import lay_out
+    from fluidcc.engine.layout import lay_out
+    from fluidcc.engine.workspace import Workspace
     from fluidcc.numerics.fluid import slots as s
     from fluidcc.numerics.fluid.driver import drive
     from fluidcc.numerics.fluid.prehistory import begin
-    from fluidcc.workspace import Workspace
 
     case = next(case for case in CASES if case.name == "limit_cycle")
     sizes = []

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from fluidcc.compile import LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
+from fluidcc.engine.layout import Group, Layout
 from fluidcc.law import Link
-from fluidcc.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
 
 __all__ = ["LawText", "Rhs"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, kernel_address
-from fluidcc.layout import Group, Layout, base_delay, parameters
+from fluidcc.engine.layout import Group, Layout, base_delay, parameters
 from fluidcc.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.workspace import Workspace
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain
-from fluidcc.workspace import Workspace
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,9 +18,9 @@ import numba
 from llvmlite import binding
 
 from fluidcc.compile import generated_file, load_text
+from fluidcc.engine.fused_text import step_text
+from fluidcc.engine.layout import Layout, lay_out
 from fluidcc.errors import InvalidInput
-from fluidcc.fused_text import step_text
-from fluidcc.layout import Layout, lay_out
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
 from fluidcc.numerics.fluid.freshness import prepare, source_hash

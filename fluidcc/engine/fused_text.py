@@ -6,8 +6,8 @@ the text: parameters, delays, capacities and modes are loaded at run time, so th
 
 from __future__ import annotations
 
-from fluidcc.fused_rhs import LawText, Rhs
-from fluidcc.layout import Group, Layout
+from fluidcc.engine.fused_rhs import LawText, Rhs
+from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.step import FIT
 from fluidcc.numerics.tableaus import TSIT5

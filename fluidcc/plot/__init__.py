@@ -1,0 +1,12 @@
+"""Pictures of results. Each function draws into `ax` or a new figure, and returns the axes.
+
+Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported when a picture is first drawn.
+"""
+
+from __future__ import annotations
+
+from fluidcc.plot.phase import phase_plane
+from fluidcc.plot.series import timeseries
+from fluidcc.plot.verdicts import claims
+
+__all__ = ["claims", "phase_plane", "timeseries"]
