@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.links import *
     from fluidcc.network import Network
     from fluidcc.numerics.dde import solve_dde
+    from fluidcc.numerics.linear.dlti import DelayLTI
     from fluidcc.scenarios import Scenario, scenarios
     from fluidcc.simulate import simulate
     from fluidcc.sources import *
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives; a name whose home is "" is the module of that name.
 _HOME = {
+    "DelayLTI": "numerics.linear.dlti",
     "Jump": "law",
     "Let": "symbols",
     "Link": "law",
@@ -54,6 +56,7 @@ _HOME = {
 _LAWS = ("sources", "links")
 
 __all__ = [
+    "DelayLTI",
     "Jump",
     "Let",
     "Link",

@@ -1,0 +1,1 @@
+"""Linear systems with delays: responses, roots, counts, margins, certificates."""

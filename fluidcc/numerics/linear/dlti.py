@@ -1,0 +1,325 @@
+"""A linear time-invariant block with every delay pulled out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fluidcc.errors import InvalidInput
+from fluidcc.numerics.linear import pencil
+from fluidcc.numerics.linear.ports import Pick, checked, indices, merged, names
+from fluidcc.numerics.linear.wiring import close_channels, stack, wire
+
+__all__ = ["DelayLTI"]
+
+Matrix = NDArray[np.float64]
+
+
+class DelayLTI:
+    """An LTI block with all delays pulled out.
+
+    The last K columns of `B`, `D` and the last K rows of `C`, `D` are the delay channels::
+
+        x' = A x + B1 u + B2 v
+        y  = C1 x + D11 u + D12 v
+        z  = C2 x + D21 u + D22 v,      v_k(t) = z_k(t - delays[k])
+
+    Parameters
+    ----------
+    A, B, C, D : array_like
+        Shapes (n, n), (n, m + K), (p + K, n), (p + K, m + K), for n states, m inputs and p outputs.
+    delays : array_like
+        The K delays [s], none negative. Channels of zero delay are closed algebraically.
+    states, inputs, outputs : sequence of str
+        Names; x0, x1, ..., u0, ... and y0, ... without them.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, numbers that are not finite, a negative delay, or an algebraic loop through channels
+        of zero delay.
+
+    Notes
+    -----
+    `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel, `feedback` closes a loop.
+    """
+
+    def __init__(
+        self,
+        A: ArrayLike,
+        B: ArrayLike,
+        C: ArrayLike,
+        D: ArrayLike,
+        *,
+        delays: ArrayLike = (),
+        states: Sequence[str] = (),
+        inputs: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+    ) -> None:
+        block = close_channels(checked(A, B, C, D, delays))
+        self._block = block
+        for array in block:
+            array.setflags(write=False)
+        m, p = block.ports
+        self.states = names("states", states, len(block.A), "x")
+        self.inputs = names("inputs", inputs, m, "u")
+        self.outputs = names("outputs", outputs, p, "y")
+
+    @classmethod
+    def transfer(cls, num: ArrayLike, den: ArrayLike, delay: float = 0.0, **names: Sequence[str]) -> DelayLTI:
+        """The scalar ``num(s) / den(s) * exp(-s delay)``, coefficients by falling powers as in python-control.
+
+        Raises
+        ------
+        InvalidInput
+            The degree of `num` exceeds that of `den`, or `den` is zero.
+        """
+        top = np.trim_zeros(np.atleast_1d(np.asarray(num, float)), "f")
+        below = np.trim_zeros(np.atleast_1d(np.asarray(den, float)), "f")
+        n = len(below) - 1
+        if n < 0 or len(top) > n + 1:
+            raise InvalidInput(f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function")
+        top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
+        A = np.zeros((n, n))
+        if n:
+            A[0] = -below[1:]
+            A[range(1, n), range(n - 1)] = 1.0
+        B = np.eye(n)[:, :1]
+        system = cls(A, B, [top[1:] - top[0] * below[1:]], [[top[0]]], **names)
+        return system.delayed(delay) if delay else system
+
+    @classmethod
+    def retarded(cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()) -> DelayLTI:
+        """The equation ``x' = A0 x + sum A_k x(t - tau_k) + B u``, ``y = C x``; a channel for each rank of an A_k.
+
+        Parameters
+        ----------
+        A0 : array_like
+            Shape (n, n); a number for a scalar equation.
+        *terms : tuple of (array_like, float)
+            A_k and its delay [s].
+        B, C : array_like
+            Without them every state is driven and read.
+        """
+        A = np.atleast_2d(np.asarray(A0, float))
+        n = len(A)
+        lefts, rights, delays = [], [], []
+        for matrix, delay in terms:
+            u, size, v = np.linalg.svd(np.atleast_2d(np.asarray(matrix, float)))
+            rank = int(np.sum(size > n * np.finfo(float).eps * max(size[0], np.finfo(float).tiny)))
+            lefts.append(u[:, :rank] * np.sqrt(size[:rank]))
+            rights.append(np.sqrt(size[:rank])[:, None] * v[:rank])
+            delays += [float(delay)] * rank
+        B1 = np.asarray(B, float).reshape(n, -1) if np.size(B) else np.eye(n)
+        C1 = np.asarray(C, float).reshape(-1, n) if np.size(C) else np.eye(n)
+        k = len(delays)
+        D = np.zeros((len(C1) + k, B1.shape[1] + k))
+        return cls(A, np.hstack([B1, *lefts]), np.vstack([C1, *rights]), D, delays=delays)
+
+    # Parts
+
+    A = property(lambda self: self._block.A, doc="State matrix, shape (n, n).")
+    B = property(lambda self: self._block.B, doc="Input matrix, shape (n, m + K).")
+    C = property(lambda self: self._block.C, doc="Output matrix, shape (p + K, n).")
+    D = property(lambda self: self._block.D, doc="Feedthrough, shape (p + K, m + K).")
+    delays = property(lambda self: self._block.delays, doc="Delays of the channels [s], all positive.")
+    n_states = property(lambda self: len(self._block.A), doc="n.")
+    n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
+    n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
+    B1 = property(lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states.")
+    B2 = property(lambda self: self.B[:, self.n_inputs :], doc="From the channels to the states.")
+    C1 = property(lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs.")
+    C2 = property(lambda self: self.C[self.n_outputs :], doc="From the states to the channels.")
+    D11 = property(lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs.")
+    D12 = property(lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs.")
+    D21 = property(lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels.")
+    D22 = property(lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels.")
+
+    # Values
+
+    def __call__(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
+        """The transfer matrix at complex `s` [1/s]: shape (outputs, inputs, *shape of s)."""
+        points = np.asarray(s, complex)
+        return np.moveaxis(pencil.response(self, points.ravel()), 0, -1).reshape(
+            self.n_outputs, self.n_inputs, *points.shape
+        )
+
+    def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
+        """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)); `omega` [rad/s]."""
+        return self(1j * np.atleast_1d(np.asarray(omega, float)))
+
+    def characteristic(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
+        """det of the pencil at complex `s`, of the shape of `s`: an entire function whose zeros are the poles."""
+        points = np.asarray(s, complex)
+        return pencil.determinant(self, points.ravel()).reshape(points.shape)
+
+    # Interconnection
+
+    def append(self, *others: DelayLTI) -> DelayLTI:
+        """All blocks side by side, unconnected; names that would stand twice get the number of their block."""
+        parts = (self, *others)
+        return DelayLTI(
+            *(block := stack(*(part._block for part in parts)))[:4],
+            delays=block.delays,
+            states=merged(part.states for part in parts),
+            inputs=merged(part.inputs for part in parts),
+            outputs=merged(part.outputs for part in parts),
+        )
+
+    def connect(
+        self,
+        back: ArrayLike,
+        enter: ArrayLike | None = None,
+        leave: ArrayLike | None = None,
+        *,
+        inputs: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+    ) -> DelayLTI:
+        """Close ``u = back @ y + enter @ w`` and read ``leave @ y``; identities without `enter`, `leave`.
+
+        Raises
+        ------
+        InvalidInput
+            Shapes that do not fit, or an algebraic loop.
+        """
+        m, p = self.n_inputs, self.n_outputs
+        into = np.eye(m) if enter is None else np.atleast_2d(np.asarray(enter, float))
+        out = np.eye(p) if leave is None else np.atleast_2d(np.asarray(leave, float))
+        gain = np.atleast_2d(np.asarray(back, float))
+        if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
+            raise InvalidInput(
+                f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} columns; "
+                f"got {gain.shape}, {into.shape}, {out.shape}"
+            )
+        keep_in = self.inputs if enter is None else ()
+        keep_out = self.outputs if leave is None else ()
+        return DelayLTI(
+            *(block := wire(self._block, gain, into, out))[:4],
+            delays=block.delays,
+            states=self.states,
+            inputs=inputs or keep_in,
+            outputs=outputs or keep_out,
+        )
+
+    def feedback(self, other: DelayLTI | ArrayLike | None = None, sign: float = -1.0) -> DelayLTI:
+        """The loop with `other` (unity without it) from the outputs back to the inputs, ``u = w + sign other(y)``."""
+        m, p = self.n_inputs, self.n_outputs
+        if other is None:
+            if m != p:
+                raise InvalidInput(f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`")
+            return self.connect(sign * np.eye(m))
+        block = self._lift(other, (m, p))
+        if (block.n_inputs, block.n_outputs) != (p, m):
+            raise InvalidInput(
+                f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} outputs, "
+                f"got {block.n_inputs} and {block.n_outputs}"
+            )
+        back = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
+        both = self.append(block)
+        return both.connect(back, np.eye(m + p)[:, :m], np.eye(p + m)[:p], inputs=self.inputs, outputs=self.outputs)
+
+    def __mul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
+        if np.isscalar(other):
+            other = float(other) * np.eye(self.n_inputs)  # type: ignore[arg-type]
+        first = self._lift(other, (self.n_inputs, 0))
+        if first.n_outputs != self.n_inputs:
+            raise InvalidInput(f"series g * h: g has {self.n_inputs} inputs and h has {first.n_outputs} outputs")
+        m, p = self.n_inputs, self.n_outputs
+        back = np.zeros((m + first.n_inputs, p + m))
+        back[:m, p:] = np.eye(m)
+        enter, leave = np.eye(m + first.n_inputs)[:, m:], np.eye(p + m)[:p]
+        return self.append(first).connect(back, enter, leave, inputs=first.inputs, outputs=self.outputs)
+
+    def __rmul__(self, other: ArrayLike) -> DelayLTI:
+        gain = float(other) * np.eye(self.n_outputs) if np.isscalar(other) else other  # type: ignore[arg-type]
+        return self._lift(gain, (0, self.n_outputs)) * self
+
+    def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
+        return self._parallel(other, 1.0)
+
+    def __sub__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
+        return self._parallel(other, -1.0)
+
+    def __radd__(self, other: ArrayLike) -> DelayLTI:
+        return self._parallel(other, 1.0)
+
+    def __rsub__(self, other: ArrayLike) -> DelayLTI:
+        return (-self)._parallel(other, 1.0)
+
+    def __neg__(self) -> DelayLTI:
+        return self.connect(
+            np.zeros((self.n_inputs, self.n_outputs)), None, -np.eye(self.n_outputs), outputs=self.outputs
+        )
+
+    def __pos__(self) -> DelayLTI:
+        return self
+
+    __array_ufunc__ = None  # so that an array on the left leaves the operation to us
+
+    def _parallel(self, other: DelayLTI | ArrayLike, sign: float) -> DelayLTI:
+        if np.isscalar(other):
+            other = np.full((self.n_outputs, self.n_inputs), other, float)
+        second = self._lift(other, (self.n_outputs, self.n_inputs))
+        m, p = self.n_inputs, self.n_outputs
+        if (second.n_inputs, second.n_outputs) != (m, p):
+            raise InvalidInput(
+                f"a sum needs blocks of one shape, here {(p, m)} and {(second.n_outputs, second.n_inputs)}"
+            )
+        enter, leave = np.vstack((np.eye(m), np.eye(m))), np.hstack((np.eye(p), sign * np.eye(p)))
+        back = np.zeros((2 * m, 2 * p))
+        return self.append(second).connect(back, enter, leave, inputs=self.inputs, outputs=self.outputs)
+
+    def delayed(self, extra: float | ArrayLike, inputs: Pick = None) -> DelayLTI:
+        """The block with an extra delay [s] before its inputs (all, or those named); one value or one an input."""
+        at = indices(inputs, self.inputs, "input")
+        lags = np.broadcast_to(np.asarray(extra, float), (len(at),))
+        m, k = self.n_inputs, len(at)
+        # a bank of pure delays in front of the picked inputs: y = v, z = u
+        passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
+        picked = np.eye(m)[:, at]
+        bank = DelayLTI(
+            np.zeros((0, 0)),
+            np.zeros((0, m + k)),
+            np.zeros((m + k, 0)),
+            np.block([[passing, picked], [picked.T, np.zeros((k, k))]]),
+            delays=lags,
+            inputs=self.inputs,
+        )
+        return self * bank
+
+    def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
+        """The block between some inputs and some outputs, by name or number."""
+        i, o = indices(inputs, self.inputs, "input"), indices(outputs, self.outputs, "output")
+        return self.connect(
+            np.zeros((self.n_inputs, self.n_outputs)),
+            np.eye(self.n_inputs)[:, i],
+            np.eye(self.n_outputs)[o],
+            inputs=[self.inputs[j] for j in i],
+            outputs=[self.outputs[j] for j in o],
+        )
+
+    @staticmethod
+    def _lift(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
+        if isinstance(other, DelayLTI):
+            return other
+        gain = np.asarray(other, float)
+        gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
+        p, m = gain.shape
+        return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)
+
+    def __repr__(self) -> str:
+        lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (", ..." if len(self.delays) > 4 else "")
+        return (
+            f"DelayLTI({self.n_states} states, {self.n_inputs} inputs, {self.n_outputs} outputs, "
+            f"{len(self.delays)} delays{f' of {lags} s' if lags else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        body = "".join(f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>" for k, v in rows.items() if len(v) <= 20)
+        lags = ", ".join(f"{1e3 * lag:.4g}" for lag in self.delays[:20])
+        return f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays [ms]</th><td>{lags}</td></tr></table>"

@@ -1,0 +1,125 @@
+"""Interconnection of linear blocks with delays: every diagram is one stack of blocks and three gain matrices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput
+
+__all__ = ["Blocks", "close_channels", "close_loop", "stack", "wire"]
+
+Matrix = NDArray[np.float64]
+
+SINGULAR = 1e-12
+"""A loop matrix whose smallest singular value falls below this fraction of one is an algebraic loop."""
+
+
+class Blocks(NamedTuple):
+    """A, B, C, D and the delays of the last columns of B, D and rows of C, D."""
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    D: Matrix
+    delays: Matrix
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        """Numbers of external inputs and outputs."""
+        k = len(self.delays)
+        return self.B.shape[1] - k, self.C.shape[0] - k
+
+
+def stack(*parts: Blocks) -> Blocks:
+    """The blocks side by side: externals of all first, then the channels of all."""
+    n, k = sum(len(b.A) for b in parts), sum(len(b.delays) for b in parts)
+    m, p = (sum(b.ports[i] for b in parts) for i in (0, 1))
+    A, B, C, D = np.zeros((n, n)), np.zeros((n, m + k)), np.zeros((p + k, n)), np.zeros((p + k, m + k))
+    x = u = y = 0
+    v, z = m, p
+    for b in parts:
+        mi, pi = b.ports
+        ni, ki = len(b.A), len(b.delays)
+        state = np.arange(x, x + ni)
+        column = np.r_[u : u + mi, v : v + ki]
+        row = np.r_[y : y + pi, z : z + ki]
+        A[np.ix_(state, state)] = b.A
+        B[np.ix_(state, column)] = b.B
+        C[np.ix_(row, state)] = b.C
+        D[np.ix_(row, column)] = b.D
+        x, u, y, v, z = x + ni, u + mi, y + pi, v + ki, z + ki
+    return Blocks(A, B, C, D, np.concatenate([b.delays for b in parts]))
+
+
+def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
+    """Close ``u = back @ y + enter @ w`` on the externals and read ``leave @ y``.
+
+    Raises
+    ------
+    InvalidInput
+        The connection is an algebraic loop: I - back @ D11 is singular.
+    """
+    m, p = block.ports
+    gain = _inverse(np.eye(m) - back @ block.D[:p, :m], "the connection is an algebraic loop: I - K D is singular")
+    # u = x_part x + [w, v] parts, all through the inverse of the loop
+    from_state = gain @ back @ block.C[:p]
+    from_input = np.hstack((gain @ enter, gain @ back @ block.D[:p, m:]))
+    pick = np.hstack((np.zeros((len(block.delays), enter.shape[1])), np.eye(len(block.delays))))
+    whole = np.vstack((from_input, pick))  # (u, v) from (w, v)
+    A = block.A + block.B[:, :m] @ from_state
+    B = block.B @ whole
+    out_c = block.C + block.D[:, :m] @ from_state
+    out_d = block.D @ whole
+    C = np.vstack((leave @ out_c[:p], out_c[p:]))
+    D = np.vstack((leave @ out_d[:p], out_d[p:]))
+    return Blocks(A, B, C, D, block.delays)
+
+
+def close_loop(block: Blocks, sign: float = -1.0) -> Blocks:
+    """Every output fed back to the input of the same number: ``u = w + sign y``."""
+    m, p = block.ports
+    if m != p:
+        raise InvalidInput(f"unit feedback needs as many outputs as inputs, here {p} and {m}; give the other block")
+    return wire(block, sign * np.eye(m), np.eye(m), np.eye(m))
+
+
+def close_channels(block: Blocks) -> Blocks:
+    """Remove the channels of zero delay: they are algebraic.
+
+    Raises
+    ------
+    InvalidInput
+        They form a loop without a solution.
+    """
+    zero = np.flatnonzero(block.delays == 0)
+    if not len(zero):
+        return block
+    m, p = block.ports
+    kept = np.flatnonzero(block.delays > 0)
+    columns, rows = np.r_[0:m, m + kept], np.r_[0:p, p + kept]
+    v, z = m + zero, p + zero
+    gain = _inverse(
+        np.eye(len(zero)) - block.D[np.ix_(z, v)],
+        "the channels of zero delay form an algebraic loop: I - D22 is singular",
+    )
+    to_x, to_y = block.B[:, v] @ gain, block.D[np.ix_(rows, v)] @ gain
+    z_x, z_u = block.C[z], block.D[np.ix_(z, columns)]
+    return Blocks(
+        block.A + to_x @ z_x,
+        block.B[:, columns] + to_x @ z_u,
+        block.C[rows] + to_y @ z_x,
+        block.D[np.ix_(rows, columns)] + to_y @ z_u,
+        block.delays[kept],
+    )
+
+
+def _inverse(matrix: Matrix, problem: str) -> Matrix:
+    if not len(matrix):
+        return matrix
+    values = np.linalg.svd(matrix, compute_uv=False)
+    if values[-1] < SINGULAR * max(1.0, values[0]):
+        raise InvalidInput(f"{problem} (smallest singular value {values[-1]:.1e}); put a delay or a lag into it")
+    return np.asarray(np.linalg.inv(matrix))

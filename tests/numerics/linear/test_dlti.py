@@ -1,0 +1,124 @@
+"""DelayLTI: responses and interconnection against transfer functions written out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, UnknownName
+
+OMEGA = np.geomspace(1e-2, 1e2, 40)
+S = 1j * OMEGA
+
+
+def lag(gain: float, pole: float, delay: float) -> fc.DelayLTI:
+    return fc.DelayLTI.transfer([gain], [1, pole], delay)
+
+
+def lag_at(gain: float, pole: float, delay: float) -> np.ndarray:
+    return gain * np.exp(-S * delay) / (S + pole)
+
+
+def near(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(np.allclose(a, b, rtol=1e-12, atol=1e-14))
+
+
+def test_transfer_function() -> None:
+    g = fc.DelayLTI.transfer([2, 3, 5], [1, 4, 6], 0.3)
+    assert near(g(S)[0, 0], (2 * S**2 + 3 * S + 5) / (S**2 + 4 * S + 6) * np.exp(-0.3 * S))
+    assert g.frequency_response(OMEGA).shape == (1, 1, len(OMEGA))
+    assert near(g.frequency_response(OMEGA), g(S))
+
+
+def test_interconnections_are_those_of_transfer_functions() -> None:
+    g, h = lag(2, 1, 0.1), lag(3, 0.5, 0.2)
+    a, b = lag_at(2, 1, 0.1), lag_at(3, 0.5, 0.2)
+    for system, value in (
+        (g * h, a * b),
+        (g + h, a + b),
+        (g - h, a - b),
+        (-g, -a),
+        (2 * g, 2 * a),
+        (g * 2, 2 * a),
+        (g + 1, a + 1),
+        (1 - g, 1 - a),
+        (g.feedback(h), a / (1 + a * b)),
+        (g.feedback(), a / (1 + a)),
+        (g.feedback(h, sign=1), a / (1 - a * b)),
+        (g.feedback(0.5), a / (1 + 0.5 * a)),
+        (g.delayed(0.7), a * np.exp(-0.7 * S)),
+    ):
+        assert near(system(S)[0, 0], value)
+
+
+def test_append_select_and_named_delay() -> None:
+    both = lag(2, 1, 0.1).append(lag(3, 0.5, 0.2))
+    assert both.inputs == ("u0_0", "u0_1")
+    values = both(S)
+    assert near(values[1, 1], lag_at(3, 0.5, 0.2))
+    assert near(values[0, 1], 0 * S)
+    late = both.delayed(0.4, inputs="u0_1")
+    assert near(late(S)[0, 0], values[0, 0])
+    assert near(late(S)[1, 1], values[1, 1] * np.exp(-0.4 * S))
+    assert near(both.select(outputs=1, inputs="u0_1")(S)[0, 0], values[1, 1])
+    with pytest.raises(UnknownName, match="there is no input 'nothing'"):
+        both.select(inputs="nothing")
+
+
+def test_characteristic_is_the_quasipolynomial() -> None:
+    loop = lag(2, 1, 0.1).feedback()
+    s = np.array([[0.3 + 1j, -2 + 5j], [0, 1]])
+    assert near(loop.characteristic(s), s + 1 + 2 * np.exp(-0.1 * s))
+    A0, A1 = np.array([[0.0, 1], [-2, -1]]), np.array([[0.0, 0], [-1, 0]])
+    equation = fc.DelayLTI.retarded(A0, (A1, 0.5))
+    assert len(equation.delays) == 1  # one channel a rank
+    value = np.linalg.det(s[..., None, None] * np.eye(2) - A0 - A1 * np.exp(-0.5 * s)[..., None, None])
+    assert near(equation.characteristic(s), value)
+
+
+def test_zero_delays_are_algebraic() -> None:
+    g = fc.DelayLTI([[-1.0]], [[1.0, 0.5]], [[1.0], [2.0]], np.array([[0, 0], [0.25, 0.5]]), delays=[0.0])
+    assert not len(g.delays)
+    v = np.linalg.solve([[0.5]], [[2.0, 0.25]])  # v = 2 x + 0.25 u + 0.5 v
+    assert near(g(S)[0, 0], (1 + 0.5 * v[0, 1]) / (S + 1 - 0.5 * v[0, 0]))
+
+
+def test_algebraic_loops_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="algebraic loop"):
+        fc.DelayLTI.transfer([-1, 0], [1, 1]).feedback()
+    with pytest.raises(InvalidInput, match="zero delay form an algebraic loop"):
+        fc.DelayLTI(0.0, [[1.0, 1]], [[1.0], [1.0]], np.diag([0.0, 1]), delays=[0.0])
+    # through a delay it is none
+    assert fc.DelayLTI.transfer([-1, 0], [1, 1], 0.1).feedback().n_states == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"B": [[1.0, 2, 3]]}, "B must have shape"),
+        ({"delays": [-1.0]}, "negative"),
+        ({"A": [[np.nan]]}, "finite"),
+        ({"delays": [1.0, 1, 1]}, "do not fit"),
+        ({"inputs": ["a", "b"]}, "1 different names"),
+    ],
+)
+def test_malformed_blocks_say_what_is_wrong(change: dict, text: str) -> None:
+    parts = {"A": [[-1.0]], "B": [[1.0, 1]], "C": [[1.0], [1]], "D": np.zeros((2, 2)), "delays": [0.5]}
+    with pytest.raises(InvalidInput, match=text):
+        fc.DelayLTI(**{**parts, **change})
+
+
+def test_mismatched_shapes_are_refused() -> None:
+    two = lag(1, 1, 0).append(lag(1, 1, 0))
+    for broken in (lambda: two * lag(1, 1, 0), lambda: two + lag(1, 1, 0), lambda: two.feedback(lag(1, 1, 0))):
+        with pytest.raises(InvalidInput):
+            broken()
+
+
+def test_frozen_and_shown() -> None:
+    g = lag(1, 1, 0.5)
+    with pytest.raises(ValueError):
+        g.A[0, 0] = 2
+    assert repr(g) == "DelayLTI(1 states, 1 inputs, 1 outputs, 1 delays of 0.5 s)"
+    assert "500" in g._repr_html_()
