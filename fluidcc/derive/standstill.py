@@ -21,10 +21,14 @@ __all__ = ["Standstill", "standstills", "steady_flow"]
 
 
 class Standstill(NamedTuple):
-    """One branch on which a law can stand still: put in `values`, then it does, as long as `conditions` hold."""
+    """One branch on which a law can stand still: put in `values`, then it does, as long as `conditions` hold.
+
+    `modes` are those of ``law.switches`` on that branch.
+    """
 
     values: dict[Symbol, Expr]
     conditions: tuple[Relational, ...]
+    modes: tuple[int, ...] = ()
 
 
 def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Symbol, Expr]:
@@ -66,7 +70,7 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
             continue
         found = _on_branch(law, claim, [f.subs(branch) for f in flows.values()], conditions)
         if found is not None:
-            yield Standstill(known | found.values, found.conditions)
+            yield Standstill(known | found.values, found.conditions, modes)
 
 
 def _on_branch(law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]) -> Standstill | None:
