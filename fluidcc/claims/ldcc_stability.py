@@ -15,7 +15,7 @@ from fluidcc.links import DropTail
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, Let, c, e, edot, pi, unfold, y
 
-__all__ = ["K", "REST", "ROUND", "U2", "s", "slope"]
+__all__ = ["REST", "ROUND", "U2", "K", "s", "slope"]
 
 s = Symbol("s", positive=True)  # identities of analytic functions hold everywhere once they hold for s > 0
 REST: AtRest = at_rest(LDCC, given={pi: 0}, eliminate=e)
@@ -29,6 +29,11 @@ _f, _b, _m = positive("tau_f", "tau_b", "tau_m")  # delays to a link, back from 
 def slope() -> Expr:
     """v' at the equilibrium, from (17)."""
     return REST.put(diff(ABOVE, e))
+
+
+def own_loop() -> Expr:
+    """G_r of (36) by the law: minus its response to delay, over s x_r, one round trip later."""
+    return -REST.transfer("rate", e, s) / x * exp(-s * ROUND) / s
 
 
 def at(statement: Any) -> Verdict:
@@ -127,7 +132,9 @@ def return_ratio() -> Outcome:
     # Each entry (l, m) is a sum over users; the summands are compared, so it holds for networks of any size.
     by_law = -(exp(-s * _f) / c / s) * REST.transfer("rate", e, s) * exp(-s * _b)
     k, curvature, penalty, round_trip = Dummy("k"), Dummy("U2"), Dummy("v1"), _m + _b  # (7), for link m
-    printed = exp(-s * _f) / c / s / (s - k * x * curvature) * k * (penalty + s) * exp(-s * round_trip) * x * exp(s * _m)
+    printed = (
+        exp(-s * _f) / c / s / (s - k * x * curvature) * k * (penalty + s) * exp(-s * round_trip) * x * exp(s * _m)
+    )
     printed = printed.subs({k: K, curvature: U2, penalty: slope()})
     return from_proofs(
         at(Eq(by_law, printed)),
@@ -146,9 +153,8 @@ def diagonal_part() -> Outcome:
     F, scaled = _two_links(users, g, X, caps, lags)
     C = Matrix.diag(*(1 / sqrt(v) for v in caps))
     gap = (F - C * scaled * C.inv()).applyfunc(simplify)
-    own = -REST.transfer("rate", e, s) / x * exp(-s * ROUND) / s
     return from_proofs(
-        at(Eq(own, loop_of_one_user(K, slope(), U2))),
+        at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
         *(proof(Eq(entry, 0)) for entry in gap),
         computed="G_r is minus the law's transfer function from delay to rate, over s x_r, times e^-sRTT; "
         "F = C^(-1/2) (R~ G R~^T(-s)) C^(1/2)",
@@ -191,9 +197,9 @@ def same_spectrum() -> Outcome:
     "one integrator, one pole, one zero, one delay",
 )
 def user_loop() -> Outcome:
-    own = -REST.transfer("rate", e, s) / x * exp(-s * ROUND) / s
     return from_proofs(
-        at(Eq(own, loop_of_one_user(K, slope(), U2))), computed="from the law, with s = jw by analytic continuation"
+        at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
+        computed="from the law; s = jw by analytic continuation",
     )
 
 
@@ -231,7 +237,7 @@ def zero_of_user_loop() -> Outcome:
     return from_proofs(
         proof(printed > 0, where=[x > w / beta]),
         proof(printed <= 0, where=[x <= w / beta]),
-        computed="the zero is at -v', and v' > 0 iff x > w/beta, which holds at every equilibrium without losses by (20)",
+        computed="the zero is at -v', and v' > 0 iff x > w/beta: by (20) at every equilibrium without losses",
     )
 
 
@@ -242,9 +248,8 @@ def zero_of_user_loop() -> Outcome:
     "with eta = k RTT",
 )
 def user_loop_of_ldcc() -> Outcome:
-    own = -REST.transfer("rate", e, s) / x * exp(-s * ROUND) / s
     printed = eta * exp(-s * ROUND) / (s * ROUND) * ((beta - w / x) / ROUND + s) / (s + eta * w / (x * ROUND))
-    return from_proofs(at(Eq(own, printed)), computed="from the law, at the equilibrium (19)")
+    return from_proofs(at(Eq(own_loop(), printed)), computed="from the law, at the equilibrium (19)")
 
 
 @claim("ldcc", "(43)", "The pole is not at more than eta beta/RTT, the zero between 0 and beta/RTT.", "bounds")
@@ -272,18 +277,17 @@ def places_of_pole_and_zero() -> Outcome:
 )
 def gain_divided() -> Outcome:
     M, round_trip = positive("M", "R")
-    G = Let("G", eta * exp(-s * round_trip) / (s * round_trip) * (slope_symbol(round_trip) + s) / (s + pole_symbol(round_trip)))
-    loop = unfold(G)
+    lag, zero, pole = exp(-s * round_trip) / (s * round_trip), slope_symbol(round_trip), pole_symbol(round_trip)
+    loop = eta * lag * (zero + s) / (s + pole)
     wrong = proof(Eq(M * loop.subs(eta, eta / M), loop), where=[M > 1])
     if wrong:
         return from_proofs(wrong, computed="G is proportional to eta")
     ratio = simplify(M * loop.subs(eta, eta / M) / loop)
-    form = proof(Eq(ratio, (s + pole_symbol(round_trip)) / (s + pole_symbol(round_trip) / M)))
+    form = proof(Eq(ratio, (s + pole) / (s + pole / M)))
     if not form:
         return from_proofs(form, computed="")
-    omega = positive("omega")[0]
-    pole = Dummy("a", positive=True)
-    turned = (I * omega + pole) / (I * omega + pole / M)
+    omega, a = positive("omega", "a")
+    turned = (I * omega + a) / (I * omega + a / M)
     magnitude = simplify(turned * conjugate(turned))
     larger = proof(magnitude > 1, where=[M > 1])
     imaginary = simplify((turned - conjugate(turned)) / (2 * I))

@@ -107,4 +107,5 @@ def at_rest(law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: S
     (still,) = found
     matrices = linearize_law(law, still.modes)
     put = [M.applyfunc(lambda f: unfold(f).subs(still.values)) if M.shape != (0, 0) else zeros(0, 0) for M in matrices]
-    return AtRest(law, *put, values=still.values, conditions=still.conditions)
+    A, B, C, D = put
+    return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)

@@ -47,7 +47,7 @@ def test_every_suspected_misprint_has_a_row(rows: Table) -> None:
     wanted = {
         "projection_freezes", "no_upper_projection", "loss_only_while_full", "path_loss_as_printed", "delayed_rates",
         "frozen_against_fifo", "receiving_rate_index", "discrete_rule_below_threshold", "threshold", "lowest_capacity",
-        "propagation_vectors", "fig7_capacity", "kilobyte",
+        "propagation_vectors", "fig7_capacity", "kilobyte", "gain_divided",
     }  # fmt: skip
     assert {r.id.split(".")[1] for r in rows.filter(erratum=True)} == wanted
 

@@ -1,0 +1,55 @@
+"""The algebra of Section IV-B: what is proved stays proved, and turns when the law or the formula is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fluidcc.claims import ldcc_stability as room
+from fluidcc.claims.model import Outcome, claims_of
+from fluidcc.derive.response import at_rest
+from fluidcc.sources import LDCC
+from fluidcc.symbols import e, pi
+
+PROVED = {
+    "linearised", "solved", "return_ratio", "diagonal_part", "same_spectrum", "user_loop", "poles_of_user_loop",
+    "curvature", "penalty_slope", "zero_of_user_loop", "user_loop_of_ldcc", "places_of_pole_and_zero",
+    "identical_flows", "parking_lot_eigenvalues",
+}  # fmt: skip
+
+
+def test_the_algebra_of_the_paper_is_proved() -> None:
+    rows = [row for row in claims_of("ldcc") if row.check.__module__ == room.__name__]
+    found = {row.check.__name__: row.check().verdict for row in rows}
+    assert {name for name, verdict in found.items() if verdict == "proved"} == PROVED
+    assert found["gain_divided"] == "refuted"
+    assert {found["delayed_rate_equation"], found["delayed_queue"]} == {"differs"}
+
+
+(X,) = LDCC.states
+DOUBLED = at_rest(replace(LDCC, claims={}, flow={X: 2 * LDCC.flow[X]}), given={pi: 0}, eliminate=e)
+
+MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
+    (room.linearised, "REST", DOUBLED),
+    (room.solved, "REST", DOUBLED),
+    (room.return_ratio, "REST", DOUBLED),
+    (room.diagonal_part, "K", 2 * room.K),
+    (room.user_loop, "REST", DOUBLED),
+    (room.user_loop_of_ldcc, "REST", DOUBLED),
+    (room.user_loop_of_ldcc, "ROUND", 2 * room.ROUND),
+    (room.curvature, "U2", 2 * room.U2),
+    (room.penalty_slope, "ABOVE", 2 * room.ABOVE),
+    (room.places_of_pole_and_zero, "REST", DOUBLED),
+    (room.identical_flows, "K", 2 * room.K),
+]
+
+
+@pytest.mark.parametrize(("check", "name", "wrong"), MUTATIONS, ids=[f"{f.__name__}-{n}" for f, n, _ in MUTATIONS])
+def test_a_wrong_equation_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], name: str, wrong: Any
+) -> None:
+    monkeypatch.setattr(room, name, wrong)
+    assert check().verdict == "refuted"
