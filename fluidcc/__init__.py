@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
-    from fluidcc import claims, errors, metrics, num, plot
+    from fluidcc import claims, errors, formulas, metrics, num, plot
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.simulate import simulate
     from fluidcc.sources import *
     from fluidcc.symbols import Let
+    from fluidcc.synchronized import synchronized
     from fluidcc.topologies import dumbbell, parking_lot
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ _HOME = {
     "dumbbell": "topologies",
     "equilibrium": "equilibrium",
     "errors": "",
+    "formulas": "",
     "metrics": "",
     "num": "",
     "parking_lot": "topologies",
@@ -52,6 +54,7 @@ _HOME = {
     "scenarios": "scenarios",
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
+    "synchronized": "synchronized",
 }
 _LAWS = ("sources", "links")
 
@@ -70,6 +73,7 @@ __all__ = [
     "dumbbell",
     "equilibrium",
     "errors",
+    "formulas",
     "metrics",
     "num",
     "parking_lot",
@@ -78,6 +82,7 @@ __all__ = [
     "scenarios",
     "simulate",
     "solve_dde",
+    "synchronized",
 ]
 
 

@@ -1,0 +1,252 @@
+"""Binomial congestion controls in steady state: efficiency, packet loss and their growth with the number of flows.
+
+All equation numbers are those of D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence
+properties and scalability analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577. A flow at the rate x
+[bit/s] adds lambda x**-k in an interval R without loss and takes away sigma x**l in one with loss; in the steady state
+it swings between U = C/n and U (1 - z), where z = sigma U**(l - 1) < 1. C and U are in bit/s or, with (alpha, beta) in
+place of (lambda, sigma), in packets a round trip.
+"""
+
+from __future__ import annotations
+
+from sympy import Piecewise, S, oo, symbols
+
+from fluidcc.formulas._formula import Bound, Formula, deficit
+
+__all__ = [
+    "convergence_factor",
+    "cycle_data",
+    "cycle_time",
+    "efficiency",
+    "efficiency_n",
+    "efficiency_n_two_term",
+    "efficiency_one_term",
+    "efficiency_two_term",
+    "iscc_loss",
+    "iscc_parameters",
+    "loss",
+    "loss_approximate",
+    "loss_increase",
+    "loss_increase_exact",
+    "loss_increase_two_term",
+    "max_flows",
+    "rate_to_window",
+    "scalability_exponent",
+    "tcp_friendly_alpha",
+    "window_to_rate",
+]
+
+k, l = symbols("k l", real=True)
+lam, sigma, U, C, n, R = symbols("lam sigma U C n R", positive=True)
+alpha, beta, mtu, rtt = symbols("alpha beta mtu rtt", positive=True)
+m_I, m_D = symbols("m_I m_D", positive=True)
+
+z = sigma * U ** (l - 1)
+"""The part of the rate that a decrease takes away."""
+SHARE = {U: C / n}
+
+_RATES = {U: "bit/s", C: "bit/s"}
+_Z = "z = sigma U**(l - 1)"
+_below_one = Bound(
+    z < 1, "the rate would fall to zero or below; see (29), the limit of U is ", sigma ** (1 / (1 - l)), _Z
+)
+_shared = Bound(
+    z.subs(SHARE) < 1,
+    "the rate would fall to zero or below; by (29) the limit of n is ",
+    C * sigma ** (1 / (l - 1)),
+    "z = sigma (C/n)**(l - 1)",
+)
+_a_flow = Bound(n >= 1)
+
+# --- one cycle --------------------------------------------------------------------------------------------------------
+
+cycle_time = Formula(
+    "cycle_time",
+    (k, l, lam, sigma, U, R),
+    U ** (k + 1) * deficit(k + 1, z) * R / lam,
+    domain=(_below_one,),
+    defaults={R: 1.0},
+    units={U: "bit/s", R: "s"},
+    ref="(26), the time [s] from U (1 - z) to U; R [s] is the control interval",
+)
+cycle_data = Formula(
+    "cycle_data",
+    (k, l, lam, sigma, U, R),
+    U ** (k + 2) * deficit(k + 2, z) * R / lam,
+    domain=(_below_one,),
+    defaults={R: 1.0},
+    units={U: "bit/s", R: "s"},
+    ref="(27), what is sent [bit] from U (1 - z) to U",
+)
+convergence_factor = Formula(
+    "convergence_factor",
+    (k, l, sigma, U),
+    (1 - l * z) * (1 - z) ** k,
+    domain=(_below_one,),
+    units=_RATES,
+    ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in the paper. A decrease "
+    "multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. Its first order in z is 1 - (k + l) z",
+)
+
+# --- efficiency -------------------------------------------------------------------------------------------------------
+
+efficiency = Formula(
+    "efficiency",
+    (k, l, sigma, U),
+    deficit(k + 2, z) / deficit(k + 1, z),
+    domain=(_below_one,),
+    units=_RATES,
+    ref="(28), mean rate over U [1], with its limits at k = -1 and k = -2",
+)
+efficiency_one_term = Formula(
+    "efficiency_one_term",
+    (k, l, sigma, U),
+    S.One,
+    domain=(_below_one,),
+    units=_RATES,
+    ref="(31), the efficiency [1] to the leading term of (30)",
+)
+efficiency_two_term = Formula(
+    "efficiency_two_term",
+    (k, l, sigma, U),
+    1 - z / (2 - k * z),
+    domain=(_below_one, Bound(k * z < 2, "the two-term form of X/dt has its pole at k z = 2")),
+    units=_RATES,
+    ref="(32), the efficiency [1] to two terms of (30)",
+)
+efficiency_n = Formula(
+    "efficiency_n",
+    (k, l, sigma, C, n),
+    efficiency.form.subs(SHARE),
+    domain=(_shared, _a_flow),
+    units=_RATES,
+    ref="(28) at U = C/n, the efficiency [1] of n flows; its two-term form (33) is efficiency_n_two_term",
+)
+efficiency_n_two_term = Formula(
+    "efficiency_n_two_term",
+    (k, l, sigma, C, n),
+    efficiency_two_term.form.subs(SHARE),
+    domain=(_shared, _a_flow, Bound((k * z).subs(SHARE) < 2, "the two-term form has its pole at k z = 2")),
+    units=_RATES,
+    ref="(33), that is (32) at U = C/n [1]; where the paper prints U in it, C is meant",
+)
+max_flows = Formula(
+    "max_flows",
+    (l, sigma, C),
+    Piecewise((C / sigma ** (1 / (1 - l)), l < 1), (oo, True)),
+    domain=(
+        Bound(l <= 1, "a decrease with l > 1 takes away less the smaller the rate, so more flows are no danger"),
+        # At l = 1 z is sigma, whatever n is; elsewhere any sigma leaves room for some n.
+        Bound(
+            Piecewise((sigma, l >= 1), (0, True)) < 1,
+            "with l = 1 the rate would fall to zero or below at every n",
+            what="z",
+        ),
+    ),
+    units=_RATES,
+    ref="(29): n must stay below it [1]; infinite at l = 1",
+    infinite=True,
+)
+
+# --- loss -------------------------------------------------------------------------------------------------------------
+
+_sent = U ** (2 * k + 2) * deficit(k + 2, z)  # X lam**2 / (lam U**-k R): data over overshoot, times lam**2
+
+loss = Formula(
+    "loss",
+    (k, l, lam, sigma, C, n),
+    (lam**2 / (lam**2 + _sent)).subs(SHARE),
+    domain=(_shared, _a_flow),
+    defaults={n: 1.0},
+    units=_RATES,
+    ref="(34) at U = C/n, lost over sent [1] if every overshoot is the largest there can be, lam U**-k R",
+)
+loss_approximate = Formula(
+    "loss_approximate",
+    (k, l, lam, sigma, C, n),
+    (lam**2 / _sent).subs(SHARE),
+    domain=(_shared, _a_flow),
+    defaults={n: 1.0},
+    units=_RATES,
+    ref="(36), the loss ratio [1] while it is small; it exceeds 1 where it is not",
+)
+loss_increase_exact = Formula(
+    "loss_increase_exact",
+    (k, l, lam, sigma, C, n),
+    loss.form / loss.form.subs(n, 1),
+    domain=(_shared, _a_flow, Bound(z.subs(U, C) < 1, "a single flow would fall to zero or below", what="z at n = 1")),
+    units=_RATES,
+    ref="s_n = p_n/p_1 [1] with p_n from (34)",
+)
+loss_increase = Formula(
+    "loss_increase",
+    (k, l, sigma, C, n),
+    loss_approximate.form / loss_approximate.form.subs(n, 1),
+    domain=loss_increase_exact.domain,
+    units=_RATES,
+    ref="s_n = p_n/p_1 [1] with p_n from (36): the first line of (37), in which lam has cancelled",
+)
+loss_increase_two_term = Formula(
+    "loss_increase_two_term",
+    (k, l, sigma, C, n),
+    n ** (l + 2 * k + 1) * (2 - (k + 1) * z.subs(U, C)) / (2 - (k + 1) * z.subs(SHARE)),
+    domain=(
+        *loss_increase_exact.domain,
+        Bound(((k + 1) * z).subs(SHARE) < 2, "the two-term form has its pole at (k + 1) z = 2"),
+    ),
+    units=_RATES,
+    ref="s_n [1] to two terms of (30): the second line of (37)",
+)
+scalability_exponent = Formula(
+    "scalability_exponent", (k, l), l + 2 * k + 1, ref="(37): s_n grows as n to this power [1] while losses are small"
+)
+
+# --- ideally scalable congestion control ------------------------------------------------------------------------------
+
+_scalable = (
+    Bound(l > 1, "(39) is for l > 1"),
+    Bound(m_I >= 1),
+    Bound(m_D - l >= 0, "(39) asks for m_D of at least ", l, "m_D - l"),
+)
+
+iscc_parameters = Formula(
+    "iscc_parameters",
+    (k, l, C, m_I, m_D),
+    {"lam": C ** (k + 1) / m_I, "sigma": 1 / (m_D * C ** (l - 1))},
+    domain=_scalable,
+    units=_RATES,
+    ref="(41) and (39): no rate up to C grows by more than 1/m_I or shrinks by more than 1/m_D of itself, if k <= -1",
+)
+iscc_loss = Formula(
+    "iscc_loss",
+    (k, l, m_I, m_D, n),
+    loss.form.subs(dict(zip((lam, sigma), iscc_parameters.form.values(), strict=True)), simultaneous=True).simplify(),
+    domain=(*_scalable, _a_flow),
+    defaults={n: 1.0},
+    ref="(34) with (39) and (41), lost over sent [1]; (42) is its value at n = 1. C cancels, n does not",
+)
+
+# --- windows and rates ------------------------------------------------------------------------------------------------
+
+_unit = {mtu: "bit", rtt: "s"}
+window_to_rate = Formula(
+    "window_to_rate",
+    (alpha, beta, k, l, mtu, rtt),
+    {"lam": alpha * (mtu / rtt) ** (k + 1), "sigma": beta * (mtu / rtt) ** (1 - l)},
+    units=_unit,
+    ref="(4): constants for windows in packets to constants for rates in bit/s",
+)
+rate_to_window = Formula(
+    "rate_to_window",
+    (lam, sigma, k, l, mtu, rtt),
+    {"alpha": lam * (mtu / rtt) ** (-k - 1), "beta": sigma * (mtu / rtt) ** (l - 1)},
+    units=_unit,
+    ref="(4), solved for the constants of windows",
+)
+tcp_friendly_alpha = Formula(
+    "tcp_friendly_alpha",
+    (beta,),
+    3 * beta / (2 - beta),
+    domain=(Bound(beta < 1, "a decrease takes away a part of the window"),),
+    ref="(5): the increase [packet a round trip] of an AIMD as fast as TCP's, AIMD(1, 1/2), at the same loss ratio",
+)

@@ -1,0 +1,188 @@
+"""The interval map of binary feedback, compiled: all flows go up a step, or down one if the link was over its capacity.
+
+Flows are kept in blocks of equal exponents, so that the loops over them hold no branches and no general powers where
+the exponents are simple.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["FELL", "advance", "find_cycle", "powers"]
+
+FELL = -1
+"""What `advance` returns if a rate fell to zero or below."""
+
+_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@_jit
+def powers(x: Any, p: float, out: Any) -> None:  # pragma: no cover - compiled
+    """Write x**p into out."""
+    m = len(x)
+    if p == 0.0:
+        for i in range(m):
+            out[i] = 1.0
+    elif p == 1.0:
+        for i in range(m):
+            out[i] = x[i]
+    elif p == -1.0:
+        for i in range(m):
+            out[i] = 1.0 / x[i]
+    elif p == 0.5:
+        for i in range(m):
+            out[i] = np.sqrt(x[i])
+    elif p == -0.5:
+        for i in range(m):
+            out[i] = 1.0 / np.sqrt(x[i])
+    elif p == 1.5:
+        for i in range(m):
+            out[i] = x[i] * np.sqrt(x[i])
+    elif p == 2.0:
+        for i in range(m):
+            out[i] = x[i] * x[i]
+    else:
+        for i in range(m):
+            out[i] = x[i] ** p
+
+
+@_jit
+def _total(x: Any, count: Any) -> float:  # pragma: no cover - compiled
+    """Sum of count*x, in four parts that do not wait for one another."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = len(x) - len(x) % 4
+    for i in range(0, whole, 4):
+        a += count[i] * x[i]
+        b += count[i + 1] * x[i + 1]
+        c += count[i + 2] * x[i + 2]
+        d += count[i + 3] * x[i + 3]
+    for i in range(whole, len(x)):
+        a += count[i] * x[i]
+    return (a + b) + (c + d)
+
+
+@_jit
+def _step(x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool) -> None:  # pragma: no cover
+    """Every flow a step up, or every flow a step down."""
+    for j in range(len(blocks) - 1):
+        first, last = blocks[j], blocks[j + 1]
+        part, out = x[first:last], work[first:last]
+        if down:
+            powers(part, l[first], out)
+            for i in range(first, last):
+                x[i] -= sigma[i] * work[i]
+        else:
+            powers(part, -k[first], out)
+            for i in range(first, last):
+                x[i] += lam[i] * work[i]
+
+
+@_jit
+def _keep_up(x: Any, floor: Any) -> bool:  # pragma: no cover - compiled
+    """Hold every rate at its floor or above; whether all are positive then."""
+    good = True
+    for i in range(len(x)):
+        x[i] = max(x[i], floor[i])
+        good = good and x[i] > 0.0
+    return good
+
+
+@_jit
+def advance(
+    x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    pending: Any, steps: int, keep: Any, sums: Any, chance: int, missed: float, rng: Any,
+) -> int:  # fmt: skip  # pragma: no cover - compiled
+    """Take `steps` intervals from the rates `x`, in place.
+
+    `pending` is the feedback on its way, oldest first. `keep` (steps, flows) gets the rates of each interval if it has
+    rows. `sums` gets what was sent, lost and carried, the intervals over capacity, and the decreases of any flow.
+    `chance` is 0 if all flows hear of an overload, 1 if one does, drawn by rates; each then misses it with the
+    probability `missed`. Returns the intervals taken, or `FELL`.
+    """
+    for step in range(steps):
+        total = _total(x, count)
+        over = total > capacity
+        sums[0] += total
+        sums[1] += max(total - capacity, 0.0)
+        sums[2] += min(total, capacity)
+        sums[3] += over
+        if len(keep) > 0:
+            keep[step, :] = x
+        heard = over
+        if len(pending) > 0:
+            heard = pending[0] > 0
+            for i in range(len(pending) - 1):
+                pending[i] = pending[i + 1]
+            pending[-1] = over
+        if not heard or (chance == 0 and missed == 0.0):
+            _step(x, work, blocks, k, l, lam, sigma, heard)
+            sums[4] += heard
+        else:
+            sums[4] += _some(x, k, l, lam, sigma, count, total, chance, missed, rng)
+        if not _keep_up(x, floor):
+            return FELL
+    return steps
+
+
+@_jit
+def _some(
+    x: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, total: float, chance: int, missed: float, rng: Any
+) -> int:  # pragma: no cover - compiled
+    """An interval in which some flows hear of the overload and go down, and the others go up; how many went down."""
+    left = rng.random() * total if chance == 1 else 0.0
+    fell = 0
+    for i in range(len(x)):
+        hit = chance == 0 or (0.0 <= left < count[i] * x[i])
+        left -= count[i] * x[i] if chance == 1 else 0.0
+        if hit and missed > 0.0:
+            hit = rng.random() >= missed
+        if hit:
+            x[i] -= sigma[i] * x[i] ** l[i]
+            fell += 1
+        else:
+            x[i] += lam[i] * x[i] ** -k[i]
+    return fell
+
+
+@_jit
+def _same(x: Any, y: Any, p: Any, q: Any) -> bool:  # pragma: no cover - compiled
+    for i in range(len(x)):
+        if x[i] != y[i]:
+            return False
+    different = 0
+    for i in range(len(p)):
+        different += p[i] != q[i]
+    return different == 0
+
+
+@_jit
+def find_cycle(
+    x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    pending: Any, limit: int, rng: Any,
+) -> tuple[int, int]:  # fmt: skip  # pragma: no cover - compiled
+    """Brent's search for the cycle that the map, in floating point, runs into; `x` ends on it.
+
+    Returns its period and the intervals taken; a period of 0 if there was none within `limit`, `FELL` if a rate fell to
+    zero or below.
+    """
+    mark, mark_pending = x.copy(), pending.copy()
+    keep, sums = np.empty((0, len(x))), np.zeros(5)
+    power, period, taken = 1, 0, 0
+    while taken < limit:
+        if period == power:
+            mark[:], mark_pending[:] = x, pending
+            power *= 2
+            period = 0
+        fine = advance(
+            x, work, blocks, k, l, lam, sigma, count, floor, capacity, pending, 1, keep, sums, 0, 0.0, rng
+        )  # fmt: skip
+        if fine == FELL:
+            return FELL, taken
+        period += 1
+        taken += 1
+        if _same(x, mark, pending, mark_pending):
+            return period, taken
+    return 0, taken

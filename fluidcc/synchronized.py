@@ -1,0 +1,346 @@
+"""The interval model of binary feedback: every flow a step up in each interval, a step down where the link was over."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
+from fluidcc.units import to_si
+
+__all__ = ["Orbit", "Synchronized", "synchronized"]
+
+_LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
+_TIE = 1e-12  # relative distance from the capacity below which rounding decides
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """The attractor: a periodic orbit. Its sums and means are over one period, Fractions if it was found exactly.
+
+    Attributes
+    ----------
+    period : int
+        Intervals.
+    rates : ndarray, shape (period, flows)
+        Rates along it [as the capacity].
+    sent, lost, carried : float or Fraction
+        What all flows send, what exceeds the capacity, and what does not [capacity times intervals].
+    loss, efficiency : float or Fraction
+        Lost over sent, and carried over what the link could carry [1].
+    overloads : int
+        Intervals over capacity.
+    """
+
+    period: int
+    rates: NDArray[Any]
+    sent: Any
+    lost: Any
+    carried: Any
+    overloads: int
+    capacity: Any
+
+    @property
+    def loss(self) -> Any:
+        return self.lost / self.sent
+
+    @property
+    def efficiency(self) -> Any:
+        return self.carried / (self.capacity * self.period)
+
+    @property
+    def fairness(self) -> float:
+        """Lowest over highest rate (9) [1], at its worst along the orbit."""
+        return float(np.min(self.rates.min(axis=1) / self.rates.max(axis=1)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Orbit(period={self.period}, overloads={self.overloads}, loss={float(self.loss):.6g}, "
+            f"efficiency={float(self.efficiency):.6g}, fairness={self.fairness:.6g})"
+        )
+
+
+@dataclass(frozen=True)
+class Synchronized:
+    """A run of the interval model, and the orbit it ends on.
+
+    Attributes
+    ----------
+    rates : ndarray, shape (intervals, flows)
+        Rate of a flow of each class in each interval; Fractions if `exact`.
+    capacity : float or Fraction
+    n : ndarray of int, shape (flows,)
+        Flows of each class.
+    sent, lost, carried : float or Fraction
+        Sums over the intervals [capacity times intervals].
+    overloads, decreases : int
+        Intervals over capacity, and those in which a flow went down.
+    """
+
+    rates: NDArray[Any]
+    capacity: Any
+    n: NDArray[np.int64]
+    sent: Any
+    lost: Any
+    carried: Any
+    overloads: int
+    decreases: int
+    _model: _Model = field(repr=False)
+
+    @property
+    def loss(self) -> Any:
+        """Lost over sent [1]; nan of no intervals."""
+        return self.lost / self.sent if len(self.rates) else float("nan")
+
+    @property
+    def efficiency(self) -> Any:
+        """Carried over what the link could carry [1]; nan of no intervals."""
+        return self.carried / (self.capacity * len(self.rates)) if len(self.rates) else float("nan")
+
+    @cached_property
+    def fairness(self) -> NDArray[np.float64]:
+        """Lowest over highest rate (9) [1] in each interval."""
+        return np.array(self.rates.min(axis=1) / self.rates.max(axis=1), dtype=float)
+
+    @cached_property
+    def orbit(self) -> Orbit:
+        """The periodic orbit that it ends on, from the same initial rates.
+
+        Raises
+        ------
+        SolverError
+            If none was found: with k + l = 0 rates may wander for ever.
+        Unsupported
+            If feedback is drawn at random, or exact arithmetic has no cycle for these powers.
+        """
+        return self._model.orbit()
+
+
+def synchronized(
+    k: Any,
+    l: Any,
+    lam: Any,
+    sigma: Any,
+    capacity: Any,
+    *,
+    n: Any = 1,
+    initial: Any = None,
+    intervals: int = 0,
+    hears: str = "all",
+    delay: int = 0,
+    missed: float = 0.0,
+    floor: Any = 0.0,
+    seed: int = 0,
+    exact: bool = False,
+) -> Synchronized:
+    """Run binomial controls (3) with binary feedback in discrete intervals, as Section V-B of their paper does.
+
+    In each interval the flows send their rates; what exceeds the capacity is lost. Then each flow that hears of a loss
+    goes down by sigma x**l, and each other one goes up by lam x**-k.
+
+    Parameters
+    ----------
+    k, l, lam, sigma : float or array_like, shape (flows,)
+        Powers and constants of each class of flows. `lam` and `sigma` are in the powers of the unit of the capacity
+        that (3) asks for.
+    capacity : float or str
+        Of the link [bit/s, or packets a round trip].
+    n : int or array_like of int
+        Flows of each class. Those of a class have one rate between them.
+    initial : float or array_like, optional
+        First rates; by default equal shares of the capacity.
+    intervals : int
+        How many to run and keep; the orbit needs none.
+    hears : {"all", "one"}
+        Who hears of an overload: all flows, or one, drawn with probabilities as the rates (proportional loss).
+    delay : int
+        Intervals by which feedback is late; 0 is the paper's immediate one.
+    missed : float
+        Probability that a flow misses its feedback.
+    floor : float
+        Lowest rate; at the default 0 a rate that falls to zero or below is an error.
+    seed : int
+        Of what is drawn.
+    exact : bool
+        In rational arithmetic, with floats taken as the binary fractions that they are. Powers must be integers.
+
+    Returns
+    -------
+    Synchronized
+        With `rates`, sums and `orbit`.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is none that the model can take.
+    NegativeRate
+        If a rate falls to zero or below.
+
+    Examples
+    --------
+    >>> one = synchronized(0, 1, "1/10", "1/2", 1, exact=True).orbit
+    >>> one.period, one.loss, one.efficiency
+    (6, Fraction(1, 46), Fraction(3, 4))
+
+    Notes
+    -----
+    D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence properties and scalability
+    analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577, equations (2), (3), Section V-B.
+    """
+    if isinstance(capacity, str) and not exact:
+        capacity = to_si(capacity, "bit/s", "the capacity")
+    if hears not in ("all", "one"):
+        raise InvalidInput(f"hears is {hears!r}; give 'all' or 'one'")
+    for name, value, top in (("intervals", intervals, None), ("delay", delay, 100_000)):
+        if not isinstance(value, (int, np.integer)) or value < 0 or (top is not None and value > top):
+            raise InvalidInput(
+                f"{name} is {value!r}; give an integer of at least 0" + (f", at most {top}" if top else "")
+            )
+    if not 0 <= missed < 1:
+        raise InvalidInput(f"missed is {missed!r}; give a probability of at least 0 and below 1")
+    if exact and (hears != "all" or delay or missed or np.any(np.asarray(floor, dtype=float) > 0)):
+        raise Unsupported("exact arithmetic is for immediate feedback that all flows hear, without a floor")
+    from fluidcc.numerics.interval_input import columns_of
+
+    columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
+    return _Model(columns, capacity, hears, int(delay), float(missed), seed, exact).run(int(intervals))
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The map with its constants, ready to run."""
+
+    columns: dict[str, NDArray[Any]]
+    capacity: Any
+    hears: str
+    delay: int
+    missed: float
+    seed: int
+    exact: bool
+
+    def __post_init__(self) -> None:
+        if self.hears == "one" and np.any(self.columns["n"] > 1):
+            raise InvalidInput("with hears='one' every flow needs its own rate: give initial= one rate a flow, and n=1")
+
+    def _arguments(self) -> tuple[Any, ...]:
+        from fluidcc.numerics.interval_input import floats
+
+        c = self.columns
+        powers = np.stack([c["k"], c["l"]], axis=1)
+        cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
+        blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
+        return blocks, c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"], float(floats(self.capacity))
+
+    def run(self, intervals: int) -> Synchronized:
+        """The first intervals."""
+        if self.exact:
+            return self._exact_run(intervals)
+        from fluidcc.numerics.intervals import FELL, advance
+
+        x, keep, sums = self.columns["initial"].copy(), np.empty((intervals, len(self.columns["k"]))), np.zeros(5)
+        rng = np.random.default_rng(self.seed)
+        taken = advance(
+            x, np.empty_like(x), *self._arguments(), np.zeros(self.delay), intervals, keep, sums,
+            int(self.hears == "one"), self.missed, rng,
+        )  # fmt: skip
+        if taken == FELL:
+            raise self._fell()
+        counts = self.columns["n"].astype(np.int64)
+        sent, lost, carried = (float(v) for v in sums[:3])
+        return Synchronized(keep, float(self.capacity), counts, sent, lost, carried, int(sums[3]), int(sums[4]), self)
+
+    def orbit(self) -> Orbit:
+        """The cycle."""
+        if self.hears != "all" or self.missed > 0:
+            raise Unsupported("feedback that is drawn at random has no periodic orbit; give intervals= and take means")
+        if self.exact:
+            return self._exact_orbit()
+        from fluidcc.numerics.intervals import FELL, advance, find_cycle
+
+        x, pending, rng = self.columns["initial"].copy(), np.zeros(self.delay), np.random.default_rng(0)
+        arguments, work = self._arguments(), np.empty(len(self.columns["k"]))
+        period, taken = find_cycle(x, work, *arguments, pending, _LIMIT, rng)
+        if period == FELL:
+            raise self._fell()
+        if period == 0:
+            raise SolverError(
+                f"no periodic orbit in {taken} intervals; with k + l near 0 rates approach one very slowly, or wander "
+                "for ever: give intervals= and take means"
+            )
+        keep, sums = np.empty((period, len(x))), np.zeros(5)
+        advance(x, work, *arguments, pending, period, keep, sums, 0, 0.0, rng)
+        if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
+            warnings.warn(
+                "the orbit passes the capacity within rounding, so that rounding decides where the flows go down; "
+                "take exact=True, or another capacity",
+                FluidccWarning,
+                stacklevel=3,
+            )
+        shortest = _shortest(keep)
+        sent, lost, carried, overs = (float(v) * shortest / period for v in sums[:4])
+        return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), arguments[-1])
+
+    def _fell(self) -> NegativeRate:
+        return NegativeRate("a rate fell to zero or below; for l < 1 (29) bounds n: lower sigma or n, or give floor=")
+
+    # --- exactly ----------------------------------------------------------------------------------------------------
+
+    def _exact_flows(self) -> tuple[Any, Fraction]:
+        from fluidcc.numerics.rational import RationalFlow, as_fraction
+
+        c = self.columns
+        for name in ("k", "l"):
+            if np.any(c[name] % 1):
+                raise Unsupported(f"exact arithmetic needs integer powers, but {name} is {c[name]}")
+        rows = zip(c["k"], c["l"], c["exact lam"], c["exact sigma"], c["n"], strict=True)
+        return [RationalFlow(int(k), int(l), a, s, int(n)) for k, l, a, s, n in rows], as_fraction(
+            self.capacity, "the capacity"
+        )
+
+    def _exact_run(self, intervals: int) -> Synchronized:
+        from fluidcc.numerics.rational import iterate
+
+        flows, capacity = self._exact_flows()
+        rows = iterate(flows, list(self.columns["exact initial"]), capacity, intervals)
+        rates = _objects(rows, len(flows))
+        sent, lost, carried, _ = _exact_sums(flows, rows, capacity)
+        counts = self.columns["n"].astype(np.int64)
+        over = int(np.sum(rates @ counts.astype(object) > capacity))
+        return Synchronized(rates, capacity, counts, sent, lost, carried, over, over, self)
+
+    def _exact_orbit(self) -> Orbit:
+        from fluidcc.numerics.rational import cycle
+
+        flows, capacity = self._exact_flows()
+        rows = cycle(flows, list(self.columns["exact initial"]), capacity)
+        return Orbit(len(rows), _objects(rows, len(flows)), *_exact_sums(flows, rows, capacity), capacity)
+
+
+def _shortest(keep: NDArray[np.float64]) -> int:
+    """The shortest period of a cycle, up to rounding: in floating point a cycle may close only after several turns."""
+    period = len(keep)
+    for p in range(1, period // 2 + 1):
+        if period % p == 0 and np.allclose(keep, np.roll(keep, p, axis=0), rtol=1e-11, atol=0.0):
+            return p
+    return period
+
+
+def _objects(rows: list[list[Fraction]], width: int) -> NDArray[Any]:
+    found = np.empty((len(rows), width), dtype=object)
+    for i, row in enumerate(rows):
+        found[i, :] = row
+    return found
+
+
+def _exact_sums(flows: Any, rows: list[list[Fraction]], capacity: Fraction) -> tuple[Fraction, Fraction, Fraction, int]:
+    totals = [sum((f.count * x for f, x in zip(flows, row, strict=True)), Fraction(0)) for row in rows]
+    lost = sum((max(v - capacity, Fraction(0)) for v in totals), Fraction(0))
+    sent = sum(totals, Fraction(0))
+    falls = sum(after < before for before, after in zip(totals, totals[1:] + totals[:1], strict=True))
+    return sent, lost, sent - lost, falls

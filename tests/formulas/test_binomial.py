@@ -1,0 +1,109 @@
+"""The binomial paper's closed forms against direct integration of the sawtooth, and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad, solve_ivp
+
+from fluidcc.formulas import binomial as f
+
+powers_k = st.one_of(st.floats(-3, 3), st.sampled_from([-2.0, -1.0, 0.0, 1.0, -1.5]))
+powers_l = st.floats(-1, 3)
+parts = st.floats(1e-3, 0.95)
+tops = st.floats(0.1, 1e3)
+
+
+def over_time(k: float, low: float, high: float, value: Callable[[float], float]) -> float:
+    """Integral of value(x) over the time in which x climbs from low to high, x' = x**-k."""
+    found, _ = quad(lambda y: value(np.exp(y)) * np.exp((k + 1) * y), np.log(low), np.log(high), epsrel=1e-12, epsabs=0)
+    return float(found)
+
+
+@given(powers_k, powers_l, parts, tops)
+@settings(max_examples=150)
+def test_efficiency_is_the_mean_of_the_sawtooth(k: float, l: float, z: float, U: float) -> None:
+    sigma = z * U ** (1 - l)
+    time, data = (over_time(k, U * (1 - z), U, value) for value in (lambda x: 1.0, lambda x: x))
+    assert f.efficiency(k, l, sigma, U) == pytest.approx(data / time / U, rel=1e-9)
+    assert f.cycle_time(k, l, 1.0, sigma, U) == pytest.approx(time, rel=1e-9)
+    assert f.cycle_data(k, l, 1.0, sigma, U) == pytest.approx(data, rel=1e-9)
+
+
+@given(powers_k, powers_l, parts, tops, st.floats(1e-3, 1e3), st.integers(1, 300))
+@settings(max_examples=100)
+def test_loss_is_the_overshoot_over_all_that_is_sent(
+    k: float, l: float, z: float, U: float, step: float, n: int
+) -> None:
+    lam, sigma = step * U ** (k + 1), z * U ** (1 - l)
+    over = lam * U**-k
+    sent = over_time(k, U * (1 - z), U, lambda x: x) / lam
+    assert f.loss(k, l, lam, sigma, n * U, n) == pytest.approx(over / (over + sent), rel=1e-9)
+    assert f.loss_approximate(k, l, lam, sigma, n * U, n) == pytest.approx(over / sent, rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "l"), [(0, 1), (1, 0), (0.5, 0.5), (-1.5, 2), (-2, 3), (-1, 1)])
+def test_a_cycle_of_the_differential_equation(k: float, l: float) -> None:
+    lam, sigma, U = 0.3, 0.5 * 4.0 ** (1 - l), 4.0
+    reached = lambda t, x: x[0] - U  # noqa: E731
+    reached.terminal, reached.direction = True, 1  # type: ignore[attr-defined]
+    run = solve_ivp(
+        lambda t, x: [lam * x[0] ** -k, x[0]], (0, 1e4), [U - sigma * U**l, 0.0], events=reached, rtol=1e-12, atol=1e-12
+    )
+    assert run.t[-1] == pytest.approx(f.cycle_time(k, l, lam, sigma, U), rel=1e-9)
+    assert run.y[1, -1] == pytest.approx(f.cycle_data(k, l, lam, sigma, U), rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "l"), [(0, 1), (1, 0), (0.5, 0.5), (-1.5, 2), (-2, 3)])
+def test_the_convergence_factor_is_the_derivative_of_a_cycle(k: float, l: float) -> None:
+    lam, sigma, U, small = 0.3, 0.4 * 4.0 ** (1 - l), 4.0, 1e-6
+    up = lambda t, x: lam * x**-k  # noqa: E731
+    reached = lambda t, x: x.sum() - 2 * U  # noqa: E731
+    reached.terminal, reached.direction = True, 1  # type: ignore[attr-defined]
+    start = np.array([U - small, U + small])
+    run = solve_ivp(up, (0, 1e4), start - sigma * start**l, events=reached, rtol=1e-13, atol=1e-13)
+    end = run.y[:, -1]
+    assert (end[1] - end[0]) / (2 * small) == pytest.approx(f.convergence_factor(k, l, sigma, U), rel=1e-5)
+
+
+def test_growth_of_the_loss() -> None:
+    n = np.array([1, 2, 10, 100])
+    arguments = (0.5, 0.5, 2.0, 40.0, 1e6)
+    loss = f.loss(*arguments, n)
+    assert f.loss_increase_exact(*arguments, n) == pytest.approx(loss / loss[0], rel=1e-13)
+    small = f.loss_approximate(*arguments, n)
+    assert f.loss_increase(0.5, 0.5, 40.0, 1e6, n) == pytest.approx(small / small[0], rel=1e-13)
+    assert f.loss_increase_two_term(0.5, 0.5, 1e-6, 1e6, n) == pytest.approx(
+        n ** f.scalability_exponent(0.5, 0.5), rel=1e-6
+    )
+
+
+def test_the_paper_s_numbers() -> None:
+    assert int(f.max_flows(-0.5, 0.5, 100)) == 158
+    assert f.efficiency(0, 1, 0.5, 1e6) == 0.75
+    assert f.tcp_friendly_alpha(0.5) == 1.0
+    assert f.scalability_exponent(*np.array([[0, 1], [1, 0], [0.5, 0.5], [-1.5, 2]]).T).tolist() == [2, 3, 2.5, 0]
+
+
+def test_iscc_is_binomial_with_its_parameters() -> None:
+    k, l, m_I, m_D = -1.5, 2.0, 20.0, 3.0
+    for C in (1.0, 1.5e6):
+        lam, sigma = f.iscc_parameters(k, l, C, m_I, m_D)
+        n = np.array([1, 2, 50])
+        assert f.iscc_loss(k, l, m_I, m_D, n) == pytest.approx(f.loss(k, l, lam, sigma, C, n), rel=1e-12)
+        x = np.linspace(0.01, 1, 50) * C
+        assert np.all(lam * x**-k <= x / m_I * (1 + 1e-12))  # (40)
+        assert np.all(sigma * x**l <= x / m_D * (1 + 1e-12))
+
+
+@given(powers_k, powers_l, st.floats(0.1, 10), st.floats(0.1, 10))
+def test_windows_to_rates_and_back(k: float, l: float, alpha: float, beta: float) -> None:
+    lam, sigma = f.window_to_rate(alpha, beta, k, l, "12 kbit", "100 ms")
+    assert f.rate_to_window(lam, sigma, k, l, 12e3, 0.1) == pytest.approx((alpha, beta), rel=1e-12)
+    W, unit = 7.0, 12e3 / 0.1
+    assert lam * (W * unit) ** -k == pytest.approx(alpha * W**-k * unit, rel=1e-12)
+    assert sigma * (W * unit) ** l == pytest.approx(beta * W**l * unit, rel=1e-12)

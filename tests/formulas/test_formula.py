@@ -1,0 +1,122 @@
+"""Formulas: vectorised, with their expression at hand, and strict about their domain."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Eq, Rational, limit, symbols
+
+from fluidcc.derive.prove import prove
+from fluidcc.errors import InvalidInput, NotFinite, UnitsError
+from fluidcc.formulas import binomial, response
+from fluidcc.formulas._formula import Bound, Formula, deficit
+
+q, z = symbols("q z", positive=True)
+FORMULAS = [
+    f for room in (binomial, response) for name in room.__all__ if isinstance(f := getattr(room, name), Formula)
+]
+INSIDE = {
+    "k": 0.4, "l": 0.8, "lam": 0.3, "sigma": 0.6, "U": 3.0, "C": 6.0, "n": 2.0, "R": 0.7, "alpha": 1.1, "beta": 0.4,
+    "mtu": 12e3, "rtt": 0.1, "m_I": 20.0, "m_D": 3.0, "p": 0.01, "T0": 0.4, "b": 2.0, "W_max": 9.0, "packet": 8e3,
+    "T": 3.0, "delta": 1.0, "w_low": 38.0, "w_high": 83e3, "p_low": 1e-3, "p_high": 1e-7,
+}  # fmt: skip
+
+
+def inside(f: Formula) -> dict[str, float]:
+    values = {name: INSIDE[name] for name in inspect.signature(f).parameters}
+    return values | ({"k": -1.5, "l": 2.0} if f.name.startswith("iscc") else {})
+
+
+@pytest.mark.parametrize("f", FORMULAS, ids=lambda f: f.name)
+def test_a_formula_is_its_expression(f: Formula) -> None:
+    values = inside(f)
+    wanted = f.expr.subs(dict(zip(f.arguments, values.values(), strict=True)))
+    found = f(**values)
+    many = f(*(np.array([v, v]) for v in values.values()))
+    if isinstance(found, tuple):
+        assert found == pytest.approx([float(w) for w in wanted], rel=1e-13)
+        assert np.array(many) == pytest.approx(np.stack([found, found], axis=1), rel=1e-14)
+    else:
+        assert type(found) is float
+        assert found == pytest.approx(float(wanted), rel=1e-13)
+        assert many == pytest.approx([found, found], rel=1e-14)
+    assert f._repr_latex_().startswith("$")
+    assert f.ref
+    assert repr(pickle.loads(pickle.dumps(f))) == repr(f)
+
+
+def test_the_deficit_has_its_limit() -> None:
+    power = deficit(q, z).doit()
+    assert limit(power, q, 0) == deficit(0, z).doit()
+    assert deficit(2, z).doit().equals(z - z**2 / 2)
+    for small in (0.0, 1e-300, 1e-12, 1e-3):
+        value = binomial.efficiency(-1 + small, 1, 0.5, 1)
+        exact = float(
+            binomial.efficiency.expr.subs(
+                dict(zip(binomial.efficiency.arguments, (-1, 1, Rational(1, 2), 1), strict=True))
+            )
+        )
+        assert value == pytest.approx(exact, abs=small / 4 + 1e-15)
+
+
+def test_arrays_broadcast() -> None:
+    found = binomial.efficiency(np.linspace(-3, 3, 5)[:, None], np.linspace(-1, 1, 3), 0.5, 100)
+    assert found.shape == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: binomial.efficiency(0, 1, 1.5, 100), "z = sigma"),
+        (lambda: binomial.efficiency_n(0.5, -0.5, 0.5, 100, 159), "limit of n is 158.74"),
+        (lambda: binomial.efficiency(1, 0, 0.5, 0.4), "limit of U is 0.5"),
+        (lambda: binomial.max_flows(2, 0.1, 3), "l is 2 .* at most 1"),
+        (lambda: binomial.max_flows(1, 1.0, 3), "below 1: with l = 1"),
+        (lambda: binomial.iscc_parameters(-1.5, 2, 1e6, 20, 1.5), "at least 2"),
+        (lambda: binomial.tcp_friendly_alpha(1.0), "beta is 1 .* below 1"),
+        (lambda: binomial.efficiency(0, 1, -0.5, 1), "sigma is -0.5, but must be positive"),
+        (lambda: binomial.efficiency(np.nan, 1, 0.5, 1), "k is nan"),
+        (lambda: binomial.efficiency(0, 1, "half", 1), "sigma of efficiency"),
+        (lambda: binomial.efficiency(0, 1, None, [1, "a"]), "give a number"),
+        (lambda: binomial.efficiency(0, 1, 0.5), "missing a required argument: 'U'"),
+        (lambda: response.square_root_window(2), "p is 2 .* at most 1"),
+        (lambda: response.htcp_window(0.0, 0.1), "p is 0"),
+    ],
+)
+def test_domain_errors_name_the_bound(call: Any, text: str) -> None:
+    with pytest.raises(InvalidInput, match=text):
+        call()
+
+
+def test_only_the_offender_of_an_array_is_named() -> None:
+    with pytest.raises(InvalidInput, match="n=200"):
+        binomial.efficiency_n(0.5, -0.5, 0.5, 100, np.array([1, 150, 200, 300]))
+
+
+def test_too_large_for_a_float() -> None:
+    with pytest.raises(NotFinite, match="too large or too small for a float at k=200"):
+        binomial.loss_approximate(200, 1, 1.0, 0.5, 1e-3)
+
+
+def test_text_with_units() -> None:
+    assert binomial.max_flows(0, 5e3, "1544 kbit/s") == pytest.approx(1544 / 5)
+    with pytest.raises(UnitsError, match="C of max_flows"):
+        binomial.max_flows(0, 5e3, "25 ms")
+
+
+def test_a_formula_can_be_proved_about() -> None:
+    k, l, sigma, _ = binomial.efficiency.arguments
+    aimd = binomial.efficiency.expr.subs({k: 0, l: 1})
+    assert prove(Eq(aimd, 1 - sigma / 2))
+
+
+def test_a_bound_without_a_value_is_said_so() -> None:
+    with pytest.raises(InvalidInput, match="none at all"):
+        binomial.efficiency(0, 1, 1.5, 1)
+    bare = Formula("half", (q,), q / 2, domain=(Bound(q < 1),))
+    with pytest.raises(InvalidInput, match="half: q is 3 at q=3, but must be below 1$"):
+        bare(3)
