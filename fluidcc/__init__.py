@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.scenarios import Scenario, scenarios
     from fluidcc.simulate import simulate
     from fluidcc.sources import *
+    from fluidcc.sweep import sweep
     from fluidcc.symbols import Let
     from fluidcc.synchronized import synchronized
     from fluidcc.topologies import dumbbell, parking_lot
@@ -54,6 +55,7 @@ _HOME = {
     "scenarios": "scenarios",
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
+    "sweep": "sweep",
     "synchronized": "synchronized",
 }
 _LAWS = ("sources", "links")
@@ -82,6 +84,7 @@ __all__ = [
     "scenarios",
     "simulate",
     "solve_dde",
+    "sweep",
     "synchronized",
 ]
 

@@ -18,6 +18,7 @@ __all__ = [
     "ScenarioError",
     "SolverError",
     "StepCollapse",
+    "SweepFailed",
     "Unbounded",
     "UnitsError",
     "UnknownName",
@@ -79,6 +80,10 @@ class NotFinite(SolverError):
 
 class NegativeRate(SolverError):
     """A sending rate became negative."""
+
+
+class SweepFailed(FluidccError, ArithmeticError):
+    """No point of a sweep could be measured; the message has the first one's reason."""
 
 
 class FluidccWarning(UserWarning):

@@ -181,6 +181,10 @@ class Network:
         del new._flows[name], new._given["flow", name]
         return new
 
+    def given(self, kind: str, name: str) -> Mapping[str, Any]:
+        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they were given."""
+        return MappingProxyType(self._given[self._known(kind, name)])
+
     def copy(self) -> Self:
         """An independent copy."""
         new = type(self)()

@@ -30,9 +30,11 @@ class Progress:
     Parameters
     ----------
     total : float
-        Simulated time at the end [s].
+        Simulated time at the end [s], or a number of `unit`.
     show : bool, optional
         True: from the start. False: never. None: from two seconds of run time on, if someone is `watched` to see it.
+    about, form, unit : str
+        What is done, how tqdm is to show it, and what is counted.
 
     Examples
     --------
@@ -40,8 +42,11 @@ class Progress:
     ...     bar.reach(30.0)
     """
 
-    def __init__(self, total: float, show: bool | None = None) -> None:
+    def __init__(
+        self, total: float, show: bool | None = None, *, about: str = "simulated", form: str = FORMAT, unit: str = "s"
+    ) -> None:
         self._total = total
+        self._shown = {"desc": about, "bar_format": form, "unit": f" {unit}"}
         self._began = perf_counter()
         self._wanted = watched() if show is None else bool(show)
         self._patience = PATIENCE if show is None else 0.0
@@ -65,16 +70,16 @@ class Progress:
             return
         elapsed = perf_counter() - self._began
         if self._wanted and elapsed >= self._patience:
-            self._bar = _bar(self._total)
+            self._bar = _bar(self._total, self._shown)
             self._bar.start_t -= elapsed  # so that what it says of the time to go holds from the first
             self._bar.n = time
             self._bar.refresh()
 
 
-def _bar(total: float) -> Any:
+def _bar(total: float, shown: dict[str, str]) -> Any:
     # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value for the usual one.
     pace = {"mininterval": INTERVAL, "miniters": 0, "smoothing": 0}
-    return bar_class()(total=total, desc="simulated", bar_format=FORMAT, leave=False, **pace)
+    return bar_class()(total=total, leave=False, **shown, **pace)
 
 
 def bar_class() -> Any:

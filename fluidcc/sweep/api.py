@@ -1,0 +1,235 @@
+"""`sweep`: any measure over a grid of anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.errors import InvalidInput
+from fluidcc.network import Network
+from fluidcc.progress import Progress
+from fluidcc.scenarios import Scenario
+from fluidcc.simulate import simulate
+from fluidcc.sweep.grid import Grid, make_grid
+from fluidcc.sweep.identity import identity
+from fluidcc.sweep.measures import find_measures
+from fluidcc.sweep.pool import chunk_jobs, make_pool
+from fluidcc.sweep.results import labelled
+from fluidcc.sweep.store import Store
+from fluidcc.sweep.targets import changed, find_target
+from fluidcc.sweep.task import Piece, Task, empty_piece
+from fluidcc.units import to_si
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["sweep"]
+
+SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
+SMALL = 1.0  # seconds of work in all that are not worth starting workers
+BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_fmt}, {elapsed} so far, {remaining} to go]"
+
+
+def sweep(
+    model: Network | Scenario | Callable[[Mapping[str, Any]], Any],
+    grid: Mapping[str, Any],
+    measure: Any = None,
+    *,
+    executor: Any = None,
+    workers: int | None = None,
+    store: str | Path | None = None,
+    progress: bool | None = None,
+    chunk: int | None = None,
+    until: float | str | None = None,
+    window: tuple[Any, Any] | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """Measure a network at every point of a grid.
+
+    Parameters
+    ----------
+    model : Network, Scenario or function
+        What is swept. A function is called with each point, a mapping from axes to values, and returns a Network, a
+        Scenario, or results: a number, an array, or a mapping of these (then `measure` is left out).
+    grid : mapping of str to values
+        The axes: sequences of numbers, of text with units, or ``{"from": a, "to": b, "points": n, "scale": "log"}``.
+        Of a network an axis is a parameter of the laws (``"beta"``: of every flow that has it, or of the links; or
+        ``"a.beta"``, of flow or link a; ``"flows.beta"``, ``"links.beta"``), ``"capacity"``, ``"delay"``, ``"buffer"``,
+        ``"access_delay"``, ``"return_delay"``, ``"packet"``, ``"start"``, ``"stop"``, ``"law"``, an initial state
+        (``"initial.x"``, ``"a.initial.x"``), a number of flows (``"count"``, ``"a.count"``: so many copies of flow a),
+        ``"rtt"`` (all propagation delays in proportion), or ``"seed"`` and ``"until"`` of the runs.
+    measure : str, function, or list or mapping of these
+        See `fluidcc.sweep.measures`. A function is called with a `Point`, which has ``.net``, ``.run``,
+        ``.equilibrium`` and ``.stability``.
+    executor : optional
+        ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of `concurrent.futures`. By default
+        threads for work that releases the GIL, and processes for other work, on all cores. The result is the same.
+    workers : int, optional
+        Number of workers.
+    store : str or Path, optional
+        Folder (Zarr) where finished chunks are kept: the same call with the same store goes on where it was.
+    progress : bool, optional
+        Show a progress bar; by default on sweeps over two seconds, in a terminal or notebook.
+    chunk : int, optional
+        Points in a chunk; by default about half a second of work, as measured.
+    until : float or str, optional
+        End of the runs [s], for measures of trajectories; a scenario has its own.
+    window : pair, optional
+        Span [s] of which the statistics are; by default the whole run.
+    **options
+        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine.
+
+    Returns
+    -------
+    xarray.Dataset
+        A variable for each measure over the axes of the grid (and over ``flow`` or ``link`` where it has a value for
+        each). If points failed, their values are NaN and the variable ``error`` says why; the attribute ``failed``
+        is their number.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used, or `store` belongs to another sweep.
+    SweepFailed
+        If no point can be measured.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, dict(capacity="2 Mbit/s"), rtt="50 ms")
+    >>> ds = fc.sweep(net, {"beta": [0.1, 0.2], "capacity": ["1 Mbit/s", "2 Mbit/s"]}, "equilibrium_rtt")
+    >>> ds.equilibrium_rtt.dims, ds.sizes["capacity"]
+    (('beta', 'capacity', 'flow'), 2)
+    """
+    task = _task(model, grid, measure, until, window, options)
+    began = perf_counter()
+    piece, task = run(task, executor, workers, store, progress, chunk)
+    data = labelled(task, piece)
+    data.attrs["seconds"] = perf_counter() - began
+    return data
+
+
+def run(
+    task: Task, executor: Any, workers: int | None, store: str | Path | None, progress: bool | None, chunk: int | None
+) -> tuple[Piece, Task]:
+    """Compute what is not in the store yet; all results, and the task with its schema."""
+    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
+        raise InvalidInput(f"chunk is {chunk!r}; give a number of points from 1 on")
+    kept = None if store is None else Store(store, identity(task))
+    try:
+        if kept is not None and kept.begun:
+            task, chunk = replace(task, schema=kept.schema()), kept.chunk
+            done, cost = kept.finished(), SPAN / chunk
+        else:
+            task = task.probed()
+            cost, done = _cost(task), set()
+            pool = make_pool(executor, workers, False, False)
+            chunk = chunk or _chunk(task.grid.size, cost, pool.workers)
+            if kept is not None:
+                kept.begin(task.schema, task.grid.size, chunk)
+        small = cost * task.grid.size < SMALL
+        pool = make_pool(executor, workers, False, small)
+        whole = empty_piece(task.schema, task.grid.size) if kept is None else Piece({}, {})
+        with _bar(task.grid.size, progress) as bar:
+            count = sum(len(points) for n, points in chunk_jobs(task.grid.size, chunk, set()) if n in done)
+            bar.reach(count)
+            for number, piece in pool.run(task, chunk_jobs(task.grid.size, chunk, done)):
+                if kept is not None:
+                    kept.write(number, piece)
+                else:
+                    _put(whole, piece, number * chunk)
+                count += min(chunk, task.grid.size - number * chunk)
+                bar.reach(count)
+        return (whole if kept is None else kept.read()), task
+    finally:
+        if kept is not None:
+            kept.close()
+
+
+def _put(whole: Piece, piece: Piece, first: int) -> None:
+    for name, values in piece.values.items():
+        whole.values[name][first : first + len(values)] = values
+    whole.errors |= {first + k: text for k, text in piece.errors.items()}
+    whole.seconds += piece.seconds
+
+
+def _bar(total: int, show: bool | None) -> Progress:
+    return Progress(total, show, about="sweep", form=BAR, unit="points")
+
+
+def _cost(task: Task) -> float:
+    """Seconds a point takes: measured on ever more points, from the middle of the grid, until that says something."""
+    count, middle = 1, task.grid.size // 2
+    while True:
+        points = np.arange(middle, min(middle + count, task.grid.size))
+        seconds = task.evaluate(points).seconds
+        if seconds > 0.02 or len(points) < count:
+            return seconds / len(points)
+        count *= 4
+
+
+def _chunk(size: int, cost: float, workers: int) -> int:
+    """Points in a chunk: `SPAN` seconds of them, but four chunks for each worker at least."""
+    return max(1, min(int(SPAN / max(cost, 1e-9)), math.ceil(size / (4 * workers))))
+
+
+def _task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
+    measures = () if measure is None else find_measures(measure)
+    chosen: dict[str, Any] = {"until": None if until is None else to_si(until, "s", "until"), **_checked(options)}
+    if isinstance(model, Scenario):
+        for key in ("until", "seed", "delays"):
+            chosen[key] = getattr(model, key) if chosen.get(key) is None else chosen[key]
+        model = model.net
+    if isinstance(model, Network):
+        if not measures:
+            raise InvalidInput("the measure is missing; give a name such as 'mean_rate', or a function of a point")
+        targets = {str(name): find_target(model, str(name)) for name in given} if isinstance(given, Mapping) else {}
+        packets = {name: size for name, t in targets.items() if (size := t.packet(model)) is not None}
+        grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
+        _check_values(model, grid, targets)
+    elif callable(model):
+        targets, grid = {}, make_grid(given, {})
+    else:
+        raise InvalidInput(f"what is swept is {model!r}; give a Network, a Scenario, or a function of a point")
+    trajectories = any(m.kind == "trajectory" for m in measures)
+    if trajectories and isinstance(model, Network) and chosen["until"] is None and "until" not in grid.names:
+        raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
+    chosen["window"] = _window(window, chosen["until"])
+    return Task(model, grid, targets, measures, chosen)
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    known = [n for n in inspect.signature(simulate).parameters if n not in ("net", "until", "progress", "t_eval")]
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(known)}")
+    return options
+
+
+def _window(window: Any, until: float | None) -> tuple[float, float] | None:
+    if window is None:
+        return None
+    if not isinstance(window, tuple | list) or len(window) != 2:
+        raise InvalidInput(f"window is {window!r}; give its start and its end, such as ('30 s', '60 s')")
+    first, last = (to_si(v, "s", "window") for v in window)
+    if not 0 <= first < last or (until is not None and last > until):
+        end = "" if until is None else f" = {until:g} s"
+        raise InvalidInput(f"window is {first:g} to {last:g} s; it must lie within 0 and until{end}")
+    return first, last
+
+
+def _check_values(net: Network, grid: Grid, targets: Mapping[str, Any]) -> None:
+    """Refuse a value that no point can take, before anything is computed."""
+    for axis in grid.axes:
+        if targets[axis.name].kind == "option":
+            continue
+        for value in axis.values:
+            changed(net, {axis.name: targets[axis.name]}, {axis.name: value})

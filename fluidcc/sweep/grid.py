@@ -1,0 +1,132 @@
+"""The grid of a sweep: named axes with their values, and points numbered in row-major order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput
+from fluidcc.units import to_si
+
+__all__ = ["Axis", "Grid", "make_grid", "spread"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its name, its values as they are set, and its unit ("" where the values are no quantities)."""
+
+    name: str
+    values: tuple[Any, ...]
+    unit: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every value is a number."""
+        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
+
+    def coordinate(self) -> tuple[str, Any, dict[str, str]]:
+        """The axis as a coordinate of an xarray object; values that are no numbers by their names."""
+        values = list(self.values) if self.numeric else [str(getattr(v, "name", v)) for v in self.values]
+        return (self.name, np.asarray(values), {"units": self.unit} if self.unit else {})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All combinations of the axes' values; the last axis varies fastest."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each axis."""
+        return tuple(len(axis.values) for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return tuple(axis.name for axis in self.axes)
+
+    def places(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Position along each axis, shape (axes, points)."""
+        return np.array(np.unravel_index(points, self.shape), dtype=np.int64).reshape(len(self.axes), len(points))
+
+    def point(self, number: int) -> dict[str, Any]:
+        """Values by axis of point `number`."""
+        place = np.unravel_index(number, self.shape)
+        return {axis.name: axis.values[k] for axis, k in zip(self.axes, place, strict=True)}
+
+
+def make_grid(given: Mapping[str, Any], units: Mapping[str, str], packets: Mapping[str, float] | None = None) -> Grid:
+    """Read the axes of a sweep.
+
+    Parameters
+    ----------
+    given : mapping of str to values
+        Of each axis a sequence of numbers, of text with units or of other objects; or a mapping for `spread`.
+    units : mapping of str to str
+        Unit in which the values of an axis are read, by its name; no entry leaves them as they are.
+    packets : mapping of str to float, optional
+        Packet size [bit] by which an axis in packets is read.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no axis, one is empty, a value is there twice, or cannot be read.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(f"the grid is {given!r}; give axes by name, such as {{'beta': [0.1, 0.2]}}")
+    sizes = packets or {}
+    return Grid(tuple(_axis(str(n), values, units.get(str(n)), sizes.get(str(n))) for n, values in given.items()))
+
+
+def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis:
+    what = f"axis {name!r} of the grid"
+    if isinstance(given, Mapping):
+        return Axis(name, spread(given, unit or "1", what), unit or "")
+    if isinstance(given, str) or not (isinstance(given, Sequence) or hasattr(given, "__array__")):
+        raise InvalidInput(f"{what} is {given!r}; give a list of values")
+    raw = np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
+    if not raw or any(isinstance(v, list) for v in raw):
+        raise InvalidInput(f"{what} is {given!r}; give a list of values, at least one")
+    values = raw if unit is None else [_value(v, unit, what, packet) for v in raw]
+    for k, value in enumerate(values):
+        if any(value is other or value == other for other in values[:k] if type(value) is type(other)):
+            raise InvalidInput(f"{what} has the value {raw[k]!r} twice; give each once")
+    return Axis(name, tuple(values), unit or "")
+
+
+def _value(value: Any, unit: str, what: str, packet: float | None) -> Any:
+    if unit == "count":
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise InvalidInput(f"{what} has the value {value!r}; give whole numbers from 0 on")
+        return int(value)
+    return to_si(value, unit, what, packet=packet, allow_inf=True)
+
+
+def spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
+    """Values from ``{"from": a, "to": b, "points": n, "scale": "linear" or "log"}``."""
+    unknown = set(given) - {"from", "to", "points", "scale"}
+    if unknown or not {"from", "to", "points"} <= set(given):
+        raise InvalidInput(f"{what} is {dict(given)!r}; give from, to, points and, if it is to be 'log', scale")
+    low, high = (to_si(given[key], unit, f"{key!r} of {what}") for key in ("from", "to"))
+    count, scale = given["points"], given.get("scale", "linear")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+        raise InvalidInput(f"points of {what} is {count!r}; give a whole number of at least 2")
+    if scale not in ("linear", "log"):
+        raise InvalidInput(f"scale of {what} is {scale!r}; give 'linear' or 'log'")
+    if scale == "log" and not (low > 0 and high > 0):
+        raise InvalidInput(f"{what} is logarithmic and runs from {low:g} to {high:g}; give ends above 0")
+    if low == high:
+        raise InvalidInput(f"{what} runs from {low:g} to {high:g}; give two different ends")
+    values = np.geomspace(low, high, count) if scale == "log" else np.linspace(low, high, count)
+    return tuple(values.tolist())

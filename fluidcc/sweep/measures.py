@@ -1,0 +1,187 @@
+"""What is measured at each point: by name, or a function of one's own.
+
+========================================  ====================================================================
+``equilibrium_rate``, ...                 a field of `fluidcc.equilibrium`: rate, one_way_delay, rtt, loss,
+                                          queueing_delay, price, saturated, full, arrival_rate
+``mean_rate``, ``final_backlog``, ...     mean, std, min, max or final, of a variable of `fluidcc.simulate`:
+                                          rate, one_way_delay, rtt, loss, queueing_delay, backlog, arrival_rate,
+                                          throughput, utilisation, link_loss
+``stable``, ``gain_margin``, ...          a scalar of `fluidcc.stability`: stable, marginal, encirclements,
+                                          gain_margin, phase_margin, delay_margin, modulus_margin, crossover
+``rightmost_root``                        the first of its characteristic roots (complex)
+``limit_cycle_period``                    period of `fluidcc.limit_cycle` [s]
+========================================  ====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.patterns import near
+from fluidcc.sweep.point import Point
+
+__all__ = ["EQUILIBRIUM", "KINDS", "STABILITY", "VARIABLES", "Measure", "Value", "as_values", "find_measures"]
+
+EQUILIBRIUM = (
+    "rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full", "arrival_rate",
+)  # fmt: skip
+KINDS = ("mean", "std", "min", "max", "final")
+VARIABLES = {
+    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow",
+    "queueing_delay": "link", "backlog": "link", "arrival_rate": "link", "throughput": "link",
+    "utilisation": "link", "link_loss": "link",
+}  # fmt: skip
+STABILITY = {
+    "stable": "", "marginal": "", "encirclements": "1", "gain_margin": "1", "phase_margin": "deg",
+    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s",
+}  # fmt: skip
+
+
+@dataclass
+class Value:
+    """One measured value: its dimensions, coordinates and attributes."""
+
+    values: Any
+    dims: tuple[str, ...] = ()
+    coords: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    attrs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure: its name, and what computes it, by kind: equilibrium, trajectory, stability, root, cycle or own."""
+
+    name: str
+    kind: str
+    key: str = ""
+    function: Callable[[Point], Any] | None = None
+
+    def of(self, point: Point) -> dict[str, Value]:
+        """Its values at a point, by name of the variable."""
+        if self.kind == "own":
+            assert self.function is not None
+            return as_values(self.function(point), self.name)
+        return {self.name: _READ[self.kind](self.key, point)}
+
+
+def find_measures(given: Any) -> tuple[Measure, ...]:
+    """The measures meant by a name, a function, a list of these, or a mapping from names to these.
+
+    Raises
+    ------
+    UnknownName
+        If there is no measure of that name.
+    InvalidInput
+        If it is none of these, or two have the same name.
+    """
+    if isinstance(given, str) or callable(given):
+        given = [given]
+    if isinstance(given, Mapping):
+        pairs = [(str(label), what) for label, what in given.items()]
+    elif isinstance(given, Sequence):
+        pairs = [("", what) for what in given]
+    else:
+        pairs = []
+    if not pairs:
+        raise InvalidInput(f"measure is {given!r}; give a name such as 'mean_rate', a function of a point, or a list")
+    found = tuple(_measure(label, what) for label, what in pairs)
+    names = [m.name for m in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"two measures are named {name!r}; give them names of their own: {{'name': measure}}")
+    return found
+
+
+def known_measures() -> list[str]:
+    """Names of all measures."""
+    return [
+        *(f"equilibrium_{name}" for name in EQUILIBRIUM),
+        *(f"{kind}_{name}" for kind in KINDS for name in VARIABLES),
+        *STABILITY,
+        "rightmost_root",
+        "limit_cycle_period",
+    ]
+
+
+def _measure(label: str, what: Any) -> Measure:
+    if callable(what):
+        name = getattr(what, "__name__", "")
+        return Measure(label or (name if name.isidentifier() else "value"), "own", function=what)
+    if not isinstance(what, str):
+        raise InvalidInput(f"measure {label or what!r} is {what!r}; give a name or a function of a point")
+    kind, _, key = what.partition("_")
+    if what in STABILITY:
+        return Measure(label or what, "stability", what)
+    if what in ("rightmost_root", "limit_cycle_period"):
+        return Measure(label or what, "root" if what == "rightmost_root" else "cycle", what)
+    if kind == "equilibrium" and key in EQUILIBRIUM:
+        return Measure(label or what, "equilibrium", key)
+    if kind in KINDS and key in VARIABLES:
+        return Measure(label or what, "trajectory", what)
+    hint = near(what, known_measures())
+    raise UnknownName(f"there is no measure {what!r}; {hint} See fluidcc.sweep for all, or give a function of a point")
+
+
+# --- values by name ---------------------------------------------------------------------------------------------------
+
+
+def _equilibrium(key: str, point: Point) -> Value:
+    return _labelled(getattr(point.equilibrium, key))
+
+
+def _stability(key: str, point: Point) -> Value:
+    return Value(getattr(point.stability, key), attrs={"units": STABILITY[key]} if STABILITY[key] else {})
+
+
+def _root(key: str, point: Point) -> Value:
+    return Value(complex(np.asarray(point.stability.rightmost_roots).ravel()[0]), attrs={"units": "1/s"})
+
+
+def _cycle(key: str, point: Point) -> Value:
+    import fluidcc as fc
+
+    return Value(float(fc.limit_cycle(point.net).period), attrs={"units": "s"})
+
+
+def _trajectory(key: str, point: Point) -> Value:
+    from fluidcc.sweep.trajectory import statistic
+
+    return statistic(key, point)
+
+
+_READ = {
+    "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability, "root": _root, "cycle": _cycle,
+}  # fmt: skip
+
+
+def as_values(result: Any, name: str) -> dict[str, Value]:
+    """What a user's function returned: a number, a mapping from names to numbers, an array, or an xarray object.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these.
+    """
+    if hasattr(result, "data_vars"):
+        return {str(key): _labelled(array) for key, array in result.data_vars.items()}
+    if isinstance(result, Mapping):
+        return {str(key): value for k, v in result.items() for key, value in as_values(v, str(k)).items()}
+    if hasattr(result, "dims") and hasattr(result, "coords"):
+        return {name: _labelled(result)}
+    array = np.asarray(result)
+    if array.dtype.kind not in "biufc":
+        raise InvalidInput(f"measure {name!r} returned {result!r}; return a number, an array or a mapping of these")
+    dims = tuple(f"{name}_{k}" for k in range(array.ndim))
+    return {name: Value(array, dims)}
+
+
+def _labelled(array: Any) -> Value:
+    if np.asarray(array.values).dtype.kind not in "biufc":
+        raise InvalidInput(f"measure {array.name!r} is {array.dtype}; return numbers")
+    coords = {str(d): tuple(array[d].values.tolist()) for d in array.dims if d in array.coords}
+    return Value(np.asarray(array.values), tuple(map(str, array.dims)), coords, dict(array.attrs))

@@ -1,0 +1,177 @@
+"""Where chunks are computed: here, in threads, in processes, or on a cluster; all of them `concurrent.futures` pools.
+
+Processes are joblib's loky, which sends functions of notebooks and lambdas too. A Dask client is used through its own
+`get_executor`; the scheduler gives the work of a worker that dies to another. Any other pool with ``submit`` will do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput
+from fluidcc.sweep.task import Piece, Task, empty_piece
+
+__all__ = ["Pool", "chunk_jobs", "make_pool"]
+
+AHEAD = 3  # chunks in flight for each worker: so that none waits, and the scheduler's load does not grow with the sweep
+LIVES = 3  # workers that a chunk may take with it before it is split, and a single point before it is given up
+
+Job = tuple[int, NDArray[np.int64]]  # number of the chunk, its points
+
+
+class Pool:
+    """Workers behind one call.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the executor; called again when a worker's death has broken it.
+    workers : int
+    end : bool
+        Whether to shut the executor down at the end.
+    lost : tuple of exception types
+        What a future raises when its worker has died.
+    """
+
+    def __init__(
+        self, make: Callable[[], Any], workers: int, *, end: bool, lost: tuple[type[BaseException], ...] = ()
+    ) -> None:
+        self._make = make
+        self.workers = workers
+        self._end = end
+        self._lost: tuple[type[BaseException], ...] = (BrokenExecutor, *lost)
+
+    def run(self, task: Task, jobs: Iterator[Job]) -> Iterator[tuple[int, Piece]]:
+        """Results of the chunks, as they come."""
+        executor = self._make()
+        running: dict[Future[Piece], tuple[Job, int]] = {}
+        again: list[tuple[Job | None, int]] = []
+        try:
+            while True:
+                while len(running) < AHEAD * self.workers:
+                    one, deaths = again.pop() if again else (next(jobs, None), 0)
+                    if one is None:
+                        break
+                    if deaths >= LIVES:
+                        yield one[0], self._alone(task, one)
+                        continue
+                    try:
+                        running[executor.submit(task.evaluate, one[1])] = (one, deaths)
+                    except BrokenExecutor:
+                        again.append((one, deaths))
+                        executor = self._make()
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    one, deaths = running.pop(future)
+                    try:
+                        piece = future.result()
+                    except self._lost:
+                        again.append((one, deaths + 1))
+                        continue
+                    yield one[0], piece
+        finally:
+            for future in running:
+                future.cancel()
+            if self._end:
+                executor.shutdown(wait=True)
+
+    def _alone(self, task: Task, job: Job) -> Piece:
+        """A chunk that loses its workers, point by point, each in a worker of its own."""
+        piece = empty_piece(task.schema, len(job[1]))
+        for row in range(len(job[1])):
+            for life in range(LIVES):
+                executor = self._make()
+                try:
+                    one = executor.submit(task.evaluate, job[1][row : row + 1]).result()
+                except self._lost as error:
+                    if life == LIVES - 1:
+                        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                        piece.errors[row] = f"its worker died, {LIVES} times ({said})"
+                    continue
+                for name, values in one.values.items():
+                    piece.values[name][row] = values[0]
+                if one.errors:
+                    piece.errors[row] = one.errors[0]
+                break
+        return piece
+
+
+class _Here:
+    """The calling thread as an executor."""
+
+    def submit(self, function: Callable[..., Piece], *args: Any) -> Future[Piece]:
+        future: Future[Piece] = Future()
+        future.set_result(function(*args))
+        return future
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Nothing to end."""
+
+
+def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) -> Pool:
+    """The pool meant by the argument `executor` of a sweep.
+
+    Parameters
+    ----------
+    threads : bool
+        Whether the work releases the GIL, so that threads do it best.
+    small : bool
+        Whether the work is too little for workers.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not one.
+    """
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise InvalidInput(f"workers is {workers!r}; give a whole number from 1 on")
+    if executor is None:
+        executor = "serial" if small or workers == 1 else "threads" if threads else "processes"
+    if isinstance(executor, str):
+        return _local(executor, workers)
+    if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        there = sum(executor.nthreads().values())
+        if not there:
+            raise InvalidInput(f"the Dask client {executor.scheduler.address} has no workers; start dask worker first")
+        make = lambda: executor.get_executor(pure=False)  # noqa: E731
+        return Pool(make, workers or there, end=False, lost=(KilledWorker, FutureCancelledError))
+    if not callable(getattr(executor, "submit", None)):
+        raise InvalidInput(
+            f"executor is {executor!r}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
+            "concurrent.futures"
+        )
+    return Pool(lambda: executor, workers or _cores(), end=False)
+
+
+def _local(name: str, workers: int | None) -> Pool:
+    count = workers or _cores()
+    if name == "serial":
+        return Pool(_Here, 1, end=True)
+    if name == "threads":
+        return Pool(lambda: ThreadPoolExecutor(count, thread_name_prefix="fluidcc-sweep"), count, end=True)
+    if name == "processes":
+        from joblib.externals.loky import get_reusable_executor
+
+        return Pool(lambda: get_reusable_executor(max_workers=count, timeout=60, kill_workers=False), count, end=False)
+    raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def chunk_jobs(size: int, chunk: int, done: set[int]) -> Iterator[Job]:
+    """The chunks that are still to be computed."""
+    for number in range(-(-size // chunk)):
+        if number not in done:
+            yield number, np.arange(number * chunk, min(size, (number + 1) * chunk))

@@ -1,0 +1,39 @@
+"""From the results of all points to a labelled dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fluidcc
+from fluidcc.sweep.task import Piece, Task
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["labelled"]
+
+
+def labelled(task: Task, piece: Piece) -> xr.Dataset:
+    """The results over the axes of the grid; with ``error``, why points failed, if some did."""
+    import xarray as xr
+
+    grid = task.grid
+    coords: dict[str, Any] = {axis.name: axis.coordinate() for axis in grid.axes}
+    data: dict[str, Any] = {}
+    for name, v in task.schema.items():
+        values = piece.values[name].reshape(*grid.shape, *v.shape)
+        if v.boolean and not np.any(np.isnan(values)):
+            values = values.astype(bool)
+        data[name] = ((*grid.names, *v.dims), values, dict(v.attrs))
+        coords.update({dim: list(labels) for dim, labels in v.coords.items()})
+    if piece.errors:
+        reasons = np.full(grid.size, "", dtype=object)
+        reasons[list(piece.errors)] = list(piece.errors.values())
+        about = {"long_name": "why the point could not be measured; empty where it could"}
+        data["error"] = (grid.names, reasons.astype(str).reshape(grid.shape), about)
+    result = xr.Dataset(data, coords)
+    result.attrs.update(points=grid.size, failed=len(piece.errors), point_seconds=piece.seconds)
+    result.attrs["fluidcc"] = fluidcc.__version__
+    return result

@@ -1,0 +1,196 @@
+"""What an axis changes: from its name to the links and flows that have it, and changed copies of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.network import Network
+from fluidcc.patterns import near
+from fluidcc.symbols import plain
+from fluidcc.units import to_si
+
+__all__ = ["OPTIONS", "Target", "changed", "find_target"]
+
+OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
+_FLOW = {"access_delay": "s", "return_delay": "s", "packet": "bit/packet", "start": "s", "stop": "s"}
+_LINK = {"capacity": "bit/s", "delay": "s", "buffer": "bit"}
+_ALL = ("flows", "links")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is set: ``kind`` is argument, parameter, initial, law, count, rtt or option."""
+
+    kind: str
+    key: str
+    unit: str | None
+    flows: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+    def packet(self, net: Network) -> float | None:
+        """Packet size [bit] by which values are read, where all that are set have the same."""
+        sizes = {to_si(net.given("link", name)["packet"], "bit/packet") for name in self.links}
+        return sizes.pop() if len(sizes) == 1 else None
+
+
+def find_target(net: Network, name: str) -> Target:
+    """What the axis `name` changes in a network.
+
+    Raises
+    ------
+    UnknownName
+        If no flow and no link has it.
+    InvalidInput
+        If both flows and links have it.
+    """
+    if name in OPTIONS:
+        return Target("option", name, OPTIONS[name])
+    if name == "rtt":
+        return Target("rtt", "rtt", "s", flows=net.flow_names)
+    owner, key = _split(net, name)
+    flows = net.flow_names if owner in (None, "flows") else (owner,) if owner in net.flows else ()
+    links = net.link_names if owner in (None, "links") else (owner,) if owner in net.links else ()
+    found = [t for t in (_of(net.flows, flows, key, True), _of(net.links, links, key, False)) if t is not None]
+    if not found:
+        known = sorted({*_names(net, flows, True), *_names(net, links, False), *(() if owner else ("rtt", *OPTIONS))})
+        whose = f"{owner!r} of the network" if owner and owner not in _ALL else f"no {owner or 'flow or link'}"
+        verb = "has no" if owner and owner not in _ALL else "has"
+        hint = near(key, known)
+        raise UnknownName(f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint} It may be {', '.join(known)}")
+    if len(found) > 1:
+        raise InvalidInput(f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}")
+    return found[0]
+
+
+def _split(net: Network, name: str) -> tuple[str | None, str]:
+    """Owner and key of ``a.beta``, where names of flows and links may have dots themselves."""
+    owners = [o for o in (*net.flows, *net.links, *_ALL) if name.startswith(f"{o}.")]
+    if owners:
+        owner = max(owners, key=len)
+        if owner in net.flows and owner in net.links:
+            raise InvalidInput(f"axis {name!r} of the grid: a flow and a link are named {owner!r}; rename one of them")
+        return owner, name[len(owner) + 1 :]
+    head, dot, _ = name.partition(".")
+    if dot and head != "initial":
+        hint = near(head, [*net.flows, *net.links, *_ALL])
+        raise UnknownName(f"axis {name!r} of the grid: the network has no flow or link {head!r}; {hint}")
+    return None, name
+
+
+def _names(net: Network, owners: tuple[str, ...], flow: bool) -> set[str]:
+    """What can be set of them."""
+    names: set[str] = set()
+    for owner in owners:
+        law = (net.flows if flow else net.links)[owner].law
+        names |= {*(_FLOW if flow else _LINK), "law", *(["count"] if flow else [])}
+        names |= {plain(p) for p in law.params} | {f"initial.{plain(z)}" for z in law.states}
+    return names
+
+
+def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool) -> Target | None:
+    """The target among these owners, of those that have it."""
+
+    def make(kind: str, unit: str | None, who: tuple[str, ...]) -> Target:
+        return Target(kind, key, unit, who if flow else (), () if flow else who)
+
+    arguments = _FLOW if flow else _LINK
+    if not owners:
+        return None
+    if key in arguments:
+        return make("argument", arguments[key], owners)
+    if key == "law":
+        return make("law", None, owners)
+    if key == "count" and flow:
+        return make("count", "count", owners)
+    units: dict[str, str] = {}
+    for owner in owners:
+        law = specs[owner].law
+        if key.startswith("initial."):
+            own = {plain(z): str(law.units.get(z, "1")) for z in law.states}
+            if not flow and law.queue is not None:
+                own |= {"q": "s", "backlog": "bit"}
+            unit = own.get(key.removeprefix("initial."))
+        else:
+            unit = {plain(p): str(law.units.get(p, "1")) for p in law.params}.get(key)
+        if unit is not None:
+            units[owner] = unit
+    if not units:
+        return None
+    if len(set(units.values())) > 1:
+        raise InvalidInput(f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner of it")
+    kind = "initial" if key.startswith("initial.") else "parameter"
+    return make(kind, next(iter(units.values())), tuple(units))
+
+
+# --- changed copies ---------------------------------------------------------------------------------------------------
+
+
+def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Network:
+    """A copy of the network with the values of a point put in.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is not one that its place can take.
+    """
+    last: list[Callable[[Network], Network]] = []
+    for specs, change in ((net.links, "with_link"), (net.flows, "with_flow")):
+        for name in specs:
+            new: dict[str, Any] = {}
+            for axis, target in targets.items():
+                if name in (target.flows if change == "with_flow" else target.links):
+                    _collect(new, net, name, change == "with_flow", target, values[axis])
+            if new:
+                net = getattr(net, change)(name, **new)
+    for axis, target in targets.items():
+        if target.kind == "rtt":
+            last.insert(0, lambda n, v=values[axis]: _with_rtt(n, v))  # type: ignore[misc]
+        elif target.kind == "count":
+            last.append(lambda n, t=target, v=values[axis]: _with_copies(n, t.flows, v))  # type: ignore[misc]
+    for step in last:
+        net = step(net)
+    return net
+
+
+def _collect(new: dict[str, Any], net: Network, name: str, flow: bool, target: Target, value: Any) -> None:
+    """Add to the changed arguments of a flow or link."""
+    if target.kind in ("argument", "law"):
+        new[target.key] = value
+    elif target.kind == "parameter":
+        law = new.get("law", (net.flows if flow else net.links)[name].law)
+        new["law"] = law(**{target.key: value})
+    elif target.kind == "initial":
+        state = target.key.removeprefix("initial.")
+        given = new.get("initial", net.given("flow" if flow else "link", name)["initial"]) or {}
+        clash = ("q", "backlog") if state in ("q", "backlog") else ()
+        new["initial"] = {**{k: v for k, v in given.items() if k not in clash}, state: value}
+
+
+def _with_rtt(net: Network, rtt: float) -> Network:
+    """All propagation delays in proportion, so that every flow's round trip takes `rtt`."""
+    now = {net.base_rtt(f) for f in net.flows}
+    if len(now) != 1 or not min(now) > 0:
+        raise InvalidInput(
+            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
+            "sweep delay, access_delay or return_delay, or give a function that builds the network"
+        )
+    factor = rtt / now.pop()
+    for name, link in net.links.items():
+        net = net.with_link(name, delay=factor * link.delay)
+    for name, flow in net.flows.items():
+        back = None if flow.return_delay is None else factor * flow.return_delay
+        net = net.with_flow(name, access_delay=factor * flow.access_delay, return_delay=back)
+    return net
+
+
+def _with_copies(net: Network, flows: tuple[str, ...], count: int) -> Network:
+    for name in flows:
+        given = net.given("flow", name)
+        if count == 0:
+            net = net.without_flow(name)
+        for k in range(2, count + 1):
+            net = (net.copy() if k == 2 else net).flow(f"{name}_{k}", **given)
+    return net

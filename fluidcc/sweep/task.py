@@ -1,0 +1,178 @@
+"""The work of a sweep as data that can be sent to any worker: which points there are, and what is measured at each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput, SweepFailed
+from fluidcc.network import Network
+from fluidcc.scenarios import Scenario
+from fluidcc.sweep.grid import Grid
+from fluidcc.sweep.measures import Measure, Value, as_values
+from fluidcc.sweep.point import Point
+from fluidcc.sweep.targets import Target, changed
+
+__all__ = ["Piece", "Task", "Variable", "empty_piece"]
+
+PROBES = 20  # points that are tried before it is said that none can be measured
+
+
+@dataclass(frozen=True)
+class Variable:
+    """How a measured value looks: its type, and its dimensions, coordinates and attributes beyond the grid's."""
+
+    dtype: str
+    boolean: bool = False
+    shape: tuple[int, ...] = ()
+    dims: tuple[str, ...] = ()
+    coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: Value) -> Variable:
+        """How this value looks."""
+        array = np.asarray(value.values)
+        kind = "complex128" if array.dtype.kind == "c" else "float64"
+        return cls(kind, array.dtype.kind == "b", array.shape, value.dims, value.coords, value.attrs)
+
+    def fill(self, value: Value, row: Any, name: str) -> None:
+        """Put a value into its row of the results."""
+        array = np.asarray(value.values)
+        if array.dtype.kind == "c" and self.dtype != "complex128":
+            if np.any(array.imag != 0):
+                raise InvalidInput(f"{name} is complex here, and real at the first point; return complex numbers there")
+            array = array.real
+        if value.coords == self.coords and array.shape == self.shape:
+            row[...] = array
+            return
+        if value.dims != self.dims or len(self.dims) != 1 or self.dims[0] not in value.coords:
+            raise InvalidInput(f"{name} has shape {array.shape} here, and {self.shape} at the first point")
+        labels = list(self.coords[self.dims[0]])
+        for label, number in zip(value.coords[self.dims[0]], array, strict=True):
+            if label not in labels:
+                raise InvalidInput(f"{name} has the {self.dims[0]} {label!r} here, which the first point has not")
+            row[labels.index(label)] = number
+
+
+@dataclass
+class Piece:
+    """Results of some points: an array (points, ...) for each variable, and the reasons of those that failed."""
+
+    values: dict[str, NDArray[Any]]
+    errors: dict[int, str]
+    seconds: float = 0.0
+
+
+def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
+    """Room for the results of some points, all NaN."""
+    return Piece({k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}, {})
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to do at each point. `model` is a network or a function of a point; `measures` is empty with results."""
+
+    model: Network | Callable[[Mapping[str, Any]], Any]
+    grid: Grid
+    targets: Mapping[str, Target]
+    measures: tuple[Measure, ...]
+    options: Mapping[str, Any]
+    schema: Mapping[str, Variable] = field(default_factory=dict)
+
+    def values_at(self, number: int) -> tuple[dict[str, Value], dict[str, str]]:
+        """Measured values of a point by variable, and by measure the reasons of those that failed."""
+        try:
+            point = self.point(number)
+        except Exception as error:
+            return {}, {"": _reason(error)}
+        if isinstance(point, dict):
+            return point, {}
+        values: dict[str, Value] = {}
+        failed: dict[str, str] = {}
+        for measure in self.measures:
+            try:
+                values |= measure.of(point)
+            except Exception as error:  # whatever a law or a user's function raises belongs to this point alone
+                failed[measure.name] = _reason(error)
+        return values, failed
+
+    def point(self, number: int) -> Point | dict[str, Value]:
+        """The point of that number; or its results, if the swept function returns results."""
+        values = self.grid.point(number)
+        options = dict(self.options)
+        if isinstance(self.model, Network):
+            options |= {k: values[k] for k, t in self.targets.items() if t.kind == "option"}
+            return Point(values, changed(self.model, self.targets, values), options)
+        made = self.model(Point(values, None, options))
+        if isinstance(made, Scenario):
+            options |= {k: v for k, v in _of_scenario(made).items() if options.get(k) is None}
+            made = made.net
+        if isinstance(made, Network):
+            if not self.measures:
+                raise InvalidInput("the swept function returns a network; give the measure")
+            return Point(values, made, options)
+        if self.measures:
+            raise InvalidInput(
+                f"the swept function returns {type(made).__name__}; return a Network or Scenario, or leave measure out"
+            )
+        return as_values(made, "value")
+
+    def evaluate(self, points: NDArray[np.int64]) -> Piece:
+        """Measure some points, one after the other."""
+        began = perf_counter()
+        piece = empty_piece(self.schema, len(points))
+        for row, number in enumerate(points):
+            values, failed = self.values_at(int(number))
+            for name, value in values.items():
+                try:
+                    if name not in self.schema:
+                        raise InvalidInput(f"there is a variable {name!r} here, which the first point has not")
+                    self.schema[name].fill(value, piece.values[name][row, ...], name)
+                except Exception as error:
+                    failed[name] = _reason(error)
+            if failed:
+                piece.errors[row] = "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
+        piece.seconds = perf_counter() - began
+        return piece
+
+    def probed(self) -> Task:
+        """The task with its schema, from the first point that can be measured.
+
+        Raises
+        ------
+        SweepFailed
+            If none of some points, evenly over the grid, can be measured; with the first one's reason.
+        """
+        numbers = np.unique(np.linspace(0, self.grid.size - 1, min(PROBES, self.grid.size)).astype(int))
+        counts = [axis for axis, target in self.targets.items() if target.kind == "count"]
+        if counts:  # the most flows first: their names are those of all
+            order = [max(range(len(a.values)), key=lambda k, a=a: a.values[k] if a.name in counts else 0)  # type: ignore[misc]
+                     for a in self.grid.axes]  # fmt: skip
+            numbers = np.concatenate([[np.ravel_multi_index(order, self.grid.shape)], numbers])
+        first = ""
+        schema: dict[str, Variable] = {}
+        for number in numbers:
+            values, failed = self.values_at(int(number))
+            schema = {k: Variable.of(v) for k, v in values.items()} | schema
+            first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
+            if not failed:
+                break
+        else:
+            known = {m.name for m in self.measures if m.name in schema}
+            if len(known) < max(len(self.measures), 1):
+                raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
+        return replace(self, schema=schema)
+
+
+def _of_scenario(scenario: Scenario) -> dict[str, Any]:
+    return {"until": scenario.until, "seed": scenario.seed, "delays": scenario.delays}
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
