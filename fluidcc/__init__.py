@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc import claims, errors, formulas, metrics, num, plot
+    from fluidcc.analysis.linearize import linearize
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
@@ -47,6 +48,7 @@ _HOME = {
     "equilibrium": "equilibrium",
     "errors": "",
     "formulas": "",
+    "linearize": "analysis.linearize",
     "metrics": "",
     "num": "",
     "parking_lot": "topologies",
@@ -76,6 +78,7 @@ __all__ = [
     "equilibrium",
     "errors",
     "formulas",
+    "linearize",
     "metrics",
     "num",
     "parking_lot",

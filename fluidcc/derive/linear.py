@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Integer, Matrix, lambdify
 
+from fluidcc.derive.steady import Structure
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.symbols import plain
 
-__all__ = ["Jacobians", "active_modes", "jacobian_function", "linearize_law"]
+__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law"]
 
 
 class Jacobians(NamedTuple):
@@ -29,8 +30,21 @@ class Jacobians(NamedTuple):
     D: Any
 
 
-@lru_cache(maxsize=256)
+class Branch(NamedTuple):
+    """Flows (states, ...) and outputs (outputs, ...) on one branch of the kinks, and their `Jacobians`."""
+
+    flow: Any
+    out: Any
+    jacobians: Jacobians
+
+
 def _symbolic(law: Law) -> Jacobians:
+    return _symbolic_of(Structure.of(law))
+
+
+@lru_cache(maxsize=256)
+def _symbolic_of(structure: Structure) -> Jacobians:
+    law = structure.law
     held = law.switched()
     columns = (law.states, law.inputs)
     rows = (list(held.flow.values()), list(held.out.values()))
@@ -60,7 +74,9 @@ def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
     return Jacobians(*(M.subs(branch) for M in full))
 
 
-def active_modes(law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0) -> NDArray[Any]:
+def active_modes(
+    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0, of: str = ""
+) -> NDArray[Any]:
     """The modes in force at a point, one row a switch.
 
     Parameters
@@ -70,6 +86,10 @@ def active_modes(law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0) ->
         In the orders of ``law.states``, ``law.inputs`` and ``law.params``.
     tolerance : float
         A switch within this of zero counts as zero.
+    relative : float
+        So does one whose sign a relative change of the arguments by this much can turn.
+    of : str
+        Whose law it is, for the message.
 
     Raises
     ------
@@ -79,11 +99,15 @@ def active_modes(law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0) ->
     modes: list[Any] = []
     arguments = [*z, *u, *p]
     shape = np.broadcast_shapes(*(np.shape(v) for v in arguments))
-    for k, function in enumerate(_switch_functions(law)):
+    for k, function in enumerate(_switch_functions(Structure.of(law))):
         value = np.broadcast_to(np.asarray(function(*arguments, *modes), dtype=float), shape)
-        if np.any(np.abs(value) <= tolerance):
+        near = tolerance
+        for i in range(len(arguments) if relative else 0):
+            moved = [a * (1 + relative) if j == i else a for j, a in enumerate(arguments)]
+            near = near + np.abs(np.asarray(function(*moved, *modes), dtype=float) - value)
+        if np.any(np.abs(value) <= near):
             raise InvalidInput(
-                f"{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
+                f"{of}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
                 f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
             )
         modes.append((value > 0).astype(float))
@@ -91,13 +115,53 @@ def active_modes(law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0) ->
 
 
 @lru_cache(maxsize=256)
-def _switch_functions(law: Law) -> tuple[Callable[..., Any], ...]:
+def _switch_functions(structure: Structure) -> tuple[Callable[..., Any], ...]:
+    law = structure.law
     held = law.switched()
     symbols = [*law.states, *law.inputs, *law.params]
     return tuple(lambdify([*symbols, *held.modes[:k]], f, modules="numpy") for k, f in enumerate(held.switches))
 
 
+def branch_function(law: Law) -> Callable[..., Branch]:
+    """Flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its structure.
+
+    Returns
+    -------
+    callable
+        ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is analytic, so that a
+        complex step differentiates it once more to rounding.
+    """
+    return _branch_of(Structure.of(law))
+
+
 @lru_cache(maxsize=256)
+def _branch_of(structure: Structure) -> Callable[..., Branch]:
+    law = structure.law
+    held = law.switched()
+    matrices = _symbolic_of(structure)
+    rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
+    changing = [i for i, f in enumerate(rows) if not f.is_number]
+    fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
+    function = lambdify(
+        [*law.states, *law.inputs, *law.params, *held.modes], [rows[i] for i in changing], "numpy", cse=True
+    )
+    k, h = len(held.flow), len(held.out)
+
+    def branch(z: Any, u: Any, p: Any, modes: Any) -> Branch:
+        arguments = [*z, *u, *p, *modes]
+        shape = np.broadcast_shapes(*(np.shape(v) for v in arguments))
+        kind = complex if any(np.iscomplexobj(v) for v in arguments) else float
+        values = np.empty((len(rows), *shape), kind)
+        values[:] = fixed.reshape(-1, *(1 for _ in shape))
+        for i, value in zip(changing, function(*arguments), strict=True):
+            values[i] = value
+        ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)])
+        parts = [values[a:b].reshape(*M.shape, *shape) for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)]
+        return Branch(values[:k], values[k : k + h], Jacobians(*parts))
+
+    return branch
+
+
 def jacobian_function(law: Law) -> Callable[..., Jacobians]:
     """The Jacobians of a law as a NumPy function.
 
@@ -107,22 +171,10 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
         ``f(z, u, p, modes=None)`` with arrays as in `active_modes`, which gives the modes by default; it returns
         `Jacobians` of arrays (rows, columns, ...).
     """
-    held = law.switched()
-    symbols = [*law.states, *law.inputs, *law.params, *held.modes]
-    matrices = _symbolic(law)
-    functions = [lambdify(symbols, list(M), modules="numpy", cse=True) for M in matrices]
+    function = branch_function(law)
 
     def jacobians(z: Any, u: Any, p: Any, modes: Any = None) -> Jacobians:
         held_at = active_modes(law, z, u, p) if modes is None else np.asarray(modes, dtype=float)
-        values = [*z, *u, *p, *held_at]
-        shape = np.broadcast_shapes(*(np.shape(v) for v in values))
-        return Jacobians(
-            *(
-                np.array([np.broadcast_to(np.asarray(v, dtype=float), shape) for v in f(*values)]).reshape(
-                    *M.shape, *shape
-                )
-                for f, M in zip(functions, matrices, strict=True)
-            )
-        )
+        return function(z, u, p, held_at).jacobians
 
     return jacobians

@@ -1,0 +1,1 @@
+"""Networks near their equilibrium: linearisation, verdicts, margins, sensitivities and boundaries of stability."""

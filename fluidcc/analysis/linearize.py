@@ -1,0 +1,126 @@
+"""`linearize`: a network near its equilibrium as a linear system with delays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.point import FULL, Point, operating_point
+from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.network import require_network
+from fluidcc.numerics.linear.dlti import DelayLTI
+
+if TYPE_CHECKING:
+    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.network import Network
+
+__all__ = ["LinearNetwork", "linearize"]
+
+
+class LinearNetwork(DelayLTI):
+    """A `DelayLTI` that knows which network it came from.
+
+    Attributes
+    ----------
+    point : Point
+        The equilibrium, by class of flows.
+    classes : dict of str to tuple of str
+        The flows behind each input and output.
+    trackers : tuple of str
+        States that were taken as parameters: constant near the equilibrium, or integrators that nobody reads.
+    """
+
+    point: Point
+    trackers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, point: Point, m: Matrices) -> LinearNetwork:
+        """The system of matrices wired from a point."""
+        new = cls(m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs)
+        new.point, new.trackers = point, m.trackers
+        return new
+
+    @property
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """The flows behind each input and output."""
+        return {f.label: f.names for f in self.point.classes}
+
+    def deviations(self) -> dict[str, DelayLTI]:
+        """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.
+
+        A class of N flows has N - 1 copies of it: its poles decide how fast they become equal.
+        """
+        return {f.label: LinearNetwork.of(self.point, deviation(self.point, k))
+                for k, f in enumerate(self.point.classes) if f.count > 1}  # fmt: skip
+
+
+def linearize(
+    net: Network, loop: str = "closed", delays: str = "fifo", at: float | Equilibrium = math.inf
+) -> LinearNetwork:
+    """Linearise a network at its equilibrium, exactly and with every delay.
+
+    Each law's Jacobians are derived from its equations and taken on the branch that holds at the equilibrium. A queue
+    that is empty lets pass what comes, a busy one has q' = dy/c, a full one keeps its length and loses
+    dpi = (c/y^2) dy. Identical flows (same law, route, delays, packet and equilibrium) become one class with a
+    multiplicity; flows at constant rates drop out.
+
+    Parameters
+    ----------
+    net : Network
+    loop : {"closed", "open"}
+        ``"closed"``: from a disturbance added to the rate of each flow of a class to that rate, (I + L)^-1.
+        ``"open"``: the return ratio L, broken where the flows' rates enter the network: from these rates to minus what
+        the laws want them to be, so that the poles of the closed loop are the zeros of det(I + L).
+    delays : {"fifo", "frozen"}
+        ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it. ``"frozen"``: constant
+        delays, those of the equilibrium, and arrivals downstream that upstream queues leave alone, as equations
+        (30)-(31) of the LDCC paper have it.
+    at : float or Equilibrium
+        Time [s] of capacities and flows as for `fluidcc.equilibrium`, or an equilibrium that is already known.
+
+    Returns
+    -------
+    LinearNetwork
+        A `DelayLTI`: inputs and outputs by class of flows [bit/s], states named ``flow.state`` and ``link.queue``;
+        with ``trackers``, ``classes``, and `LinearNetwork.deviations` for what identical flows do among themselves.
+
+    Raises
+    ------
+    NoEquilibrium, Unsupported
+        As `fluidcc.equilibrium`. Laws with jumps or ticks have no Jacobian: use the averaged law (``law.averaged``), or
+        simulate.
+    InvalidInput
+        The equilibrium is on a switching surface, which the message names, or no flow listens.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    >>> fc.linearize(net).states
+    ('flow1 (x2).x', 'bottleneck.q')
+    """
+    require_network(net)
+    for name, value, known in (("loop", loop, ("closed", "open")), ("delays", delays, ("fifo", "frozen"))):
+        if value not in known:
+            raise InvalidInput(f"{name} is {value!r}; give {' or '.join(map(repr, known))}")
+    point = operating_point(net, at)
+    refuse_frozen_loss(point, delays)
+    return LinearNetwork.of(point, wire(point, loop, delays == "fifo"))
+
+
+def refuse_frozen_loss(point: Point, delays: str) -> None:
+    """The frozen form does not thin what comes after a full buffer, so that its equilibrium would be another one."""
+    if delays == "fifo":
+        return
+    routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
+    lossy = {int(l) for l in np.flatnonzero(point.mode == FULL)}
+    for route in routes:
+        if lossy & set(route[:-1]):
+            name = point.links[next(iter(lossy & set(route[:-1])))].name
+            raise Unsupported(
+                f"link {name!r} loses packets before the end of a route, which the frozen form (8) does not "
+                "carry on to the next link; use delays='fifo'"
+            )

@@ -1,0 +1,160 @@
+"""What everybody knows at rest: the signals at a point, and the conditions that make it an equilibrium.
+
+Everything here is analytic on its branch, so a complex step through it gives derivatives to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.derive.linear import Branch, branch_function
+from fluidcc.symbols import LINK_INPUTS, SOURCE_INPUTS, e, e_b, edot, packet, pi, plain, price, x_tau, y
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.point import LawGroup, Point
+
+__all__ = [
+    "Lags",
+    "arrivals",
+    "evaluate",
+    "flow_inputs",
+    "link_inputs",
+    "link_outputs",
+    "loss",
+    "own_states",
+    "passed",
+    "residual",
+    "route_lags",
+]
+
+
+class Lags:
+    """Delays along the route of each class at rest [s].
+
+    forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears, trip[k] both together.
+    """
+
+    def __init__(self, point: Point) -> None:
+        self.forward: list[list[Any]] = []
+        self.backward: list[list[Any]] = []
+        self.trip: list[Any] = []
+        for k, f in enumerate(point.classes):
+            hop = [point.delay[l] + point.q[l] for l in f.route]
+            self.forward.append(route_lags(point, f.route, point.access[k]))
+            self.backward.append([point.back[k] + sum(hop[h:]) for h in range(len(hop))])
+            self.trip.append(point.access[k] + sum(hop) + point.back[k])
+
+
+def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
+    """Delay from a source to each hop [s]."""
+    found = [access]
+    for l in route[:-1]:
+        found.append(found[-1] + point.delay[l] + point.q[l])
+    return found
+
+
+def loss(point: Point) -> Any:
+    """Loss ratio of each link, (4)."""
+    from fluidcc.analysis.point import FULL
+
+    full = point.mode == FULL
+    return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), 0.0)
+
+
+def passed(point: Point, route: tuple[int, ...]) -> list[Any]:
+    """Share of a flow that arrives at each hop of its route."""
+    lost = loss(point)
+    found: list[Any] = [1.0]
+    for l in route[:-1]:
+        found.append(found[-1] * (1 - lost[l]))
+    return found
+
+
+def _stacked(parts: list[Any], members: tuple[int, ...]) -> Any:
+    return np.array([parts[i] for i in members]).T.reshape(-1, len(members))
+
+
+def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
+    """The laws of a group at their point."""
+    m = group.members
+    return branch_function(group.law)(_stacked(z, m), u[:, m], _stacked(p, m), group.modes)
+
+
+def link_inputs(point: Point) -> Any:
+    """(inputs, L) in the order of ``Link.inputs``."""
+    zero = np.zeros(len(point.links))
+    known = {y: point.y, "c": point.c, "q_max": point.q_max, "t": zero}
+    return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
+
+
+def link_outputs(point: Point) -> dict[str, Any]:
+    """Mark and price of each link (L,), 0 where its law has none."""
+    values: dict[str, Any] = {"mark": np.zeros_like(point.y), "price": np.zeros_like(point.y)}
+    u = link_inputs(point)
+    for g in point.link_groups:
+        if values.keys() & g.law.out.keys():
+            found = evaluate(g, point.v, u, point.lp)
+            for name in values.keys() & g.law.out.keys():
+                values[name][list(g.members)] = found.out[list(g.law.out).index(name)]
+    return values
+
+
+def flow_inputs(point: Point) -> Any:
+    """(inputs, K) in the order of ``Source.inputs``."""
+    out, lost, wait = link_outputs(point), loss(point), point.delay + point.q
+    K = len(point.classes)
+    kept = (1 - lost) * (1 - out["mark"])
+    known = {
+        e: point.access + _along(point, lambda l: wait[l], K),
+        edot: np.zeros(K),
+        pi: 1 - np.array([np.prod(kept[list(f.route)]) for f in point.classes]),
+        price: _along(point, lambda l: out["price"][l], K),
+        x_tau: point.x,
+        e_b: point.back,
+        packet: point.packet,
+    }
+    return np.array([known.get(s, np.zeros(K)) for s in SOURCE_INPUTS])
+
+
+def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:
+    return np.array([sum(value(l) for l in point.classes[k].route) for k in range(K)])
+
+
+def arrivals(point: Point) -> Any:
+    """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream [bit/s]."""
+    total = np.zeros_like(point.y + point.x.sum())
+    streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
+    for route, rate in [*streams, *((r, x) for r, x, _ in point.constant)]:
+        for l, share in zip(route, passed(point, route), strict=True):
+            total[l] = total[l] + rate * share
+    return total
+
+
+def residual(point: Point) -> Any:
+    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`, in its order."""
+    from fluidcc.analysis.point import BUSY
+
+    parts = []
+    u = flow_inputs(point)
+    for g in point.flow_groups:
+        found = evaluate(g, point.z, u, point.p)
+        parts.append(found.flow[g.free])
+        parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
+    parts.append(arrivals(point) - point.y)
+    parts.append((point.y / point.c - 1)[point.mode == BUSY])
+    u = link_inputs(point)
+    for g in point.link_groups:
+        own = own_states(g)
+        if own.any():
+            parts.append(evaluate(g, point.v, u, point.lp).flow[own])
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def own_states(g: LawGroup) -> Any:
+    """(states, members): those of a link's states that move and are not its queue."""
+    law: Any = g.law
+    rows = np.array([s != law.queue for s in law.states], bool).reshape(-1, 1)
+    return g.free & rows

@@ -1,0 +1,107 @@
+"""Networks for the theorem tests, and their nonlinear answer to a small push from the equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import fluidcc as fc
+
+STEP = 1e3  # [bit/s] of some 1e6, so that cubic terms are 1e-6
+
+
+def _link(**more: Any) -> fc.Network:
+    return fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025, **more)
+
+
+def one_link() -> fc.Network:
+    net = _link().flow("a", fc.LDCC(eta=1.0), route=["l"]).flow("b", fc.LDCC, route=["l"], access_delay=0.01)
+    return net.flow("push", fc.CBR(rate=0.2e6), route=["l"], access_delay=0.01)
+
+
+def parking_lot() -> fc.Network:
+    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025)
+    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015).flow("push", fc.CBR(rate=0.4e6), route=["l1", "l2"])
+    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow("b", fc.LDCC(beta=0.12), route=["l1"], access_delay=0.003)
+    return net.flow("c", fc.LDCC(eta=0.5), route=["l2"])
+
+
+def full_buffers() -> fc.Network:
+    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025, buffer="12 packets")
+    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015, buffer="20 packets")
+    fast = fc.LDCC(w=80e3, beta=0.2)
+    net.flow("a", fc.Reno, route=["l1", "l2"], access_delay=0.01).flow("b", fast, route=["l1"], access_delay=0.003)
+    net.flow("d", fast(eta=0.2), route=["l2"])
+    return net.flow("c", fast, route=["l1", "l2"]).flow("push", fc.CBR(rate=0.4e6), route=["l1", "l2"])
+
+
+def trunk() -> fc.Network:
+    """All of the first link goes on to the second, which others cross too."""
+    net = (
+        fc.Network().link("l1", fc.DropTail, capacity=2e6, delay=0.01).link("l2", fc.DropTail, capacity=3e6, delay=0.02)
+    )
+    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow("b", fc.LDCC(beta=0.12), route=["l1", "l2"], access_delay=0.02)
+    return net.flow("c", fc.LDCC(eta=0.3), route=["l2"]).flow("push", fc.CBR(rate=0.1e6), route=["l1", "l2"])
+
+
+def penalty_prices() -> fc.Network:
+    net = fc.Network().link("l1", fc.PenaltyLink, capacity=3e6, delay=0.025)
+    net.link("l2", fc.PenaltyLink(B=4), capacity=2e6, delay=0.02).flow("a", fc.PrimalPenalty(alpha=4e6), route=["l1"])
+    net.flow("b", fc.PrimalPenalty(alpha=2e6), route=["l1", "l2"], access_delay=0.01)
+    return net.flow("push", fc.CBR(rate=0.2e6), route=["l1"])
+
+
+def dual_prices() -> fc.Network:
+    net = fc.Network().link("l", fc.DualLink(nu=1e-9), capacity=3e6, delay=0.025)
+    net.flow("a", fc.PrimalDual(alpha=3e7), route=["l"])
+    net.flow("b", fc.PrimalDual(alpha=2e7), route=["l"], access_delay=0.01)
+    return net.flow("push", fc.CBR(rate=0.2e6), route=["l"])
+
+
+ALL: list[Callable[[], fc.Network]] = [one_link, parking_lot, full_buffers, trunk, penalty_prices, dual_prices]
+
+
+def started(net: fc.Network, rest: Any, push: float, at: float) -> fc.Network:
+    """The network at its equilibrium, and from some time on a small constant flow beside the flow "push"."""
+    for name, flow in net.flows.items():
+        if flow.law.states:
+            net = net.with_flow(name, initial=rest.states[name])
+    for name in net.links:
+        if rest.states[name]:
+            net = net.with_link(name, initial=rest.states[name])
+    beside = net.flows["push"]
+    net = net.copy()
+    return net.flow("more", fc.CBR(rate=push), route=beside.route, access_delay=beside.access_delay, start=at)
+
+
+def push_response(net: fc.Network, times: Any, delays: str = "fifo", begin: float = 1.0) -> dict[str, Any]:
+    """Rates by flow at `times` after a unit step beside "push": nonlinear runs, without their quadratic part.
+
+    A simulation's past knows no losses, so that networks with several full buffers need until `begin` to settle.
+    """
+    rest = fc.equilibrium(net)
+    held = dict(zip(net.link_names, rest.queueing_delay.values, strict=True)) if delays == "frozen" else None
+    none, one, two = (
+        fc.simulate(
+            started(net, rest, n * STEP, begin), begin + times[-1], t_eval=begin + times, rtol=1e-11, atol=1e-13,
+            engine="array", delays=delays, frozen_at=held,
+        ).rate
+        for n in (0, 1, 2)
+    )  # fmt: skip
+    slope = (4 * one - two - 3 * none) / (2 * STEP)
+    return {name: slope.sel(flow=name).values for name in net.flows}
+
+
+def inverse_laplace(F: Callable[[Any], Any], times: Any, nodes: int = 32) -> Any:
+    """Fixed Talbot contour (Abate and Valko): a way to the time response that shares nothing with the library."""
+    theta = np.arange(1, nodes) * np.pi / nodes
+    r = 2 * nodes / 5
+    at = r * theta * (1 / np.tan(theta) + 1j)
+    weight = 1 + 1j * theta * (1 + 1 / np.tan(theta) ** 2) - 1j / np.tan(theta)
+    out = []
+    for t in times:
+        first = 0.5 * np.exp(r) * F(np.array([r / t + 0j]))[..., 0]
+        out.append(r / (nodes * t) * np.real(first + np.sum(np.exp(at) * F(at / t) * weight, axis=-1)))
+    return np.array(out)

@@ -1,0 +1,165 @@
+"""`linearize`: against the nonlinear network, against formulas worked out by hand, and what it refuses."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, NoEquilibrium, Unsupported
+from tests.analysis import networks
+
+TIMES = np.array([1.0, 2.0, 3.0, 5.0])
+
+
+def _pushed(system: Any, net: fc.Network) -> int:
+    push = net.flows["push"]
+    same = [f.spec.route == push.route and f.spec.access_delay == push.access_delay for f in system.point.classes]
+    return same.index(True)
+
+
+@pytest.mark.parametrize("delays", ["fifo", "frozen"])
+@pytest.mark.parametrize("make", networks.ALL, ids=lambda make: make.__name__)
+def test_response_is_that_of_the_nonlinear_network(make: Any, delays: str) -> None:
+    net = make()
+    if make is networks.full_buffers and delays == "frozen":
+        with pytest.raises(Unsupported, match="'l1' loses packets before the end of a route"):
+            fc.linearize(net, delays=delays)
+        return
+    system: Any = fc.linearize(net, delays=delays)
+    k = _pushed(system, net)
+    want = networks.inverse_laplace(lambda s: system(s)[:, k] / s, TIMES)
+    got = networks.push_response(net, TIMES, delays, 20.0 if make is networks.full_buffers else 1.0)
+    for j, f in enumerate(system.point.classes):
+        # The push is not part of the rate of the flow beside it.
+        np.testing.assert_allclose(got[f.label], want[:, j] - (j == k), atol=1e-5)
+
+
+def _step(system: Any, s: Any) -> Any:
+    return system(s)[:, 0] / s
+
+
+def test_two_bottlenecks_tell_the_two_kinds_of_delays_apart() -> None:
+    net = networks.parking_lot()
+    kinds: list[Any] = [fc.linearize(net, delays=d) for d in ("fifo", "frozen")]
+    answers = [networks.inverse_laplace(partial(_step, g), TIMES) for g in kinds]
+    assert np.max(np.abs(answers[0] - answers[1])) > 1e-3  # a hundred times what the test above allows
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_identical_flows_factor(count: int) -> None:
+    """(s + a)^(N-1) [s^2 + a s + k rho (s + v') e^(-s RTT)], worked out by hand from (15)."""
+    w, beta, T, eta, capacity = 20e3, 0.1, 0.1, 0.4, 3e6
+    net = fc.dumbbell([fc.LDCC] * count, {"capacity": capacity}, rtt="50 ms")
+    system = fc.linearize(net)
+    x = capacity / count
+    r = w / (beta * x)
+    e = (0.025 * r + T) / (1 - r)  # (19)
+    k, rho = eta / (e + 0.025), 1.0
+    a, slope = k * w / x, beta * (T + 0.025) / (e + 0.025) ** 2
+    s = np.array([0.3 + 0.2j, -1 + 3j, 2 - 5j, 12j])
+    by_hand = s**2 + a * s + k * rho * (s + slope) * np.exp(-s * (e + 0.025))
+    np.testing.assert_allclose(system.characteristic(s), by_hand, rtol=1e-9)
+    alone = system.deviations()
+    assert list(system.classes.values()) == [tuple(f"flow{i + 1}" for i in range(count))]
+    assert len(alone) == (count > 1)
+    for one in alone.values():
+        np.testing.assert_allclose(one.characteristic(s), s + a, rtol=1e-9)
+
+
+def test_identical_flows_one_by_one_have_the_same_characteristic_function() -> None:
+    link = {"capacity": 3e6}
+    together = fc.linearize(fc.dumbbell([fc.LDCC] * 3, link, rtt="50 ms"))
+    # Ever so slightly different laws are three classes.
+    apart = fc.linearize(fc.dumbbell([fc.LDCC(w=20e3 + d) for d in (0, 1e-4, -1e-4)], link, rtt="50 ms"))
+    s = np.array([0.3 + 0.2j, -1 + 3j, 2 - 5j])
+    (mode,) = together.deviations().values()
+    assert (together.n_states, apart.n_states) == (2, 4)
+    product = together.characteristic(s) * mode.characteristic(s) ** 2
+    np.testing.assert_allclose(apart.characteristic(s), product, rtol=1e-7)
+
+
+@pytest.mark.parametrize("make", networks.ALL, ids=lambda make: make.__name__)
+def test_closed_loop_is_the_open_one_closed(make: Any) -> None:
+    opened, closed = (fc.linearize(make(), loop) for loop in ("open", "closed"))
+    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j])
+    back = np.moveaxis(np.eye(opened.n_inputs)[..., None] + opened(s), -1, 0)
+    np.testing.assert_allclose(np.moveaxis(closed(s), -1, 0), np.linalg.inv(back), rtol=1e-8, atol=1e-8)
+    loops = np.linalg.det(back)
+    np.testing.assert_allclose(closed.characteristic(s), opened.characteristic(s) * loops, rtol=1e-8)
+
+
+def test_a_tracker_is_a_parameter_and_reported() -> None:
+    from sympy import Max, symbols
+
+    from fluidcc.symbols import RTT, e, edot
+
+    x, base, count, a = symbols("x base count a", positive=True)
+    law = fc.Source(
+        name="Tracking",
+        flow={x: (a - x * (e - base)) / RTT**2 - x * edot / RTT, base: -Max(base - e, 0) / RTT, count: x},
+        out={"rate": x},
+        params={a: 60e3},
+        units={x: "bit/s", a: "bit", base: "s", count: "bit"},
+        lower={x: 0},
+        initial={x: 1e6, base: 0.05, count: 1},
+    )
+    x_hat, q = 3e6, 60e3 / 3e6
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("f", law, route=["l"])
+    rest = _rest_without_counters(net, x_hat, q)
+    system = fc.linearize(net, at=rest)
+    assert system.trackers == ("f.base", "f.count")
+    assert system.states == ("f.x", "l.q")
+
+
+def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
+    """An equilibrium given by hand: with a counter that counts on, a search finds none."""
+    from dataclasses import replace
+
+    like = fc.equilibrium(net.with_flow("f", law=fc.LDCC, initial=None))
+    given = {"f": {"x": rate, "base": 0.05, "count": 1.0}, "l": {"q": queue}}
+    delay = like.one_way_delay * 0 + 0.05 + queue
+    return replace(like, rate=like.rate * 0 + rate, queueing_delay=like.queueing_delay * 0 + queue,
+                   one_way_delay=delay, rtt=delay + 0.05, states=given)  # fmt: skip
+
+
+def test_surfaces_are_named() -> None:
+    series = fc.Network().link("one", fc.DropTail, capacity=3e6, delay=0.02)
+    series.link("two", fc.DropTail, capacity=3e6, delay=0.02).flow("a", fc.LDCC, route=["one", "two"])
+    with pytest.raises(InvalidInput, match=r"link 'two' stands on a switching surface: its queue is empty"):
+        fc.linearize(series)
+    # LDCC never comes to rest at e = T, so a law that does.
+    from sympy import Max, symbols
+
+    from fluidcc.symbols import e, edot
+
+    x, T, g = symbols("x T g", positive=True)
+    law = fc.Source(
+        name="Kinked",
+        flow={x: g * x * (T - e - Max(e - T, 0) - T * edot)},
+        out={"rate": x},
+        params={T: 0.1, g: 1.0},
+        units={x: "bit/s", T: "s", g: "1/s^2"},
+        lower={x: 0},
+        initial={x: 1e6},
+    )
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("a", law, route=["l"])
+    with pytest.raises(InvalidInput, match=r"flow 'a': Kinked stands on a switching surface, -?T? ?[-+] ?e"):
+        fc.linearize(net)
+
+
+def test_bad_cases_say_what_is_wrong() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025)
+    with pytest.raises(InvalidInput, match="no flow of the network listens"):
+        fc.linearize(net.copy().flow("u", fc.CBR, route=["l"]))
+    with pytest.raises(Unsupported, match=r"flow 'a' \(AIMD\) has jumps.*averaged"):
+        fc.linearize(net.copy().flow("a", fc.AIMD, route=["l"]))
+    with pytest.raises(NoEquilibrium, match="raises its rate without limit"):
+        fc.linearize(net.copy().flow("a", fc.Reno, route=["l"]))
+    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed' or 'open'"):
+        fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
+    with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
+        fc.LDCC(eta=0)
