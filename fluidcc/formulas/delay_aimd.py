@@ -1,0 +1,239 @@
+"""Delay-based AIMD: its sawtooth in closed form, the ratchet of the smallest round trip, and slow start.
+
+All equation numbers are those of D. Leith, R. Shorten, G. McCullagh, J. Heffner, L. Dunn and F. Baker, "Delay-based
+AIMD congestion control", PFLDnet 2007. Windows are in packets, C in packets/s, times in seconds. The cycle is that of
+windows which change the queue at once: the round trip is R = W/C while the queue is busy (W is the sum of all windows)
+and T, the propagation delay there and back, while it is empty. A lag of the feedback adds overshoot, which a
+simulation shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sympy import Eq, Max, Min, log, symbols
+
+from fluidcc.errors import InvalidInput
+from fluidcc.formulas._formula import Bound, Formula
+
+__all__ = [
+    "backoff_factor",
+    "convergence_epochs",
+    "cycle",
+    "epoch_duration",
+    "epoch_growth",
+    "increase",
+    "max_ssthresh",
+    "mean_queueing_delay",
+    "ratchet",
+    "slow_start_rounds",
+    "threshold",
+]
+
+tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
+RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)
+offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
+left = symbols("left", positive=True)
+
+_UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s", tau0_bar: "s",
+          alpha: "packet", cwnd: "packet", W: "packet"}  # fmt: skip
+_part = Bound(beta < 1, "a backoff leaves a part of the window")
+_probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
+
+# --- the rules --------------------------------------------------------------------------------------------------------
+
+_d = Max(Delta - offset, 0)
+
+increase = Formula(
+    "increase",
+    (Delta, coefficient, offset),
+    1 + 10 * _d + coefficient * _d**2,
+    defaults={coefficient: 0.5, offset: 1.0},
+    units=_UNITS,
+    ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. The paper prints min[1, "
+    "...], which would never be more than 1: the larger of the two is meant. It prints the coefficient 0.5 where the "
+    "H-TCP draft and its kernels have 0.25",
+)
+backoff_factor = Formula(
+    "backoff_factor",
+    (RTT_min, rtt, delta),
+    delta * RTT_min / rtt,
+    domain=(_probe, Bound(RTT_min <= rtt, "the smallest round trip seen is not above the present one")),
+    defaults={delta: 1.0},
+    units=_UNITS,
+    ref="(4), and (3) with delta = 1: what a backoff leaves of the window [1]",
+    claims={
+        "(3) keeps the link busy: R+ = R-": Eq(W * (RTT_min / rtt) / RTT_min, W / rtt),
+    },
+)
+threshold = Formula(
+    "threshold",
+    (tau0_bar, gamma, RTT_max, RTT_min),
+    (1 - gamma) * tau0_bar + gamma * (RTT_max - RTT_min),
+    domain=(
+        Bound(gamma <= 1, "tau0 is a mean of its two parts"),
+        Bound(RTT_max >= RTT_min, "the largest round trip seen is not below the smallest"),
+    ),
+    units=_UNITS,
+    ref="(5), the queueing delay that triggers a backoff [s]",
+)
+max_ssthresh = Formula(
+    "max_ssthresh",
+    (cwnd, tau0, RTT_max, RTT_min),
+    cwnd / 4 * tau0 / (RTT_max - RTT_min),
+    domain=(Bound(RTT_max > RTT_min, "a queue must have been seen to tell the rate of the link"),),
+    units=_UNITS,
+    ref="(7), how much limited slow start may have in the queue [packet], when the round trip is first above RTT_max",
+)
+
+# --- the sawtooth -----------------------------------------------------------------------------------------------------
+
+_R = T + tau0  # round trip at a backoff
+_virtual = Min(beta * _R, T)  # sum of the windows over C after it
+_low = Max(beta * _R, T)  # round trip after it
+_idle = 2 * T * (T - _virtual)  # time with an empty queue and with a busy one, both in units of C/(2 n alpha)
+_busy = _R**2 - _low**2
+_unit = C / (2 * n * alpha)
+
+cycle = Formula(
+    "cycle",
+    (alpha, tau0, T, C, beta, n),
+    {
+        "period": _unit * (_idle + _busy),
+        "window_high": C * _R / n,
+        "window_low": C * beta * _R / n,
+        "rtt_low": _low,
+        "utilisation": (T**2 - _virtual**2 + _busy) / (_idle + _busy),
+        "mean_queueing_delay": (2 * (_R**3 - _low**3) / 3 - T * _busy) / (_idle + _busy),
+    },
+    domain=(_part,),
+    defaults={n: 1},
+    units=_UNITS,
+    ref="the periodic sawtooth of n synchronised flows which grow by alpha packets a round trip and back off to beta "
+    "of their windows when the queueing delay is tau0: period [s], largest and smallest window of a flow [packet], "
+    "smallest round trip [s], utilisation [1] and mean queueing delay over time [s]; C in packets/s. With beta by (3), "
+    "T/(T + tau0), the queue just empties and the link is always busy",
+)
+mean_queueing_delay = Formula(
+    "mean_queueing_delay",
+    (tau0, T, beta),
+    cycle.form["mean_queueing_delay"],
+    domain=(_part,),
+    units=_UNITS,
+    ref="mean queueing delay over time of the sawtooth [s]; the same for any number of flows, any increase and any "
+    "capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + tau0, a little above tau0/2",
+)
+
+# --- H-TCP's increase -------------------------------------------------------------------------------------------------
+
+epoch_growth = Formula(
+    "epoch_growth",
+    (Delta, rtt, coefficient, offset),
+    (Delta + 5 * _d**2 + coefficient * _d**3 / 3) / rtt,
+    defaults={coefficient: 0.5, offset: 1.0},
+    units=_UNITS,
+    ref="what a window has grown [packet] Delta seconds after a backoff by (2), at a round trip of rtt",
+)
+
+
+def epoch_duration(
+    window: Any, rtt: Any, beta: float = 0.5, *, coefficient: float = 0.5, offset: float = 1.0, rounds: bool = False
+) -> Any:
+    """How long a window takes to grow back from beta of itself, by (2).
+
+    Parameters
+    ----------
+    window : array_like
+        Window at the backoff [packet].
+    rtt : array_like
+        Round-trip time, taken as constant [s].
+    beta : float
+        What a backoff leaves of the window [1].
+    coefficient : float
+        Of the square in (2): 0.5 as printed, 0.25 in the H-TCP draft.
+    offset : float
+        For how long after a backoff the increase is one packet a round trip [s]; the paper has 1 s.
+    rounds : bool
+        Count whole round trips, the window growing at the end of each by the increase at that time, and not a fluid.
+
+    Returns
+    -------
+    float or ndarray
+        Duration of the epoch [s].
+
+    Raises
+    ------
+    InvalidInput
+        If a value is not positive, or `beta` is not below 1.
+
+    Examples
+    --------
+    >>> round(epoch_duration(1000.0, 0.1), 2)
+    3.9
+    """
+    shape = np.broadcast_shapes(np.shape(window), np.shape(rtt))
+    wanted, trip = (np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (window, rtt))
+    for name, value in (("window", wanted), ("rtt", trip), ("coefficient", coefficient)):
+        if not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+            raise InvalidInput(f"epoch_duration: {name} is {value}, but must be positive")
+    if not 0 < beta < 1:
+        raise InvalidInput(f"epoch_duration: beta is {beta:g}, but must be above 0 and below 1")
+    one = _rounds if rounds else _fluid
+    found = [one((1 - beta) * w, r, coefficient, offset) for w, r in zip(wanted.flat, trip.flat, strict=True)]
+    return np.reshape(found, shape) if shape else found[0]
+
+
+def _fluid(growth: float, rtt: float, coefficient: float, offset: float) -> float:
+    from scipy.optimize import brentq
+
+    high = growth * rtt  # the increase is at least one packet a round trip
+    if high <= offset:
+        return high
+    return float(
+        brentq(
+            lambda t: epoch_growth(t, rtt, coefficient, offset) - growth,
+            min(offset, high),
+            high,
+            xtol=1e-14,
+            rtol=1e-14,
+        )
+    )
+
+
+def _rounds(growth: float, rtt: float, coefficient: float, offset: float) -> float:
+    count = int(np.ceil(_fluid(growth, rtt, coefficient, offset) / rtt)) + 1
+    grown = np.cumsum(increase(rtt * np.arange(1, count + 1), coefficient, offset))
+    return float(rtt * (1 + np.searchsorted(grown, growth * (1 - 1e-15))))
+
+
+# --- the ratchet, convergence, slow start -----------------------------------------------------------------------------
+
+ratchet = Formula(
+    "ratchet",
+    (k, RTT_min, T, delta),
+    Max(T, delta**k * RTT_min),
+    domain=(_probe, Bound(RTT_min >= T, "no round trip is shorter than the propagation delay")),
+    units=_UNITS,
+    ref="smallest round trip seen after k backoffs by (4) [s], from an estimate RTT_min at first, if all flows have "
+    "the same; whatever round trip triggers the backoffs. The queue then empties, and T is the propagation delay",
+    claims={"one backoff": Eq(delta * RTT_min / rtt * (C * rtt) / C, delta * RTT_min)},
+)
+convergence_epochs = Formula(
+    "convergence_epochs",
+    (beta, left),
+    log(left) / log(beta),
+    domain=(_part, Bound(left < 1, "it is the part of a difference that is left")),
+    defaults={left: 0.1},
+    ref="backoffs after which the part `left` of a difference between two windows is left [1]; the 90% of Fig. 8 "
+    "are left = 0.1",
+)
+slow_start_rounds = Formula(
+    "slow_start_rounds",
+    (rtt, tau0),
+    2 * rtt / tau0,
+    units=_UNITS,
+    ref="round trips [1] in which limited slow start, at max_ssthresh/2 a round trip, reaches the window C rtt when "
+    "max_ssthresh = C tau0",
+    claims={"O(RTT/tau0)": Eq(C * rtt / (C * tau0 / 2), 2 * rtt / tau0)},
+)

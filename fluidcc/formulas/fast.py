@@ -1,0 +1,221 @@
+"""FAST and Vegas when a flow arrives at a standing queue: who gets what, and how the newcomer can find out.
+
+All equation numbers are those of M. Rodriguez-Perez, S. Herreria-Alonso, M. Fernandez-Veiga and C. Lopez-Garcia, "The
+persistent congestion problem of FAST-TCP: analysis and solutions" (IEEE Communications Letters version). Windows and
+backlogs are in packets, C and rates in packets/s, as in the paper; a network of fluidcc has its capacities in bit/s,
+which are these times the packet size in bits. A newcomer, flow 0, meets n flows in equilibrium that know their
+propagation delays and have alpha packets each in the queue: it takes their queueing delay n alpha/C for propagation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Eq, sqrt, symbols
+
+from fluidcc.errors import InvalidInput
+from fluidcc.formulas._formula import Bound, Formula
+
+__all__ = [
+    "Arrivals",
+    "arrival_recursion",
+    "corrected_delay",
+    "drain_time",
+    "equilibrium_rates",
+    "estimate_capacity",
+    "estimate_flows",
+    "newcomer_backlog",
+    "probe_backlog",
+    "rate_reduction_threshold",
+    "rtt_change",
+    "unfairness",
+]
+
+n = symbols("n", nonnegative=True)
+alpha, C, t_eps, x0, d_hat = symbols("alpha C t_eps x0 d_hat", positive=True)
+theta, delta_r = symbols("theta delta_r", real=True, nonzero=True)
+
+_b0 = alpha * (1 + sqrt(1 + 4 * n)) / 2
+_B = _b0 / alpha
+_x0 = alpha * C / _b0
+_xf = alpha * C / (_b0 + n * alpha)
+_UNITS = {alpha: "packet", t_eps: "s", delta_r: "s", d_hat: "s"}
+
+newcomer_backlog = Formula(
+    "newcomer_backlog",
+    (n, alpha),
+    _b0,
+    units=_UNITS,
+    ref="(5), what the newcomer adds to the queue [packet]",
+    claims={"(5) is where the rates (3) and (4) fill the link": Eq(_x0 + n * _xf, C)},
+)
+equilibrium_rates = Formula(
+    "equilibrium_rates",
+    (n, C, alpha),
+    {"newcomer": _x0, "others": _xf},
+    units=_UNITS,
+    ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in packets/s. They do not depend "
+    "on alpha",
+    claims={
+        "(3)": Eq(_x0, alpha / (_b0 / C)),
+        "(4)": Eq(_xf, alpha / ((_b0 + n * alpha) / C)),
+    },
+)
+unfairness = Formula(
+    "unfairness",
+    (n,),
+    _B,
+    ref="x_0/x_f by (3) and (4), how many times an old flow's rate the newcomer has [1]; about sqrt(n)",
+    claims={"ratio of (3) to (4)": Eq(_x0 / _xf, _B), "as a backlog": Eq(_B * (_B - 1), n)},
+)
+drain_time = Formula(
+    "drain_time",
+    (n, C, alpha),
+    (_b0 + n * alpha) / (C - n * _xf),
+    units=_UNITS,
+    ref="left side of (6), the time [s] in which the queue empties while the newcomer pauses; C in packets/s",
+)
+rate_reduction_threshold = Formula(
+    "rate_reduction_threshold",
+    (n, C, alpha),
+    n * _b0 / C,
+    units=_UNITS,
+    ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties the queue before the "
+    "others know; C in packets/s",
+    claims={"(6) at the threshold": Eq(drain_time.form, n * _b0 / C + (_b0 + n * alpha) / C)},
+)
+
+# --- the estimator of Section IV --------------------------------------------------------------------------------------
+
+_a = theta * t_eps / delta_r  # the newcomer's share of the capacity is 1/a
+_same_sign = Bound(_a >= 1, "a probe of share theta for t_eps changes the round trip by at most theta t_eps")
+_below = Bound(theta < 1, "theta is the part of its rate that the newcomer gives up; more than all it has not")
+
+rtt_change = Formula(
+    "rtt_change",
+    (theta, t_eps, x0, C),
+    theta * x0 * t_eps / C,
+    domain=(_below,),
+    units=_UNITS,
+    ref="(8), by how much the round trip falls [s] when the newcomer sends (1 - theta) x0 for t_eps, while the others "
+    "go on as before and the queue does not empty; x0 and C in packets/s",
+    claims={
+        "(8), with the rates of all adding up to C": Eq(
+            C * (theta * x0 * t_eps / C), (C - ((C - x0) + (1 - theta) * x0)) * t_eps
+        )
+    },
+)
+estimate_flows = Formula(
+    "estimate_flows",
+    (theta, t_eps, delta_r),
+    _a * (_a - 1),
+    domain=(_below, _same_sign),
+    units=_UNITS,
+    ref="(9), the number of other flows [1], from the change delta_r [s] of the round trip",
+    claims={"(9) inverts (8)": Eq((_a * (_a - 1)).subs(delta_r, theta * _x0 * t_eps / C), n)},
+)
+estimate_capacity = Formula(
+    "estimate_capacity",
+    (theta, t_eps, delta_r, x0),
+    _a * x0,
+    domain=(_below, _same_sign),
+    units=_UNITS,
+    ref="capacity [packet/s], from (9) and (3); x0 in packets/s",
+    claims={
+        "the paper's form, (1 + sqrt(1 + 4 n)) x0/2": Eq(
+            (1 + sqrt(1 + 4 * n)) * x0 / 2, (_a * x0).subs(delta_r, theta * t_eps / _B)
+        )
+    },
+)
+corrected_delay = Formula(
+    "corrected_delay",
+    (d_hat, theta, t_eps, delta_r, alpha, x0),
+    d_hat - estimate_flows.form * alpha / estimate_capacity.form,
+    domain=(_below, _same_sign),
+    units=_UNITS,
+    ref="the propagation delay [s] after the correction of Section IV: d_hat less alpha times the number of others "
+    "over the capacity; x0 in packets/s",
+)
+probe_backlog = Formula(
+    "probe_backlog",
+    (theta, t_eps, x0),
+    -theta * t_eps * x0,
+    domain=(_below,),
+    units=_UNITS,
+    ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it must be there to be "
+    "taken away if theta > 0; x0 in packets/s",
+)
+
+# --- arrivals one after the other -------------------------------------------------------------------------------------
+
+
+class Arrivals(NamedTuple):
+    """Equilibria after each arrival.
+
+    Attributes
+    ----------
+    backlog : ndarray (m,)
+        Queue after arrival j + 1 [packet].
+    rate : ndarray (m, m)
+        Row j has the rates of the flows after arrival j + 1, in the order of arrival [packet/s]; 0 before a flow's own.
+    """
+
+    backlog: NDArray[np.float64]
+    rate: NDArray[np.float64]
+
+
+def arrival_recursion(m: int, C: float, alpha: float) -> Arrivals:
+    """Backlogs and rates when m flows start one after the other, each at the equilibrium of those before it.
+
+    Flow k takes the queue that it meets, b_{k-1}, for propagation; after the arrival of flow j the queue b_j solves
+    sum over k <= j of alpha/(b_j - b_{k-1}) = 1, which is (2) for all flows and a full link.
+
+    Parameters
+    ----------
+    m : int
+        Number of flows, at least 1.
+    C : float
+        Capacity [packet/s].
+    alpha : float
+        What a flow wants in the queue [packet].
+
+    Returns
+    -------
+    Arrivals
+        ``backlog`` [packet] (m,) and ``rate`` [packet/s] (m, m).
+
+    Raises
+    ------
+    InvalidInput
+        If `m` is not a whole number of at least 1, or `C` or `alpha` is not positive.
+
+    Examples
+    --------
+    >>> backlog, rate = arrival_recursion(2, 12500.0, 50.0)
+    >>> backlog.round(3).tolist(), rate[1].round(1).tolist()
+    ([50.0, 130.902], [4774.6, 7725.4])
+    """
+    if isinstance(m, bool) or int(m) != m or m < 1:
+        raise InvalidInput(f"arrival_recursion: m is {m!r}, but must be a whole number of flows, at least 1")
+    for name, value in (("C", C), ("alpha", alpha)):
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidInput(f"arrival_recursion: {name} is {value!r}, but must be positive")
+    met = np.zeros(int(m))  # the queue that each flow met, over alpha
+    rate = np.zeros((int(m), int(m)))
+    for j in range(int(m)):
+        gaps = met[j] - met[: j + 1]  # each flow's own part of the queue is what is above the queue that it met
+        own = _newcomer_part(gaps)
+        rate[j, : j + 1] = C / (gaps + own)
+        if j + 1 < m:
+            met[j + 1] = met[j] + own
+    last = met[-1] + own
+    return Arrivals(alpha * np.append(met[1:], last), rate)
+
+
+def _newcomer_part(gaps: NDArray[np.float64]) -> float:
+    """Solve sum 1/(gap + z) = 1; the last gap is 0, so the sum is at least 1 at z = 1 and at most 1 at their number."""
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda z: np.sum(1 / (gaps + z)) - 1, 1.0, len(gaps), xtol=4e-16 * len(gaps), rtol=9e-16))

@@ -1,0 +1,94 @@
+"""Persistent congestion: the closed forms against the equations that they solve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fluidcc as fc
+from fluidcc.derive.prove import Verdict
+from fluidcc.errors import InvalidInput
+from fluidcc.formulas import fast
+
+CLAIMS = [(n, k) for n in fast.__all__ for k in getattr(getattr(fast, n), "claims", {})]
+flows = st.integers(1, 500)
+capacities = st.floats(1e2, 1e6)
+alphas = st.floats(1.0, 500.0)
+
+
+@pytest.mark.parametrize(("formula", "label"), CLAIMS)
+def test_what_a_formula_claims_is_proved(formula: str, label: str) -> None:
+    verdict = fc.prove(getattr(fast, formula).claims[label])
+    assert isinstance(verdict, Verdict)
+    assert verdict.status == "proved", verdict
+
+
+def test_the_threshold_of_the_paper_is_108_ms() -> None:
+    """Eight flows with alpha = 50 packets of 1000 bytes on 100 Mbit/s."""
+    assert round(1e3 * fast.rate_reduction_threshold(8, 100e6 / 8000, 50)) == 108
+
+
+@settings(deadline=None)
+@given(flows, capacities, alphas)
+def test_rates_and_backlog_are_an_equilibrium(n: int, C: float, alpha: float) -> None:
+    """(2) for each flow: alpha packets above what it takes for propagation; and the link is full."""
+    rate, own = fast.equilibrium_rates(n, C, alpha), fast.newcomer_backlog(n, alpha)
+    queue = (own + n * alpha) / C
+    assert rate.newcomer == pytest.approx(alpha / (queue - n * alpha / C), rel=1e-12)
+    assert rate.others == pytest.approx(alpha / queue, rel=1e-12)
+    assert rate.newcomer + n * rate.others == pytest.approx(C, rel=1e-12)
+    assert fast.unfairness(n) == pytest.approx(rate.newcomer / rate.others, rel=1e-12)
+
+
+def test_unfairness_grows_as_the_square_root_of_the_flows() -> None:
+    n = np.array([1e4, 1e6, 1e8])
+    np.testing.assert_allclose(fast.unfairness(n) / np.sqrt(n), 1.0, atol=6e-3)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 40), capacities, alphas)
+def test_each_arrival_is_an_equilibrium_and_the_backlog_is_more_than_fair(m: int, C: float, alpha: float) -> None:
+    backlog, rate = fast.arrival_recursion(m, C, alpha)
+    met = np.concatenate([[0.0], backlog[:-1]])
+    for j in range(m):
+        np.testing.assert_allclose(rate[j, : j + 1], alpha * C / (backlog[j] - met[: j + 1]), rtol=1e-9)
+        assert rate[j].sum() == pytest.approx(C, rel=1e-12)
+        assert np.all(np.diff(rate[j, : j + 1]) > 0)  # the later, the more
+    assert np.all(backlog >= alpha * np.arange(1, m + 1) * (1 - 1e-12))
+
+
+def test_the_second_arrival_is_the_closed_form() -> None:
+    backlog, rate = fast.arrival_recursion(2, 12500.0, 50.0)
+    assert backlog[1] - backlog[0] == pytest.approx(fast.newcomer_backlog(1, 50.0), rel=1e-14)
+    pair = fast.equilibrium_rates(1, 12500.0, 50.0)
+    assert rate[1] == pytest.approx([pair.others, pair.newcomer], rel=1e-14)
+
+
+@settings(deadline=None)
+@given(flows, capacities, alphas, st.floats(-2.0, 0.99).filter(lambda v: abs(v) > 1e-3), st.floats(1e-3, 1.0))
+def test_the_estimator_finds_flows_capacity_and_delay(n: int, C: float, alpha: float, theta: float, t: float) -> None:
+    x0, d = fast.equilibrium_rates(n, C, alpha).newcomer, 0.04
+    change = fast.rtt_change(theta, t, x0, C)
+    assert fast.estimate_flows(theta, t, change) == pytest.approx(n, rel=1e-9)
+    assert fast.estimate_capacity(theta, t, change, x0) == pytest.approx(C, rel=1e-9)
+    taken = d + n * alpha / C
+    assert fast.corrected_delay(taken, theta, t, change, alpha, x0) == pytest.approx(d, abs=1e-9 * taken)
+    assert fast.probe_backlog(theta, t, x0) == pytest.approx(-change * C, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: fast.newcomer_backlog(-1, 50), "n is -1, but must be at least 0"),
+        (lambda: fast.unfairness(float("nan")), "n is nan"),
+        (lambda: fast.estimate_flows(0.5, 0.1, -0.01), "changes the round trip by at most theta t_eps"),
+        (lambda: fast.estimate_flows(1.5, 0.1, 0.01), "theta is the part of its rate"),
+        (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0, but must be a whole number"),
+        (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1.0, but must be positive"),
+    ],
+)
+def test_bad_values_are_named(call: object, text: str) -> None:
+    with pytest.raises(InvalidInput, match=text):
+        call()  # type: ignore[operator]
