@@ -104,6 +104,8 @@ def _check_places(law: Any) -> None:
         if place.startswith(("jump", "tick")) and not mapping:
             raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
         for z in mapping:
+            if place.startswith(("jump", "tick")) and z == getattr(law, "queue", None):
+                raise LawError(f"{law.name}: {place} changes the queue {z}, which only what enters and leaves can do")
             if z not in law.flow:
                 raise LawError(
                     f"{law.name}: {place} names {z}, which is no state; the states are "
@@ -199,6 +201,8 @@ def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim 
             yield f"the reset of {plain(z)} in jump {i}", f, dims[z]
     for i, tick in enumerate(law.ticks):
         yield f"the period of tick {i}", tick.every, second
+        if tick.phase != 0:
+            yield f"the phase of tick {i}", tick.phase, second
         for z, f in tick.update.items():
             yield f"the update of {plain(z)} in tick {i}", f, dims[z]
 

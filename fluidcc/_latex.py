@@ -39,6 +39,7 @@ def law_latex(law: Any) -> str:
     for j in law.jumps:
         rows += [
             rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{when }} {_show(j.when)} > 0"
+            + (r"\text{, when it becomes so}" if j.once else "")
             + (rf"\text{{, at most once per }} {_show(j.refractory)}" if j.refractory != 0 else "")
             for z, f in j.reset.items()
         ]

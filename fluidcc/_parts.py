@@ -32,46 +32,71 @@ def frozen(mapping: Mapping[Any, Any] | None) -> Frozen:
 
 @dataclass(frozen=True)
 class Jump:
-    """The states in `reset` change at once whenever `when` > 0, at most once per `refractory`.
+    """The states in `reset` change at once when `when` becomes positive, at most once per `refractory`.
 
     Parameters
     ----------
     when : Expr
-        Condition; the jump happens while it is positive.
+        Condition; the jump happens when it becomes positive, and at once where it is positive when the flow starts or
+        after a breaking point (a loss that begins, say). The instant is located exactly.
     reset : mapping of Symbol to Expr
-        New value of each state that changes, in terms of the old ones.
+        New value of each state that changes, in terms of the old ones; it is then put within the state's bounds.
     refractory : Expr
-        Time [s] after a jump during which no other happens.
+        Time [s] after a jump during which it does not happen again, evaluated just before the reset. At its end the
+        jump happens again at once if `when` still holds: 'once per RTT while there is loss' is ``refractory=RTT``. If
+        it is 0, the reset itself must make `when` false, or the run stops with `Zeno`.
+    once : bool
+        Only when `when` becomes positive, however long it then stays so; it must have been false in between. What
+        becomes true within the refractory time is passed over for good.
+
+    Notes
+    -----
+    All that happens at one instant has a fixed order: ticks of links, ticks of sources, jumps of links, jumps of
+    sources; within a kind in the order of the network, within a law as listed. Jumps see the states that the ticks
+    left, and a jump that another one sets off happens at the same instant.
     """
 
     when: Any
     reset: Mapping[Symbol, Any]
     refractory: Any = 0
+    once: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", sympify(self.when))
         object.__setattr__(self, "reset", frozen(self.reset))
         object.__setattr__(self, "refractory", sympify(self.refractory))
+        object.__setattr__(self, "once", bool(self.once))
 
 
 @dataclass(frozen=True)
 class Tick:
-    """The states in `update` change every `every` seconds: a sampled law.
+    """The states in `update` change every `every` seconds: a sampled law. A state with flow 0 is held in between.
 
     Parameters
     ----------
     every : Expr
-        Period [s]; an expression of states and signals is evaluated anew at each tick.
+        Period [s]. One made of parameters and constants gives the exact instants start + phase + k every, k = 0, 1, ...
+        One of states or signals is evaluated anew at each tick, with the states just updated.
     update : mapping of Symbol to Expr
-        New value of each state that changes, in terms of the old ones.
+        New value of each state that changes, in terms of the old ones and of what is known at that instant, what
+        arrives just then included; it is then put within the state's bounds.
+    phase : Expr, optional
+        Time [s] from the start of the flow (for a link, from 0) to the first tick; by default one period.
+
+    Notes
+    -----
+    An average over the last period is a state whose flow is the quantity and whose update is 0, divided by the period
+    where it is used. For the order of what happens at one instant see `Jump`.
     """
 
     every: Any
     update: Mapping[Symbol, Any]
+    phase: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "every", sympify(self.every))
         object.__setattr__(self, "update", frozen(self.update))
+        object.__setattr__(self, "phase", self.every if self.phase is None else sympify(self.phase))
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,16 @@ from typing import Any
 from numba import config
 from sympy import Abs, Add, Symbol
 
+from fluidcc.event_text import decided_text, event_kernel_text
 from fluidcc.kernel_text import scalar_text
 from fluidcc.law import Law, Link
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import unfold
 
-__all__ = ["cache_folder", "count_switches", "generated_file", "kernel_address", "law_lines", "law_names", "load_text"]
+__all__ = [
+    "cache_folder", "count_switches", "event_kernel_address", "generated_file", "kernel_address", "law_lines",
+    "law_names", "load_text",
+]  # fmt: skip
 
 #: order of a source's signals in the workspace, and of a link's
 SOURCE_ROWS = ("e", "edot", "pi", "price", "x_tau", "e_b", "packet", "t")
@@ -78,9 +82,10 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
 
 
 def count_switches(law: Law) -> int:
-    """Switches of the law's kernel: its kinks, then its bounded states."""
+    """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
     own = _own_states(law)
-    return len(_used_switches(law)) + sum(z in law.lower for z in own) + sum(z in law.upper for z in own)
+    bounds = sum(z in law.lower for z in own) + sum(z in law.upper for z in own)
+    return len(_used_switches(law)) + bounds + len(law.jumps)
 
 
 def _used_switches(law: Law) -> tuple[int, ...]:
@@ -154,6 +159,10 @@ def law_lines(
     rest = iter(texts[len(own) :])
     outputs = [next(rest) if k in held.out else "0.0" for k in _outputs(law)]
     flows = _bounded(law, own, texts, names, mode, prefix, automatic, lines, switches)
+    for j, jump in enumerate(law.jumps):
+        more, (value,) = decided_text([jump.when], names, f"{prefix}j{j}_", law.name)
+        lines += more
+        switches.append(f"({value})")
     return lines, flows, outputs, switches
 
 
@@ -195,16 +204,17 @@ _P = types.CPointer(types.float64)
 '''
 
 
-def kernel_text(law: Law) -> str:
-    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable."""
+def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
+    """Signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all its symbols."""
     rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
     own = _own_states(law)
-    names = law_names(
-        law,
-        [f"z{k}" for k in range(len(own))],
-        [f"u{k}" for k in range(len(rows))],
-        [f"p{k}" for k in range(len(law.params))],
-    )
+    numbers = ([f"{a}{k}" for k in range(n)] for a, n in (("z", len(own)), ("u", len(rows)), ("p", len(law.params))))
+    return rows, own, law_names(law, *numbers)
+
+
+def kernel_text(law: Law) -> str:
+    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable."""
+    rows, own, names = _numbered(law)
     lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
     used = " ".join([*lines, *flows, *outputs, *switches])
     arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
@@ -222,10 +232,10 @@ def kernel_text(law: Law) -> str:
 
 
 _kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter values share one kernel
+_event_kernels: dict[Any, int] = {}
 
 
-def _build(law: Law) -> int:
-    text = kernel_text(law)
+def _build(text: str, law: Law) -> int:
     if config.DISABLE_JIT:
         scope: dict[str, Any] = {}
         exec(compile("import math\n" + text, f"<kernel of {law.name}>", "exec"), scope)
@@ -238,5 +248,13 @@ def _build(law: Law) -> int:
 def kernel_address(law: Law) -> int:
     """Address of the kernel of a law, compiled at the first call for its structure and cached on disk."""
     if law.structure not in _kernels:
-        _kernels[law.structure] = _build(law)
+        _kernels[law.structure] = _build(kernel_text(law), law)
     return _kernels[law.structure]
+
+
+def event_kernel_address(law: Law) -> int:
+    """Address of the kernel of a law's jumps and ticks."""
+    if law.structure not in _event_kernels:
+        _, own, names = _numbered(law)
+        _event_kernels[law.structure] = _build(event_kernel_text(law, own, names), law)
+    return _event_kernels[law.structure]

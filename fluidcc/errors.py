@@ -86,5 +86,9 @@ class SweepFailed(FluidccError, ArithmeticError):
     """No point of a sweep could be measured; the message has the first one's reason."""
 
 
+class Zeno(SolverError):
+    """Jumps follow one another without end at one instant, or ever faster towards it."""
+
+
 class FluidccWarning(UserWarning):
     """A result may be wrong or not what was meant."""

@@ -43,7 +43,7 @@ class Law:
     lower, upper : mapping of Symbol to Expr
         Bounds onto which states are projected.
     jumps, ticks : tuple of Jump, tuple of Tick
-        Changes at once: on a condition, or at a period.
+        Changes at once: on a condition, or at a period. See `Jump` and `Tick`.
     claims : mapping of str to Expr, relational or Steady
         Statements of the paper, by their label there, for `fluidcc.prove`.
     ref : str
@@ -235,6 +235,7 @@ class Law:
             yield from ((f"the reset of {plain(z)} in jump {i}", f) for z, f in j.reset.items())
         for i, tick in enumerate(self.ticks):
             yield f"the period of tick {i}", tick.every
+            yield f"the phase of tick {i}", tick.phase
             yield from ((f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items())
 
 

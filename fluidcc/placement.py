@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from sympy import sympify
+
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Law, Link, Source
 from fluidcc.patterns import Modulated, Pairs, is_list, near, parse_pattern, quantity, series
@@ -67,7 +69,7 @@ def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
     """By state name: symbol, unit, default and bounds, with the law's parameters put in (None where there is none)."""
 
     def put(mapping: Mapping[Any, Any], z: Any) -> Any:
-        return unfold(mapping[z]).xreplace(dict(law.params)) if z in mapping else None
+        return sympify(unfold(mapping[z]).xreplace(dict(law.params))) if z in mapping else None
 
     return {
         plain(z): (z, law.units.get(z, "1"), put(law.initial, z), put(law.lower, z), put(law.upper, z))

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fused_address
+from fluidcc.engine.hybrid import event_of
 from fluidcc.engine.layout import Layout, lay_out
 from fluidcc.engine.results import dataset
 from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Unsupported
+from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
 from fluidcc.network import Network, require_network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
@@ -81,14 +82,22 @@ def simulate(
         ``rate``, ``one_way_delay``, ``rtt``, ``loss`` over (time, flow): what the source sends and knows at that
         time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``, ``utilisation`` over (time, link).
         Each law's own states. Units are in the attributes of each variable, solver statistics and warnings in those of
-        the dataset.
+        the dataset. At the instant of a jump a sample shows what holds just after it. Where laws jump or tick,
+        ``jump_time``, ``jump_of`` over jump and ``tick_time``, ``tick_of`` over tick list every instant and the flow
+        or link whose it was.
 
     Raises
     ------
     InvalidInput
         If an argument cannot be used.
     SolverError
-        `StepCollapse`, `NotFinite` or `NegativeRate`: the message says what, where and what to try.
+        `StepCollapse`, `NotFinite`, `NegativeRate` or `Zeno`: the message says what, where and what to try.
+
+    Notes
+    -----
+    Jumps are located on the dense output, ticks are met exactly; both end a step, and their consequences are breaking
+    points wherever they arrive later. After each, links decide afresh whether they are empty, busy or full. What
+    happens at one instant has a fixed order: see `Jump`.
     """
     require_network(net)
     stop = _positive(until, "until")
@@ -162,20 +171,10 @@ def _check_network(net: Network) -> None:
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     for f in net.flows.values():
-        if f.law.jumps or f.law.ticks:
-            what = "jumps" if f.law.jumps else "ticks"
-            raise Unsupported(
-                f"flow {f.name!r}: {f.law.name} has {what}, which simulate() does not integrate; use its averaged law"
-            )
         if net.base_rtt(f.name) <= 0.0:
             raise InvalidInput(
                 f"flow {f.name!r} has no propagation delay on its way there and back, an algebraic loop; "
                 "give a link delay, access_delay or return_delay above 0"
-            )
-    for link in net.links.values():
-        if link.law.jumps or link.law.ticks:
-            raise Unsupported(
-                f"link {link.name!r}: {link.law.name} is sampled, which simulate() does not integrate yet"
             )
 
 
@@ -190,15 +189,20 @@ def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: in
     from fluidcc.numerics.fluid.prehistory import begin
 
     begin(space.F, space.I, hops, first_step)
+    if space.I[s.CODE] != s.DONE:
+        raise _failure(space, at, int(space.I[s.CODE]))
     space.I[s.BUDGET] = _pause_after(at)
     while True:
         code = drive(space.F, space.I, address)
+        space.drain_log()
         if code == s.DONE:
             return
         if code == s.GROW_RING:
             space.grow_ring()
         elif code == s.GROW_HEAP:
             space.grow_heap()
+        elif code == s.DRAIN:
+            continue
         elif code == s.PAUSED:
             bar.reach(float(space.F[s.T]))
         else:
@@ -218,6 +222,8 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
             f"the rate of flow {at.flows[where].name!r} became negative at {time:.9g} s; "
             "give its law a lower bound for the state that is its rate, or a smaller rtol"
         )
+    if code in (s.ZENO, s.PERIOD):
+        return _event_failure(space, at, code)
     stages = space.F[space.I[s.OK] :][: at.n_states]
     if code == s.NONFINITE or not np.all(np.isfinite(stages)):
         return NotFinite(
@@ -234,6 +240,22 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
     return StepCollapse(
         f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; "
         "try a larger rtol or atol, or look for a jump in its law that is not declared"
+    )
+
+
+def _event_failure(space: Workspace, at: Layout, code: int) -> SolverError:
+    """A jump without end, or a time that is none."""
+    row, time = space.event_rows[int(space.I[s.WHERE])], space.F[s.T]
+    what = event_of(at, row)
+    if code == s.ZENO:
+        return Zeno(
+            f"{what} happens without end at {time:.9g} s: its reset leaves its condition true, or ever faster jumps "
+            "pile up; give it a refractory time, or once=True"
+        )
+    value = space.F[space.I[s.OHNEW]]
+    return NotFinite(
+        f"{what} has a {'refractory time' if row[s.HKIND] > s.SOURCE_TICK else 'period or phase'} of {value:.6g} s at "
+        f"{time:.9g} s; it must be finite, and {'not negative' if row[s.HKIND] > s.SOURCE_TICK else 'positive'}"
     )
 
 

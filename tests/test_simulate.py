@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from benchmarks.reference.cases import CASES
 from benchmarks.reference.problem import Case
-from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, Unsupported
+from fluidcc.errors import InvalidInput, NegativeRate, NotFinite
 from fluidcc.law import Source
 from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
 from fluidcc.simulate import simulate
-from fluidcc.sources import AIMD, CBR, LDCC, OnOff, PrimalDual, Reno
+from fluidcc.sources import CBR, LDCC, OnOff, PrimalDual, Reno
 
 DATA = Path(__file__).parent / "data"
 MBIT = 1e6
@@ -344,7 +344,5 @@ def test_wrong_arguments_are_named(kwargs: dict[str, object], message: str) -> N
 def test_what_cannot_be_integrated_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no flows"):
         simulate(one_link(), 1)
-    with pytest.raises(Unsupported, match=r"flow 'f': AIMD has jumps.*averaged"):
-        simulate(one_link().flow("f", AIMD, route=["l"]), 1)
     with pytest.raises(InvalidInput, match="algebraic loop"):
         simulate(one_link(delay=0.0).flow("f", LDCC, route=["l"]), 1)

@@ -47,7 +47,7 @@ def refuse_unsteady(law: Law, of: str) -> None:
         what = "jumps" if law.jumps else "ticks"
         raise Unsupported(
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
-            "(law.averaged, such as Reno for AIMD), or simulate it"
+            "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
         )
     if _depends_on_time(Structure.of(law)):
         raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")

@@ -37,6 +37,8 @@ class Group:
     states: int  # offset of the first state
     switches: int = 0  # offset of the first switch
     own: tuple[Any, ...] = ()  # state symbols that the kernel integrates
+    first: int = 0  # place of the first member among those of all groups
+    parameters: int = 0  # offset of the first parameter in the workspace
 
     @property
     def size(self) -> int:
@@ -67,6 +69,7 @@ class Layout:
     own_rate: list[int] = field(default_factory=list)
     refit: bool = False
     locate: bool = True
+    hybrid: bool = False  # some law jumps or ticks
 
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
@@ -90,7 +93,9 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     _read_nodes(at)
     _stream_nodes(at)
     _own_rates(at)
-    at.locate = len(at.flows) <= LOCATE_LIMIT
+    laws = [g.law for g in (*at.groups, *at.link_groups)]
+    at.hybrid = any(law.jumps or law.ticks for law in laws)
+    at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
     at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
     at.refit = at.refit or any(set(g.law.out) & {"mark", "price"} for g in at.link_groups)
     return at

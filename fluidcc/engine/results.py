@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.hybrid import owner_of
 from fluidcc.engine.workspace import Workspace
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain
@@ -49,6 +50,8 @@ STATISTICS = {
     "rejections": s.REJECTED,
     "nfev": s.NFEV,
     "events": s.EVENTS,
+    "jumps": s.JUMPS,
+    "ticks": s.TICKS,
     "breaking_points": s.BREAKS,
     "untracked_breaking_points": s.UNTRACKED,
     "extra_passes": s.EXTRA,
@@ -80,11 +83,33 @@ def dataset(space: Workspace, times: NDArray[np.float64], seconds: float, attrs:
     put("capacity", ("time", "link"), capacity)
     put("utilisation", ("time", "link"), space.rows(s.SFLOWROWS * nf + s.SDEPART * nl, nl) / capacity)
     _states(space, put)
+    data.update(_events(space))
     names = {"flow": [at.flows[i].name for i in place], "link": [link.name for link in at.links]}
     result = xr.Dataset(data, coords={"time": ("time", times, {"units": "s"}), **names})
     result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
     result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
     return result
+
+
+def _events(space: Workspace) -> dict[str, Any]:
+    """When each jump and each tick happened, and whose it was, at the clock of its owner."""
+    at, data = space.at, {}
+    log = np.concatenate(space.log) if space.log else np.empty((0, 2))
+    number = log[:, 1].astype(int)
+    rows = np.array(space.event_rows, dtype=np.int64).reshape(-1, s.HSIZE)
+    jumps = rows[:, s.HKIND] > s.SOURCE_TICK
+    for kind, mine in (("jump", jumps), ("tick", ~jumps)):
+        if not np.any(mine):
+            continue
+        which = (number >= 0) & mine[number]
+        owners = [owner_of(at, row) for row in rows]
+        names = np.array([at.flows[i].name if source else at.links[i].name for source, i in owners])
+        access = np.array([at.flows[i].access_delay if source else 0.0 for source, i in owners])
+        found = number[which]
+        inside = log[which, 0] - access[found]
+        data[f"{kind}_time"] = (kind, inside, {"units": "s", "long_name": f"time of each {kind}"})
+        data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
+    return data
 
 
 def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.float64]:

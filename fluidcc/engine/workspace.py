@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, kernel_address
+from fluidcc.engine.hybrid import event_rows, jump_switches
 from fluidcc.engine.layout import Group, Layout, base_delay, parameters
 from fluidcc.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
@@ -19,6 +20,7 @@ from fluidcc.symbols import plain
 __all__ = ["Workspace"]
 
 RING, HEAP = 64, 1024  # records and landings at first; both grow
+LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
 Change = tuple[float, int, int, float]  # time, kind, index, value
 
@@ -41,6 +43,7 @@ class Workspace:
         max_step: float = math.inf,
     ) -> None:
         self.at = at
+        self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
         self._f: list[NDArray[np.float64]] = [np.zeros(s.FHEADER)]
         self._i: list[NDArray[np.int64]] = [np.zeros(s.HEADER, dtype=np.int64)]
         self._sizes = [s.FHEADER, s.HEADER]
@@ -49,6 +52,7 @@ class Workspace:
         self._numbers(times)
         self._groups()
         self._constants(atol)
+        self._events()
         self._nodes()
         self._maps()
         self._capacity()
@@ -75,11 +79,14 @@ class Workspace:
     def _scalars(self, times: NDArray[np.float64], until: float, rtol: float, max_step: float) -> None:
         F = self._f[0]
         F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
+        if self.at.hybrid:  # a hair more, so that samples at the end show what is after a jump there, as all others do
+            F[s.TEND] += 1e-9 * F[s.TEND]
         F[s.RTOL] = rtol
         F[s.TOLT] = 1e-11
         F[s.ERRPREV] = 1e-4
         F[s.TFLIP] = -1.0
         F[s.HMAX] = max_step
+        F[s.HYNEXT] = math.inf
 
     def _numbers(self, times: NDArray[np.float64]) -> None:
         at, head = self.at, self.head
@@ -90,8 +97,8 @@ class Workspace:
             s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
             s.NODES: at.refit, s.MARKS: "mark" in outs, s.PRICES: "price" in outs,
             s.LOSSY: any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
-            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60, s.NSAMP: len(times),
-            s.OB: at.backlog, s.ATONCE: _hops_at_once(at),
+            s.TRACK: len(at.classes) <= 64 or at.hybrid, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60,
+            s.NSAMP: len(times), s.OB: at.backlog, s.ATONCE: _hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
@@ -109,7 +116,8 @@ class Workspace:
                 table = parameters(g, list(specs))
                 number = count_switches(g.law)
                 g.switches = len(owners)
-                first = g.members[0] if slot == s.JGRP else members
+                g.first = first = g.members[0] if slot == s.JGRP else members
+                g.parameters = filled
                 members += g.size if slot == s.JGRL else 0
                 rows[slot].append(
                     [kernel_address(g.law), first, g.size, g.states, len(g.own), filled, g.switches, number]
@@ -150,6 +158,20 @@ class Workspace:
         zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
         for slot, size in zeros.items():
             self._floats(slot, np.zeros(size))
+
+    def _events(self) -> None:
+        """Jumps and ticks."""
+        rows = event_rows(self.at, self.head)
+        self.event_rows = rows
+        n = len(rows)
+        self._ints(s.JHY, rows)
+        self._ints(s.JHSW, jump_switches(rows, self.at.n_switches))
+        for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0), (s.OHPER, 0), (s.OHLAST, -math.inf), (s.OHG, 0)):
+            self._floats(slot, np.full(n, value))
+        self._floats(s.OHNEW, np.zeros(2))
+        self.head[s.NHY] = n
+        self.head[s.LOGCAP] = LOG + 32 * n if n else 0
+        self._floats(s.OLOG, np.zeros(2 * self.head[s.LOGCAP]))
 
     def _scales(self) -> NDArray[np.float64]:
         """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one."""
@@ -245,7 +267,7 @@ class Workspace:
             for begin, stop in f.intervals:
                 if begin >= 0.0:
                     changes.append((begin + shift, s.FLOW_ON, i, 0.0))
-                elif shift > 0.0 and self.at.locate:
+                elif shift > 0.0 and (self.at.locate or self.at.hybrid):
                     changes.append((shift, s.FLOW_RELEASE, i, 0.0))
                 if math.isfinite(stop):
                     changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
@@ -269,9 +291,10 @@ class Workspace:
         self._floats(s.OOUT, np.full(rows * len(times), np.nan))
         self._floats(s.OINIT, np.zeros(at.n_states))
         self._floats(s.OY, np.zeros(at.n_states))
-        self.head[s.HEAPCAP] = HEAP
-        self._floats(s.OHEAP, np.zeros(HEAP))
-        self._ints(s.JHEAP, np.zeros(3 * HEAP))
+        size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
+        self.head[s.HEAPCAP] = size
+        self._floats(s.OHEAP, np.zeros(size))
+        self._ints(s.JHEAP, np.zeros(3 * size))
         self.head[s.MASK] = RING - 1
         self._floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
 
@@ -297,6 +320,12 @@ class Workspace:
         size = int(self.I[s.NSAMP])
         start = int(self.I[s.OOUT]) + first * size
         return self.F[start : start + count * size].reshape(count, size)
+
+    def drain_log(self) -> None:
+        """Take over what has been logged, so that there is room for more."""
+        start, count = int(self.I[s.OLOG]), int(self.I[s.NLOG])
+        self.log.append(self.F[start : start + 2 * count].reshape(count, 2).copy())
+        self.I[s.NLOG] = 0
 
     def grow_ring(self) -> None:
         """Double the ring."""

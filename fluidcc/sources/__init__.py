@@ -1,9 +1,41 @@
 """Controllers, one file each: pure data."""
 
+from fluidcc.sources.binomial import (
+    AIAD,
+    AIPD,
+    IIAD,
+    ISCC,
+    SQRT,
+    Binomial,
+    BinomialFluid,
+    Kelly,
+    RateAIMD,
+    RateBinomial,
+)
 from fluidcc.sources.cbr import CBR
 from fluidcc.sources.ldcc import LDCC
 from fluidcc.sources.onoff import OnOff, Poisson
 from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
 from fluidcc.sources.reno import AIMD, Reno
 
-__all__ = ["AIMD", "CBR", "LDCC", "AlphaFairPrimalDual", "OnOff", "Poisson", "PrimalDual", "PrimalPenalty", "Reno"]
+__all__ = [
+    "AIAD",
+    "AIMD",
+    "AIPD",
+    "CBR",
+    "IIAD",
+    "ISCC",
+    "LDCC",
+    "SQRT",
+    "AlphaFairPrimalDual",
+    "Binomial",
+    "BinomialFluid",
+    "Kelly",
+    "OnOff",
+    "Poisson",
+    "PrimalDual",
+    "PrimalPenalty",
+    "RateAIMD",
+    "RateBinomial",
+    "Reno",
+]

@@ -9,13 +9,14 @@ from numba import njit
 from . import slots as s
 from .breaks import emit, forward, forward_class, pop
 from .calls import call_step
-from .modes import first_event, settle_links
+from .hybrid import act, crossed, restart
+from .limits import start
+from .modes import first_event
 from .reads import work
-from .rhs import evaluate
 from .sample import add_totals, sample_step
-from .step import keep_node, step_array, write_record
+from .step import step_array
 
-__all__ = ["drive", "start"]
+__all__ = ["drive"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -56,37 +57,7 @@ def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
         for k in range(I[s.NSW]):
             if I[I[s.JSWOWN] + k] == i:
                 F[I[s.OSW] + k] = 2.0  # undecided
-
-
-@njit(**_CFG)
-def start(F: Any, I: Any, flipped: int) -> None:
-    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage.
-
-    `flipped` is the link whose mode has just changed at an event, or -1.
-    """
-    for j in range(I[s.NN]):
-        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
-    for link in range(I[s.NL]):
-        F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
-    last = I[s.NREC] - 1
-    hops = I[s.ATONCE]
-    for sweep in range(3 + 3 * hops):
-        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, last, 1)
-        changed = settle_links(F, I, flipped)
-        for k in range(I[s.NSW]):
-            if F[I[s.OSW] + k] == 2.0:
-                F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0
-                changed += 1
-        if not changed and sweep >= hops:
-            break
-        if hops:  # what enters one link is at the next at once: look into the step to come, by the new modes
-            keep_node(F, I, 0)
-            write_record(F, I, 1.0, 1)
-            last = I[s.NREC]
-    keep_node(F, I, 0)
-    for j in range(I[s.NN]):
-        I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]
-    I[s.FRESH] = 1
+    restart(F, I, i)
 
 
 @njit(**_CFG)
@@ -120,6 +91,8 @@ def _next_break(F: Any, I: Any) -> float:
         stop = min(stop, F[I[s.OSCHED] + 2 * I[s.ISCHED]])
     if I[s.NHEAP] > 0:
         stop = min(stop, F[I[s.OHEAP]])
+    if F[s.HYNEXT] <= stop + F[s.TOLT] * max(1.0, abs(stop)):  # a tick is met to the last bit
+        return F[s.HYNEXT]
     return stop
 
 
@@ -140,6 +113,8 @@ def _flip(F: Any, I: Any, index: int, mode: int) -> None:
     for k in range(I[s.NSW]):
         if k == index - nl or I[I[s.JPEND] + k]:
             F[I[s.OSW] + k] = 0.0 if F[I[s.OSW] + k] > 0.5 else 1.0
+            if crossed(F, I, k):
+                continue  # the condition of a jump, which is no kink
             owner = I[I[s.JSWOWN] + k]
             link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner
             if link != told:
@@ -245,7 +220,7 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
         I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
     _flip(F, I, index, mode)
     start(F, I, index)
-    return 0
+    return act(F, I)
 
 
 @njit(**_CFG)
@@ -275,8 +250,9 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     if pending >= 0:
         _flip(F, I, pending, mode)
         fresh = 1
-    if _arrive(F, I) or fresh:
+    if _arrive(F, I) or fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
         start(F, I, pending)
+        return act(F, I)
     return 0
 
 
@@ -291,6 +267,9 @@ def drive(F: Any, I: Any, address: int) -> int:
             break
         if I[s.NHEAP] > I[s.HEAPCAP] // 2:
             I[s.CODE] = s.GROW_HEAP
+            break
+        if I[s.NLOG] > I[s.LOGCAP] // 2:
+            I[s.CODE] = s.DRAIN
             break
         if I[s.STEPS] >= budget:
             I[s.CODE] = s.PAUSED

@@ -8,7 +8,9 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
-from .driver import _arrive, start
+from .driver import _arrive
+from .hybrid import act
+from .limits import start
 from .rhs import evaluate
 from .step import keep_node, write_record
 
@@ -39,6 +41,7 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
         if I[s.LOCATE]:
             F[I[s.OSW] + k] = 2.0
     start(F, I, -1)
+    act(F, I)
     F[s.HPREV] = 0.0
     F[s.HNEXT] = min(F[s.HMAX], first_step if first_step > 0.0 else _first_step(F, I))
 

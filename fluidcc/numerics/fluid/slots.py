@@ -148,8 +148,23 @@ from __future__ import annotations
     JTOGETHER,  # NSW 1: changes at the same instant as the first event of the step
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
+    # jumps and ticks: see `hybrid`
+    NHY,  # jumps and ticks, in all
+    JUMPS,  # statistics
+    TICKS,
+    NLOG,  # entries of the log
+    LOGCAP,
+    OHTIME,  # NHY time of the next tick, or end of the refractory time
+    OHBASE,  # NHY time from which ticks count in periods
+    OHPER,  # NHY period
+    OHLAST,  # NHY time of the last jump
+    OHG,  # NHY by how much the condition fell short of 0 where the last jump was located
+    OHNEW,  # 2: what a kernel returns besides states
+    OLOG,  # 2 x LOGCAP: time, number of the jump or tick; -1 where only the modes may have changed
+    JHY,  # HSIZE x NHY: see H... below
+    JHSW,  # NSW jump of which a switch is the condition, -1: none
     HEADER,
-) = range(134)
+) = range(148)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -165,8 +180,9 @@ from __future__ import annotations
     HPREV,
     TFLIP,
     HMAX,
+    HYNEXT,  # the next tick, or end of a refractory time
     FHEADER,
-) = range(13)
+) = range(14)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
@@ -179,6 +195,14 @@ from __future__ import annotations
 # --- signals, as rows of OU ----------------------------------------------------------------------------------------
 (UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT) = range(8)
 
+# --- a jump or tick, as a row of JHY -------------------------------------------------------------------------------
+# kind, flow or link, kernel, number in the law, states, their stride, signals (absolute), their stride, parameters
+# (absolute), switch, once, period constant, number of states; held or ticks so far, located now, quick repeats
+(
+    HKIND, HOWNER, HKERNEL, HWANT, HZ, HN, HU, HSU, HP, HSWITCH, HONCE, HCONST, HNZ, HCOUNT, HDUE, HREPEAT, HSIZE,
+) = range(17)  # fmt: skip
+(LINK_TICK, SOURCE_TICK, LINK_JUMP, SOURCE_JUMP) = range(4)
+
 # --- kinds of breaking points --------------------------------------------------------------------------------------
 (AT_CLASS, AT_LINK, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(7)
 
@@ -186,7 +210,7 @@ from __future__ import annotations
 (OFF, ON, HOLDING) = range(3)  # holding: it sends, but its states stand still, as they did before time 0
 
 # --- why the driver returned ---------------------------------------------------------------------------------------
-(DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER) = range(8)
+(DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
 
 # --- rows of the samples, each NSAMP long: per flow, per link, then every state -------------------------------------
 (SRATE, SDELAY, SLOSS, SPRICE, SFLOWROWS) = range(5)
