@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.errors import InvalidInput
-from fluidcc.numerics.linear import pencil
+from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.ports import Pick, checked, indices, merged, names
 from fluidcc.numerics.linear.wiring import close_channels, stack, wire
 
@@ -139,12 +140,16 @@ class DelayLTI:
 
     # Values
 
+    @cached_property
+    def pencil(self) -> Pencil:
+        """What evaluates the block at many complex frequencies."""
+        return Pencil(self._block)
+
     def __call__(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at complex `s` [1/s]: shape (outputs, inputs, *shape of s)."""
         points = np.asarray(s, complex)
-        return np.moveaxis(pencil.response(self, points.ravel()), 0, -1).reshape(
-            self.n_outputs, self.n_inputs, *points.shape
-        )
+        values = self.pencil.values(points.ravel(), slope=False).response
+        return np.moveaxis(values, 0, -1).reshape(self.n_outputs, self.n_inputs, *points.shape)
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)); `omega` [rad/s]."""
@@ -153,7 +158,8 @@ class DelayLTI:
     def characteristic(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """det of the pencil at complex `s`, of the shape of `s`: an entire function whose zeros are the poles."""
         points = np.asarray(s, complex)
-        return pencil.determinant(self, points.ravel()).reshape(points.shape)
+        values = self.pencil.values(points.ravel(), slope=False)
+        return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
 
     # Interconnection
 
