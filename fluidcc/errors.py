@@ -20,6 +20,7 @@ __all__ = [
     "StepCollapse",
     "SweepFailed",
     "Unbounded",
+    "Undecided",
     "UnitsError",
     "UnknownName",
     "Unsupported",
@@ -64,6 +65,10 @@ class Infeasible(FluidccError, ArithmeticError):
 
 class Unbounded(FluidccError, ArithmeticError):
     """An optimisation problem has no finite optimum."""
+
+
+class Undecided(FluidccError, ArithmeticError):
+    """Two independent ways to the same answer disagree, or neither resolves it; the message gives both."""
 
 
 class SolverError(FluidccError, ArithmeticError):

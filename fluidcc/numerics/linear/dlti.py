@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,9 @@ from fluidcc.errors import InvalidInput
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.ports import Pick, checked, indices, merged, names
 from fluidcc.numerics.linear.wiring import close_channels, stack, wire
+
+if TYPE_CHECKING:
+    from fluidcc.numerics.linear.count import RootCount
 
 __all__ = ["DelayLTI"]
 
@@ -160,6 +164,70 @@ class DelayLTI:
         points = np.asarray(s, complex)
         values = self.pencil.values(points.ravel(), slope=False)
         return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
+
+    @cached_property
+    def neutral(self) -> bool:
+        """Whether the delayed derivative acts on itself: det(I - D22 E(s)) depends on s."""
+        from fluidcc.numerics.linear.bounds import is_neutral
+
+        return is_neutral(self._block)
+
+    @cached_property
+    def difference_norm(self) -> float:
+        """Spectral radius of abs(D22); below one the difference operator is strongly stable."""
+        from fluidcc.numerics.linear.bounds import difference_norm
+
+        return difference_norm(self._block)
+
+    @cached_property
+    def essential_abscissa(self) -> float:
+        """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system (an upper bound)."""
+        from fluidcc.numerics.linear.bounds import essential_abscissa
+
+        return essential_abscissa(self._block) if self.neutral else -np.inf
+
+    def roots(
+        self, count: int | None = None, region: tuple[float, float, float, float] | None = None
+    ) -> NDArray[np.complex128]:
+        """Characteristic roots [1/s], by falling real part, multiple ones repeated.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many of the rightmost; 6 without a region. One more comes where conjugates would be parted, fewer
+            where the system has fewer.
+        region : tuple of float, optional
+            All roots in the box (re_min, re_max, im_min, im_max) [1/s].
+
+        Raises
+        ------
+        Undecided
+            The roots found and the argument principle do not agree.
+        Unsupported
+            A neutral system has infinitely many roots right of the line that would have to be searched.
+        """
+        from fluidcc.numerics.linear.roots import rightmost, roots_in, search
+
+        if count is not None and region is not None:
+            raise InvalidInput("give count or region, not both")
+        fresh = search(self._block)
+        return roots_in(fresh, region) if region is not None else rightmost(fresh, 6 if count is None else count)
+
+    def count_unstable(self) -> RootCount:
+        """The number of roots right of the imaginary axis, by the argument principle and by finding them.
+
+        Roots on the axis and at the origin are reported apart, see `RootCount`.
+
+        Raises
+        ------
+        Unsupported
+            The system is neutral and its difference operator is not strongly stable.
+        Undecided
+            The two counts disagree after two refinements.
+        """
+        from fluidcc.numerics.linear.count import count_right
+
+        return count_right(self._block)
 
     # Interconnection
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "plan", "replay"]
+__all__ = ["Plan", "pack", "plan", "replay"]
 
 Index = NDArray[np.int64]
 
@@ -169,17 +169,31 @@ def _sign(order):  # type: ignore[no-untyped-def]
     return sign
 
 
+def pack(made: Plan, where: Index, lag_of: Index, corner: Index) -> tuple[Index, Index]:
+    """The heads and the integers that `replay` takes."""
+    parts = (where, lag_of, made.pivot, made.at, made.multiplier, made.to, made.target, made.source, corner)
+    heads = np.cumsum([0, *(len(part) for part in parts)])
+    return np.r_[made.slots, heads], np.concatenate(parts)
+
+
 @njit(cache=True, error_model="numpy", nogil=True)
-def replay(  # type: ignore[no-untyped-def]
-    s, slots, where, constant, lead, lagged, lag_of, delays, pivot, at, multiplier, to, target, source, corner, slope
-):
+def replay(s, heads, whole, real, slope):  # type: ignore[no-untyped-def]
     """Eliminate at every s.
 
-    Entry e of the pencil stands in slot `where[e]` and is ``constant + lead s + lagged exp(-s delays[lag_of])``.
+    Entry e of the pencil stands in slot `where[e]` and is ``constant + lead s + lagged exp(-s delays[lag_of])``. All
+    integers come in one array and all floats in another (see `pack`): a call costs by the number of its arguments.
     Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the entries of the
     Schur complement and their derivatives, and a flag where a multiplier was large.
     """
+    slots = heads[0]
+    where, lag_of = whole[heads[1] : heads[2]], whole[heads[2] : heads[3]]
+    pivot, at = whole[heads[3] : heads[4]], whole[heads[4] : heads[5]]
+    multiplier, to = whole[heads[5] : heads[6]], whole[heads[6] : heads[7]]
+    target, source = whole[heads[7] : heads[8]], whole[heads[8] : heads[9]]
+    corner = whole[heads[9] : heads[10]]
     points, entries, size = len(s), len(where), len(pivot)
+    constant, lead = real[:entries], real[entries : 2 * entries]
+    lagged, delays = real[2 * entries : 3 * entries], real[3 * entries :]
     phase, size_log = np.empty(points, np.complex128), np.empty(points)
     rate = np.zeros(points, np.complex128)
     block = np.empty((points, len(corner)), np.complex128)

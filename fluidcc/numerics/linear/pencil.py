@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.elimination import plan, replay
+from fluidcc.numerics.linear.elimination import pack, plan, replay
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["Complex", "Pencil", "Values"]
@@ -76,9 +76,11 @@ class Pencil:
         self._lagged = np.where(late, entry, 0.0)
         self._lag_of = np.where(late, column - n, -1)
         self._delays = scaled.delays
-        self._plan = plan(self._dense(np.array([SAMPLE]))[0][0], pattern, size)
-        self._where = self._plan.slot[row, column]
-        self._corner = self._plan.slot[size:, size:].ravel()
+        made = plan(self._dense(np.array([SAMPLE]))[0][0], pattern, size)
+        slot = made.slot
+        self._heads, self._whole = pack(made, slot[row, column], self._lag_of, slot[size:, size:].ravel())
+        self._real = np.concatenate((self._constant, self._lead, self._lagged, self._delays))
+        self._parity = made.parity
 
     def values(self, s: Complex, slope: bool = True, scaled: bool = False) -> Values:
         """Everything at the points `s` [1/s]; in units of 1/`time`, as all that comes back, with `scaled`.
@@ -86,21 +88,18 @@ class Pencil:
         Without `slope` the derivatives are not computed and mean nothing.
         """
         at = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * self.time
-        pl = self._plan
-        phase, log, rate, block, block_rate, poor = replay(
-            at, pl.slots, self._where, self._constant, self._lead, self._lagged, self._lag_of, self._delays,
-            pl.pivot, pl.at, pl.multiplier, pl.to, pl.target, pl.source, self._corner, slope,
-        )  # fmt: skip
+        phase, log, rate, block, block_rate, poor = replay(at, self._heads, self._whole, self._real, slope)
         m, p = self.ports
-        phase = phase * pl.parity
-        block = block.reshape(-1, p, m)
-        block_rate = block_rate.reshape(-1, p, m) if slope else np.zeros_like(block)
+        phase = phase * self._parity
+        block = block.reshape(len(at), p, m)
+        block_rate = block_rate.reshape(len(at), p, m) if slope else np.zeros_like(block)
         if poor.any():
             for i in np.flatnonzero(poor):
                 phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(at[[i]].astype(complex), slope)
         if not scaled:
             log = log - self.n * np.log(self.time)
-            rate, block_rate = rate * self.time, block_rate * self.time
+            with np.errstate(invalid="ignore"):  # infinite at a root
+                rate, block_rate = rate * self.time, block_rate * self.time
         return Values(phase, log, rate, block, block_rate)
 
     def _dense(self, s: Complex) -> tuple[Complex, Complex]:

@@ -1,0 +1,218 @@
+"""Characteristic roots: guesses by Chebyshev discretisation, polished by Newton, complete by the argument principle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.numerics.linear.bounds import essential_abscissa, is_neutral, radius
+from fluidcc.numerics.linear.contour import OnContour, half_box, winding
+from fluidcc.numerics.linear.core import core_of
+from fluidcc.numerics.linear.pencil import Complex, Pencil
+from fluidcc.numerics.linear.polish import mirrored, newton, resolve
+from fluidcc.numerics.linear.spectral import approximate_roots, points_for
+from fluidcc.numerics.linear.wiring import Blocks
+
+__all__ = ["Region", "rightmost", "roots_in", "search"]
+
+Region = tuple[float, float, float, float]
+
+REACHES = (6.0, 25.0, 80.0)
+"""Frequencies that successive discretisations resolve, in units of the longest delay."""
+
+LEAST = (10, 16, 24)
+
+
+class Search:
+    """What is known of the roots of one block: finds more, and proves that a region holds no others.
+
+    Everything in the pencil's unit of time; roots in the closed upper half plane only.
+    """
+
+    def __init__(self, block: Blocks) -> None:
+        self.core = core_of(block)
+        self.pencil = Pencil(self.core)
+        self.block = self.pencil.scaled
+        self.neutral = is_neutral(self.block)
+        self.essential = essential_abscissa(self.block) if self.neutral else -np.inf
+        self.roots: Complex = np.empty(0, complex)
+        self.times = np.empty(0, np.int64)
+        self.effort = -1
+        self.finite = not len(self.block.delays)
+
+    def improve(self, wanted: int, reach: float = 0.0) -> None:
+        """One discretisation, finer than the last, and its guesses polished."""
+        self.effort += 1
+        level = min(self.effort, len(REACHES) - 1)
+        least = LEAST[level] + 12 * (self.effort - level)
+        frequency = max(reach, min(REACHES[level] * 2.0 ** (self.effort - level), 400.0))
+        frequency = min(frequency, max(reach, radius(self.block, 0.0))) if self.essential < 0 else frequency
+        points = (
+            points_for(self.block.delays, frequency, least + wanted // 3)
+            if len(self.block.delays)
+            else np.empty(0, np.int64)
+        )
+        shifts = 0j + 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
+        guesses = approximate_roots(self.block, points, shifts)
+        guesses = guesses[guesses.imag >= -1e-6 * (1 + np.abs(guesses))]
+        if not self.finite:
+            guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]
+        self.add(guesses)
+
+    def improve_near(self, box: Region, reach: float) -> None:
+        """The guesses of a finer discretisation that lie in or near a box."""
+        self.effort += 1
+        points = (
+            points_for(self.block.delays, reach, 14 + 6 * self.effort) if not self.finite else np.empty(0, np.int64)
+        )
+        shifts = box[0] + 1j * np.linspace(0, max(abs(box[2]), abs(box[3])), 5 + 3 * self.effort)
+        guesses = approximate_roots(self.block, points, shifts)
+        margin = 0.5 + 0.1 * (box[1] - box[0])
+        near = (guesses.real > box[0] - margin) & (guesses.real < box[1] + margin)
+        near &= (guesses.imag >= -1e-6) & (guesses.imag < box[3] + 1 + 0.1 * (box[3] - box[2]))
+        self.add(guesses[near])
+
+    def add(self, guesses: Complex) -> None:
+        """Polish guesses and merge them with what is known."""
+        if not len(guesses):
+            return
+        fresh = np.concatenate((guesses, self.roots[self.times == 1]))
+        many, repeat = self.roots[self.times > 1], self.times[self.times > 1]
+        roots, times = resolve(self.pencil, fresh)
+        if len(many):
+            apart = np.abs(roots[:, None] - many).min(axis=1) > 1e-4 * (1 + np.abs(roots))
+            roots, times = np.concatenate((roots[apart], many)), np.concatenate((times[apart], repeat))
+        order = np.argsort(-roots.real)
+        self.roots, self.times = roots[order], times[order]
+
+    def known(self) -> Complex:
+        """Every known root with its conjugate and multiplicity."""
+        return mirrored(self.roots, self.times)
+
+    def inside(self, left: float, right: float, top: float) -> int:
+        """Known roots in a box that is symmetric to the real axis."""
+        s = self.known()
+        return int(((s.real > left) & (s.real < right) & (np.abs(s.imag) < top)).sum())
+
+    def missing(self, left: float, right: float, top: float, density: float = 1.0) -> int:
+        """Roots in that box which are not known: the winding of what is left of f."""
+        turns = -2 * winding(self.pencil, half_box(left, right, top), self.known(), density)
+        count = round(turns)
+        if abs(turns - count) > 0.02:
+            raise OnContour(f"the argument does not close: {turns:.4f} turns")
+        return count
+
+    def reach_right_of(self, left: float) -> float:
+        """Half the side of a box that holds every root right of `left`."""
+        bound = radius(self.block, left)
+        if not np.isfinite(bound):
+            raise Unsupported(
+                f"the system is neutral with essential abscissa {self.essential / self.pencil.time:.6g} 1/s: "
+                f"infinitely many roots may lie right of {left / self.pencil.time:.6g} 1/s; ask for a bounded region"
+            )
+        return max(bound, abs(left)) * 1.05 + 0.5
+
+    def hunt(self, left: float, right: float, top: float) -> None:
+        """Newton away from all known roots, from points spread over the upper half of a box."""
+        for count in (6, 12):
+            x = np.linspace(left, right, count) if right - left < 4 else left + np.geomspace(0.02, right - left, count)
+            starts = (x[:, None] + 1j * np.linspace(0.01, top, 4 * count)[None, :]).ravel()
+            s, size = newton(self.pencil, starts, self.known(), 40)
+            self.add(s[(size < 1e-8) & (s.imag > -1e-6) & (s.real > left - 0.1)])
+
+
+def search(block: Blocks) -> Search:
+    """A new search."""
+    return Search(block)
+
+
+def rightmost(of: Search, count: int) -> Complex:
+    """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has fewer.
+
+    Conjugates stand together, so that there may be one more than asked for.
+
+    Raises
+    ------
+    Undecided
+        The roots found and the argument principle do not agree.
+    """
+    if count < 1:
+        raise InvalidInput(f"count must be at least 1, got {count}")
+    problem = "too few roots were found"
+    for attempt in range(5):
+        of.improve(count)
+        every = of.known()
+        if of.finite:
+            if len(every) == len(of.block.A):
+                return every[: _whole(every, count)] / of.pencil.time
+            continue
+        if len(every) < count:
+            continue
+        stop = _whole(every, count)
+        left = _gap(every.real, stop)
+        try:
+            top = of.reach_right_of(left)
+            missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
+            if missing > 0 and attempt >= 1:
+                of.hunt(left, max(top, left + 1), top)
+                missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
+        except OnContour as raised:
+            problem = str(raised)
+            continue
+        if missing == 0:
+            every = of.known()
+            return every[: _whole(every, count)] / of.pencil.time
+        problem = f"the argument principle counts {missing} more right of {left / of.pencil.time:.6g} 1/s"
+    raise Undecided(f"the {count} rightmost roots could not be settled: {problem}; ask for fewer or for a region")
+
+
+def roots_in(of: Search, region: Region) -> Complex:
+    """All roots in a box (re_min, re_max, im_min, im_max) [1/s], repeated by multiplicity, by falling real part.
+
+    Raises
+    ------
+    InvalidInput
+        The box is empty or not finite.
+    Undecided
+        A root lies on its edge, or the counts do not agree.
+    """
+    low, high, bottom, top = (float(x) for x in region)
+    if not (low < high and bottom < top and np.isfinite([low, high, bottom, top]).all()):
+        raise InvalidInput(f"region must be (re_min, re_max, im_min, im_max) with a finite box, got {region}")
+    unit = of.pencil.time
+    height = max(abs(bottom), abs(top)) * unit
+    box = (low * unit, high * unit, 0.0, height)
+    problem = ""
+    for attempt in range(4):
+        of.improve_near(box, 1.05 * max(height, 3.0) + 4 * attempt)
+        try:
+            missing = of.missing(box[0], box[1], height * (1 + 1e-9), 1.0 + attempt)
+            if missing > 0 and attempt >= 1:
+                of.hunt(box[0], box[1], height)
+                missing = of.missing(box[0], box[1], height * (1 + 1e-9), 1.0 + attempt)
+        except OnContour as raised:
+            problem = str(raised)
+            continue
+        if missing == 0:
+            s = of.known() / unit
+            inside = (s.real >= low) & (s.real <= high) & (s.imag >= bottom) & (s.imag <= top)
+            return s[inside]
+        problem = f"the argument principle counts {missing} more than were found"
+    raise Undecided(f"the roots in {region} could not be settled: {problem}; move the region's edges")
+
+
+def _whole(every: Complex, count: int) -> int:
+    """`count`, or one more where it would part two conjugates."""
+    count = min(count, len(every))
+    if count < len(every) and every[count - 1].imag > 0 and every[count] == every[count - 1].conj():
+        return count + 1
+    return count
+
+
+def _gap(real: NDArray[np.float64], stop: int) -> float:
+    """A line left of the first `stop` real parts, in a gap wide enough to walk through."""
+    for i in range(stop, len(real)):
+        if real[i - 1] - real[i] > 1e-3:
+            return float(real[i - 1] - min(0.5 * (real[i - 1] - real[i]), 0.5))
+    return float(real[-1] - 0.05)

@@ -1,0 +1,101 @@
+"""Approximate characteristic roots: eigenvalues of the Chebyshev discretisation of the delay channels.
+
+Only the channels carry a past. Channel k is the transport equation on [-tau_k, 0] with z_k entering at 0 and v_k
+leaving at -tau_k; on Chebyshev points it becomes as many ordinary states as it has points but one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.numerics.linear.wiring import Blocks
+
+__all__ = ["approximate_roots", "points_for"]
+
+Floats = NDArray[np.float64]
+
+DENSE = 420
+"""States of the discretisation up to which all its eigenvalues are computed."""
+
+
+@lru_cache(maxsize=128)
+def differentiation(points: int) -> Floats:
+    """The Chebyshev differentiation matrix on `points` + 1 nodes cos(j pi / points) (Trefethen, 2000, chapter 6)."""
+    j = np.arange(points + 1)
+    x = np.cos(np.pi * j / points)
+    c = np.where((j == 0) | (j == points), 2.0, 1.0) * (-1.0) ** j
+    matrix = np.outer(c, 1 / c) / (x[:, None] - x + np.eye(points + 1))
+    matrix -= np.diag(matrix.sum(axis=1))
+    matrix.setflags(write=False)
+    return matrix
+
+
+def points_for(delays: Floats, reach: float, least: int) -> NDArray[np.int64]:
+    """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a few more."""
+    return np.maximum(2, np.ceil(least * np.sqrt(delays / delays.max()) + 0.55 * reach * delays)).astype(np.int64)
+
+
+def approximate_roots(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
+    """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the `shifts`."""
+    total = len(block.A) + int(points.sum())
+    if total <= DENSE:
+        return np.asarray(np.linalg.eigvals(_dense(block, points)), complex) if total else np.empty(0, complex)
+    return _nearest(block, points, shifts)
+
+
+def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
+    """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the last node."""
+    m, p = block.ports
+    n, k = len(block.A), len(points)
+    end = n + np.cumsum(points)
+    total = n + int(points.sum())
+    matrix = np.zeros((total, total))
+    matrix[:n, :n] = block.A
+    if not k:
+        return matrix
+    last = end - 1
+    matrix[:n, last] = block.B[:, m:]
+    C2, D22 = block.C[p:], block.D[p:, m:]
+    for i in range(k):
+        rows = slice(end[i] - points[i], end[i])
+        scaled = differentiation(int(points[i])) * (2 / block.delays[i])
+        matrix[rows, rows] = scaled[1:, 1:]
+        enter = scaled[1:, :1]
+        if n:
+            matrix[rows, :n] = enter * C2[i]
+        matrix[rows, last] += enter * D22[i]
+    return matrix
+
+
+def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
+    from scipy.sparse import block_diag, bmat, csc_array, csr_array, eye_array
+    from scipy.sparse.linalg import LinearOperator, eigs, splu
+
+    m, p = block.ports
+    k = len(points)
+    inner = [differentiation(int(q)) * (2 / lag) for q, lag in zip(points, block.delays, strict=True)]
+    transport = block_diag([d[1:, 1:] for d in inner], format="csc")
+    enter = block_diag([d[1:, :1] for d in inner], format="csr")
+    last = csr_array((np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum())))
+    matrix = bmat(
+        [
+            [csc_array(block.A), csc_array(block.B[:, m:]) @ last],
+            [enter @ csr_array(block.C[p:]), transport + enter @ csr_array(block.D[p:, m:]) @ last],
+        ],
+        format="csc",
+    )
+    size = matrix.shape[0]
+    found = []
+    rng = np.random.default_rng(7)
+    for shift in shifts:
+        factor = splu((matrix - shift * eye_array(size, format="csc")).astype(complex).tocsc())
+        solve = LinearOperator((size, size), matvec=factor.solve, dtype=complex)
+        start = rng.normal(size=size) + 0j
+        values = eigs(solve, k=min(12, size - 2), v0=start, return_eigenvectors=False, tol=1e-4, maxiter=40)
+        found.append(shift + 1 / values)
+    every = np.concatenate(found)
+    return np.concatenate((every, every.conj()))
