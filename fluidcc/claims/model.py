@@ -48,6 +48,7 @@ _ROOMS = {
         "ldcc_law",
         "ldcc_penalty",
         "ldcc_discrete",
+        "ldcc_passivity",
         "ldcc_stability",
         "ldcc_runs",
         "ldcc_fairness",
