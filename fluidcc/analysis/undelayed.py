@@ -140,17 +140,17 @@ class _Builder:
         capacity = {l: capacity_at(spec, self.at) for l, spec in self.net.links.items()}
         links, queue, prices = self._links(arrival, capacity)
         delay = {n: self._delay(n, f, queue) for n, f in listening.items()}
-        flow: dict[Symbol, Expr] = {}
+        motion: dict[Symbol, Expr] = {}
         for n, f in listening.items():
             slope = sum(links[queue[l]] for l in f.route if l in queue)
             signals = {e: delay[n], edot: slope, pi: 0, price: sum(prices[l] for l in f.route), x_tau: rate[n]}
             for z, g in f.law.flow.items():
                 symbol = _renamed(f.law, n)[z]
                 value = self._law(f.law, n, g, {**signals, **self.constants[n]})
-                flow[symbol] = self._projected(f.law, z, symbol, value, n)
-        point = _refined({**flow, **links}, self.point, self.floors)
+                motion[symbol] = self._projected(f.law, z, symbol, value, n)
+        point = _refined({**motion, **links}, self.point, self.floors)
         return Undelayed(
-            {**flow, **links}, point, rate, delay, queue, arrival, capacity, self.floors, self.constants,
+            {**motion, **links}, point, rate, delay, queue, arrival, capacity, self.floors, self.constants,
             self.frozen, self.rest, self.net,
         )  # fmt: skip
 
