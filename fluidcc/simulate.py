@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fused_address
-from fluidcc.engine.hybrid import event_of
 from fluidcc.engine.layout import Layout, lay_out
+from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
+from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
+from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.network import Network, require_network, resolve_pattern
-from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
 from fluidcc.units import to_si
@@ -43,9 +43,10 @@ def simulate(
     first_step: float | None = None,
     max_step: float | str = math.inf,
     engine: str = "auto",
+    restart: xr.Dataset | None = None,
     progress: bool | None = None,
 ) -> xr.Dataset:
-    """Integrate a network of flows and links from time 0.
+    """Integrate a network of flows and links, from time 0 or from where another run ended.
 
     Parameters
     ----------
@@ -73,6 +74,13 @@ def simulate(
     engine : {"auto", "array", "fused"}
         ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is faster on small
         networks; ``"auto"`` takes the fused step if it is already compiled.
+    restart : xarray.Dataset, optional
+        A result of `simulate`, which this run continues: from its end at the time it has, with the queues, the data
+        under way and the history that sources have still to hear of. Times go on, so that `until` lies after its end.
+        Parameters of laws, capacities, buffers and later starts and stops may be others than before, and flows
+        may be added: one without `start` begins at the restart. Routes, delays and packet sizes of what is there stay.
+        What is continued is the variable ``final_state``; it survives NetCDF, Zarr and pickling. Both runs together:
+        ``xarray.concat([ds.drop_vars("final_state") for ds in (first, second)], "time")``.
     progress : bool, optional
         Show a progress bar; by default on runs over two seconds, in a terminal or notebook.
 
@@ -89,7 +97,7 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument cannot be used.
+        If an argument cannot be used, or `restart` does not fit the network.
     SolverError
         `StepCollapse`, `NotFinite`, `NegativeRate` or `Zeno`: the message says what, where and what to try.
 
@@ -101,23 +109,24 @@ def simulate(
     """
     require_network(net)
     stop = _positive(until, "until")
-    times = _sample_times(t_eval, samples, stop)
+    before = None if restart is None else _final_state(net, restart)
+    since = 0.0 if before is None else before.time
+    times = _sample_times(t_eval, samples, since, stop)
     frozen = _frozen(net, delays, frozen_at)
     _check_tolerance(rtol, atol)
     _check_network(net)
-    at = lay_out(net, frozen)
+    at = lay_out(net if before is None else before.continued(net, frozen), frozen)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     longest = _positive(max_step, "max_step", math.inf)
-    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest)
+    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
     address = _step_address(at, engine)
     prepare()
     began = perf_counter()
-    hops = max(len(f.route) for f in at.flows)
-    with Progress(stop, progress) as bar:
-        _run(space, at, hops, first_step or 0.0, address, bar)
+    with Progress(stop - since, progress) as bar:
+        final = run(space, stop, before, first_step or 0.0, address, bar)
     seconds = perf_counter() - began
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
-    return dataset(space, times, seconds, used)
+    return dataset(space, times, seconds, used, final)
 
 
 def _positive(value: Any, what: str, most: float = 1e12) -> float:
@@ -127,17 +136,19 @@ def _positive(value: Any, what: str, most: float = 1e12) -> float:
     return number
 
 
-def _sample_times(t_eval: Any, samples: int, until: float) -> NDArray[np.float64]:
+def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDArray[np.float64]:
+    if until <= since:
+        raise InvalidInput(f"until is {until:g} s, and restart ends at {since:g} s; give a later time")
     if t_eval is None:
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
             raise InvalidInput(f"samples is {samples!r}; give a whole number of at least 2")
-        return np.linspace(0.0, until, int(samples))
+        return np.linspace(since, until, int(samples))
     times = np.atleast_1d(np.asarray(t_eval, dtype=float))
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
         raise InvalidInput("t_eval must be a list of finite times that increase strictly")
-    if times[0] < 0 or times[-1] > until:
+    if times[0] < since or times[-1] > until:
         raise InvalidInput(
-            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within 0 and until, {until:g} s"
+            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and until, {until:g} s"
         )
     return times
 
@@ -178,101 +189,14 @@ def _check_network(net: Network) -> None:
             )
 
 
+def _final_state(net: Network, restart: Any) -> FinalState:
+    for law in (*(f.law for f in net.flows.values()), *(link.law for link in net.links.values())):
+        if law.jumps or law.ticks:
+            raise Unsupported(f"{law.name} has jumps or ticks, whose clocks restart does not carry; run it in one part")
+    return FinalState.of(restart)
+
+
 def _step_address(at: Layout, engine: str) -> int:
     if engine not in ("auto", "array", "fused"):
         raise InvalidInput(f"engine is {engine!r}; give 'auto', 'array' or 'fused'")
     return 0 if engine == "array" else fused_address(at, build=engine == "fused")
-
-
-def _run(space: Workspace, at: Layout, hops: int, first_step: float, address: int, bar: Progress) -> None:
-    from fluidcc.numerics.fluid.driver import drive
-    from fluidcc.numerics.fluid.prehistory import begin
-
-    begin(space.F, space.I, hops, first_step)
-    if space.I[s.CODE] != s.DONE:
-        raise _failure(space, at, int(space.I[s.CODE]))
-    space.I[s.BUDGET] = _pause_after(at)
-    while True:
-        code = drive(space.F, space.I, address)
-        space.drain_log()
-        if code == s.DONE:
-            return
-        if code == s.GROW_RING:
-            space.grow_ring()
-        elif code == s.GROW_HEAP:
-            space.grow_heap()
-        elif code == s.DRAIN:
-            continue
-        elif code == s.PAUSED:
-            bar.reach(float(space.F[s.T]))
-        else:
-            raise _failure(space, at, code)
-
-
-def _pause_after(at: Layout) -> int:
-    """Steps that take some tens of milliseconds, whatever the size: for the bar, and so that Ctrl-C is heard."""
-    return max(1, 200_000 // (100 + sum(len(f.route) for f in at.flows)))
-
-
-def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
-    """What went wrong, where, and what to try."""
-    time, where = space.F[s.T], int(space.I[s.WHERE])
-    if code == s.NEGATIVE:
-        return NegativeRate(
-            f"the rate of flow {at.flows[where].name!r} became negative at {time:.9g} s; "
-            "give its law a lower bound for the state that is its rate, or a smaller rtol"
-        )
-    if code in (s.ZENO, s.PERIOD):
-        return _event_failure(space, at, code)
-    stages = space.F[space.I[s.OK] :][: at.n_states]
-    if code == s.NONFINITE or not np.all(np.isfinite(stages)):
-        return NotFinite(
-            f"{_worst_state(space, at)} became NaN or infinite at {time:.9g} s; "
-            "look for a division by zero in its law, or a parameter of wrong size"
-        )
-    if code == s.CHATTER:
-        links = len(at.links)
-        name = f"link {at.links[where].name!r}" if where < links else "a switch of a law"
-        return StepCollapse(
-            f"{name} changes its mode without end at {time:.9g} s (sliding); "
-            "smooth the law's switch, or change the capacity a little"
-        )
-    return StepCollapse(
-        f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; "
-        "try a larger rtol or atol, or look for a jump in its law that is not declared"
-    )
-
-
-def _event_failure(space: Workspace, at: Layout, code: int) -> SolverError:
-    """A jump without end, or a time that is none."""
-    row, time = space.event_rows[int(space.I[s.WHERE])], space.F[s.T]
-    what = event_of(at, row)
-    if code == s.ZENO:
-        return Zeno(
-            f"{what} happens without end at {time:.9g} s: its reset leaves its condition true, or ever faster jumps "
-            "pile up; give it a refractory time, or once=True"
-        )
-    value = space.F[space.I[s.OHNEW]]
-    return NotFinite(
-        f"{what} has a {'refractory time' if row[s.HKIND] > s.SOURCE_TICK else 'period or phase'} of {value:.6g} s at "
-        f"{time:.9g} s; it must be finite, and {'not negative' if row[s.HKIND] > s.SOURCE_TICK else 'positive'}"
-    )
-
-
-def _worst_state(space: Workspace, at: Layout) -> str:
-    """Name of the state with the largest error in the last attempt."""
-    F, I = space.F, space.I
-    n = at.n_states
-    err, y, tol = (F[I[k] :][:n] for k in (s.OZ, s.OY, s.OATOL))
-    if not np.all(np.isfinite(F[I[s.OK] :][:n])):
-        err = F[I[s.OK] :][:n]
-    ratio = np.abs(err) / (tol + F[s.RTOL] * np.abs(y))
-    worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
-    if worst >= at.backlog:
-        k = worst - at.backlog
-        return f"the backlog of link {at.links[k].name!r}" if k < len(at.links) else "the state of a link"
-    for g in at.groups:
-        if g.states <= worst < g.states + g.size * len(g.own):
-            j, i = divmod(worst - g.states, g.size)
-            return f"state {g.own[j]} of flow {at.flows[g.members[i]].name!r}"
-    return "a state"

@@ -58,7 +58,13 @@ STATISTICS = {
 }
 
 
-def dataset(space: Workspace, times: NDArray[np.float64], seconds: float, attrs: dict[str, Any]) -> xr.Dataset:
+def dataset(
+    space: Workspace,
+    times: NDArray[np.float64],
+    seconds: float,
+    attrs: dict[str, Any],
+    final: NDArray[np.uint8] | None,
+) -> xr.Dataset:
     """The samples of a finished run by name."""
     import xarray as xr
 
@@ -84,6 +90,9 @@ def dataset(space: Workspace, times: NDArray[np.float64], seconds: float, attrs:
     put("utilisation", ("time", "link"), space.rows(s.SFLOWROWS * nf + s.SDEPART * nl, nl) / capacity)
     _states(space, put)
     data.update(_events(space))
+    if final is not None:
+        about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
+        data["final_state"] = ("final_state_byte", final, about)
     names = {"flow": [at.flows[i].name for i in place], "link": [link.name for link in at.links]}
     result = xr.Dataset(data, coords={"time": ("time", times, {"units": "s"}), **names})
     result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))

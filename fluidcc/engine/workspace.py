@@ -41,9 +41,12 @@ class Workspace:
         atol: float,
         patterns: dict[str, Any],
         max_step: float = math.inf,
+        since: float = 0.0,
     ) -> None:
         self.at = at
         self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
+        self.since = since
+        self.rates_before: dict[int, float] = {}  # of flows with scheduled rates
         self._f: list[NDArray[np.float64]] = [np.zeros(s.FHEADER)]
         self._i: list[NDArray[np.int64]] = [np.zeros(s.HEADER, dtype=np.int64)]
         self._sizes = [s.FHEADER, s.HEADER]
@@ -81,6 +84,7 @@ class Workspace:
         F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
         if self.at.hybrid:  # a hair more, so that samples at the end show what is after a jump there, as all others do
             F[s.TEND] += 1e-9 * F[s.TEND]
+        F[s.TSTOP] = F[s.TEND]
         F[s.RTOL] = rtol
         F[s.TOLT] = 1e-11
         F[s.ERRPREV] = 1e-4
@@ -251,11 +255,15 @@ class Workspace:
                 work.append(done)
                 rate.append(c0)
             starts.append(len(when))
-        self._floats(s.OCAP, [link.capacity for link in self.at.links])
+        self._floats(s.OCAP, [self._capacity_before(link) for link in self.at.links])
         self._floats(s.OSEGT, when)
         self._floats(s.OSEGS, work)
         self._floats(s.OSEGC, rate)
         self._ints(s.JSEG, starts)
+
+    def _capacity_before(self, link: LinkSpec) -> float:
+        """Capacity just before the run; what changes at its very start is then a change like any other."""
+        return next((c for t, c in reversed(link.schedule) if t < self.since), link.capacity)
 
     def _collect_changes(self, patterns: dict[str, Any]) -> list[Change]:
         """Starts, stops, scheduled rates and capacities, at the clock of each flow's first queue."""
@@ -274,8 +282,11 @@ class Workspace:
             if f.name in patterns:
                 self.at.rate_state[i] = -2
                 drawn = zip(*patterns[f.name], strict=True)
-                changes += [(max(time, 0.0) + shift, s.FLOW_RATE, i, value) for time, value in drawn]
-        return sorted(changes, key=lambda change: change[0])
+                rates = [(max(time, 0.0) + shift, value) for time, value in drawn]
+                changes += [(time, s.FLOW_RATE, i, value) for time, value in rates]
+                self.rates_before[i] = next((value for time, value in reversed(rates) if time < self.since), 0.0)
+        now = self.since * (1.0 - 1e-11)  # what happens at the start again does no harm
+        return sorted((change for change in changes if change[0] >= now), key=lambda change: change[0])
 
     def _changes(self, changes: list[Change]) -> None:
         self.head[s.NSCHED] = len(changes)
@@ -308,10 +319,20 @@ class Workspace:
         for l, link in enumerate(at.links):
             states[at.backlog + l] = initial_backlog(link)
         self.F[self.I[s.OY] :][: at.n_states] = states
+        for i, rate in self.rates_before.items():
+            self.F[self.I[s.OPAT] + i] = rate
         on = self.I[self.I[s.JON] :][: len(at.flows)]
         for i, f in enumerate(at.flows):
             if f.intervals and f.intervals[0][0] < 0.0:
                 on[i] = s.HOLDING if f.access_delay > 0.0 else s.ON
+
+    def parameter_places(self, i: int) -> NDArray[np.int64]:
+        """Where the parameters of flow `i` stand in `F`."""
+        for n, g in enumerate(self.at.groups):
+            if i in range(g.members[0], g.members[0] + g.size):
+                first = int(self.I[int(self.I[s.JGRP]) + 8 * n + 5])
+                return first + i - g.members[0] + g.size * np.arange(len(g.law.params))
+        raise IndexError(i)
 
     # --- use -------------------------------------------------------------------------------------------------------
 

@@ -26,8 +26,6 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 @njit(**_CFG)
 def push(F: Any, I: Any, time: float, kind: int, index: int, generation: int) -> None:
     """Put a landing into the heap; when it is full the driver is told to grow it."""
-    if time > F[s.TEND]:
-        return
     n = I[s.NHEAP]
     if n >= I[s.HEAPCAP]:
         I[s.CODE] = s.GROW_HEAP

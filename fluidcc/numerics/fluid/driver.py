@@ -86,7 +86,7 @@ def _arrive(F: Any, I: Any) -> int:
 
 @njit(**_CFG)
 def _next_break(F: Any, I: Any) -> float:
-    stop = F[s.TEND]
+    stop = F[s.TSTOP]
     if I[s.ISCHED] < I[s.NSCHED]:
         stop = min(stop, F[I[s.OSCHED] + 2 * I[s.ISCHED]])
     if I[s.NHEAP] > 0:
@@ -258,10 +258,10 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
 
 @njit(**_CFG)
 def drive(F: Any, I: Any, address: int) -> int:
-    """Integrate until F[TEND], or until there is a reason to return to Python: I[CODE] says which."""
+    """Integrate until F[TSTOP], or until there is a reason to return to Python: I[CODE] says which."""
     I[s.CODE] = s.DONE
     budget = I[s.STEPS] + I[s.BUDGET]
-    while F[s.T] < F[s.TEND]:
+    while F[s.T] < F[s.TSTOP]:
         if I[s.NREC] - I[s.FIRST] >= I[s.MASK] - 1:
             I[s.CODE] = s.GROW_RING
             break

@@ -1,4 +1,4 @@
-"""What was before time 0: every rate and backlog constant at its initial value; then the first step size."""
+"""What was before the start: constant rates and backlogs, or the run before; then the first step size."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
+from .breaks import forward_class
 from .driver import _arrive
 from .hybrid import act
 from .limits import start
 from .rhs import evaluate
 from .step import keep_node, write_record
 
-__all__ = ["begin"]
+__all__ = ["begin", "resume", "start_anew"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -36,6 +37,13 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
         keep_node(F, I, 0)
         write_record(F, I, 1.0, 1)
     I[s.NREC] = 1
+    resume(F, I, 0.0, first_step)
+
+
+@njit(**_CFG)
+def resume(F: Any, I: Any, time: float, first_step: float) -> None:
+    """Go on at `time` from states and a history that are in place: apply its changes and choose the first step."""
+    F[s.T] = time
     _arrive(F, I)
     for k in range(I[s.NSW]):
         if I[s.LOCATE]:
@@ -44,6 +52,16 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
     act(F, I)
     F[s.HPREV] = 0.0
     F[s.HNEXT] = min(F[s.HMAX], first_step if first_step > 0.0 else _first_step(F, I))
+
+
+@njit(**_CFG)
+def start_anew(F: Any, I: Any, flow: int) -> None:
+    """The law of a flow has changed now: decide its modes afresh, and send the kink on."""
+    for k in range(I[s.NSW]):
+        if I[s.LOCATE] and I[I[s.JSWOWN] + k] == flow:
+            F[I[s.OSW] + k] = 2.0
+    forward_class(F, I, I[I[s.JFIRST] + flow], 0)
+    start(F, I, -1)
 
 
 @njit(**_CFG)

@@ -171,6 +171,7 @@ from __future__ import annotations
     T,  # start of the step
     H,  # step
     TEND,
+    TSTOP,  # where the driver returns to Python, at TEND or before
     RTOL,
     TOLT,  # relative resolution of breaking points
     HNEXT,
@@ -182,7 +183,7 @@ from __future__ import annotations
     HMAX,
     HYNEXT,  # the next tick, or end of a refractory time
     FHEADER,
-) = range(14)
+) = range(15)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)

@@ -1,0 +1,138 @@
+"""Writing down the final state of a run: its states, and its history over the largest delay, as named arrays.
+
+They stand in one row of bytes (an ``.npz`` archive), a variable of the dataset like any other, so that it survives
+NetCDF, Zarr and pickling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.engine.layout import Layout
+from fluidcc.engine.workspace import Workspace
+from fluidcc.law import Law
+from fluidcc.network import FlowSpec
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.symbols import plain, unfold
+
+__all__ = ["VERSION", "digest", "flow_places", "link_places", "past", "snapshot"]
+
+VERSION = 1
+Array = NDArray[Any]
+
+
+@lru_cache(maxsize=256)
+def _digest_of(structure: Any, law: Law) -> str:
+    parts = [law.kind, law.name, *map(plain, law.states), "|", *map(plain, law.params), "|"]
+    parts += [f"{what}={unfold(f)}" for what, f in law.expressions()]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def digest(law: Law) -> str:
+    """The law apart from its parameter values."""
+    return _digest_of(law.structure, law)
+
+
+def _ragged(name: str, rows: Iterable[Iterable[Any]], kind: type) -> dict[str, Array]:
+    full = [list(row) for row in rows]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in full])]).astype(np.int64)
+    return {name: np.array([v for row in full for v in row], dtype=kind), f"{name}_starts": starts}
+
+
+def snapshot(space: Workspace) -> NDArray[np.uint8]:
+    """The final state of a run whose clock stands at its end."""
+    arrays = {**_flows(space), **_links(space), **_history(space), **_landings(space)}
+    frozen = space.at.frozen
+    about = {"version": VERSION, "frozen": dict(frozen) if frozen is not None else None}
+    arrays["about"] = np.array(json.dumps(about))
+    arrays["clock"] = np.array([space.F[s.T], space.F[s.HNEXT]])
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]  # its stubs take the names for options
+    return np.frombuffer(buffer.getvalue(), dtype=np.uint8)
+
+
+def flow_places(space: Workspace) -> list[NDArray[np.int64]]:
+    """Where the states of each flow stand in `OY`."""
+    F0 = [space.I[int(space.I[k]) :] for k in (s.JFSTATE, s.JFSTRIDE, s.JFN)]
+    return [F0[0][i] + F0[1][i] * np.arange(F0[2][i]) for i in range(len(space.at.flows))]
+
+
+def link_places(at: Layout) -> list[list[int]]:
+    """The same for the states that links have beside their backlogs."""
+    rows: list[list[int]] = [[] for _ in at.links]
+    for g in at.link_groups:
+        for n, l in enumerate(g.members):
+            rows[l] = [g.states + j * g.size + n for j in range(len(g.own))]
+    return rows
+
+
+def _flows(space: Workspace) -> dict[str, Array]:
+    at, y = space.at, space.F[space.I[s.OY] :]
+    return {
+        "flow": np.array([f.name for f in at.flows]),
+        "flow_law": np.array([digest(f.law) for f in at.flows]),
+        "flow_delays": np.array([(f.access_delay, at.net.return_delay(f.name), f.packet) for f in at.flows]),
+        "flow_on": space.I[space.I[s.JON] :][: len(at.flows)].copy(),
+        **_ragged("flow_route", [at.route(i) for i in range(len(at.flows))], int),
+        **_ragged("flow_states", [y[where] for where in flow_places(space)], float),
+        **_ragged("flow_params", [[float(v) for v in f.law.params.values()] for f in at.flows], float),
+        **_ragged("flow_past", [chain.from_iterable(past(f, float(space.F[s.T]))) for f in at.flows], float),
+    }
+
+
+def past(flow: FlowSpec, time: float) -> list[tuple[float, float]]:
+    """When a flow was on before `time`."""
+    return [(begin, min(end, time)) for begin, end in flow.intervals if begin < time]
+
+
+def _links(space: Workspace) -> dict[str, Array]:
+    at, y, nl = space.at, space.F[space.I[s.OY] :], len(space.at.links)
+    return {
+        "link": np.array([link.name for link in at.links]),
+        "link_law": np.array([digest(link.law) for link in at.links]),
+        "link_delay": np.array([link.delay for link in at.links]),
+        "link_mode": space.I[space.I[s.JMODE] :][:nl].copy(),
+        "link_totals": space.F[space.I[s.OINT] :][: 2 * nl].reshape(2, nl).copy(),
+        "link_backlog": y[at.backlog : at.backlog + nl].copy(),
+        **_ragged("link_states", [y[where] for where in link_places(at)], float),
+        **_ragged("link_capacity", [chain((0.0, k.capacity), *k.schedule) for k in at.links], float),
+    }
+
+
+def _history(space: Workspace) -> dict[str, Array]:
+    at, I = space.at, space.I
+    stride, nl, nx = int(I[s.STRIDE]), len(at.links), len(at.aggregates)
+    ring = space.F[int(I[s.OHIST]) :].reshape(-1, stride)
+    records = ring[np.arange(int(I[s.FIRST]), int(I[s.NREC])) & int(I[s.MASK])]
+    links = s.RLINKS + nl * s.LSIZE
+    own = [i for i, slot in enumerate(at.own_rate) if slot >= 0]
+    return {
+        "record_head": records[:, : s.RLINKS],
+        "record_links": records[:, s.RLINKS : links].reshape(len(records), nl, s.LSIZE),
+        "record_routes": records[:, links : links + 5 * nx].reshape(len(records), nx, 5),
+        "record_own": records[:, links + 5 * nx :].reshape(len(records), -1, 5),
+        "own": np.array(own, dtype=np.int64),
+        **_ragged("route", at.aggregates, int),
+    }
+
+
+def _landings(space: Workspace) -> dict[str, Array]:
+    """Breaking points under way; those to a class of flows are addressed to one flow of it."""
+    I, count = space.I, int(space.I[s.NHEAP])
+    entries = I[int(I[s.JHEAP]) :][: 3 * count].reshape(count, 3).copy()
+    first: dict[int, int] = {}
+    for i, c in enumerate(space.at.flow_class):
+        first.setdefault(c, i)
+    for row in entries:
+        if row[0] == s.AT_CLASS:
+            row[1] = first[int(row[1])]
+    return {"landing_time": space.F[int(I[s.OHEAP]) :][:count].copy(), "landing": entries}
