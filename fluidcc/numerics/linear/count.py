@@ -9,8 +9,7 @@ import numpy as np
 from fluidcc.errors import Undecided, Unsupported
 from fluidcc.numerics.linear.contour import OnContour, half_box, winding
 from fluidcc.numerics.linear.pencil import Complex
-from fluidcc.numerics.linear.roots import Search, search
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.roots import Search
 
 __all__ = ["RootCount", "count_right"]
 
@@ -55,7 +54,7 @@ class RootCount:
         return self.unstable
 
 
-def count_right(block: Blocks, of: Search | None = None) -> RootCount:
+def count_right(of: Search) -> RootCount:
     """Count the roots of the closed right half plane.
 
     The contour is the imaginary axis up to a bound on all roots right of it, closed by a box. It passes roots on the
@@ -63,8 +62,8 @@ def count_right(block: Blocks, of: Search | None = None) -> RootCount:
 
     Parameters
     ----------
-    of : Search, optional
-        A search that already knows roots.
+    of : Search
+        A search, which may know roots already.
 
     Raises
     ------
@@ -73,7 +72,6 @@ def count_right(block: Blocks, of: Search | None = None) -> RootCount:
     Undecided
         The two counts disagree after refinement.
     """
-    of = of or search(block)
     if of.essential >= 0:
         raise Unsupported(
             f"the system is neutral and its difference operator is not strongly stable (spectral radius of abs(D22) "

@@ -16,6 +16,7 @@ from fluidcc.numerics.linear.wiring import close_channels, stack, wire
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.count import RootCount
+    from fluidcc.numerics.linear.roots import Search
 
 __all__ = ["DelayLTI"]
 
@@ -206,12 +207,20 @@ class DelayLTI:
         Unsupported
             A neutral system has infinitely many roots right of the line that would have to be searched.
         """
-        from fluidcc.numerics.linear.roots import rightmost, roots_in, search
+        from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
 
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
-        fresh = search(self._block)
-        return roots_in(fresh, region) if region is not None else rightmost(fresh, 6 if count is None else count)
+        if region is not None:
+            return roots_in(Search(self._block), region)
+        return rightmost(self._search, 6 if count is None else count)
+
+    @cached_property
+    def _search(self) -> Search:
+        """The roots found so far: what one question finds, the next does not search again."""
+        from fluidcc.numerics.linear.roots import Search
+
+        return Search(self._block)
 
     def count_unstable(self) -> RootCount:
         """The number of roots right of the imaginary axis, by the argument principle and by finding them.
@@ -227,7 +236,7 @@ class DelayLTI:
         """
         from fluidcc.numerics.linear.count import count_right
 
-        return count_right(self._block)
+        return count_right(self._search)
 
     # Interconnection
 

@@ -177,8 +177,8 @@ def pack(made: Plan, where: Index, lag_of: Index, corner: Index) -> tuple[Index,
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def replay(s, heads, whole, real, slope):  # type: ignore[no-untyped-def]
-    """Eliminate at every s.
+def replay(s, which, heads, whole, table, slope):  # type: ignore[no-untyped-def]
+    """Eliminate at every s the system of number `which`, all systems having one pattern.
 
     Entry e of the pencil stands in slot `where[e]` and is ``constant + lead s + lagged exp(-s delays[lag_of])``. All
     integers come in one array and all floats in another (see `pack`): a call costs by the number of its arguments.
@@ -192,16 +192,17 @@ def replay(s, heads, whole, real, slope):  # type: ignore[no-untyped-def]
     target, source = whole[heads[7] : heads[8]], whole[heads[8] : heads[9]]
     corner = whole[heads[9] : heads[10]]
     points, entries, size = len(s), len(where), len(pivot)
-    constant, lead = real[:entries], real[entries : 2 * entries]
-    lagged, delays = real[2 * entries : 3 * entries], real[3 * entries :]
     phase, size_log = np.empty(points, np.complex128), np.empty(points)
     rate = np.zeros(points, np.complex128)
     block = np.empty((points, len(corner)), np.complex128)
     block_rate = np.zeros((points, len(corner) if slope else 0), np.complex128)
     poor = np.zeros(points, np.bool_)
     v, d = np.empty(slots, np.complex128), np.empty(slots, np.complex128)
-    shift = np.empty(len(delays), np.complex128)
+    shift = np.empty(table.shape[1] - 3 * entries, np.complex128)
     for w in range(points):
+        real = table[which[w]]
+        constant, lead = real[:entries], real[entries : 2 * entries]
+        lagged, delays = real[2 * entries : 3 * entries], real[3 * entries :]
         for k in range(len(delays)):
             shift[k] = np.exp(-s[w] * delays[k])
         v[:] = 0

@@ -37,85 +37,112 @@ class Values(NamedTuple):
 
 
 class Pencil:
-    """The pencil of a block, ready to be evaluated.
+    """The pencil of a block, or of many blocks of one pattern, ready to be evaluated.
+
+    Parameters
+    ----------
+    block : Blocks
+        Its arrays may have a leading axis: then it is a stack of systems with the same numbers of ports and channels.
 
     Attributes
     ----------
-    time : float
-        The unit of time inside [s]: the longest delay, or the time scale of A without delays.
+    times : array of float
+        The unit of time inside [s], one a system: the longest delay, or the time scale of A without delays.
     scaled : Blocks
-        The block in that unit, with balanced unknowns; ports as they were.
+        The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were.
     """
 
     def __init__(self, block: Blocks) -> None:
-        m, p = block.ports
-        self.ports = (m, p)
-        self.n = n = len(block.A)
-        self.size = size = n + len(block.delays)
-        self.time = _unit(block)
-        self.scaled = scaled = _balanced(block, self.time)
-        full = np.zeros(
-            (size + p, size + m)
-        )  # what is constant where no delay acts, and the factor of the lag where one does
-        full[:n, :n], full[:n, n:size], full[:n, size:] = -scaled.A, -scaled.B[:, m:], -scaled.B[:, :m]
-        full[n:size, :n], full[n:size, n:size], full[n:size, size:] = (
-            -scaled.C[p:],
-            -scaled.D[p:, m:],
-            -scaled.D[p:, :m],
+        if block.A.ndim == 2:
+            block = Blocks(*(part[None] for part in block))
+        m, p = self.ports = block.ports
+        self.n = n = block.A.shape[-1]
+        self.size = size = n + block.delays.shape[-1]
+        self.times = _units(block)
+        self.scaled = sc = _balanced(block, self.times)
+        systems = len(self.times)
+        # constants, and in the columns of the channels the factors of the lags
+        full = np.zeros((systems, size + p, size + m))
+        full[:, :n, :n], full[:, :n, n:size], full[:, :n, size:] = -sc.A, -sc.B[..., m:], -sc.B[..., :m]
+        full[:, n:size, :n], full[:, n:size, size:] = -sc.C[:, p:], -sc.D[:, p:, :m]
+        full[:, n:size, n:size] = -sc.D[:, p:, m:]
+        full[:, size:, :n], full[:, size:, n:size], full[:, size:, size:] = (
+            sc.C[:, :p],
+            sc.D[:, :p, m:],
+            sc.D[:, :p, :m],
         )
-        full[size:, :n], full[size:, n:size], full[size:, size:] = scaled.C[:p], scaled.D[:p, m:], scaled.D[:p, :m]
-        pattern = full != 0
+        pattern = (full != 0).any(axis=0)
         pattern[range(size), range(size)] = True
-        row, column = np.nonzero(pattern)
-        late = (column >= n) & (column < size)
-        own = row == column
-        entry = full[row, column]
-        self._row, self._column = row, column
-        self._constant = np.where(late, own & (row >= n) & (row < size), entry).astype(float)
-        self._lead = (own & (row < n)).astype(float)
-        self._lagged = np.where(late, entry, 0.0)
+        self._row, self._column = row, column = np.nonzero(pattern)
+        late, own = (column >= n) & (column < size), row == column
+        entry = full[:, row, column]
+        constant = np.where(late, own & (row >= n) & (row < size), entry)
+        lead = np.broadcast_to((own & (row < n)).astype(float), entry.shape)
         self._lag_of = np.where(late, column - n, -1)
-        self._delays = scaled.delays
-        made = plan(self._dense(np.array([SAMPLE]))[0][0], pattern, size)
+        self._table = np.hstack((constant, lead, np.where(late, entry, 0.0), sc.delays))
+        made = plan(self._dense(np.array([SAMPLE]), 0)[0][0], pattern, size)
         slot = made.slot
         self._heads, self._whole = pack(made, slot[row, column], self._lag_of, slot[size:, size:].ravel())
-        self._real = np.concatenate((self._constant, self._lead, self._lagged, self._delays))
         self._parity = made.parity
 
-    def values(self, s: Complex, slope: bool = True, scaled: bool = False) -> Values:
+    @property
+    def time(self) -> float:
+        """The unit of time [s] of the first system."""
+        return float(self.times[0])
+
+    @property
+    def block(self) -> Blocks:
+        """The first system, scaled."""
+        return Blocks(*(part[0] for part in self.scaled))
+
+    def values(
+        self, s: Complex, slope: bool = True, scaled: bool = False, which: NDArray[np.int64] | None = None
+    ) -> Values:
         """Everything at the points `s` [1/s]; in units of 1/`time`, as all that comes back, with `scaled`.
 
-        Without `slope` the derivatives are not computed and mean nothing.
+        Parameters
+        ----------
+        s : array of complex
+            One dimension.
+        slope : bool
+            Without it the derivatives are not computed and mean nothing.
+        which : array of int, optional
+            The number of the system, for each point; the first by default.
         """
-        at = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * self.time
-        phase, log, rate, block, block_rate, poor = replay(at, self._heads, self._whole, self._real, slope)
+        which = np.zeros(len(s), np.int64) if which is None else which
+        time = self.times[which]
+        at = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * time
+        phase, log, rate, block, block_rate, poor = replay(at, which, self._heads, self._whole, self._table, slope)
         m, p = self.ports
         phase = phase * self._parity
         block = block.reshape(len(at), p, m)
         block_rate = block_rate.reshape(len(at), p, m) if slope else np.zeros_like(block)
         if poor.any():
             for i in np.flatnonzero(poor):
-                phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(at[[i]].astype(complex), slope)
+                one = self._pivoted(at[[i]].astype(complex), int(which[i]), slope)
+                phase[i], log[i], rate[i], block[i], block_rate[i] = one
         if not scaled:
-            log = log - self.n * np.log(self.time)
+            log = log - self.n * np.log(time)
             with np.errstate(invalid="ignore"):  # infinite at a root
-                rate, block_rate = rate * self.time, block_rate * self.time
+                rate, block_rate = rate * time, block_rate * time[:, None, None]
         return Values(phase, log, rate, block, block_rate)
 
-    def _dense(self, s: Complex) -> tuple[Complex, Complex]:
+    def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
         m, p = self.ports
         shape = (len(s), self.size + p, self.size + m)
         value, slope = np.zeros(shape, complex), np.zeros(shape, complex)
-        lag = np.append(self._delays, 0.0)[self._lag_of]
-        late = self._lagged * np.exp(-s[:, None] * lag)
-        value[:, self._row, self._column] = self._constant + self._lead * s[:, None] + late
-        slope[:, self._row, self._column] = self._lead - lag * late
+        entries = len(self._row)
+        constant, lead, lagged = self._table[system, : 3 * entries].reshape(3, entries)
+        lag = np.append(self._table[system, 3 * entries :], 0.0)[self._lag_of]
+        late = lagged * np.exp(-s[:, None] * lag)
+        value[:, self._row, self._column] = constant + lead * s[:, None] + late
+        slope[:, self._row, self._column] = lead - lag * late
         return value, slope
 
-    def _pivoted(self, s: Complex, slope: bool) -> tuple[complex, float, complex, Complex, Complex]:
+    def _pivoted(self, s: Complex, system: int, slope: bool) -> tuple[complex, float, complex, Complex, Complex]:
         """One point with full pivoting; infinite response and slope where the pencil is singular."""
-        value, rate = (part[0] for part in self._dense(s))
+        value, rate = (part[0] for part in self._dense(s, system))
         k = self.size
         inner, right, below = value[:k, :k], value[:k, k:], value[k:, :k]
         phase, log = np.linalg.slogdet(inner) if k else (1.0 + 0j, 0.0)
@@ -137,35 +164,48 @@ class Pencil:
         return complex(phase), float(log), complex(np.trace(turn)), block, block_rate
 
 
-def _unit(block: Blocks) -> float:
-    if len(block.delays):
-        return float(block.delays.max())
-    size = float(np.sqrt(np.abs(block.A @ block.A).sum(axis=1).max())) if len(block.A) else 0.0
-    return 1.0 / size if size > 0 else 1.0
+def _units(block: Blocks) -> Floats:
+    if block.delays.shape[-1]:
+        return np.asarray(block.delays.max(axis=-1))
+    size = np.sqrt(np.abs(block.A @ block.A).sum(axis=-1).max(axis=-1, initial=0.0))
+    return np.where(size > 0, 1 / np.where(size > 0, size, 1), 1.0)
 
 
-def _balanced(block: Blocks, time: float) -> Blocks:
-    """Time in units of `time`, and a diagonal similarity on (x, z) that evens out rows and columns."""
+def _balanced(block: Blocks, times: Floats) -> Blocks:
+    """Time in units of `times`, and a diagonal similarity on (x, z) that evens out rows and columns."""
     m, p = block.ports
-    n = len(block.A)
-    A, B = block.A * time, block.B * time
-    inner = np.block([[A, B[:, m:]], [block.C[p:], block.D[p:, m:]]])
-    scale = np.ones(len(inner))
+    n = block.A.shape[-1]
+    unit = times[:, None, None]
+    A, B = block.A * unit, block.B * unit
+    inner = np.concatenate(
+        (
+            np.concatenate((A, B[..., m:]), axis=2),
+            np.concatenate((block.C[:, p:], block.D[:, p:, m:]), axis=2),
+        ),
+        axis=1,
+    )
+    size = inner.shape[-1]
+    scale = np.ones(inner.shape[:2])
+    apart = ~np.eye(size, dtype=bool)
     for _ in range(8):  # Osborne's iteration, all rows at once, by powers of two
-        off = np.abs(inner) * ~np.eye(len(inner), dtype=bool)
-        row, column = off.sum(axis=1), off.sum(axis=0)
+        off = np.abs(inner) * apart
+        row, column = off.sum(axis=2), off.sum(axis=1)
         good = (row > 0) & (column > 0)
-        step = np.ones(len(inner))
-        step[good] = np.exp2(np.round(0.25 * np.log2(row[good] / column[good])))
+        ratio = np.where(good, row, 1.0) / np.where(good, column, 1.0)
+        step = np.exp2(np.round(0.25 * np.log2(ratio)))
         if (step == 1).all():
             break
         scale *= step
-        inner = inner / step[:, None] * step
-    x, z = scale[:n], scale[n:]
+        inner = inner / step[:, :, None] * step[:, None, :]
+    x, z = scale[:, :n], scale[:, n:]
+    D = block.D.copy()
+    D[:, :p, m:] *= z[:, None, :]
+    D[:, p:, :m] /= z[:, :, None]
+    D[:, p:, m:] = inner[:, n:, n:]
     return Blocks(
-        inner[:n, :n],
-        np.hstack((B[:, :m] / x[:, None], inner[:n, n:])),
-        np.vstack((block.C[:p] * x, inner[n:, :n])),
-        np.block([[block.D[:p, :m], block.D[:p, m:] * z], [block.D[p:, :m] / z[:, None], inner[n:, n:]]]),
-        block.delays / time,
+        inner[:, :n, :n],
+        np.concatenate((B[..., :m] / x[:, :, None], inner[:, :n, n:]), axis=2),
+        np.concatenate((block.C[:, :p] * x[:, None, :], inner[:, n:, :n]), axis=1),
+        D,
+        block.delays / times[:, None],
     )

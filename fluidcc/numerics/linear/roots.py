@@ -14,7 +14,7 @@ from fluidcc.numerics.linear.polish import mirrored, newton, resolve
 from fluidcc.numerics.linear.spectral import approximate_roots, points_for
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["Region", "rightmost", "roots_in", "search"]
+__all__ = ["Region", "Search", "rightmost", "roots_in"]
 
 Region = tuple[float, float, float, float]
 
@@ -33,7 +33,7 @@ class Search:
     def __init__(self, block: Blocks) -> None:
         self.core = core_of(block)
         self.pencil = Pencil(self.core)
-        self.block = self.pencil.scaled
+        self.block = self.pencil.block
         self.neutral = is_neutral(self.block)
         self.essential = essential_abscissa(self.block) if self.neutral else -np.inf
         self.roots: Complex = np.empty(0, complex)
@@ -122,11 +122,6 @@ class Search:
             self.add(s[(size < 1e-8) & (s.imag > -1e-6) & (s.real > left - 0.1)])
 
 
-def search(block: Blocks) -> Search:
-    """A new search."""
-    return Search(block)
-
-
 def rightmost(of: Search, count: int) -> Complex:
     """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has fewer.
 
@@ -141,7 +136,8 @@ def rightmost(of: Search, count: int) -> Complex:
         raise InvalidInput(f"count must be at least 1, got {count}")
     problem = "too few roots were found"
     for attempt in range(5):
-        of.improve(count)
+        if attempt or of.effort < 0 or len(of.known()) < count:
+            of.improve(count)
         every = of.known()
         if of.finite:
             if len(every) == len(of.block.A):

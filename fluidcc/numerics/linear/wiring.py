@@ -18,7 +18,7 @@ SINGULAR = 1e-12
 
 
 class Blocks(NamedTuple):
-    """A, B, C, D and the delays of the last columns of B, D and rows of C, D."""
+    """A, B, C, D and the delays of the last columns of B, D and rows of C, D; a leading axis makes a stack."""
 
     A: Matrix
     B: Matrix
@@ -29,8 +29,8 @@ class Blocks(NamedTuple):
     @property
     def ports(self) -> tuple[int, int]:
         """Numbers of external inputs and outputs."""
-        k = len(self.delays)
-        return self.B.shape[1] - k, self.C.shape[0] - k
+        k = self.delays.shape[-1]
+        return self.B.shape[-1] - k, self.C.shape[-2] - k
 
 
 def stack(*parts: Blocks) -> Blocks:

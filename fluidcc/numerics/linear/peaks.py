@@ -1,0 +1,109 @@
+"""The least singular value of I + L and the largest of L (I + L)^-1 over all frequencies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fluidcc.numerics.linear.loci import Floats, Ints, Loci
+from fluidcc.numerics.linear.pencil import Complex, Pencil
+
+__all__ = ["peaks"]
+
+ROUNDS = 40
+CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
+
+
+def peaks(pencil: Pencil, loci: Loci) -> tuple[Floats, Floats, Floats, Floats]:
+    """Modulus margin and complementary peak, each with its frequency in the system's unit of time, one a system."""
+    systems = len(pencil.times)
+    out = []
+    for largest in (False, True):
+        value, rise = _singular(loci.ratio, loci.ratio_slope, largest)
+        sign = -1.0 if largest else 1.0
+        score = sign * value
+        same = loci.which[1:] == loci.which[:-1]
+        turn = same & (sign * rise[:-1] < 0) & (sign * rise[1:] >= 0)
+        best, at = np.full(systems, np.inf), np.full(systems, np.nan)
+        _update(best, at, loci.which, score, loci.omega)
+        i = np.flatnonzero(turn)
+        level = best[loci.which[i]]
+        lowest = np.minimum(score[i], score[i + 1])
+        i = i[np.where(largest, -lowest * CANDIDATES >= -level, lowest <= level * CANDIDATES + 1e-12)]
+        if len(i):
+            omega, exact = _refine(pencil, loci, i, sign * rise[i], sign * rise[i + 1], largest)
+            _update(best, at, loci.which[i], sign * exact, omega)
+        still = pencil.values(np.zeros(systems, complex), True, True, np.arange(systems))
+        finite = np.flatnonzero(np.isfinite(still.response).all(axis=(1, 2)))
+        if len(finite):
+            rest = _singular(still.response[finite], np.zeros_like(still.response[finite]), largest)[0]
+            _update(best, at, finite, sign * rest, np.zeros(len(finite)))
+        if not largest:  # far out the loop is open
+            _update(best, at, np.arange(systems), np.ones(systems) * _end(pencil), np.full(systems, np.inf))
+        out += [sign * best, at]
+    return out[0], out[1], out[2], out[3]
+
+
+def _end(pencil: Pencil) -> Floats:
+    """One where the loop is strictly proper; nothing is claimed about it elsewhere."""
+    m, p = pencil.ports
+    direct = np.abs(pencil.scaled.D)
+    through = direct[:, :p, :m].sum(axis=(1, 2)) + direct[:, :p, m:].sum(axis=(1, 2)) * direct[:, p:, :m].sum(
+        axis=(1, 2)
+    )
+    return np.where(through == 0, 1.0, np.inf)
+
+
+def _update(best: Floats, at: Floats, which: Ints, score: Floats, omega: Floats) -> None:
+    order = np.lexsort((score, which))
+    first = order[np.r_[True, np.diff(which[order]) > 0]]
+    better = first[score[first] < best[which[first]]]
+    best[which[better]], at[which[better]] = score[better], omega[better]
+
+
+def _singular(ratio: Complex, slope: Complex, largest: bool) -> tuple[Floats, Floats]:
+    """The singular value and its derivative with respect to the frequency."""
+    m = ratio.shape[-1]
+    one = np.eye(m)
+    if m == 1:
+        back, rate = 1 + ratio[:, 0, 0], 1j * slope[:, 0, 0]
+        if largest:
+            back = np.where(back == 0, np.finfo(float).tiny, back)
+            top = ratio[:, 0, 0] / back
+            size = np.abs(top)
+            change = rate / back**2
+            return size, (top.conj() * change).real / np.maximum(size, 1e-300)
+        size = np.abs(back)
+        return size, (back.conj() * rate).real / np.maximum(size, 1e-300)
+    matrix, change = one + ratio, 1j * slope
+    if largest:
+        sensitivity = np.linalg.inv(matrix)
+        matrix, change = one - sensitivity, sensitivity @ change @ sensitivity
+    u, size, v = np.linalg.svd(matrix)
+    k = 0 if largest else m - 1
+    rate = np.einsum("ki,kij,kj->k", u[:, :, k].conj(), change, v[:, k, :].conj())
+    return size[:, k], rate.real
+
+
+def _refine(pencil: Pencil, loci: Loci, i: Ints, left: Floats, right: Floats, largest: bool) -> tuple[Floats, Floats]:
+    """Zeros of the derivative between two points, by false position with Illinois' correction."""
+    which, low, high = loci.which[i], loci.omega[i].copy(), loci.omega[i + 1].copy()
+    left, right = left.copy(), right.copy()
+    sign = -1.0 if largest else 1.0
+    omega, value = low.copy(), np.empty(len(i))
+    kept = np.zeros(len(i), np.int64)
+    for turn in range(ROUNDS):
+        with np.errstate(all="ignore"):
+            fresh = (low * right - high * left) / (right - left)
+        inside = (fresh > low) & (fresh < high) & (turn % 8 != 7)
+        omega = np.where(inside, fresh, 0.5 * (low + high))
+        got = pencil.values((1j * omega).astype(complex), True, True, which)
+        value, rise = _singular(got.response, got.response_slope, largest)
+        rise = sign * rise
+        below = rise < 0
+        left = np.where(below, rise, np.where(kept == 1, 0.5 * left, left))
+        right = np.where(below, np.where(kept == -1, 0.5 * right, right), rise)
+        low, high = np.where(below, omega, low), np.where(below, high, omega)
+        kept = np.where(below, -1, 1)
+        if (np.abs(rise) * (high - low) < 1e-14 * (value + 1e-3)).all() or (high - low < 1e-9 * high).all():
+            break
+    return omega, value

@@ -1,0 +1,169 @@
+"""Margins against closed forms, python-control on a dense grid, and the roots of the perturbed loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.numerics.linear.margins import Margins, eigenloci, margins, margins_of_stack
+
+transfer = fc.DelayLTI.transfer
+CASES = {
+    "delayed integrator": transfer([1], [1, 0], 1.0),
+    "TCP/RED-like": transfer([5.0], np.poly([-0.5, -3, -0.01]), 0.25) * 1e-2,
+    "double integrator with lead": transfer([1, 0.2], [1, 3, 0, 0], 0.3),
+    "conditionally stable": transfer(8 * np.poly([-1, -1.2]), [1, 0, 0, 0], 0.02),
+    "resonant": transfer([0.4], [1, 0.05, 1], 0.1) * transfer([1], [1, 0.5]),
+}
+
+
+def network(seed: int, flows: int = 3, links: int = 1) -> fc.DelayLTI:
+    """Rates through lags into leaky queues and back with delays: a return ratio of rank `links`."""
+    rng = np.random.default_rng(seed)
+    lags = rng.uniform(0.02, 0.3, (flows, links))
+    pole, gain = rng.uniform(1, 10, flows), rng.uniform(0.2, 1.2, flows)
+    routes = (rng.random((links, flows)) < 0.7) | (np.arange(flows) % links == np.arange(links)[:, None])
+    n, k = links + flows, flows * links
+    A = np.diag(np.r_[-rng.uniform(0.0, 0.2, links), -pole])
+    B, C = np.zeros((n, flows + k)), np.zeros((flows + k, n))
+    B[:links, :flows] = routes / flows
+    C[:flows, links:] = np.eye(flows)
+    for i in range(flows):
+        for l in range(links):
+            channel = flows + i * links + l
+            C[channel, l] = 1.0
+            B[links + i, channel] = routes[l, i] * gain[i] * pole[i] / lags[i].max()
+    return fc.DelayLTI(A, B, C, np.zeros((flows + k, flows + k)), delays=lags.ravel())
+
+
+def rightmost(loop: fc.DelayLTI) -> complex:
+    return complex(loop.feedback().roots(count=1)[0])
+
+
+def test_closed_forms_of_the_delayed_integrator() -> None:
+    found = margins(CASES["delayed integrator"])
+    assert found.gain == pytest.approx(np.pi / 2, rel=1e-12)
+    assert found.phase == pytest.approx(90 - np.degrees(1), rel=1e-12)
+    assert found.delay == pytest.approx(np.pi / 2 - 1, rel=1e-12)
+    assert found.crossover == pytest.approx(1, rel=1e-12)
+    assert found.gain_down == 0
+    assert found.crossovers == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_python_control_on_a_dense_grid(name: str) -> None:
+    import control
+
+    loop = CASES[name]
+    found = margins(loop)
+    omega = np.geomspace(1e-3, 1e2, 6000)
+    frd = control.frd(loop.frequency_response(omega), omega, smooth=True)
+    gain, phase, modulus, w_gain, w_phase, w_modulus = control.stability_margins(frd)
+    assert found.gain_nearest == pytest.approx(gain, rel=1e-6)
+    assert found.phase == pytest.approx(phase, abs=1e-4)
+    assert found.modulus == pytest.approx(modulus, rel=1e-6)
+    assert found.crossover == pytest.approx(w_phase, rel=1e-6)
+    assert found.modulus_frequency == pytest.approx(w_modulus, rel=1e-3)
+    assert found.ms == pytest.approx(1 / modulus, rel=1e-6)
+    nearest = found.phase_crossover if found.gain_nearest == found.gain else found.phase_crossover_down
+    assert nearest == pytest.approx(w_gain, rel=1e-6)
+    value = loop.frequency_response(np.r_[1e-6, omega])[0, 0]
+    assert found.mt >= np.abs(value / (1 + value)).max() * (1 - 1e-12)
+    assert found.mt == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_margin_used_up_puts_a_root_on_the_axis(name: str) -> None:
+    _used_up(CASES[name], margins(CASES[name]))
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
+def test_the_same_for_networks_with_several_loci(seed: int, links: int) -> None:
+    loop = network(seed, flows=links + 2, links=links)
+    _used_up(loop, margins(loop))
+
+
+def _used_up(loop: fc.DelayLTI, found: Margins) -> None:
+    for changed, omega in (
+        (loop * found.gain, found.phase_crossover),
+        (loop * found.gain_down, found.phase_crossover_down),
+        (loop.delayed(found.delay) if np.isfinite(found.delay) else None, found.delay_crossover),
+    ):
+        if changed is not None and np.isfinite(omega):
+            closed = changed.feedback()
+            s = 1j * omega
+            scale = np.abs(closed.characteristic(s + 0.1 * omega + 0.1 / loop.pencil.time))
+            assert np.abs(closed.characteristic(s)) < 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_stable_side_of_every_margin(seed: int) -> None:
+    loop = network(seed, 4, 2) * 0.3
+    found = margins(loop)
+    assert rightmost(loop).real < 0
+    for small, large in (
+        (loop * (0.999 * found.gain), loop * (1.001 * found.gain)),
+        (loop.delayed(0.999 * found.delay), loop.delayed(1.001 * found.delay)),
+    ):
+        assert rightmost(small).real < 0 < rightmost(large).real
+
+
+def test_a_named_channel_has_the_others_closed() -> None:
+    loop = network(3, 2, 1)
+    found = margins(loop, channel=1)
+    assert found == margins(loop, channel="u1") or found.delay == margins(loop, channel="u1").delay
+    late = loop.delayed(found.delay, inputs=1).feedback()
+    assert np.abs(late.roots(count=4).real).min() < 1e-8 * found.delay_crossover
+    assert found.delay > margins(loop).delay
+    with pytest.raises(UnknownName, match="no channel 'nobody'"):
+        margins(loop, channel="nobody")
+    with pytest.raises(UnknownName, match="no channel 7"):
+        margins(loop, channel=7)
+
+
+def test_a_deficient_rank_changes_nothing() -> None:
+    loop = network(11, 5, 2)  # five channels, two loci
+    traced = eigenloci(loop)
+    assert traced.value.shape[0] == 2
+    values = np.moveaxis(loop.frequency_response(traced.omega), 2, 0)
+    full = np.sort(np.abs(np.linalg.eigvals(values)), axis=1)[:, -2:]
+    assert np.sort(np.abs(traced.value.T), axis=1) == pytest.approx(full, rel=1e-8)
+    turn = np.abs(np.diff(traced.value, axis=1)) / np.maximum(np.abs(traced.value[:, 1:]), 0.02)
+    assert turn.max() < 1.2  # followed, not swapped
+    found = margins(loop)
+    omega = np.r_[traced.omega, found.modulus_frequency * np.linspace(0.99, 1.01, 201)]
+    least = np.linalg.svd(np.eye(5) + np.moveaxis(loop.frequency_response(omega), 2, 0), compute_uv=False)[:, -1]
+    assert least.min() == pytest.approx(found.modulus, rel=1e-6)
+    assert least.min() >= found.modulus * (1 - 1e-12)
+
+
+def test_a_stack_is_its_members() -> None:
+    loops = [network(seed, 3, 1) for seed in range(25)]
+    arrays = [np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")]
+    together = margins_of_stack(*arrays)
+    for i, loop in enumerate(loops):
+        alone = margins(loop)
+        for name in ("gain", "gain_down", "gain_nearest", "phase", "delay", "modulus", "ms", "mt", "crossover"):
+            # the grid is another, the refined value the same
+            assert getattr(together, name)[i] == pytest.approx(getattr(alone, name), rel=1e-8, nan_ok=True), name
+
+
+def test_no_crossing_is_an_infinite_margin() -> None:
+    found = margins(transfer([0.5], [1, 1]))
+    assert found.gain == found.delay == found.phase == np.inf
+    assert found.gain_down == 0
+    assert np.isnan(found.crossover)
+    assert found.modulus == pytest.approx(1.0)
+    static = margins(transfer([-0.5], [1, 1]))  # the pole passes through the origin at the factor two
+    assert static.gain == pytest.approx(2.0)
+    assert static.phase_crossover == 0
+
+
+def test_a_loop_that_is_not_square_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="square"):
+        margins(fc.DelayLTI(-1.0, [[1.0, 1.0]], 1.0, [[0.0, 0.0]]))
