@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sympy import Add, Expr, Max, Min, Piecewise, Pow, Symbol, lambdify
 
+from fluidcc._handwritten import Handwritten
 from fluidcc.units import dimension, to_si
 
 __all__ = ["Dim", "base_unit", "dim_of_text", "explain", "measure", "same"]
@@ -125,6 +126,8 @@ def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
         if isinstance(of_exponent, Dim) and not same(of_exponent, Dim()):
             return f"the exponent {exponent} has unit {of_exponent}, and must be a number"
         return f"{expr} raises a unit, {base}, to a power that varies"
+    if isinstance(expr, Handwritten):
+        return f"{expr} does not change by a power of the unit; what it holds besides numbers must be a parameter"
     if isinstance(expr, (Add, Max, Min, Piecewise)):
         seen: dict[str, Expr] = {}
         for arg, dim in parts:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sympy import Expr, Float, Integer, Piecewise, Pow, Rational, Symbol, cse, lambdify, sympify
 from sympy.printing.pycode import PythonCodePrinter
 
+from fluidcc._handwritten import Handwritten
 from fluidcc._switches import mode_symbol
 from fluidcc.errors import LawError
 from fluidcc.law import Law
@@ -242,6 +243,9 @@ class _Printer(PythonCodePrinter):
 
     def _print_Rational(self, expr: Rational) -> str:
         return repr(float(expr))
+
+    def _print_Handwritten(self, expr: Handwritten) -> str:
+        return expr.call([self._print(a) for a in expr.args[2:]])
 
     def _print_Piecewise(self, expr: Piecewise) -> str:
         text, last = "", False

@@ -7,21 +7,23 @@ values: frozen, hashable, picklable, equal by content, and checked when they are
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from sympy import Expr, Matrix, Symbol, diff, expand, powsimp, sympify
+from sympy import Expr, Matrix, Symbol, diff, expand, sympify
 
 from fluidcc._checks import check_law, parameter_values
+from fluidcc._handwritten import handwritten_parts
 from fluidcc._latex import law_latex
 from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
 from fluidcc._switches import Switched, switched
+from fluidcc._utility import marginal, with_utility
 from fluidcc.errors import LawError
-from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, Let, plain, unfold
+from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, plain, unfold
 
-__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick"]
+__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -290,27 +292,64 @@ class Source(Law):
         LawError
             If the law maximises no utility, or this one is not increasing and concave.
         """
-        x = self.out["rate"]
-        old = next((v for f in self.flow.values() for v in f.atoms(Let) if v.name == MARGINAL), None)
-        if old is None or self.utility is None:
-            raise LawError(f"{self.name} maximises no utility, so none can be put in its place")
-        utility = sympify(utility)
-        new = marginal(utility, x)
-        flow = {z: f.xreplace({old: new}) for z, f in self.flow.items()}
-        values = {**self.params, **(params or {})}
-        texts = {**self.units, **(units or {})}
-        bare = replace(self, params=self.params, claims={}, name=name or self.name)
-        used = set(utility.free_symbols) | {*flow} | set().union(*(f.free_symbols for f in flow.values()))
-        for _, f in bare.expressions():
-            if f not in self.flow.values():
-                used |= f.free_symbols
-        used |= set().union(*(f.free_symbols for f in self.initial.values()))
-        return replace(
-            bare,
-            flow=flow,
-            utility=utility,
-            params={s: v for s, v in values.items() if s in used or s in (params or {})},
-            units={s: v for s, v in texts.items() if s in used or s in (units or {})},
+        return with_utility(self, utility, params or {}, units or {}, name)
+
+    @classmethod
+    def from_kernel(
+        cls,
+        name: str,
+        kernel: Any,
+        *,
+        states: Sequence[Symbol],
+        params: Mapping[Symbol, Any] | None = None,
+        units: Mapping[Symbol, str],
+        rate: Any = None,
+        lower: Mapping[Symbol, Any] | None = None,
+        upper: Mapping[Symbol, Any] | None = None,
+        initial: Mapping[Symbol, Any] | None = None,
+        ref: str = "",
+    ) -> Self:
+        """Make a law too irregular for SymPy from a function of numbers written by hand.
+
+        Such a law runs in `fluidcc.simulate` (not in a fused step), is checked for units by rescaling, and pickles.
+        Its kinks are left to error control. What needs equations refuses it: equilibria, linearisation, proofs.
+
+        Parameters
+        ----------
+        name : str
+            Name of the law.
+        kernel : callable
+            A plain or numba function of numbers, named after states, parameters and signals
+            (`fluidcc.symbols.SOURCE_INPUTS`: e, edot, pi, price, x_tau, e_b, packet, t); those it does not need may be
+            left out. It returns a tuple: the derivative of each state, then the rate [bit/s] unless `rate` is given.
+            It may use ``math`` and numpy as ``np``, and must define whatever else it uses.
+        states : sequence of Symbol
+            The states, in the order of their derivatives.
+        rate : Expr, optional
+            The rate in terms of states, where it is as simple as that: ``rate=x``.
+        params, units, lower, upper, initial, ref
+            As for every law: see `Law`.
+
+        Raises
+        ------
+        LawError
+            If the function cannot be used: the message says why, and what would be right.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> from sympy import symbols
+        >>> x, a = symbols("x a", positive=True)
+        >>> def steps(x, e, a):
+        ...     target = a if e < 0.1 else a / 2
+        ...     return ((target - x) / 1.0,)
+        >>> fc.Source.from_kernel("Steps", steps, states=[x], rate=x, params={a: 1e6}, units={x: "bit/s", a: "bit/s"},
+        ...                       initial={x: a})  # doctest: +SKIP
+        source Steps(a=1e+06)
+        """
+        flow, sends = handwritten_parts(name, kernel, states, tuple(params or {}), rate)
+        return cls(
+            name, flow, {"rate": sends}, params or {}, units, lower or {}, upper or {}, initial=initial or {}, ref=ref
         )
 
 
@@ -332,11 +371,3 @@ class Link(Law):
     inputs: ClassVar[tuple[Symbol, ...]] = LINK_INPUTS
     outputs: ClassVar[tuple[str, ...]] = LINK_OUTPUTS
     constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in LINK_INPUTS if plain(s) in ("c", "q_max"))
-
-
-MARGINAL = "U'"
-
-
-def marginal(utility: Any, x: Symbol) -> Let:
-    """dU/dx under the name by which `Source.with_utility` finds it."""
-    return Let(MARGINAL, powsimp(diff(sympify(utility), x)))

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-from fluidcc.compile import generated_file, load_text
+from fluidcc.compile import generated_file, handwritten, load_text
 from fluidcc.engine.fused_text import step_text
 from fluidcc.engine.layout import Layout, lay_out
 from fluidcc.errors import InvalidInput
@@ -105,7 +105,11 @@ def fused_address(at: Layout, build: bool) -> int:
 
 def fits(at: Layout) -> bool:
     """Whether a network is small enough for a fused step."""
-    return len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES
+    return len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES and not any(map(handwritten, _laws(at)))
+
+
+def _laws(at: Layout) -> list[Any]:
+    return [group.law for group in at.groups]
 
 
 def _pairs(at: Layout) -> int:
@@ -113,6 +117,10 @@ def _pairs(at: Layout) -> int:
 
 
 def _check_size(at: Layout) -> None:
+    if by_hand := [law.name for law in _laws(at) if handwritten(law)]:
+        raise InvalidInput(
+            f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use engine='array'"
+        )
     if not fits(at):
         raise InvalidInput(
             f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
