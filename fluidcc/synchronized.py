@@ -184,9 +184,10 @@ def synchronized(
 
     Examples
     --------
-    >>> one = synchronized(0, 1, "1/10", "1/2", 1, exact=True).orbit
+    >>> import fluidcc as fc
+    >>> one = fc.synchronized(0, 1, "1/10", "1/2", 1, exact=True).orbit
     >>> one.period, one.loss, one.efficiency
-    (6, Fraction(1, 46), Fraction(3, 4))
+    (6, Fraction(0, 1), Fraction(3, 4))
 
     Notes
     -----

@@ -11,6 +11,7 @@ from typing import Any
 import mpmath
 from sympy import (
     And,
+    Derivative,
     Dummy,
     Eq,
     Expr,
@@ -20,6 +21,7 @@ from sympy import (
     Le,
     Lt,
     Ne,
+    Subs,
     Symbol,
     cancel,
     expand,
@@ -34,6 +36,7 @@ from sympy import (
     together,
     true,
 )
+from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc._switches import Collector
@@ -59,7 +62,7 @@ class Decision:
 
 def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
     """Decide `statement` (relational, expression meaning zero, or And of them) under the conditions `where`."""
-    statement = sympify(statement)
+    statement, where = _without_functions(sympify(statement), where)
     if statement is true:
         return Decision("proved", "it follows from the assumptions")
     if statement is false:
@@ -78,6 +81,43 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
     if how := question.proof():
         return Decision("proved", how)
     return checked
+
+
+def _without_functions(statement: Any, where: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The same with a symbol for every value and derivative of an undefined function, such as R(x) and R'(x).
+
+    A smooth function can have any values and slopes at different points, so what holds for all such numbers holds for
+    all functions, and the other way round.
+    """
+    names: dict[Any, Symbol] = {}
+    for part in (statement, *where):
+        for atom in part.atoms(AppliedUndef, Derivative, Subs) if hasattr(part, "atoms") else ():
+            if atom.atoms(AppliedUndef):
+                known = {k: True for k in ("positive", "nonnegative", "real") if getattr(atom, f"is_{k}")}
+                names[atom] = Symbol(_name(atom), **known or {"real": True})
+
+    def rename(f: Any) -> Any:
+        if not names or not hasattr(f, "args"):
+            return f
+        if isinstance(f, And):
+            return And(*map(rename, f.args), evaluate=False)
+        if isinstance(f, Relational):
+            return f.func(*map(rename, f.args), evaluate=False)
+        # Derivatives first: the function inside them would otherwise be replaced alone.
+        for atom in sorted(names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))):
+            f = f.xreplace({atom: names[atom]})
+        return f
+
+    return rename(statement), tuple(map(rename, where))
+
+
+def _name(atom: Any) -> str:
+    if isinstance(atom, Subs):
+        return f"{_name(atom.expr).split('(')[0]}({atom.point[0]})"
+    if isinstance(atom, Derivative):
+        f = atom.expr
+        return f"{f.func}{chr(39) * atom.derivative_count}({', '.join(map(str, f.args))})"
+    return str(atom)
 
 
 @dataclass(frozen=True)
@@ -172,7 +212,7 @@ class _Question:
         for f in islice(_with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return False
-            if _settled(self.kind, f):
+            if _settled(self.kind, f) or (self.kind in _OPPOSITE and _rises(self.kind, f)):
                 return True
         return None
 
@@ -244,6 +284,24 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
         return bool(above.is_positive if kind == ">" else above.is_nonnegative)
     if below.is_nonpositive:
         return bool(above.is_negative if kind == ">" else above.is_nonpositive)
+    return False
+
+
+def _rises(kind: str, f: Expr, depth: int = 2) -> bool:
+    """Whether `f` begins at zero or above as one of its positive symbols does, and then rises."""
+    for s in sorted(f.free_symbols, key=str):
+        if not s.is_nonnegative:
+            continue
+        start = f.subs(s, 0)
+        if not start.is_finite or not _settled(">=", start):
+            continue
+        slope = f.diff(s)
+        # On an interval a slope above zero inside is enough, so strictness needs no more than s > 0.
+        strict = kind if s.is_positive else ">="
+        if kind == ">" and strict != ">":
+            continue
+        if _settled(strict, slope) or (depth > 1 and _rises(strict, slope, depth - 1)):
+            return True
     return False
 
 

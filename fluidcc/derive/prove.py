@@ -116,7 +116,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     Parameters
     ----------
     statement : Law, relational, Expr or And
-        An expression means that it is zero. Symbols range over what their assumptions say.
+        An expression means that it is zero. Symbols range over what their assumptions say, and an undefined function
+        (``Function("R", positive=True)(x)``) over all smooth ones.
     where : iterable of relational
         Conditions under which the statement is meant.
     label : str
@@ -126,7 +127,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     -------
     Verdict or Proof
         A `Proof` (one `Verdict` a claim) for a law. *Proved*: the difference simplifies to zero, or its sign follows
-        from the assumptions, on every branch of Max, Piecewise and so on. *Checked*: no proof was found, and it holds
+        from the assumptions, on every branch of Max, Piecewise and so on, or it holds at zero and the difference rises
+        from there. *Checked*: no proof was found, and it holds
         to 50 digits at random points over many orders of magnitude. *Refuted*: it fails at the values given.
 
     Examples

@@ -146,10 +146,10 @@ class Formula:
 
     Examples
     --------
-    >>> from sympy import symbols
+    >>> from sympy import sqrt, symbols
     >>> p = symbols("p", positive=True)
-    >>> window = Formula("window", (p,), (3/(2*p))**0.5, domain=(Bound(p < 1),))
-    >>> window(0.015)
+    >>> window = Formula("window", (p,), sqrt(3/(2*p)), domain=(Bound(p < 1),))
+    >>> round(window(0.015), 9)
     10.0
     >>> window(2)
     Traceback (most recent call last):
