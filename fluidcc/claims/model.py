@@ -53,7 +53,14 @@ _ROOMS = {
         "ldcc_runs",
         "ldcc_fairness",
         "ldcc_errata",
-    )
+    ),
+    "binomial": (
+        "binomial_convergence",
+        "binomial_efficiency",
+        "binomial_loss",
+        "binomial_iscc",
+        "binomial_runs",
+    ),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
 

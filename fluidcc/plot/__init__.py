@@ -5,8 +5,8 @@ Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported
 
 from __future__ import annotations
 
-from fluidcc.plot.phase import phase_plane
+from fluidcc.plot.phase import convergence_plane, phase_plane
 from fluidcc.plot.series import timeseries
 from fluidcc.plot.verdicts import claims
 
-__all__ = ["claims", "phase_plane", "timeseries"]
+__all__ = ["claims", "convergence_plane", "phase_plane", "timeseries"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["phase_plane"]
+__all__ = ["convergence_plane", "phase_plane"]
 
 
 def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any = None) -> Axes:
@@ -56,6 +56,54 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
         room = (last["capacity"].item() - last["rate"].sum().item()) / 1e6 + a[-1] + b[-1]
         one.plot([0, room], [room, 0], color="black", linestyle="--", linewidth=0.8, label="link fully used")
     one.set(xlim=(0, top), ylim=(0, top), xlabel=f"rate of {pair[0]} [Mbit/s]", ylabel=f"rate of {pair[1]} [Mbit/s]")
+    one.set_aspect("equal")
+    legend(one)
+    return one
+
+
+def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str = "", ax: Any = None) -> Axes:
+    """Draw how two rates move between the efficiency line and the fairness line, step by step.
+
+    Parameters
+    ----------
+    rates : array_like, shape (steps, 2)
+        One point a step, such as `fluidcc.Synchronized.rates` or the corners of a fluid's cycles.
+    capacity : float
+        Of the link, in the same unit.
+    label : str
+        Name of the path in the legend.
+    unit : str
+        Of the rates, for the labels; they are drawn as they are.
+    ax : Axes, optional
+        Where to draw, more than once for several paths; by default a new figure.
+
+    Returns
+    -------
+    Axes
+        With the path, its start (circle) and end (square), the fairness line y = x, the efficiency line x + y = C, and
+        the equi-fairness line through the start.
+
+    Raises
+    ------
+    InvalidInput
+        If `rates` are not finite pairs, or the capacity is not positive.
+    """
+    path = np.asarray(rates, dtype=float)
+    if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0 or not np.all(np.isfinite(path)):
+        raise InvalidInput(f"a plane of rates needs finite pairs; the shape given is {path.shape}")
+    if not capacity > 0:
+        raise InvalidInput(f"the capacity is {capacity}, but must be positive")
+    (one,) = axes_for(ax, 1, (6.0, 4.5))
+    (line,) = one.plot(path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates")
+    one.plot(*path[0], "o", color=line.get_color())
+    one.plot(*path[-1], "s", color=line.get_color())
+    top = 1.02 * max(capacity, float(path.max()))
+    one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label="fairness line")
+    one.plot([0, capacity], [capacity, 0], color="black", linestyle="--", linewidth=0.8, label="efficiency line")
+    reach = top / max(path[0])
+    one.plot([0, reach * path[0, 0]], [0, reach * path[0, 1]], color=GREY, linewidth=0.6, label="equi-fairness line")
+    text = f" [{unit}]" if unit else ""
+    one.set(xlim=(0, top), ylim=(0, top), xlabel=f"rate x{text}", ylabel=f"rate y{text}")
     one.set_aspect("equal")
     legend(one)
     return one
