@@ -101,7 +101,7 @@ def _iiad_tried() -> dict[str, float]:
 @claim("binomial", "Fig. 5", "IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889.", "219 889", erratum=True)
 def growth_iiad() -> Outcome:
     tried = _iiad_tried()
-    p, up, down = fig5("IIAD"), *SCHEMES["IIAD"]
+    p, (up, down) = fig5("IIAD"), SCHEMES["IIAD"]
     most = float(binomial.loss(1, 0, up, down, T1))
     text = ", ".join(f"{grouped(v)} with {a}" for a, v in tried.items())
     return _growth(
@@ -249,7 +249,8 @@ def several_decreases() -> Outcome:
 
 @claim("binomial", "Section V-C", "Flows with different estimates of C converge poorly or scale poorly.", "")
 def estimates() -> Outcome:
-    flows, values = 20, {}
+    flows = 20
+    values: dict[str, float] = {}
     cases = {
         "within 7 %": np.linspace(0.93, 1.07, flows),
         "within 30 %": np.linspace(0.7, 1.3, flows),
