@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.engine.fused import fits
+from fluidcc.engine.layout import lay_out
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network
 from fluidcc.progress import Progress
 from fluidcc.scenarios import Scenario
 from fluidcc.simulate import simulate
+from fluidcc.sweep.batch import can_batch
 from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
 from fluidcc.sweep.measures import find_measures
@@ -29,9 +32,10 @@ from fluidcc.units import to_si
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["sweep"]
+__all__ = ["make_task", "run", "sweep"]
 
 SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
+WORTH = 2000  # points for which a fused step is compiled
 SMALL = 1.0  # seconds of work in all that are not worth starting workers
 BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_fmt}, {elapsed} so far, {remaining} to go]"
 
@@ -107,7 +111,7 @@ def sweep(
     >>> ds.equilibrium_rtt.dims, ds.sizes["capacity"]
     (('beta', 'capacity', 'flow'), 2)
     """
-    task = _task(model, grid, measure, until, window, options)
+    task = make_task(model, grid, measure, until, window, options)
     began = perf_counter()
     piece, task = run(task, executor, workers, store, progress, chunk)
     data = labelled(task, piece)
@@ -134,7 +138,7 @@ def run(
             if kept is not None:
                 kept.begin(task.schema, task.grid.size, chunk)
         small = cost * task.grid.size < SMALL
-        pool = make_pool(executor, workers, False, small)
+        pool = make_pool(executor, workers, task.batched and all(m.kind == "trajectory" for m in task.measures), small)
         whole = empty_piece(task.schema, task.grid.size) if kept is None else Piece({}, {})
         with _bar(task.grid.size, progress) as bar:
             count = sum(len(points) for n, points in chunk_jobs(task.grid.size, chunk, set()) if n in done)
@@ -179,7 +183,8 @@ def _chunk(size: int, cost: float, workers: int) -> int:
     return max(1, min(int(SPAN / max(cost, 1e-9)), math.ceil(size / (4 * workers))))
 
 
-def _task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
+def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
+    """The work that the arguments of `sweep` mean; `given` is its grid."""
     measures = () if measure is None else find_measures(measure)
     chosen: dict[str, Any] = {"until": None if until is None else to_si(until, "s", "until"), **_checked(options)}
     if isinstance(model, Scenario):
@@ -201,7 +206,16 @@ def _task(model: Any, given: Any, measure: Any, until: Any, window: Any, options
     if trajectories and isinstance(model, Network) and chosen["until"] is None and "until" not in grid.names:
         raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
     chosen["window"] = _window(window, chosen["until"])
-    return Task(model, grid, targets, measures, chosen)
+    chosen["engine"] = _engine(chosen.get("engine"), model, grid, chosen)
+    task = Task(model, grid, targets, measures, chosen)
+    return replace(task, batched=trajectories and can_batch(task))
+
+
+def _engine(given: str | None, model: Any, grid: Grid, options: Mapping[str, Any]) -> str:
+    """The same on every machine, whatever has been compiled there before, since results differ in their last bits."""
+    if given not in (None, "auto"):
+        return str(given)
+    return "fused" if isinstance(model, Network) and grid.size >= WORTH and fits(lay_out(model)) else "array"
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:

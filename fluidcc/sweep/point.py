@@ -6,10 +6,19 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network
 
-__all__ = ["Point"]
+__all__ = ["Point", "sample_times"]
+
+
+def sample_times(options: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Where trajectories are sampled for their statistics: evenly over the window."""
+    first, last = options.get("window") or (0.0, float(options["until"]))
+    return np.linspace(first, last, int(options.get("samples") or 601))
 
 
 class Point(Mapping[str, Any]):
@@ -67,10 +76,18 @@ class Point(Mapping[str, Any]):
 
     @cached_property
     def run(self) -> Any:
+        return self._simulated()
+
+    @cached_property
+    def sampled(self) -> Any:
+        """The same, sampled for the statistics of its window."""
+        return self._simulated(t_eval=sample_times({**self.options, "until": self.until}))
+
+    def _simulated(self, **more: Any) -> Any:
         from fluidcc.simulate import simulate
 
         given = {k: v for k, v in self.options.items() if k not in ("until", "window") and v is not None}
-        return simulate(self.net, self.until, progress=False, **given)
+        return simulate(self.net, self.until, progress=False, **given, **more)
 
     @cached_property
     def equilibrium(self) -> Any:

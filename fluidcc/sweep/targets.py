@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.law import Law
 from fluidcc.network import Network
 from fluidcc.patterns import near
 from fluidcc.symbols import plain
@@ -155,13 +157,19 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
     return net
 
 
+@lru_cache(maxsize=4096)
+def _with_parameter(law: Law, key: str, value: float) -> Law:
+    """The law with that value: points share their laws, since checking a law takes milliseconds."""
+    return law(**{key: value})
+
+
 def _collect(new: dict[str, Any], net: Network, name: str, flow: bool, target: Target, value: Any) -> None:
     """Add to the changed arguments of a flow or link."""
     if target.kind in ("argument", "law"):
         new[target.key] = value
     elif target.kind == "parameter":
         law = new.get("law", (net.flows if flow else net.links)[name].law)
-        new["law"] = law(**{target.key: value})
+        new["law"] = _with_parameter(law, target.key, value)
     elif target.kind == "initial":
         state = target.key.removeprefix("initial.")
         given = new.get("initial", net.given("flow" if flow else "link", name)["initial"]) or {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from fluidcc.errors import InvalidInput, SweepFailed
 from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
+from fluidcc.sweep.batch import batch_of
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
 from fluidcc.sweep.point import Point
@@ -84,8 +86,12 @@ class Task:
     measures: tuple[Measure, ...]
     options: Mapping[str, Any]
     schema: Mapping[str, Variable] = field(default_factory=dict)
+    batched: bool = False  # trajectories are run many at once
+    token: str = field(default_factory=lambda: uuid4().hex)  # by which workers keep what they have prepared
 
-    def values_at(self, number: int) -> tuple[dict[str, Value], dict[str, str]]:
+    def values_at(
+        self, number: int, measures: Sequence[Measure] | None = None
+    ) -> tuple[dict[str, Value], dict[str, str]]:
         """Measured values of a point by variable, and by measure the reasons of those that failed."""
         try:
             point = self.point(number)
@@ -95,7 +101,7 @@ class Task:
             return point, {}
         values: dict[str, Value] = {}
         failed: dict[str, str] = {}
-        for measure in self.measures:
+        for measure in self.measures if measures is None else measures:
             try:
                 values |= measure.of(point)
             except Exception as error:  # whatever a law or a user's function raises belongs to this point alone
@@ -124,11 +130,17 @@ class Task:
         return as_values(made, "value")
 
     def evaluate(self, points: NDArray[np.int64]) -> Piece:
-        """Measure some points, one after the other."""
+        """Measure some points."""
         began = perf_counter()
         piece = empty_piece(self.schema, len(points))
-        for row, number in enumerate(points):
-            values, failed = self.values_at(int(number))
+        rest = [m for m in self.measures if not (self.batched and m.kind == "trajectory")]
+        if self.batched:
+            found, piece.errors = batch_of(self).run(points)
+            for measure in self.measures:
+                if measure.kind == "trajectory":
+                    piece.values[measure.name][...] = found[measure.key]
+        for row, number in enumerate(points) if rest or not self.batched else ():
+            values, failed = self.values_at(int(number), rest)
             for name, value in values.items():
                 try:
                     if name not in self.schema:
@@ -137,7 +149,8 @@ class Task:
                 except Exception as error:
                     failed[name] = _reason(error)
             if failed:
-                piece.errors[row] = "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
+                told = [f"{k}: {v}" if k else v for k, v in failed.items()]
+                piece.errors[row] = "; ".join([*([piece.errors[row]] if row in piece.errors else []), *told])
         piece.seconds = perf_counter() - began
         return piece
 
@@ -157,8 +170,13 @@ class Task:
             numbers = np.concatenate([[np.ravel_multi_index(order, self.grid.shape)], numbers])
         first = ""
         schema: dict[str, Variable] = {}
+        if self.batched:
+            schema = {m.name: Variable.of(batch_of(self).like(m.key)) for m in self.measures if m.kind == "trajectory"}
+        rest = [m for m in self.measures if m.name not in schema]
+        if self.batched and not rest:
+            return replace(self, schema=schema)
         for number in numbers:
-            values, failed = self.values_at(int(number))
+            values, failed = self.values_at(int(number), rest)
             schema = {k: Variable.of(v) for k, v in values.items()} | schema
             first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
             if not failed:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.metrics import mean
-from fluidcc.sweep.measures import Value
+from fluidcc.sweep.measures import KINDS, Value
 from fluidcc.sweep.point import Point
 
 __all__ = ["statistic"]
 
 
 def statistic(name: str, point: Point) -> Value:
-    """``mean_rate`` and the like, of the window of a point's run."""
+    """``mean_rate`` and the like, of the piecewise-linear curve through the samples of a point's window."""
+    from fluidcc.numerics.fluid.many import statistic as of_samples
+
     kind, _, variable = name.partition("_")
-    data = point.run[variable]
-    first, last = point.options.get("window") or (0.0, point.until)
-    part = data.sel(time=slice(first, last))
-    if kind == "final":
-        values = data.values[-1]
-    elif kind in ("min", "max"):
-        values = getattr(part, kind)("time").values
-    else:
-        values = mean(data, first, last).values
-        if kind == "std":
-            values = np.sqrt(mean((data - values) ** 2, first, last).values)
-    dim = str(data.dims[1])
-    return Value(np.asarray(values), (dim,), {dim: tuple(data[dim].values.tolist())}, {"units": data.attrs["units"]})
+    data = point.sampled[variable].transpose(..., "time")
+    times = data.time.values
+    values = [of_samples(KINDS.index(kind), np.concatenate([row, times]), 0, len(row), len(row)) for row in data.values]
+    dim = str(data.dims[0])
+    return Value(np.array(values), (dim,), {dim: tuple(data[dim].values.tolist())}, {"units": data.attrs["units"]})

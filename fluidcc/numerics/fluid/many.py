@@ -1,0 +1,122 @@
+"""Many runs of one structure in one call, without the GIL: each from its own numbers, to statistics of its samples.
+
+The driver comes as an argument, a compiled function: so that this module does not compile it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import config, float64, int64, njit, types, void
+
+from . import slots as s
+
+__all__ = ["FINAL", "MAX", "MEAN", "MIN", "STD", "run_many", "statistic"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+MEAN, STD, MIN, MAX, FINAL = range(5)
+
+
+def _jit(*signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return (lambda f: f) if config.DISABLE_JIT else njit(*signature, **_CFG)
+
+
+@njit(**_CFG)
+def statistic(kind: int, F: Any, row: int, times: int, count: int) -> float:
+    """A statistic of the piecewise-linear curve through `count` samples from F[row] on, at times from F[times] on."""
+    if kind == FINAL:
+        return F[row + count - 1]
+    if kind == MIN or kind == MAX:  # noqa: SIM109 - two comparisons are what numba makes best
+        best = F[row]
+        for j in range(1, count):
+            if best != best or F[row + j] != F[row + j]:
+                return np.nan
+            best = max(best, F[row + j]) if kind == MAX else min(best, F[row + j])
+        return best
+    span = F[times + count - 1] - F[times]
+    total = 0.0
+    for j in range(1, count):
+        total += 0.5 * (F[times + j] - F[times + j - 1]) * (F[row + j] + F[row + j - 1])
+    mean = total / span
+    if kind == MEAN:
+        return mean
+    total = 0.0
+    for j in range(1, count):  # the square of a straight line, integrated
+        a, b = F[row + j - 1] - mean, F[row + j] - mean
+        total += (F[times + j] - F[times + j - 1]) * (a * a + a * b + b * b) / 3.0
+    return np.sqrt(total / span)
+
+
+if not config.DISABLE_JIT:
+    _A, _N = float64[::1], int64[::1]
+    _DRIVE = types.FunctionType(int64(_A, _N, int64))
+    _BEGIN = types.FunctionType(void(_A, _N, int64, float64))
+    _SIGNATURE: tuple[Any, ...] = (
+        int64(
+            _A, _N, float64[:, ::1], _N, _N, _N, float64[:, ::1], _N, _N, float64[:, ::1], _N,
+            int64, int64, int64, _BEGIN, _DRIVE,
+        ),
+    )  # fmt: skip
+else:
+    _SIGNATURE = ()
+
+
+@_jit(*_SIGNATURE)
+def run_many(
+    F: Any,
+    I: Any,
+    heads: Any,
+    I0: Any,
+    which: Any,
+    where: Any,
+    values: Any,
+    kinds: Any,
+    rows: Any,
+    out: Any,
+    codes: Any,
+    first: int,
+    hops: int,
+    address: int,
+    begin: Any,
+    drive: Any,
+) -> int:
+    """Run points `first` to the last; return the number of the first one that needs a larger workspace, or of points.
+
+    Parameters
+    ----------
+    F, I : arrays
+        The workspace.
+    heads, I0 : arrays
+        What stands in `F` before a run, up to the samples and from their end to the ring, for each combination of
+        places; and in `I`.
+    which : array of int
+        The row of `heads` for each point.
+    where, values : arrays
+        Places in `F`, and for each point the numbers that are put there.
+    kinds, rows : arrays of int
+        The statistics: kind, row of samples in `F`.
+    out, codes : arrays
+        Results (points, statistics), and why each run ended.
+    """
+    a, b, ring = I0[s.OOUT], I0[s.OINIT], I0[s.OHIST]
+    times, count = I0[s.OTS], I0[s.NSAMP]
+    for p in range(first, len(codes)):
+        head = which[p]
+        for k in range(len(I0)):
+            I[k] = I0[k]
+        for k in range(a):
+            F[k] = heads[head, k]
+        for k in range(b, ring):
+            F[k] = heads[head, a + k - b]
+        for k in range(len(where)):
+            F[where[k]] = values[p, k]
+        begin(F, I, hops, 0.0)
+        code = drive(F, I, address)
+        if code == s.GROW_RING or code == s.GROW_HEAP:
+            return p
+        codes[p] = code
+        for m in range(len(kinds)):
+            out[p, m] = statistic(kinds[m], F, rows[m], times, count) if code == s.DONE else np.nan
+    return len(codes)
