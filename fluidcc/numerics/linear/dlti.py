@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -237,6 +237,41 @@ class DelayLTI:
         from fluidcc.numerics.linear.count import count_right
 
         return count_right(self._search)
+
+    def step(self, t: ArrayLike) -> Matrix:
+        """Response of every output to a unit step in every input, from rest: shape (outputs, inputs, len(t)).
+
+        Exact to about 1e-12 of its size: the method of steps, collocation on pieces between all kinks. At a jump the
+        value is that after it.
+        """
+        from fluidcc.numerics.linear.respond import respond
+
+        return respond(self._block, t)
+
+    def impulse(self, t: ArrayLike) -> Matrix:
+        """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped as `step`."""
+        from fluidcc.numerics.linear.respond import respond
+
+        return respond(self._block, t, impulse=True)
+
+    def to_control(self, omega: ArrayLike | None = None, pade: int | None = None) -> Any:
+        """The block as an object of python-control.
+
+        Parameters
+        ----------
+        omega : array_like, optional
+            Gives exact frequency response data (FRD) at these frequencies [rad/s].
+        pade : int, optional
+            Gives a state space with every delay replaced by its Pade approximant of this order.
+
+        Raises
+        ------
+        InvalidInput
+            Neither or both are given and the block has delays.
+        """
+        from fluidcc.numerics.linear.export import to_control
+
+        return to_control(self, omega, pade)
 
     # Interconnection
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fluidcc.numerics.linear.elimination import pack, plan, replay
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["Complex", "Pencil", "Values"]
+__all__ = ["Complex", "Pencil", "Values", "balanced"]
 
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Pencil:
         self.n = n = block.A.shape[-1]
         self.size = size = n + block.delays.shape[-1]
         self.times = _units(block)
-        self.scaled = sc = _balanced(block, self.times)
+        self.scaled = sc = balanced(block, self.times)
         systems = len(self.times)
         # constants, and in the columns of the channels the factors of the lags
         full = np.zeros((systems, size + p, size + m))
@@ -171,7 +171,7 @@ def _units(block: Blocks) -> Floats:
     return np.where(size > 0, 1 / np.where(size > 0, size, 1), 1.0)
 
 
-def _balanced(block: Blocks, times: Floats) -> Blocks:
+def balanced(block: Blocks, times: Floats) -> Blocks:
     """Time in units of `times`, and a diagonal similarity on (x, z) that evens out rows and columns."""
     m, p = block.ports
     n = block.A.shape[-1]

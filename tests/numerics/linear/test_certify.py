@@ -1,0 +1,67 @@
+"""Certificates: what is proved holds for the roots known in closed form, and what cannot be proved is not claimed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import lambertw
+
+import fluidcc as fc
+from fluidcc.numerics.linear.certify import certify
+
+transfer = fc.DelayLTI.transfer
+
+
+@pytest.mark.parametrize(("gain", "unstable"), [(1.5, 0), (1.5707, 0), (1.5709, 2), (20.0, 6)])
+def test_the_delayed_integrator_is_certified_on_both_sides_of_its_boundary(gain: float, unstable: int) -> None:
+    proved = certify(transfer([gain], [1, 0], 1.0).feedback())
+    assert proved.certified
+    assert (proved.unstable, proved.stable, proved.reason) == (unstable, unstable == 0, "certified")
+    exact = complex(lambertw(-gain, 0))
+    ball = proved.rightmost[0]
+    assert abs(ball.centre - exact) <= ball.radius < 1e-6
+    assert proved.abscissa is not None
+    assert proved.abscissa[0] <= exact.real <= proved.abscissa[1]
+    assert all(abs(complex(lambertw(-gain, k))) < proved.radius for k in range(unstable // 2))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_certificate_agrees_with_the_count(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 2 + seed % 2
+    system = fc.DelayLTI.retarded(
+        rng.normal(size=(n, n)) - 0.5 * np.eye(n), (rng.normal(size=(n, n)), 0.3), (rng.normal(size=(n, n)), 0.011)
+    )
+    proved = certify(system)
+    assert proved.certified
+    assert proved.unstable == system.count_unstable().unstable
+    assert len(proved.rightmost) >= 2
+
+
+def test_double_roots_are_enclosed_as_pairs() -> None:
+    proved = certify(fc.DelayLTI.retarded(0, (-np.exp(-1), 1.0)).append(transfer([1], [1, 9])))
+    # exp(-1) in floating point: the double root at -1 splits by rounding, and the square holds both
+    assert proved.unstable == 0
+    assert [ball.multiplicity for ball in proved.rightmost] == [2]
+    assert abs(proved.rightmost[0].centre + 1) <= proved.rightmost[0].radius
+
+
+@pytest.mark.parametrize(
+    ("system", "text"),
+    [
+        (transfer([1], [1, 0]), "root lies on the path"),
+        (transfer([np.pi / 2], [1, 0], 1.0).feedback(), "root lies on the path"),
+        (fc.DelayLTI(-1.0, [[0, 1.5]], [1, -1], np.diag([0, 1.5]), delays=[1.0]), "amplify each other"),
+    ],
+)
+def test_what_cannot_be_proved_is_not_claimed(system: fc.DelayLTI, text: str) -> None:
+    proved = certify(system)
+    assert not proved.certified
+    assert proved.stable is None
+    assert text in proved.reason
+
+
+def test_a_neutral_system_with_a_contraction_is_certified() -> None:
+    a, c = 1.0, 0.5  # x' = -a x + c x'(t - 1)
+    proved = certify(fc.DelayLTI(-a, [0, c], [1, -a], np.diag([0, c]), delays=[1.0]), roots=0)
+    assert proved.stable is True
