@@ -23,7 +23,7 @@ from fluidcc.engine.layout import Layout, lay_out
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
-from fluidcc.numerics.fluid.freshness import prepare, source_hash
+from fluidcc.numerics.fluid.freshness import prepare, source_hash, vectorised
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
@@ -182,7 +182,8 @@ def _load(text: str) -> int:
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address
     prepare()  # before anything else is compiled, since it deletes what is stale
-    address = int(load_text(text, "fused").step.address)
+    with vectorised():
+        address = int(load_text(text, "fused").step.address)
     stamp = _stamp(text)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():
         stamp.write_text(_machine(), encoding="utf-8")

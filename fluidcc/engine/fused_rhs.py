@@ -104,8 +104,9 @@ class Rhs:
         c = f"cap{link}" if self.frozen else f"c{n}"
         lines = [f"b = r{n} + {s.RLINKS + link * s.LSIZE}", f"y = quartic(F, b + {s.LY}, u{n})"]
         if self.frozen:
-            wait = f"quartic(F, b, u{n}) / F[b + {s.LC}]"
-            lines += [f"ce{n} = drift(F, b, y)" + (f" + ce{parent}" if up else "")]
+            inverse = f"1.0 / F[b + {s.LC}]" if self.scheduled[link] else f"icap{link}"
+            wait = f"quartic(F, b, u{n}) * {inverse}"
+            lines += [f"ce{n} = drift(F, b, y, {inverse})" + (f" + ce{parent}" if up else "")]
             lines += [f"cq{n} = {wait}" + (f" + cq{parent}" if up else "")]
         else:
             inverse = f"1.0 / {c}" if self.scheduled[link] else f"icap{link}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dataset"]
 
-_FLOW_ROWS = {"rate": s.SRATE, "one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
+_CLASS_ROWS = {"one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
 _LINK_ROWS = {
     "backlog": s.SBACKLOG,
     "queueing_delay": s.SQDELAY,
@@ -69,7 +69,7 @@ def dataset(
     import xarray as xr
 
     at = space.at
-    nf, nl = len(at.flows), len(at.links)
+    nf, nc = len(at.flows), len(at.classes)
     place = np.argsort(at.order)  # the network's order of flows
     data: dict[str, Any] = {}
 
@@ -77,17 +77,19 @@ def dataset(
         unit, about = _ABOUT.get(name, (unit, about))
         data[name] = (dims, np.ascontiguousarray(values.T), {"units": unit, "long_name": about})
 
-    for name, row in _FLOW_ROWS.items():
+    put("rate", ("time", "flow"), space.rows(0, nf)[place])
+    members = np.array(at.flow_class)[place]
+    for name, row in _CLASS_ROWS.items():
         if name != "price" or space.I[s.PRICES]:
-            put(name, ("time", "flow"), space.rows(row * nf, nf)[place])
+            put(name, ("time", "flow"), space.rows(nf + row * nc, nc)[members])
     back = np.array([at.net.return_delay(f.name) for f in at.flows])[:, None]
-    put("rtt", ("time", "flow"), (space.rows(s.SDELAY * nf, nf) + back)[place])
+    put("rtt", ("time", "flow"), space.rows(nf + s.SDELAY * nc, nc)[members] + back[place])
     for name, row in _LINK_ROWS.items():
         if name != "link_price" or space.I[s.PRICES]:
-            put(name, ("time", "link"), space.rows(s.SFLOWROWS * nf + row * nl, nl))
+            put(name, ("time", "link"), space.link_rows(row))
     capacity = _capacities(space, times)
     put("capacity", ("time", "link"), capacity)
-    put("utilisation", ("time", "link"), space.rows(s.SFLOWROWS * nf + s.SDEPART * nl, nl) / capacity)
+    put("utilisation", ("time", "link"), space.link_rows(s.SDEPART) / capacity)
     _states(space, put)
     data.update(_events(space))
     if final is not None:
@@ -133,12 +135,11 @@ def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.floa
 def _states(space: Workspace, put: Any) -> None:
     """Each law's own states, as ``<law>_<state>``; NaN where a flow or link has no such state."""
     at = space.at
-    first = s.SFLOWROWS * len(at.flows) + s.SLINKROWS * len(at.links)
     place = np.argsort(at.order)
     for groups, dim, count in ((at.groups, "flow", len(at.flows)), (at.link_groups, "link", len(at.links))):
         made: dict[str, tuple[NDArray[np.float64], str]] = {}
         for g in groups:
-            rows = space.rows(first + g.states, len(g.own) * g.size)
+            rows = space.state_rows(g.states, len(g.own) * g.size)
             for j, z in enumerate(g.own):
                 name = f"{g.law.name}_{plain(z)}"
                 full, _ = made.setdefault(name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z])))

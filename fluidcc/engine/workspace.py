@@ -156,7 +156,7 @@ class Workspace:
         self._floats(s.OBUF, [link.buffer for link in at.links])
         self._floats(s.OATOL, atol * self._scales())
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
-        zeros = dict.fromkeys(states, at.n_states) | {s.OQ: 4 * at.n_states, s.OK: 7 * at.n_states}
+        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 28, s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN, s.OUL), 5 * nl)
         zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
@@ -298,8 +298,7 @@ class Workspace:
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
         self._floats(s.OTS, times)
-        rows = s.SFLOWROWS * len(at.flows) + s.SLINKROWS * len(at.links) + at.n_states
-        self._floats(s.OOUT, np.full(rows * len(times), np.nan))
+        self._floats(s.OOUT, self._rows(len(times) + s.PAD))
         self._floats(s.OINIT, np.zeros(at.n_states))
         self._floats(s.OY, np.zeros(at.n_states))
         size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
@@ -308,6 +307,20 @@ class Workspace:
         self._ints(s.JHEAP, np.zeros(3 * size))
         self.head[s.MASK] = RING - 1
         self._floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
+
+    def _rows(self, size: int) -> NDArray[np.float64]:
+        """Empty rows for the samples; what no link of the network does is zero once and for all."""
+        nf, nc, nl = len(self.at.flows), len(self.at.classes), len(self.at.links)
+        links = nf + s.SCLASSROWS * nc
+        rows = np.full((links + s.SLINKROWS * nl + self.at.n_states, size), np.nan)
+        never = [] if self.head[s.LOSSY] or self.head[s.MARKS] else [(nf + s.SLOSS * nc, nc)]
+        if not self.head[s.LOSSY]:
+            never += [(links + s.SLLOSS * nl, nl), (links + s.SLOST * nl, nl)]
+        if not self.head[s.PRICES]:
+            never += [(nf + s.SPRICE * nc, nc), (links + s.SLPRICE * nl, nl)]
+        for first, count in never:
+            rows[first : first + count] = 0.0
+        return rows
 
     def _place_initial(self) -> None:
         at = self.at
@@ -338,9 +351,19 @@ class Workspace:
 
     def rows(self, first: int, count: int) -> NDArray[np.float64]:
         """`count` rows of the samples from number `first`, each as long as the sample times."""
-        size = int(self.I[s.NSAMP])
+        size = int(self.I[s.NSAMP]) + s.PAD
         start = int(self.I[s.OOUT]) + first * size
-        return self.F[start : start + count * size].reshape(count, size)
+        return self.F[start : start + count * size].reshape(count, size)[:, : -s.PAD]
+
+    def link_rows(self, row: int) -> NDArray[np.float64]:
+        """Samples of all links, of one of the slots SBACKLOG to SLPRICE."""
+        nl = len(self.at.links)
+        return self.rows(len(self.at.flows) + s.SCLASSROWS * len(self.at.classes) + row * nl, nl)
+
+    def state_rows(self, first: int, count: int) -> NDArray[np.float64]:
+        """Samples of `count` states; those of backlogs are not taken, since links have them."""
+        links = len(self.at.flows) + s.SCLASSROWS * len(self.at.classes)
+        return self.rows(links + s.SLINKROWS * len(self.at.links) + first, count)
 
     def drain_log(self) -> None:
         """Take over what has been logged, so that there is room for more."""

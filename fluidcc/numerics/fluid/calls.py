@@ -11,7 +11,7 @@ from typing import Any
 from numba import config, types
 from numba.extending import intrinsic
 
-__all__ = ["PYTHON_KERNELS", "call_kernel", "call_step", "kernel_signature", "step_signature"]
+__all__ = ["PYTHON_KERNELS", "call_kernel", "call_step", "kernel_signature", "pointer", "step_signature"]
 
 _P = types.CPointer(types.float64)
 _Q = types.CPointer(types.int64)
@@ -34,10 +34,28 @@ def _call_step_python(address: int, F: Any, I: Any) -> int:
     return int(PYTHON_KERNELS[address](F, I))
 
 
+def _pointer_python(array: Any) -> Any:
+    return array
+
+
 if config.DISABLE_JIT:
+    pointer: Callable[..., Any] = _pointer_python
     call_kernel: Callable[..., Any] = _call_kernel_python
     call_step: Callable[..., Any] = _call_step_python
 else:
+
+    def _data(context, builder, kind, value):  # type: ignore[no-untyped-def]
+        """The address of an array's first item; a pointer is one already."""
+        return value if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, value).data
+
+    @intrinsic
+    def pointer(typingctx, array):  # type: ignore[no-untyped-def]
+        """Address of a contiguous array's first item, whose indices may not be negative and so need no look."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return _data(context, builder, sig.args[0], args[0])
+
+        return types.CPointer(array.dtype)(array), codegen
 
     @intrinsic
     def call_kernel(typingctx, address, n, su, F, oz, ou, op, om, od, oo, og, want):  # type: ignore[no-untyped-def]
@@ -48,12 +66,12 @@ else:
         signature = types.void(address, n, su, F, *([i8] * 8))
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            array = context.make_array(sig.args[3])(context, builder, args[3])
+            data = _data(context, builder, sig.args[3], args[3])
             double = ir.DoubleType().as_pointer()
             word = ir.IntType(64)
             kind = ir.FunctionType(ir.VoidType(), [word, word, *([double] * 7), word])
             function = builder.inttoptr(args[0], kind.as_pointer())
-            pointers = [builder.gep(array.data, [offset]) for offset in args[4:11]]
+            pointers = [builder.gep(data, [offset]) for offset in args[4:11]]
             builder.call(function, [args[1], args[2], *pointers, args[11]])
             return context.get_dummy_value()
 
@@ -67,11 +85,10 @@ else:
         signature = types.int64(address, F, I)
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            f = context.make_array(sig.args[1])(context, builder, args[1])
-            i = context.make_array(sig.args[2])(context, builder, args[2])
+            f, i = (_data(context, builder, sig.args[k], args[k]) for k in (1, 2))
             word = ir.IntType(64)
             kind = ir.FunctionType(word, [ir.DoubleType().as_pointer(), word.as_pointer()])
             function = builder.inttoptr(args[0], kind.as_pointer())
-            return builder.call(function, [f.data, i.data])
+            return builder.call(function, [f, i])
 
         return signature, codegen

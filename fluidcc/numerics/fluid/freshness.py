@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from numba import config, float64, int64
 
-__all__ = ["prepare", "source_hash"]
+__all__ = ["prepare", "source_hash", "vectorised"]
 
 _FOLDER = Path(__file__).parent
 _STAMP = "fluidcc_sources.sha256"
@@ -31,6 +32,20 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
+@contextlib.contextmanager
+def vectorised() -> Iterator[None]:
+    """What is compiled within has neighbouring scalar operations joined to vectors, where numba by default has not.
+
+    That saves a third of the time of the fused step and half of that of the samples.
+    """
+    before = config.SLP_VECTORIZE
+    config.SLP_VECTORIZE = 1
+    try:
+        yield
+    finally:
+        config.SLP_VECTORIZE = before
+
+
 @lru_cache(maxsize=1)
 def prepare() -> None:
     """Load the driver from the cache, or compile it (once per installation). Once in a process, before the first call.
@@ -43,8 +58,9 @@ def prepare() -> None:
     from .prehistory import begin
 
     _discard_stale_code(drive)
-    begin.compile((float64[::1], int64[::1], int64, float64))
-    drive.compile((float64[::1], int64[::1], int64))
+    with vectorised():
+        begin.compile((float64[::1], int64[::1], int64, float64))
+        drive.compile((float64[::1], int64[::1], int64))
 
 
 def _discard_stale_code(drive: Any) -> None:

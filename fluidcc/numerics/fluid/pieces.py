@@ -127,10 +127,10 @@ def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
 
 
 @njit(**_INLINE)
-def drift(F: Any, b: int, y: float) -> float:
+def drift(F: Any, b: int, y: float, inverse: float) -> float:
     """q' of the queue whose block stands at `b`, for frozen delays."""
     if F[b + s.LMODE] == s.BUSY:
-        return (y - F[b + s.LC]) / F[b + s.LC]
+        return (y - F[b + s.LC]) * inverse
     return 0.0
 
 

@@ -1,7 +1,8 @@
 """Samples at given times, taken inside the step, so that no polynomial of a single flow is ever stored.
 
 A sample belongs to the step that begins at or before it: at a jump it shows the value after. Flows are integrated
-at the clock of their first queue, so that a flow's sample at t is taken at t + access delay.
+at the clock of their first queue, so that a flow's sample at t is taken at t + access delay. Samples are taken four
+at a time: see `lanes`.
 """
 
 from __future__ import annotations
@@ -11,68 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ..tableaus import TSIT5
 from . import slots as s
 from .breaks import finish
-from .pieces import find_time, find_work, keep, quartic
-from .reads import invert, read_list, work
+from .lanes import LANES, Four, place_lanes, put, quartic_lanes, state_lanes, time_lanes, weigh
+from .sample_paths import sample_path
 
 __all__ = ["add_totals", "sample_step"]
 
-_CFG = {"cache": True, "error_model": "numpy", "nogil": True}
-_P = np.ascontiguousarray(TSIT5.P)
-
-
-@njit(**_CFG)
-def _quartics(F: Any, I: Any) -> None:
-    """The dense output of every state in the accepted step, as quartics, variable by power."""
-    ns, h, q, ok = I[s.NS], F[s.H], I[s.OQ], I[s.OK]
-    for j in range(4):
-        a, b, c, d = h * _P[0, j], h * _P[1, j], h * _P[2, j], h * _P[3, j]
-        e, f, g = h * _P[4, j], h * _P[5, j], h * _P[6, j]
-        o = q + j * ns
-        for n in range(ns):
-            k = ok + n
-            F[o + n] = (a * F[k] + b * F[k + ns] + c * F[k + 2 * ns] + d * F[k + 3 * ns]) + (
-                e * F[k + 4 * ns] + f * F[k + 5 * ns] + g * F[k + 6 * ns]
-            )
-
-
-@njit(**_CFG)
-def _fill_state(F: Any, I: Any, n: int, target: int, first: int, end: int, shift: float) -> None:
-    """Samples number `first` to `end` of state `n`, into F[target + number]."""
-    ns, o, ts = I[s.NS], I[s.OQ] + n, I[s.OTS]
-    t, inverse = F[s.T], 1.0 / F[s.H]
-    a, b, c, d, e = F[I[s.OY] + n], F[o], F[o + ns], F[o + 2 * ns], F[o + 3 * ns]
-    for j in range(first, end):
-        u = _place(F[ts + j] + shift, t, inverse)
-        F[target + j] = a + u * (b + u * (c + u * (d + u * e)))
-
-
-@njit(**_CFG)
-def _fill_nodes(F: Any, I: Any, i: int, target: int, first: int, end: int, shift: float) -> None:
-    """Samples of a rate that is not a state, through its values at the nodes."""
-    nf, ts, o = I[s.NF], I[s.OTS], I[s.ORN] + i
-    t, inverse = F[s.T], 1.0 / F[s.H]
-    for j in range(first, end):
-        F[target + j] = _node_quartic(F, o, nf, _place(F[ts + j] + shift, t, inverse))
-
-
-@njit(**_CFG)
-def _place(time: float, t: float, inverse: float) -> float:
-    return min(1.0, max(0.0, (time - t) * inverse))
-
-
-@njit(**_CFG)
-def _copy(F: Any, source: int, target: int, first: int, end: int) -> None:
-    for j in range(first, end):
-        F[target + j] = F[source + j]
-
-
-@njit(**_CFG)
-def _constant(F: Any, value: float, target: int, first: int, end: int) -> None:
-    for j in range(first, end):
-        F[target + j] = value
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
 
 
 @njit(**_CFG)
@@ -85,173 +32,140 @@ def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
 
 
 @njit(**_CFG)
-def _path_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float, row: int) -> None:
-    """Delay, loss and price of class `k`, into the rows of its first flow, of which `row` is that of the rate."""
-    path = I[I[s.JPATH] + k]
-    count, nodes = I[I[s.JPATH] + k + 1] - path, I[s.JPATHV] + path
-    leaf, ts, step = I[nodes + count - 1], I[s.OTS], I[s.NF] * I[s.NSAMP]
-    oth, ocq, ocs, ocp = I[s.OTH] + leaf, I[s.OCQ] + leaf, I[s.OCS] + leaf, I[s.OCP] + leaf
-    frozen, prices, nrec = I[s.FROZEN], I[s.PRICES], I[s.NREC]
-    constant = shift + (F[I[s.OCPROP] + k] if frozen else -F[I[s.OCLAG] + k])
-    cursors = I[s.JNCUR0]  # of the start of the step; then each sample goes on from the one before
-    for j in range(first, end):
-        now = F[ts + j] + shift
-        read_list(F, I, nodes, count, cursors, now, 1, nrec)
-        cursors = I[s.JNCUR]
-        F[row + s.SDELAY * step + j] = constant + (F[ocq] if frozen else now - F[oth])
-        F[row + s.SLOSS * step + j] = 1.0 - F[ocs]
-        F[row + s.SPRICE * step + j] = F[ocp] if prices else 0.0
-
-
-@njit(**_CFG)
-def _hop_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float, row: int) -> None:
-    """The same for a class with one link, much quicker."""
-    leaf, ts, step = I[I[s.JPATHV] + I[I[s.JPATH] + k]], I[s.OTS], I[s.NF] * I[s.NSAMP]
-    link, cursor, nrec = I[I[s.JNLINK] + leaf], I[I[s.JNCUR0] + leaf], I[s.NREC]
-    frozen, prices, marks, lossy = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.LOSSY] or I[s.MARKS]
-    constant = shift + (F[I[s.OCPROP] + k] if frozen else -F[I[s.OCLAG] + k])
-    off, c, buffer, skip = F[I[s.OOFF] + leaf], F[I[s.OCAP] + link], F[I[s.OBUF] + link], s.RLINKS + link * s.LSIZE
-    scheduled = I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1
-    r, low, high = 0, 0.0, -np.inf
-    for j in range(first, end):
-        now = F[ts + j] + shift
-        tol = F[s.TOLT] * max(1.0, abs(now))
-        at = now - off
-        if not frozen:
-            tol *= c
-            at = c * at
-            if scheduled:
-                at, c = work(F, I, link, now - off)
-        if at + tol >= high or at + tol < low:  # of two records that meet here, the later one
-            if frozen:
-                cursor, low, high = find_time(F, I, cursor, at + tol, 0.0, nrec)
-            else:
-                cursor, low, high = find_work(F, I, link, cursor, at + tol, 0.0, nrec)
-            r = I[s.OHIST] + (cursor & I[s.MASK]) * I[s.STRIDE]
-        b = r + skip
-        if frozen:
-            u = (at - F[r + s.RT0]) * F[r + s.RINVH]
-            F[row + s.SDELAY * step + j] = constant + quartic(F, b, u) / F[b + s.LC]
-        else:
-            u = invert(F, b, at)
-            F[row + s.SDELAY * step + j] = constant + now - (F[r + s.RT0] + u * F[r + s.RH])
-        kept = keep(F, b, quartic(F, b + s.LY, u), c, buffer) if lossy else 1.0
-        if marks:
-            kept *= 1.0 - quartic(F, b + s.LMARK, u)
-        F[row + s.SLOSS * step + j] = 1.0 - kept
-        F[row + s.SPRICE * step + j] = quartic(F, b + s.LPRICE, u) if prices else 0.0
+def _flow_lanes(F: Any, I: Any, i: int, at: Four, j: int) -> None:
+    """States and rate of a flow, for four samples from number `j`."""
+    nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP] + s.PAD
+    states = out + (nf + s.SCLASSROWS * I[s.NC] + s.SLINKROWS * I[s.NL]) * size + j
+    off, step, rate = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i], I[I[s.JRATE] + i]
+    target = out + i * size + j
+    on = I[I[s.JON] + i]
+    if not on:
+        put(F, target, (0.0, 0.0, 0.0, 0.0))
+    for n in range(off, off + I[I[s.JFN] + i] * step, step):
+        values = state_lanes(F, I, n)
+        put(F, states + n * size, values)
+        if n == rate and on:
+            put(F, target, values)
+    if rate >= 0 or not on:
+        return
+    if I[s.NODES]:
+        o = I[s.ORN] + i
+        a, b = _node_quartic(F, o, nf, at[0]), _node_quartic(F, o, nf, at[1])
+        put(F, target, (a, b, _node_quartic(F, o, nf, at[2]), _node_quartic(F, o, nf, at[3])))
+    else:
+        x = F[I[s.ORN] + i]
+        put(F, target, (x, x, x, x))
 
 
 @njit(**_CFG)
 def _class_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
-    """Samples number `first` to `end` of every flow of class `k`: row by row, since each row is contiguous."""
-    nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP]
-    states = out + (s.SFLOWROWS * nf + s.SLINKROWS * I[s.NL]) * size
-    told = I[I[s.JCFLOWV] + I[I[s.JCFLOW] + k]]
-    if I[I[s.JPATH] + k + 1] - I[I[s.JPATH] + k] == 1:
-        _hop_samples(F, I, k, first, end, shift, out + told * size)
-    else:
-        _path_samples(F, I, k, first, end, shift, out + told * size)
-    for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
-        i = I[I[s.JCFLOWV] + m]
-        if i != told:
-            for row in (s.SDELAY, s.SLOSS, s.SPRICE):
-                _copy(F, out + (row * nf + told) * size, out + (row * nf + i) * size, first, end)
-        off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
-        for n in range(I[I[s.JFN] + i]):
-            _fill_state(F, I, off + n * step, states + (off + n * step) * size, first, end, shift)
-        rates = out + (s.SRATE * nf + i) * size
-        if not I[I[s.JON] + i]:
-            _constant(F, 0.0, rates, first, end)
-        elif I[I[s.JRATE] + i] >= 0:
-            _copy(F, states + I[I[s.JRATE] + i] * size, rates, first, end)
-        elif I[s.NODES]:
-            _fill_nodes(F, I, i, rates, first, end, shift)
-        else:
-            _constant(F, F[I[s.ORN] + i], rates, first, end)
+    """Samples number `first` to `end` of every flow of class `k`, and of what they share."""
+    sample_path(F, I, k, first, end, shift)
+    for j in range(first, end, LANES):
+        at = place_lanes(F, time_lanes(F, I, j, end, shift))
+        weigh(F, I, at)
+        for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
+            _flow_lanes(F, I, I[I[s.JCFLOWV] + m], at, j)
 
 
 @njit(**_CFG)
-def _link_samples(F: Any, I: Any, link: int, first: int, end: int) -> None:
-    """Samples number `first` to `end` of a link."""
-    size, nl, ts = I[s.NSAMP], I[s.NL], I[s.OTS]
-    out = I[s.OOUT] + (s.SFLOWROWS * I[s.NF] + link) * size
+def _link_lanes(F: Any, I: Any, link: int, at: Four, j: int, end: int) -> None:
+    """Backlog, delay and rates of a link, for four samples from number `j`."""
+    size, nl = I[s.NSAMP] + s.PAD, I[s.NL]
+    o, step = I[s.OOUT] + (I[s.NF] + s.SCLASSROWS * I[s.NC] + link) * size + j, nl * size
     block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
-    t, inverse = F[s.T], 1.0 / F[s.H]
-    c, mode, done, ch = F[block + s.LC], F[block + s.LMODE], F[block + s.LS0], F[block + s.LCH]
-    entered0, lost0 = F[I[s.OINT] + link], F[I[s.OINT] + nl + link]
-    step = nl * size
-    for j in range(first, end):
-        o = out + j
-        u = _place(F[ts + j], t, inverse)
-        b = max(0.0, _value(F, block, u))
-        y = _value(F, block + s.LY, u)
-        F[o + s.SBACKLOG * step] = b
-        F[o + s.SQDELAY * step] = finish(F, I, link, done + u * ch + b) - F[ts + j] if b > 0.0 else 0.0
-        F[o + s.SARRIVAL * step] = y
-        F[o + s.SDEPART * step] = y if mode == s.EMPTY else c
-        F[o + s.SLLOSS * step] = 1.0 - c / y if mode == s.FULL and y > c else 0.0
-        entered, lost = _amounts(F, block, u)
-        F[o + s.SENTERED * step] = entered0 + entered
-        F[o + s.SLOST * step] = lost0 + lost
-        F[o + s.SLPRICE * step] = _value(F, block + s.LPRICE, u)
+    c, mode = F[block + s.LC], F[block + s.LMODE]
+    w, x, y, z = quartic_lanes(F, block, at)
+    w, x, y, z = max(0.0, w), max(0.0, x), max(0.0, y), max(0.0, z)
+    put(F, o, (w, x, y, z))
+    if I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1:
+        for i in range(j, min(j + LANES, end)):
+            b, t = F[o + i - j], F[I[s.OTS] + i]
+            done = F[block + s.LS0] + at[i - j] * F[block + s.LCH]
+            F[o + s.SQDELAY * step + i - j] = finish(F, I, link, done + b) - t if b > 0.0 else 0.0
+    else:
+        inverse = 1.0 / c
+        put(F, o + s.SQDELAY * step, (w * inverse, x * inverse, y * inverse, z * inverse))
+    arrived = quartic_lanes(F, block + s.LY, at)
+    put(F, o + s.SARRIVAL * step, arrived)
+    put(F, o + s.SDEPART * step, arrived if mode == s.EMPTY else (c, c, c, c))
+    if I[s.PRICES]:
+        put(F, o + s.SLPRICE * step, quartic_lanes(F, block + s.LPRICE, at))
+    entered = F[I[s.OINT] + link]
+    h = F[s.H]
+    (a, b, p, q), v = at, block + s.LY
+    a, b = entered + h * _area(F, v, a), entered + h * _area(F, v, b)
+    put(F, o + s.SENTERED * step, (a, b, entered + h * _area(F, v, p), entered + h * _area(F, v, q)))
+    if I[s.LOSSY]:
+        _loss_lanes(F, I, link, block, at, o, step)
 
 
 @njit(**_CFG)
-def _value(F: Any, o: int, u: float) -> float:
-    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
+def _loss_lanes(F: Any, I: Any, link: int, block: int, at: Four, o: int, step: int) -> None:
+    c, before, entered = F[block + s.LC], F[I[s.OINT] + I[s.NL] + link], F[I[s.OINT] + link]
+    full, h = F[block + s.LMODE] == s.FULL, F[s.H]
+    for i in range(LANES):
+        y, new = F[o + s.SARRIVAL * step + i], F[o + s.SENTERED * step + i] - entered
+        F[o + s.SLLOSS * step + i] = 1.0 - c / y if full and y > c else 0.0
+        F[o + s.SLOST * step + i] = before + (new - at[i] * h * c if full else 0.0)
 
 
 @njit(**_CFG)
-def _amounts(F: Any, block: int, u: float) -> tuple[float, float]:
-    """Bits that entered and were lost between the start of the step and u."""
-    h = F[block + s.LCH] / F[block + s.LC]
-    o = block + s.LY
-    entered = u * (F[o] + u * (F[o + 1] / 2.0 + u * (F[o + 2] / 3.0 + u * (F[o + 3] / 4.0 + u * F[o + 4] / 5.0))))
-    lost = h * (entered - u * F[block + s.LC]) if F[block + s.LMODE] == s.FULL else 0.0
-    return h * entered, lost
+def _link_samples(F: Any, I: Any, first: int, end: int) -> None:
+    """Samples number `first` to `end` of all links."""
+    size, nl = I[s.NSAMP] + s.PAD, I[s.NL]
+    states = I[s.OOUT] + (I[s.NF] + s.SCLASSROWS * I[s.NC] + s.SLINKROWS * nl) * size
+    own = I[s.OB] + nl
+    for j in range(first, end, LANES):
+        at = place_lanes(F, time_lanes(F, I, j, end, 0.0))
+        for link in range(nl):
+            _link_lanes(F, I, link, at, j, end)
+        if own < I[s.NS]:
+            weigh(F, I, at)
+            for n in range(own, I[s.NS]):
+                put(F, states + n * size + j, state_lanes(F, I, n))
+
+
+@njit(**_CFG)
+def _area(F: Any, o: int, u: float) -> float:
+    """Integral from 0 to `u` of the quartic whose coefficients stand at `o`."""
+    c, d, e = F[o + 2] * (1.0 / 3.0), F[o + 3] * 0.25, F[o + 4] * 0.2
+    return u * (F[o] + u * (F[o + 1] * 0.5 + u * (c + u * (d + u * e))))
 
 
 @njit(**_CFG)
 def add_totals(F: Any, I: Any) -> None:
     """Add the accepted step to what each link has taken in and lost."""
-    record = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS
+    record, h = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS, F[s.H]
     for link in range(I[s.NL]):
-        entered, lost = _amounts(F, record + link * s.LSIZE, 1.0)
+        block = record + link * s.LSIZE
+        entered = h * _area(F, block + s.LY, 1.0)
         F[I[s.OINT] + link] += entered
-        F[I[s.OINT] + I[s.NL] + link] += lost
+        if F[block + s.LMODE] == s.FULL:
+            F[I[s.OINT] + I[s.NL] + link] += entered - F[block + s.LCH]
+
+
+@njit(**_CFG)
+def _until(F: Any, I: Any, first: int, end: float) -> int:
+    """Number of the first sample at or after `end`."""
+    size, ts, j = I[s.NSAMP], I[s.OTS], first
+    while j < size and F[ts + j] < end:
+        j += 1
+    return j
 
 
 @njit(**_CFG)
 def sample_step(F: Any, I: Any, final: int) -> None:
     """Take every sample inside the accepted step; `final` includes its end."""
     end = np.inf if final else F[s.T] + F[s.H]
-    size, ts = I[s.NSAMP], I[s.OTS]
-    ready = 0
     for k in range(I[s.NC]):
-        shift = F[I[s.OACC] + I[I[s.JCFLOWV] + I[I[s.JCFLOW] + k]]]
-        first = I[I[s.JCSAMP] + k]
-        j = first
-        while j < size and F[ts + j] + shift < end:
-            j += 1
-        if j == first:
-            continue
-        if not ready:
-            _quartics(F, I)
-            ready = 1
-        _class_samples(F, I, k, first, j, shift)
-        I[I[s.JCSAMP] + k] = j
+        shift, first = F[I[s.OACC] + I[I[s.JCFLOWV] + I[I[s.JCFLOW] + k]]], I[I[s.JCSAMP] + k]
+        j = _until(F, I, first, end - shift)
+        if j > first:
+            _class_samples(F, I, k, first, j, shift)
+            I[I[s.JCSAMP] + k] = j
     first = I[I[s.JLSAMP]]
-    j = first
-    while j < size and F[ts + j] < end:
-        j += 1
-    if j == first:
-        return
-    if not ready:
-        _quartics(F, I)
-    for link in range(I[s.NL]):
-        _link_samples(F, I, link, first, j)
-    base = I[s.OOUT] + (s.SFLOWROWS * I[s.NF] + s.SLINKROWS * I[s.NL]) * size
-    for n in range(I[s.OB], I[s.NS]):
-        _fill_state(F, I, n, base + n * size, first, j, 0.0)
-    I[I[s.JLSAMP]] = j
+    j = _until(F, I, first, end)
+    if j > first:
+        _link_samples(F, I, first, j)
+        I[I[s.JLSAMP]] = j

@@ -62,7 +62,7 @@ from __future__ import annotations
     OY1,  # states at its end
     OK,  # 7 x NS stage derivatives
     OZ,  # states of a stage
-    OQ,  # 4 x NS dense output of the accepted step
+    OBATCH,  # 28 weights of the stages at four samples
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OATOL,
@@ -213,6 +213,7 @@ from __future__ import annotations
 # --- why the driver returned ---------------------------------------------------------------------------------------
 (DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
 
-# --- rows of the samples, each NSAMP long: per flow, per link, then every state -------------------------------------
-(SRATE, SDELAY, SLOSS, SPRICE, SFLOWROWS) = range(5)
+# --- rows of the samples, each NSAMP + PAD long: rates of flows, then per class, per link, and every state ----------
+PAD = 3
+(SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
 (SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)
