@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Real
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,10 +120,8 @@ def simulate(
     space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
     address = _step_address(at, engine)
     prepare()
-    began = perf_counter()
     with Progress(stop - since, progress) as bar:
-        final = run(space, stop, before, first_step or 0.0, address, bar)
-    seconds = perf_counter() - began
+        final, seconds = run(space, stop, before, first_step or 0.0, address, bar)
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
     return dataset(space, times, seconds, used, final)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from fluidcc.engine.snapshot import snapshot
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.driver import drive
+from fluidcc.numerics.fluid.prehistory import begin, resume, start_anew
 from fluidcc.progress import Progress
 
 __all__ = ["run"]
@@ -21,7 +24,7 @@ __all__ = ["run"]
 
 def run(
     space: Workspace, until: float, before: FinalState | None, first_step: float, address: int, bar: Progress
-) -> NDArray[np.uint8] | None:
+) -> tuple[NDArray[np.uint8] | None, float]:
     """Run a filled workspace to its end.
 
     Parameters
@@ -39,21 +42,23 @@ def run(
 
     Returns
     -------
-    array of bytes
+    final : array of bytes
         The final state; None where jumps or ticks have clocks that it does not hold.
+    seconds : float
+        Real time that the solution took, without writing down the final state.
 
     Raises
     ------
     SolverError
         Saying what went wrong, where, and what to try.
     """
-    from fluidcc.numerics.fluid.prehistory import begin, resume, start_anew
-
     at, end, final = space.at, float(space.F[s.TEND]), None
     space.I[s.BUDGET] = _pause_after(at)
     stops: list[tuple[float, int, Any]] = [(until, -1, None)]  # where Python has something to do
+    hops = max(len(f.route) for f in at.flows)
+    began = perf_counter()
     if before is None:
-        begin(space.F, space.I, max(len(f.route) for f in at.flows), first_step)
+        begin(space.F, space.I, hops, first_step)
         if space.I[s.CODE] != s.DONE:
             raise _failure(space, at, int(space.I[s.CODE]))
     else:
@@ -67,21 +72,22 @@ def run(
     for when, flow, parameters in sorted(stops, key=lambda stop: stop[:2]):
         _drive(space, at, min(when, end), address, bar)
         if flow < 0:
+            paused = perf_counter()
             final = None if at.hybrid else snapshot(space)
+            began += perf_counter() - paused
         else:
             space.F[space.parameter_places(flow)] = parameters
             start_anew(space.F, space.I, flow)
     _drive(space, at, end, address, bar)
-    return final
+    return final, perf_counter() - began
 
 
 def _drive(space: Workspace, at: Layout, stop: float, address: int, bar: Progress) -> None:
-    from fluidcc.numerics.fluid.driver import drive
-
     space.F[s.TSTOP] = stop
     while True:
         code = drive(space.F, space.I, address)
-        space.drain_log()
+        if space.I[s.NLOG]:
+            space.drain_log()
         if code == s.DONE:
             return
         if code == s.GROW_RING:
