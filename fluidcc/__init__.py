@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc import claims, errors, formulas, metrics, num, plot
     from fluidcc.analysis.linearize import linearize
+    from fluidcc.analysis.published import published
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
@@ -54,6 +55,7 @@ _HOME = {
     "parking_lot": "topologies",
     "plot": "",
     "prove": "derive.prove",
+    "published": "analysis.published",
     "scenarios": "scenarios",
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
@@ -84,6 +86,7 @@ __all__ = [
     "parking_lot",
     "plot",
     "prove",
+    "published",
     "scenarios",
     "simulate",
     "solve_dde",

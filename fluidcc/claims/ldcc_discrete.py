@@ -12,9 +12,10 @@ from fluidcc.claims.model import DIFFERS, REFUTED, Outcome, claim, from_proofs, 
 from fluidcc.equilibrium import equilibrium
 from fluidcc.scenarios import scenarios
 from fluidcc.sources import LDCC
+from fluidcc.sources.sampled import merged
 from fluidcc.symbols import RTT, Let, e, edot, pi, unfold
 
-MERGED = (edot + pi) / (1 - pi)  # (x - x_recv)/x_recv with x_recv = x (1 - pi)/(1 + e')
+MERGED = merged.definition  # (x - x_recv)/x_recv with x_recv = x (1 - pi)/(1 + e')
 LITERAL = Let("v", beta * (e - T) / RTT)  # (25) has no (.)^+
 _v = next(v for v in FLOW.atoms(Let) if v.name == "v")
 

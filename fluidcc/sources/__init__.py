@@ -17,6 +17,7 @@ from fluidcc.sources.ldcc import LDCC
 from fluidcc.sources.onoff import OnOff, Poisson
 from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
 from fluidcc.sources.reno import AIMD, Reno
+from fluidcc.sources.sampled import SampledLDCC
 
 __all__ = [
     "AIAD",
@@ -38,4 +39,5 @@ __all__ = [
     "RateAIMD",
     "RateBinomial",
     "Reno",
+    "SampledLDCC",
 ]

@@ -1,0 +1,298 @@
+"""Conditions for stability from the literature, by name: whether they apply, hold, and how much they give away.
+
+All are about loops F = Gamma l(s) R_f diag(...) R_f^T(-s) with frozen delays; `fluidcc.analysis.local` brings a network
+into that form. Margins are factors by which the gain may grow until a condition fails, so that a margin below 1 means
+that it fails already.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from fluidcc.analysis.local import LocalLoop, local_loop
+from fluidcc.analysis.nyquist import crossings, hull_reach, passes
+from fluidcc.analysis.point import Point, operating_point
+from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.symbols import plain
+
+if TYPE_CHECKING:
+    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.network import Network
+    from fluidcc.numerics.linear.dlti import DelayLTI
+
+__all__ = ["Condition", "Conditions", "sufficient_conditions"]
+
+RULE, HULL, DIVIDED = "-1/M rule", "convex hull", "eta divided by M"
+JOHARI_TAN, VINNICOMBE, PAGANINI = "Johari-Tan", "Vinnicombe", "Paganini"
+_REF = {
+    RULE: "LDCC, after (39): every G_r passes -1/M",
+    HULL: "LDCC (39), with the exact spectral radius (Vinnicombe 2000)",
+    DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
+    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; proved by Vinnicombe, 2002",
+    VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
+    PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition.
+
+    Attributes
+    ----------
+    name, ref : str
+        Which it is, and where it is from.
+    applies : bool
+        Whether the network has the form that it is about; `why` says why not.
+    holds : bool
+        Whether it is fulfilled; False where it does not apply.
+    margin : float
+        Factor by which the loop gain may grow until it fails; nan where it does not apply.
+    conservatism : float
+        The exact gain margin over this one: above 1, that much gain is given away; below 1, the condition promises
+        what is not so. nan where unknown.
+    theorem : bool
+        Whether it is a theorem for frozen delays; the papers' rules of thumb are not.
+    why : str
+        The numbers behind it, or why it does not apply.
+    """
+
+    name: str
+    applies: bool
+    holds: bool
+    margin: float
+    conservatism: float
+    theorem: bool
+    why: str
+    ref: str
+
+
+@dataclass(frozen=True)
+class Conditions(Sequence[Condition]):
+    """All conditions, by position or by name; shown as a table."""
+
+    conditions: tuple[Condition, ...]
+
+    @overload
+    def __getitem__(self, key: int | str) -> Condition: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Condition]: ...
+    def __getitem__(self, key: int | str | slice) -> Condition | Sequence[Condition]:
+        """The condition of that position or name."""
+        if isinstance(key, str):
+            for found in self.conditions:
+                if found.name == key:
+                    return found
+            raise InvalidInput(f"there is no condition {key!r}; give one of {', '.join(v.name for v in self)}")
+        return self.conditions[key]
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.conditions)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{v.name}: {_verdict(v)} ({v.why})" for v in self)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{h}</th>" for h in _COLUMNS)
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in _cells(v)) + "</tr>"
+            for v in self
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+_COLUMNS = ("condition", "verdict", "gain margin", "exact over it", "theorem", "why", "source")
+
+
+def _verdict(v: Condition) -> str:
+    return "does not apply" if not v.applies else "holds" if v.holds else "fails"
+
+
+def _cells(v: Condition) -> tuple[str, ...]:
+    numbers = ("" if math.isnan(n) else f"{n:.4g}" for n in (v.margin, v.conservatism))
+    return (v.name, _verdict(v), *numbers, "yes" if v.theorem else "no", v.why, v.ref)
+
+
+def sufficient_conditions(
+    net: Network, open_loop: DelayLTI | None = None, equilibrium: Equilibrium | float = math.inf
+) -> Conditions:
+    """Test a network against the conditions of the literature.
+
+    Parameters
+    ----------
+    net : Network
+        The network.
+    open_loop : DelayLTI, optional
+        Its return ratio, whose exact gain margin the conditions are compared with; by default
+        ``linearize(net, "open")``, that is with queues that conserve flow.
+    equilibrium : Equilibrium or float
+        Where; or the time [s] as in `fluidcc.equilibrium`.
+
+    Returns
+    -------
+    Conditions
+
+    Raises
+    ------
+    NoEquilibrium, Unsupported, InvalidInput
+        As `fluidcc.linearize`.
+    """
+    from fluidcc.analysis.linearize import linearize
+
+    point = operating_point(net, equilibrium)
+    at = point.rest if isinstance(equilibrium, float) and math.isinf(equilibrium) else equilibrium  # found once
+    exact = _exact_margin(linearize(net, "open", at=at) if open_loop is None else open_loop)
+    try:
+        loop = local_loop(point)
+    except Unsupported as error:
+        return Conditions(tuple(_no(name, str(error)) for name in _REF))
+    found = [_rule(loop, exact), _hull(loop, exact), _divided(point, loop, exact)]
+    return Conditions((*found, *_lags(loop, exact)))
+
+
+def _exact_margin(open_loop: DelayLTI) -> float:
+    """Factor by which every gain may grow until the loop is unstable; below 1 if it is unstable now."""
+    from fluidcc.numerics.linear.margins import margins
+
+    found = margins(open_loop)
+    stable = open_loop.feedback().count_unstable().unstable == 0
+    return float(found.gain if stable else found.gain_down)
+
+
+def _no(name: str, why: str) -> Condition:
+    return Condition(name, False, False, math.nan, math.nan, name not in (RULE, DIVIDED), why, _REF[name])
+
+
+def _yes(name: str, holds: bool, margin: float, exact: float, why: str) -> Condition:
+    worth = exact / margin if margin > 0 and math.isfinite(margin) else math.nan
+    return Condition(name, True, holds, margin, worth, name not in (RULE, DIVIDED), why, _REF[name])
+
+
+# --- the paper's --------------------------------------------------------------------------------------------------
+
+
+def _for_queues(loop: LocalLoop) -> str:
+    """Why the paper's rules do not apply, or ""."""
+    if loop.signal == "queueing delay":
+        return ""
+    return f"it is about queues that answer by their delay; these links answer by {loop.signal}"
+
+
+def _rule(loop: LocalLoop, exact: float) -> Condition:
+    if why := _for_queues(loop):
+        return _no(RULE, why)
+    return _every_user(RULE, loop, loop.hops, exact, f"-1/M = -1/{loop.hops}")
+
+
+def _every_user(name: str, loop: LocalLoop, hops: int, exact: float, lead: str) -> Condition:
+    """Whether every G_r passes -1/hops, by its crossings of the negative real axis."""
+    reach, users = crossings(loop)
+    holds = all(passes(points, hops) for points in users)
+    if not np.any(reach):
+        return _yes(name, holds, math.inf, exact, f"{lead}; no G_r crosses the negative real axis")
+    worst = int(np.argmax(reach))
+    # Of a user that passes: the gain at which its nearest crossing reaches the point.
+    inside = [v for points in users for v, _ in points if v * hops < 1 or not holds]
+    margin = 1 / (hops * max(inside)) if inside else math.inf
+    return _yes(
+        name, holds, margin, exact, f"{lead}; G of {loop.labels[worst]} crosses the axis at {-reach[worst]:.4g}"
+    )
+
+
+def _hull(loop: LocalLoop, exact: float) -> Condition:
+    if why := _unstable_alone(loop):
+        return _no(HULL, why)
+    reach, omega = hull_reach(loop)
+    if reach == 0:
+        return _yes(HULL, True, math.inf, exact, "the hull never reaches the negative real axis")
+    why = f"the hull reaches {-reach:.4g} at {omega:.4g} rad/s, where rho = {float(loop.radius([omega])[0]):.4g}"
+    return _yes(HULL, reach < 1, 1 / reach, exact, why)
+
+
+def _unstable_alone(loop: LocalLoop) -> str:
+    """Why crossings of the users' loops do not decide, or ""."""
+    for k, (A, B, _, D) in enumerate(loop.laws):
+        label = loop.labels[k]
+        if np.any(np.linalg.eigvals(A).real > 0) if len(A) else False:
+            return f"the law of flow {label!r} is unstable by itself"
+        if np.any(B[2]) or D[2]:
+            return f"the law of flow {label!r} hears its own past rate, a second loop with a delay of its own"
+    return ""
+
+
+def _divided(point: Point, loop: LocalLoop, exact: float) -> Condition:
+    if why := _for_queues(loop):
+        return _no(DIVIDED, why)
+    scaled = []
+    for k, f in enumerate(point.classes):
+        names = [plain(v) for v in f.spec.law.params]
+        if "eta" not in names:
+            return _no(DIVIDED, f"the law of flow {loop.labels[k]!r} has no gain eta")
+        values = point.p[k].copy()
+        values[names.index("eta")] *= loop.hops
+        scaled.append(values)
+    alone = local_loop(point.changed(p=scaled))
+    return _every_user(DIVIDED, alone, 1, exact, f"-1, with eta times M = {loop.hops}")
+
+
+# --- one lag, and a delay -----------------------------------------------------------------------------------------
+
+
+def _lags(loop: LocalLoop, exact: float) -> list[Condition]:
+    """The pi/2 conditions: users that are one integral or lag on links that answer at once, or the other way round."""
+    reasons = [
+        "its links integrate" if loop.integrates else "",
+        next((f"flow {l!r} is not one integral or lag" for l, law in zip(loop.labels, loop.laws, strict=True)
+              if not _is_lag(law)), ""),
+    ]  # fmt: skip
+    static = [
+        "" if loop.integrates else "its links answer at once, without an integral",
+        next((f"flow {l!r} has dynamics of its own, which the condition has not"
+              for l, law in zip(loop.labels, loop.laws, strict=True) if len(law[0]) or np.any(law[3][1:])), ""),
+    ]  # fmt: skip
+    found = []
+    own, gain = _lag_gains(loop, any(static))
+    total = loop.gamma * (loop.route @ (loop.count * loop.x))
+    rows = loop.trip * (own + gain * (loop.route.T @ total))
+    M = (loop.route.T * loop.gamma) @ loop.route  # per user, from user: how much of its rate each link shows
+    nonnegative = (loop.trip * gain)[:, None] * M * (loop.count * loop.x) + np.diag(loop.trip * own)
+    radius = float(np.max(np.abs(np.linalg.eigvals(nonnegative)))) if not any(reasons) else math.nan
+    for name, why, value, text in (
+        (JOHARI_TAN, reasons, float(np.max(rows)), "largest RTT times gain"),
+        (VINNICOMBE, reasons, radius, "spectral radius of RTT times gain"),
+        (PAGANINI, static, float(np.max(rows)), "largest RTT times gain"),
+    ):
+        said = " and ".join(v for v in why if v)
+        if said:
+            found.append(_no(name, said))
+        else:
+            margin = math.pi / 2 / value if value > 0 else math.inf
+            found.append(_yes(name, value < math.pi / 2, margin, exact, f"{text} {value:.4g} against pi/2"))
+    return found
+
+
+def _is_lag(law: Any) -> bool:
+    A, B, C, D = law
+    if len(A) != 1 or np.any(D) or B[1][0] != 0:
+        return False
+    return bool(A[0, 0] <= 0 and -C[0] * B[0][0] >= 0 and -B[2][0] * C[0] >= 0)
+
+
+def _lag_gains(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
+    """Of each user, from its own past rate and from its signal over its rate [1/s]."""
+    own, gain = np.zeros((2, len(loop.x)))
+    for k, (A, B, C, D) in enumerate(loop.laws):
+        if lag and len(A):
+            own[k], gain[k] = -B[2][0] * C[0], -C[0] * B[0][0] / loop.x[k]
+        elif not lag:
+            gain[k] = -D[0] / loop.x[k]
+    return own, gain
