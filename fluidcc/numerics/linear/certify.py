@@ -157,7 +157,7 @@ class _Walk:
         core = core_of(block)
         longest = float(core.delays.max(initial=0.0)) or 1 / max(float(np.abs(core.A).max(initial=0.0)), 1e-300)
         self.unit = float(np.exp2(np.round(np.log2(longest))))
-        scaled = balanced(Blocks(*(part[None] for part in core)), np.array([self.unit]))
+        scaled, _ = balanced(Blocks(*(part[None] for part in core)), np.array([self.unit]))
         self.block = Blocks(*(part[0] for part in scaled))
         # the unit multiplies real roots: s (scaled) = unit s
         self.n, self.k = len(core.A), len(core.delays)

@@ -50,6 +50,8 @@ class Pencil:
         The unit of time inside [s], one a system: the longest delay, or the time scale of A without delays.
     scaled : Blocks
         The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were.
+    state_scale : array of float
+        A state is its balanced value times this, shape (systems, n).
     """
 
     def __init__(self, block: Blocks) -> None:
@@ -59,7 +61,8 @@ class Pencil:
         self.n = n = block.A.shape[-1]
         self.size = size = n + block.delays.shape[-1]
         self.times = _units(block)
-        self.scaled = sc = balanced(block, self.times)
+        self.scaled, self.state_scale = balanced(block, self.times)
+        sc = self.scaled
         systems = len(self.times)
         # constants, and in the columns of the channels the factors of the lags
         full = np.zeros((systems, size + p, size + m))
@@ -171,8 +174,11 @@ def _units(block: Blocks) -> Floats:
     return np.where(size > 0, 1 / np.where(size > 0, size, 1), 1.0)
 
 
-def balanced(block: Blocks, times: Floats) -> Blocks:
-    """Time in units of `times`, and a diagonal similarity on (x, z) that evens out rows and columns."""
+def balanced(block: Blocks, times: Floats) -> tuple[Blocks, Floats]:
+    """Time in units of `times`, and a diagonal similarity on (x, z) that evens out rows and columns.
+
+    Also the factors by which the balanced states are multiplied to give the states, powers of two.
+    """
     m, p = block.ports
     n = block.A.shape[-1]
     unit = times[:, None, None]
@@ -202,10 +208,11 @@ def balanced(block: Blocks, times: Floats) -> Blocks:
     D[:, :p, m:] *= z[:, None, :]
     D[:, p:, :m] /= z[:, :, None]
     D[:, p:, m:] = inner[:, n:, n:]
-    return Blocks(
+    even = Blocks(
         inner[:, :n, :n],
         np.concatenate((B[..., :m] / x[:, :, None], inner[:, :n, n:]), axis=2),
         np.concatenate((block.C[:, :p] * x[:, None, :], inner[:, n:, :n]), axis=1),
         D,
         block.delays / times[:, None],
     )
+    return even, x

@@ -1,0 +1,226 @@
+"""Positive realness, passivity and gain: over frequency with delays, and by the Kalman-Yakubovich-Popov inequality.
+
+The frequency test takes any stable DelayLTI. The matrix inequality takes systems without delays, is solved as a
+semidefinite program, and its solution P is checked in floating point before it is returned: ``x' P x / 2`` is then a
+storage function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.numerics.linear.pencil import Complex
+
+if TYPE_CHECKING:
+    from fluidcc.numerics.linear.dlti import DelayLTI
+
+__all__ = ["FrequencyTest", "Storage", "kyp", "l2_gain", "passivity_index", "positive_real"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FrequencyTest:
+    """The least eigenvalue of G(jw) + G(jw)^* over frequency.
+
+    Attributes
+    ----------
+    positive_real : bool
+        Stable, and `least` is not negative beyond rounding.
+    least : float
+        The least eigenvalue of the Hermitian part ``(G + G^*) / 2``: the input passivity index.
+    omega : float
+        Where [rad/s]; infinite at the end of the frequencies.
+    stable : bool
+        No pole right of the axis; poles on it are simple by assumption, and are left out of the walk.
+    """
+
+    positive_real: bool
+    least: float
+    omega: float
+    stable: bool
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A solution of the KYP inequality, checked.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether P was found and passes the check.
+    P : array or None
+        Symmetric, shape (n, n); ``V = x' P x / 2`` satisfies ``V' <= u' y``.
+    least : float
+        The least eigenvalue of P.
+    excess : float
+        The largest eigenvalue of ``[[A'P + PA, PB - C'], [B'P - C, -D - D']]`` relative to its size; at most rounding.
+    status : str
+        What the solver said.
+    """
+
+    feasible: bool
+    P: Floats | None
+    least: float
+    excess: float
+    status: str
+
+
+def positive_real(system: DelayLTI) -> FrequencyTest:
+    """Positive realness of a square system, with delays or without.
+
+    Raises
+    ------
+    InvalidInput
+        The system is not square.
+    """
+    _square(system)
+    count = system.count_unstable()
+    least, omega = _extreme(system, _hermitian)
+    scale = max(1.0, abs(least))
+    return FrequencyTest(bool(count.unstable == 0 and least >= -1e-10 * scale), least, omega, count.unstable == 0)
+
+
+def passivity_index(system: DelayLTI) -> float:
+    """The largest nu with ``u'y >= nu u'u`` at every frequency: the least eigenvalue of the Hermitian part."""
+    _square(system)
+    return _extreme(system, _hermitian)[0]
+
+
+def l2_gain(system: DelayLTI) -> tuple[float, float]:
+    """The largest singular value over frequency (the H-infinity norm of a stable system), and its frequency [rad/s].
+
+    Infinite where a pole lies on the axis or right of it.
+    """
+    if not system.count_unstable().stable:
+        return np.inf, np.nan
+    least, omega = _extreme(system, _minus_gain)
+    return -least, omega
+
+
+def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
+    """Solve the KYP inequality of a square system without delays.
+
+    Parameters
+    ----------
+    strict : float
+        The inequality holds with this much to spare, relative to the identity on the states.
+
+    Raises
+    ------
+    Unsupported
+        The system has delays: use `positive_real`.
+    InvalidInput
+        It is not square.
+    """
+    if len(system.delays):
+        raise Unsupported("the KYP inequality is for systems without delays; use positive_real over frequency")
+    _square(system)
+    import cvxpy as cp
+
+    # in the pencil's balanced unknowns, so that the solver sees numbers of one size
+    block = system.pencil.block
+    A, B, C, D = block.A, block.B, block.C, block.D
+    n, m = A.shape[0], B.shape[1]
+    if not n:
+        top = float(np.linalg.eigvalsh(-(D + D.T)).max())
+        return Storage(top <= 1e-12, np.zeros((0, 0)), np.inf, top, "static")
+    P, room = cp.Variable((n, n), symmetric=True), cp.Variable()
+    S = cp.Variable((n + m, n + m), PSD=True)
+    spare = np.zeros((n + m, n + m))
+    spare[:n, :n] = np.eye(n)
+    inequality = cp.bmat([[A.T @ P + P @ A, P @ B - C.T], [B.T @ P - C, -(D + D.T)]])
+    problem = cp.Problem(
+        cp.Maximize(room),
+        [inequality + S + strict * spare == 0, P >> room * np.eye(n), room <= 1, cp.trace(P) <= 1e6 * n],
+    )
+    try:
+        problem.solve(solver=cp.CLARABEL)
+    except cp.error.SolverError as failed:
+        return Storage(False, None, np.nan, np.nan, f"the solver failed: {failed}")
+    if P.value is None:
+        return Storage(False, None, np.nan, np.nan, str(problem.status))
+    value = 0.5 * (P.value + P.value.T)
+    matrix = np.block([[A.T @ value + value @ A, value @ B - C.T], [B.T @ value - C, -(D + D.T)]])
+    size = max(1.0, float(np.abs(matrix).max()), float(np.abs(value).max()))
+    excess = float(np.linalg.eigvalsh(matrix).max()) / size
+    least = float(np.linalg.eigvalsh(value).min())
+    scale = system.pencil.state_scale[0]
+    # V is the same function: x = scale x_scaled; its rate is taken in the pencil's unit of time
+    physical = value / np.outer(scale, scale) * system.pencil.time
+    return Storage(excess < 1e-7 and least > -1e-8, physical, least, excess, str(problem.status))
+
+
+def _square(system: DelayLTI) -> None:
+    if system.n_inputs != system.n_outputs or not system.n_inputs:
+        raise InvalidInput(
+            f"positive realness needs as many outputs as inputs, here {system.n_outputs} and {system.n_inputs}"
+        )
+
+
+def _hermitian(value: Complex) -> Floats:
+    return np.asarray(np.linalg.eigvalsh(0.5 * (value + np.conj(np.swapaxes(value, 1, 2))))[:, 0])
+
+
+def _minus_gain(value: Complex) -> Floats:
+    return np.asarray(-np.linalg.svd(value, compute_uv=False)[:, 0])
+
+
+def _extreme(system: DelayLTI, measure: Callable[[Complex], Floats]) -> tuple[float, float]:
+    """The least value of a measure of G(jw) over all w >= 0, on a grid that is refined around its lowest points."""
+    from scipy.optimize import minimize_scalar
+
+    pencil = system.pencil
+
+    def at(omega: Floats) -> Floats:
+        value = pencil.values((1j * omega).astype(complex), False, True).response
+        finite = np.isfinite(value).all(axis=(1, 2))
+        out = np.full(len(omega), np.inf)
+        if finite.any():
+            out[finite] = measure(value[finite])
+        return out
+
+    poles = np.abs(np.linalg.eigvals(pencil.block.A)) if pencil.n else np.ones(1)
+    slow = float(poles[poles > 1e-9 * poles.max(initial=0.0)].min(initial=1.0))
+    high = max(40.0, 30 * float(poles.max(initial=1.0)))
+    low = min(1.0, slow) * 1e-3
+    omega = np.unique(np.concatenate((np.geomspace(low, 1e3 * high, 600), np.linspace(low, high, 800))))
+    for _ in range(6):
+        value = at(omega)
+        bound = np.quantile(value[np.isfinite(value)], 0.1)
+        # where the function is low and bends: halve
+        bend = np.abs(value[2:] - 2 * value[1:-1] + value[:-2])
+        spread = float(np.ptp(value[np.isfinite(value)])) or 1.0
+        hot = np.flatnonzero((value[1:-1] <= bound) & (bend > 1e-4 * spread)) + 1
+        if not len(hot):
+            break
+        near = np.unique(np.concatenate((hot, hot + 1)))
+        omega = np.unique(np.concatenate((omega, 0.5 * (omega[near] + omega[near - 1]))))
+    value = at(omega)
+    inner = np.flatnonzero((value[1:-1] <= value[:-2]) & (value[1:-1] <= value[2:])) + 1
+    inner = inner[np.argsort(value[inner])[:6]]
+    i = int(np.argmin(value))
+    best, where = float(value[i]), float(omega[i])
+    for j in inner:
+        found = minimize_scalar(
+            lambda w: float(at(np.array([w]))[0]),
+            bounds=(omega[j - 1], omega[j + 1]),
+            method="bounded",
+            options={"xatol": 1e-10 * omega[j]},
+        )
+        if found.fun < best:
+            best, where = float(found.fun), float(found.x)
+    still = float(at(np.zeros(1))[0])
+    if still < best:
+        best, where = still, 0.0
+    if not np.any(system.D[:, :] != 0):  # strictly proper: G vanishes far out
+        far = float(measure(np.zeros((1, system.n_outputs, system.n_inputs), complex))[0])
+        if far < best:
+            best, where = far, np.inf
+    return best, where / pencil.time
