@@ -1,4 +1,4 @@
-"""``python -m benchmarks [ratio array first scaling]``: the speed table, measured in this process."""
+"""``python -m benchmarks [ratio array first scaling formulas intervals]``: the speed table, measured here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 
+from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
 
@@ -15,6 +16,8 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "array": [array_step],
     "first": [first_result],
     "scaling": [scaling],
+    "formulas": [formulas],
+    "intervals": [intervals],
 }
 
 

@@ -247,7 +247,7 @@ class _Model:
         x, keep, sums = self.columns["initial"].copy(), np.empty((intervals, len(self.columns["k"]))), np.zeros(5)
         rng = np.random.default_rng(self.seed)
         taken = advance(
-            x, np.empty_like(x), *self._arguments(), np.zeros(self.delay), intervals, keep, sums,
+            x, *self._arguments(), np.zeros(self.delay), intervals, keep, sums,
             int(self.hears == "one"), self.missed, rng,
         )  # fmt: skip
         if taken == FELL:
@@ -265,8 +265,8 @@ class _Model:
         from fluidcc.numerics.intervals import FELL, advance, find_cycle
 
         x, pending, rng = self.columns["initial"].copy(), np.zeros(self.delay), np.random.default_rng(0)
-        arguments, work = self._arguments(), np.empty(len(self.columns["k"]))
-        period, taken = find_cycle(x, work, *arguments, pending, _LIMIT, rng)
+        arguments = self._arguments()
+        period, taken = find_cycle(x, *arguments, pending, _LIMIT, rng)
         if period == FELL:
             raise self._fell()
         if period == 0:
@@ -275,7 +275,7 @@ class _Model:
                 "for ever: give intervals= and take means"
             )
         keep, sums = np.empty((period, len(x))), np.zeros(5)
-        advance(x, work, *arguments, pending, period, keep, sums, 0, 0.0, rng)
+        advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)
         if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
             warnings.warn(
                 "the orbit passes the capacity within rounding, so that rounding decides where the flows go down; "

@@ -97,7 +97,7 @@ ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 def iscc(k: float, l: float, m_I: float = 20.0, m_D: float | None = None, estimate: Any = 1.0) -> tuple[Any, Any]:
     """lambda and sigma of ISCC(k, l) for a link of capacity 1, whose capacity a flow takes to be `estimate`."""
-    return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))  # type: ignore
+    return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))
 
 
 @lru_cache(maxsize=8)

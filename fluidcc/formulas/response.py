@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
+from fluidcc._responses import tfrc_rate
 from fluidcc.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
 
@@ -112,7 +113,7 @@ pftk_limited = Formula(
 tfrc = Formula(
     "tfrc",
     (p, rtt, packet, b),
-    packet / (rtt * _seconds + 4 * rtt * 3 * sqrt(3 * b * p / 8) * _timeouts),
+    tfrc_rate(p, rtt, packet, b),
     domain=(_ratio,),
     defaults={packet: 8000.0, b: 1.0},
     units={rtt: "s", packet: "bit"},

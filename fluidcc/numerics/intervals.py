@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["FELL", "advance", "find_cycle", "powers"]
+__all__ = ["FELL", "advance", "find_cycle", "move"]
 
 FELL = -1
 """What `advance` returns if a rate fell to zero or below."""
@@ -20,33 +20,33 @@ _jit: Any = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def powers(x: Any, p: float, out: Any) -> None:  # pragma: no cover - compiled
-    """Write x**p into out."""
+def move(x: Any, by: Any, sign: float, p: float) -> None:  # pragma: no cover - compiled
+    """Add sign*by*x**p to x, in one pass, and without a general power where there is a simpler one."""
     m = len(x)
     if p == 0.0:
         for i in range(m):
-            out[i] = 1.0
+            x[i] += sign * by[i]
     elif p == 1.0:
         for i in range(m):
-            out[i] = x[i]
+            x[i] += sign * by[i] * x[i]
     elif p == -1.0:
         for i in range(m):
-            out[i] = 1.0 / x[i]
+            x[i] += sign * by[i] / x[i]
     elif p == 0.5:
         for i in range(m):
-            out[i] = np.sqrt(x[i])
+            x[i] += sign * by[i] * np.sqrt(x[i])
     elif p == -0.5:
         for i in range(m):
-            out[i] = 1.0 / np.sqrt(x[i])
+            x[i] += sign * by[i] / np.sqrt(x[i])
     elif p == 1.5:
         for i in range(m):
-            out[i] = x[i] * np.sqrt(x[i])
+            x[i] += sign * by[i] * x[i] * np.sqrt(x[i])
     elif p == 2.0:
         for i in range(m):
-            out[i] = x[i] * x[i]
+            x[i] += sign * by[i] * x[i] * x[i]
     else:
         for i in range(m):
-            out[i] = x[i] ** p
+            x[i] += sign * by[i] * x[i] ** p
 
 
 @_jit
@@ -65,19 +65,14 @@ def _total(x: Any, count: Any) -> float:  # pragma: no cover - compiled
 
 
 @_jit
-def _step(x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool) -> None:  # pragma: no cover
+def _step(x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool) -> None:  # pragma: no cover
     """Every flow a step up, or every flow a step down."""
     for j in range(len(blocks) - 1):
         first, last = blocks[j], blocks[j + 1]
-        part, out = x[first:last], work[first:last]
         if down:
-            powers(part, l[first], out)
-            for i in range(first, last):
-                x[i] -= sigma[i] * work[i]
+            move(x[first:last], sigma[first:last], -1.0, l[first])
         else:
-            powers(part, -k[first], out)
-            for i in range(first, last):
-                x[i] += lam[i] * work[i]
+            move(x[first:last], lam[first:last], 1.0, -k[first])
 
 
 @_jit
@@ -92,7 +87,7 @@ def _keep_up(x: Any, floor: Any) -> bool:  # pragma: no cover - compiled
 
 @_jit
 def advance(
-    x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
     pending: Any, steps: int, keep: Any, sums: Any, chance: int, missed: float, rng: Any,
 ) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Take `steps` intervals from the rates `x`, in place.
@@ -118,11 +113,11 @@ def advance(
                 pending[i] = pending[i + 1]
             pending[-1] = over
         if not heard or (chance == 0 and missed == 0.0):
-            _step(x, work, blocks, k, l, lam, sigma, heard)
+            _step(x, blocks, k, l, lam, sigma, heard)
             sums[4] += heard
         else:
             sums[4] += _some(x, k, l, lam, sigma, count, total, chance, missed, rng)
-        if not _keep_up(x, floor):
+        if heard and not _keep_up(x, floor):  # nothing falls in an increase
             return FELL
     return steps
 
@@ -160,7 +155,7 @@ def _same(x: Any, y: Any, p: Any, q: Any) -> bool:  # pragma: no cover - compile
 
 @_jit
 def find_cycle(
-    x: Any, work: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
     pending: Any, limit: int, rng: Any,
 ) -> tuple[int, int]:  # fmt: skip  # pragma: no cover - compiled
     """Brent's search for the cycle that the map, in floating point, runs into; `x` ends on it.
@@ -177,7 +172,7 @@ def find_cycle(
             power *= 2
             period = 0
         fine = advance(
-            x, work, blocks, k, l, lam, sigma, count, floor, capacity, pending, 1, keep, sums, 0, 0.0, rng
+            x, blocks, k, l, lam, sigma, count, floor, capacity, pending, 1, keep, sums, 0, 0.0, rng
         )  # fmt: skip
         if fine == FELL:
             return FELL, taken

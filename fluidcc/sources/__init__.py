@@ -18,6 +18,7 @@ from fluidcc.sources.onoff import OnOff, Poisson
 from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
 from fluidcc.sources.reno import AIMD, Reno
 from fluidcc.sources.sampled import SampledLDCC
+from fluidcc.sources.tfrc import TFRC, TFRCFluid
 
 __all__ = [
     "AIAD",
@@ -28,6 +29,7 @@ __all__ = [
     "ISCC",
     "LDCC",
     "SQRT",
+    "TFRC",
     "AlphaFairPrimalDual",
     "Binomial",
     "BinomialFluid",
@@ -40,4 +42,5 @@ __all__ = [
     "RateBinomial",
     "Reno",
     "SampledLDCC",
+    "TFRCFluid",
 ]
