@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import And, Eq, Max, Rational, symbols
+from sympy import Max, Rational, symbols
 
 from fluidcc._responses import tfrc_rate
 from fluidcc.law import Jump, Source
@@ -45,9 +45,7 @@ _sent = unfold(rate).subs(_rest)
 TFRCFluid = replace(
     TFRCFluid,
     claims={
-        "intervals of 1/pi are at rest": And(
-            *(Eq(unfold(f).subs(_rest).subs(x_tau, _sent), 0, evaluate=False) for f in TFRCFluid.flow.values())
-        ),
-        "the rate at rest is (3.1)": Eq(_sent, tfrc_rate(pi, RTT, packet, b), evaluate=False),
+        **{f"{z} rests at 1/pi": unfold(f).subs(_rest).subs(x_tau, _sent) for z, f in TFRCFluid.flow.items()},
+        "the rate at rest is the equation's": _sent - tfrc_rate(pi, RTT, packet, b),
     },
 )
