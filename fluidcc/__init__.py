@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc import claims, errors, formulas, metrics, num, plot
+    from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
     from fluidcc.analysis.published import published
+    from fluidcc.analysis.report import stability
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
@@ -59,6 +61,8 @@ _HOME = {
     "scenarios": "scenarios",
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
+    "stability": "analysis.report",
+    "stability_boundary": "analysis.boundary",
     "sweep": "sweep",
     "synchronized": "synchronized",
 }
@@ -90,6 +94,8 @@ __all__ = [
     "scenarios",
     "simulate",
     "solve_dde",
+    "stability",
+    "stability_boundary",
     "sweep",
     "synchronized",
 ]

@@ -20,7 +20,7 @@ from fluidcc.symbols import c, e_b, packet, plain, q_max
 if TYPE_CHECKING:
     from fluidcc.network import FlowSpec, LinkSpec, Network
 
-__all__ = ["BUSY", "FULL", "PASS", "FlowClass", "LawGroup", "Point", "operating_point"]
+__all__ = ["BUSY", "FULL", "PASS", "FlowClass", "LawGroup", "Point", "operating_point", "with_groups"]
 
 PASS, BUSY, FULL = 0, 1, 2
 NEAR = 1e-9
@@ -65,7 +65,7 @@ class Point:
 
     net: Network
     at: float
-    rest: Equilibrium
+    rest: Any  # the Equilibrium it was found by; None where the point was followed from another
     classes: tuple[FlowClass, ...]
     flow_groups: tuple[LawGroup, ...]
     link_groups: tuple[LawGroup, ...]
@@ -137,7 +137,7 @@ def operating_point(net: Network, at: float | Equilibrium = math.inf) -> Point:
         x=np.asarray(rest.rate.values, float)[[list(net.flows).index(f.names[0]) for f in classes]],
         y=np.asarray(rest.arrival_rate.values, float),
     )
-    return _with_groups(point)
+    return with_groups(point)
 
 
 def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium) -> NDArray[np.intp]:
@@ -201,7 +201,7 @@ def _classes(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowClas
     return tuple(sorted(classes, key=lambda f: order[f.names[0]])), tuple(constant)
 
 
-def _with_groups(point: Point) -> Point:
+def with_groups(point: Point) -> Point:
     """Add the laws, grouped, each on its branch."""
     from fluidcc.analysis.rest import flow_inputs, link_inputs
 

@@ -109,8 +109,8 @@ def _moving(A: Any, B: Any, C: Any, free: Any) -> tuple[NDArray[np.bool_], NDArr
     """Which states move and matter, and which are trackers: constant near the point, or integrators nobody reads."""
     keep = free.copy()
     while True:
-        still = keep & ~np.any(A[:, keep] != 0, axis=1) & ~np.any(B != 0, axis=1)
-        unread = keep & ~np.any(A[keep] != 0, axis=0) & (C == 0)
+        still = keep & ~np.any(A[:, keep].real != 0, axis=1) & ~np.any(B.real != 0, axis=1)
+        unread = keep & ~np.any(A[keep].real != 0, axis=0) & (C.real == 0)
         if not np.any(still | unread):
             return keep, free & ~keep
         keep &= ~(still | unread)
@@ -170,7 +170,7 @@ class _Wiring:
         """Signal `i` of a kind as it was `lag` seconds ago."""
         if kind == "q" and i not in self.queue:
             return {}
-        if abs(lag) < 1e-13:
+        if self.merge and abs(lag) < 1e-13:
             return self.signal(kind, i)
         key = (kind, i, _rounded(lag)) if self.merge else (kind, i, reader)
         if key not in self.channels:

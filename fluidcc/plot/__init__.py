@@ -5,8 +5,19 @@ Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported
 
 from __future__ import annotations
 
+from fluidcc.plot.chart import stability_chart
+from fluidcc.plot.loops import bode, nyquist, root_map
 from fluidcc.plot.phase import convergence_plane, phase_plane
 from fluidcc.plot.series import timeseries
 from fluidcc.plot.verdicts import claims
 
-__all__ = ["claims", "convergence_plane", "phase_plane", "timeseries"]
+__all__ = [
+    "bode",
+    "claims",
+    "convergence_plane",
+    "nyquist",
+    "phase_plane",
+    "root_map",
+    "stability_chart",
+    "timeseries",
+]

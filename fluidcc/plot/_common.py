@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "shown", "words"]
+__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "scaled", "shown", "words"]
 
 # What is drawn for each unit: its name in the picture, and how many SI units it is.
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
@@ -52,6 +52,12 @@ def shown(data: Any) -> tuple[str, float]:
     unit = str(data.attrs.get("units", ""))
     shown, size = _SHOWN.get(unit, (unit, 1.0))
     return ("" if shown == "1" else shown), size
+
+
+def scaled(name: str, unit: str) -> tuple[str, float]:
+    """Label with unit of a quantity, and how many SI units one of the unit drawn is."""
+    text, size = _SHOWN.get(unit, (unit, 1.0))
+    return f"{words(name)} [{text}]", size
 
 
 def words(name: str) -> str:

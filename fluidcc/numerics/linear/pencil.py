@@ -121,9 +121,11 @@ class Pencil:
         block = block.reshape(len(at), p, m)
         block_rate = block_rate.reshape(len(at), p, m) if slope else np.zeros_like(block)
         if poor.any():
-            for i in np.flatnonzero(poor):
-                one = self._pivoted(at[[i]].astype(complex), int(which[i]), slope)
-                phase[i], log[i], rate[i], block[i], block_rate[i] = one
+            for system in np.unique(which[poor]):
+                i = np.flatnonzero(poor & (which == system))
+                phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(
+                    at[i].astype(complex), int(system), slope
+                )
         if not scaled:
             log = log - self.n * np.log(time)
             with np.errstate(invalid="ignore"):  # infinite at a root
@@ -143,28 +145,25 @@ class Pencil:
         slope[:, self._row, self._column] = lead - lag * late
         return value, slope
 
-    def _pivoted(self, s: Complex, system: int, slope: bool) -> tuple[complex, float, complex, Complex, Complex]:
-        """One point with full pivoting; infinite response and slope where the pencil is singular."""
-        value, rate = (part[0] for part in self._dense(s, system))
+    def _pivoted(self, s: Complex, system: int, slope: bool) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+        """Points of one system with full pivoting; infinite response and slope where the pencil is singular."""
+        value, rate = self._dense(s, system)
         k = self.size
-        inner, right, below = value[:k, :k], value[:k, k:], value[k:, :k]
-        phase, log = np.linalg.slogdet(inner) if k else (1.0 + 0j, 0.0)
-        try:
-            inverse = np.linalg.inv(inner)
-        except np.linalg.LinAlgError:
-            endless = np.full_like(value[k:, k:], complex(np.inf, np.inf))
-            return 0j, -np.inf, complex(np.inf), endless, endless
-        block = value[k:, k:] - below @ inverse @ right
-        if not slope:
-            return complex(phase), float(log), 0j, block, np.zeros_like(block)
-        turn = inverse @ rate[:k, :k]
-        block_rate = (
-            rate[k:, k:]
-            - rate[k:, :k] @ inverse @ right
-            + below @ turn @ inverse @ right
-            - below @ inverse @ rate[:k, k:]
-        )
-        return complex(phase), float(log), complex(np.trace(turn)), block, block_rate
+        inner, right, below = value[:, :k, :k], value[:, :k, k:], value[:, k:, :k]
+        phase, log = np.linalg.slogdet(inner)
+        sound = phase != 0
+        inverse = np.linalg.inv(np.where(sound[:, None, None], inner, np.eye(k)))
+        block = value[:, k:, k:] - below @ inverse @ right
+        block[~sound] = complex(np.inf, np.inf)
+        total, block_rate = np.zeros(len(s), complex), np.zeros_like(block)
+        if slope:
+            turn = inverse @ rate[:, :k, :k]
+            total = np.trace(turn, axis1=1, axis2=2)
+            across = inverse @ right
+            block_rate = rate[:, k:, k:] - rate[:, k:, :k] @ across
+            block_rate += below @ (turn @ across - inverse @ rate[:, :k, k:])
+            total[~sound], block_rate[~sound] = complex(np.inf), complex(np.inf, np.inf)
+        return phase, log, total, block, block_rate
 
 
 def _units(block: Blocks) -> Floats:

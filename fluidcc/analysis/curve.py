@@ -1,0 +1,174 @@
+"""Boundaries of stability in two parameters, by pseudo-arclength continuation of the crossing root."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.analysis.boundary import Boundary, abscissa, root_slopes
+from fluidcc.analysis.follow import Knob, at_value
+from fluidcc.errors import FluidccError
+from fluidcc.progress import Progress
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.point import Point
+
+__all__ = ["BoundaryCurve", "continue_boundary"]
+
+Floats = NDArray[np.float64]
+
+FIRST, LONGEST, SHORTEST = 0.05, 0.15, 1e-4  # steps, on a logarithmic scale
+MOST = 400
+
+
+@dataclass(frozen=True)
+class BoundaryCurve:
+    """A curve on which a root is on the imaginary axis.
+
+    Attributes
+    ----------
+    along, name : str
+        The two parameters.
+    along_units, units : str
+    x, y : array
+        Values of `along` and of `name`.
+    frequency : array
+        Imaginary part of the root [rad/s].
+    outermost : array of bool
+        Whether that root is the rightmost one, so that the point bounds the region of stability; elsewhere another root
+        is unstable already.
+    ends : tuple of str
+        Why each end is where it is.
+    """
+
+    along: str
+    name: str
+    along_units: str
+    units: str
+    x: Floats
+    y: Floats
+    frequency: Floats
+    outermost: NDArray[np.bool_]
+    ends: tuple[str, str] = field(default=("", ""))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def _repr_html_(self) -> str:
+        text = f"{self.name} [{self.units}] from {self.y.min():.4g} to {self.y.max():.4g} along {self.along}"
+        text += f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: {len(self)} points"
+        return f"<p>{html.escape(text)}</p>"
+
+
+def continue_boundary(
+    start: Boundary, along: Knob, bounds: tuple[float, float], own_bounds: tuple[float, float], fifo: bool
+) -> BoundaryCurve:
+    """Follow a boundary while another parameter turns.
+
+    Parameters
+    ----------
+    start : Boundary
+        Where to start.
+    along : Knob
+        The other parameter.
+    bounds, own_bounds : pair of float
+        Where to stop: of the other parameter, and of the boundary's own.
+    """
+    from fluidcc.analysis.follow import knob
+
+    knobs = (along, knob(start.point, start.name))
+    begin = np.log([along.value(start.point), start.value])
+    box = np.log([bounds, own_bounds])
+    halves, ends = [], []
+    with Progress(2.0, None) as bar:
+        for turn, sense in enumerate((1.0, -1.0)):
+            half, why = _half(start, knobs, begin, sense, box, fifo)
+            halves.append(half)
+            ends.append(why)
+            bar.reach(turn + 1.0)
+    rows = np.array([*halves[1][:0:-1], *halves[0]])
+    return BoundaryCurve(
+        along.name, start.name, along.units, start.units, np.exp(rows[:, 0]), np.exp(rows[:, 1]), rows[:, 2],
+        rows[:, 3] > 0.5, (ends[1], ends[0]),
+    )  # fmt: skip
+
+
+def _half(start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, fifo: bool) -> tuple[list[Any], str]:
+    point, root = start.point, complex(0.0, start.frequency)
+    root, gradient = _gradient(point, start.mode, root, knobs, fifo)
+    tangent = _tangent(gradient, np.array([sense, 0.0]))
+    rows = [(*begin, abs(root.imag), 1.0)]
+    at, step = begin, FIRST
+    while len(rows) < MOST:
+        try:
+            new, there, near, slope = _correct(point, start.mode, root, knobs, at, tangent, step, fifo)
+        except FluidccError as error:
+            step /= 2
+            if step < SHORTEST:
+                return rows, str(error)
+            continue
+        turned = _tangent(slope, tangent)
+        if tangent @ turned < 0.95:  # too sharp a bend for this step
+            step /= 2
+            if step > SHORTEST:
+                continue
+        at, point, root, tangent = new, there, near, turned
+        if np.any(at < box[:, 0]) or np.any(at > box[:, 1]):
+            rows[len(rows) :] = [_row(*_to_edge(rows[-1], at, box), point, root, fifo)]
+            return rows, "the bounds"
+        rows.append(_row(at, abs(root.imag), point, root, fifo))
+        step = min(1.5 * step, LONGEST)
+    return rows, f"{MOST} points"
+
+
+def _row(at: Floats, frequency: float, point: Point, root: complex, fifo: bool) -> tuple[float, ...]:
+    best, _ = abscissa(point, fifo)
+    return (*at.tolist(), frequency, float(best.real < root.real + 1e-6 * (1 + abs(root))))
+
+
+def _to_edge(last: Any, at: Floats, box: Floats) -> tuple[Floats, float]:
+    """The last step cut at the edge of the box, linearly."""
+    before = np.array(last[:2])
+    with np.errstate(all="ignore"):
+        shares = np.where(at > before, (box[:, 1] - before) / (at - before), (box[:, 0] - before) / (at - before))
+    share = float(np.nanmin(np.where(shares >= 0, shares, np.inf)))
+    return before + min(share, 1.0) * (at - before), float(last[2])
+
+
+def _gradient(point: Point, mode: str, near: complex, knobs: Any, fifo: bool) -> tuple[complex, Floats]:
+    """The root, and the derivatives of its real part by the logarithms of both parameters."""
+    root, slopes = root_slopes(point, mode, near, knobs, fifo)
+    return root, np.array([s.real * k.value(point) for s, k in zip(slopes, knobs, strict=True)])
+
+
+def _tangent(gradient: Floats, like: Floats) -> Floats:
+    across = np.array([-gradient[1], gradient[0]]) / np.hypot(*gradient)
+    return across if across @ like >= 0 else -across
+
+
+def _correct(
+    point: Point, mode: str, root: complex, knobs: Any, at: Floats, tangent: Floats, step: float, fifo: bool
+) -> tuple[Floats, Point, complex, Floats]:
+    """The point of the curve in the plane across the tangent, a step ahead, by Newton's method."""
+    u = at + step * tangent
+    for _ in range(8):
+        point = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
+        before = root
+        root, gradient = _gradient(point, mode, root, knobs, fifo)
+        if abs(root - before) > 0.5 * (abs(before) + 0.1):
+            break
+        move = np.linalg.solve(np.array([gradient, tangent]), np.array([-root.real, step - tangent @ (u - at)]))
+        u = u + move
+        if np.max(np.abs(move)) < 1e-11:
+            return u, point, root, gradient
+        if np.max(np.abs(move)) > 2 * step:
+            break
+    raise _Lost("the curve could not be followed")
+
+
+class _Lost(FluidccError):
+    """A step of the continuation failed; a shorter one may not."""

@@ -1,0 +1,332 @@
+"""`stability`: the verdict on a network near its equilibrium, with its margins and what they rest on."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
+from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
+from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
+from fluidcc.analysis.split import with_alone
+from fluidcc.analysis.wiring import wire
+from fluidcc.errors import FluidccWarning, InvalidInput, UnknownName
+from fluidcc.network import require_network
+from fluidcc.patterns import near
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.sensitivity import Sensitivities
+    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.network import Network
+    from fluidcc.numerics.linear.certify import Certificate
+    from fluidcc.numerics.linear.margins import EigenLoci, Margins
+
+__all__ = ["StabilityReport", "stability"]
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityReport:
+    """The verdict on a network near its equilibrium.
+
+    Margins are those of the loop whose equilibrium and gains stay as they are (a margin of a parameter at which the
+    network finds another equilibrium is `fluidcc.stability_boundary`).
+
+    Attributes
+    ----------
+    stable : bool
+        Every root has a negative real part.
+    marginal : bool
+        None is positive, but one is zero to the resolution of the numbers; then `stable` is False.
+    unstable : int
+        Roots with positive real part, those among identical flows included.
+    encirclements : int
+        Of -1 by the eigenloci of L, clockwise: unstable roots of the closed loop less those of the open one.
+    open_unstable : int
+        Roots of the open loop with positive real part.
+    rightmost_roots : array of complex
+        By falling real part [1/s].
+    margins : Margins
+        Of all flows together, with every frequency.
+    delays : {"fifo", "frozen"}
+        How delays were taken.
+    closed, open : LinearNetwork
+        The closed loop, and the return ratio.
+    trackers : tuple of str
+        States that were taken as parameters.
+    certificates : dict of str to Certificate
+        With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of the differences
+        within each class of identical flows. It holds for the matrices as they stand.
+    """
+
+    stable: bool
+    marginal: bool
+    unstable: int
+    encirclements: int
+    open_unstable: int
+    rightmost_roots: NDArray[np.complex128]
+    margins: Margins
+    delays: str
+    closed: LinearNetwork = field(repr=False)
+    open: LinearNetwork = field(repr=False)
+    certificates: dict[str, Certificate] = field(default_factory=dict, repr=False)
+
+    # --- margins ----------------------------------------------------------------------------------------------------
+
+    @property
+    def gain_margin(self) -> float:
+        """Factor on the gains of all flows that brings a root to the axis, the least above one."""
+        return float(self.margins.gain)
+
+    @property
+    def phase_margin(self) -> float:
+        """Phase lag of all flows that does [degrees]."""
+        return float(self.margins.phase)
+
+    @property
+    def delay_margin(self) -> float:
+        """Extra delay of every flow that does [s]; see `of_flow` for one flow."""
+        return float(self.margins.delay)
+
+    @property
+    def modulus_margin(self) -> float:
+        """Least singular value of I + L over frequency, 1 / `sensitivity_peak`."""
+        return float(self.margins.modulus)
+
+    @property
+    def crossover(self) -> float:
+        """Frequency at which the phase margin is read [rad/s]."""
+        return float(self.margins.crossover)
+
+    @property
+    def sensitivity_peak(self) -> float:
+        """Peak of the largest singular value of (I + L)^-1."""
+        return float(self.margins.ms)
+
+    @property
+    def complementary_peak(self) -> float:
+        """Peak of the largest singular value of L (I + L)^-1."""
+        return float(self.margins.mt)
+
+    @property
+    def decay_rate(self) -> float:
+        """Rate at which small disturbances die out in the long run [1/s]; negative if they grow."""
+        return -float(self.rightmost_roots[0].real)
+
+    def of_flow(self, name: str) -> Margins:
+        """Margins of one flow's own loop, all others closed: what this flow alone tolerates.
+
+        Raises
+        ------
+        UnknownName
+            If no flow of that name listens.
+        """
+        from fluidcc.numerics.linear.margins import margins
+
+        known = [n for f in self.point.classes for n in f.names]
+        if name not in known:
+            raise UnknownName(f"no flow {name!r} listens; {near(str(name), known)}")
+        point, k = with_alone(self.point, name)
+        return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
+
+    def eigenloci(self, low: float | None = None, high: float | None = None) -> EigenLoci:
+        """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s]."""
+        from fluidcc.numerics.linear.margins import eigenloci
+
+        return eigenloci(self.open, low, high)
+
+    # --- what it rests on -------------------------------------------------------------------------------------------
+
+    @property
+    def point(self) -> Point:
+        """The operating point."""
+        return self.closed.point
+
+    @property
+    def equilibrium(self) -> Equilibrium:
+        """The equilibrium."""
+        return self.point.rest
+
+    @property
+    def trackers(self) -> tuple[str, ...]:
+        """States that were taken as parameters: constant near the equilibrium, or integrators that nobody reads."""
+        return self.closed.trackers
+
+    @property
+    def regime(self) -> str:
+        """What holds the flows back: "delay-driven", "loss-driven", "mixed", "price-driven" or "no feedback"."""
+        mode, loop = self.point.mode, {l for f in self.point.classes for l in f.route}
+        busy, full = (any(mode[l] == kind for l in loop) for kind in (BUSY, FULL))
+        if busy or full:
+            return "mixed" if busy and full else "delay-driven" if busy else "loss-driven"
+        return "price-driven" if _has_loop(self.point) else "no feedback"
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """What moves at each of the rightmost roots."""
+        return modes_of(self.point, self.rightmost_roots, self.delays == "fifo")
+
+    @cached_property
+    def fairness(self) -> Mode | None:
+        """The slowest mode in which rates shift from flow to flow; None if there is one flow, or none among `modes`."""
+        return fairness_mode(self.modes)
+
+    @cached_property
+    def sufficient(self) -> Any:
+        """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
+        from fluidcc.analysis.sufficient import sufficient_conditions
+
+        return sufficient_conditions(self.point.net, self.open, self.equilibrium)
+
+    @cached_property
+    def sensitivities(self) -> Sensitivities:
+        """Derivatives of the rightmost root and of each margin by every parameter."""
+        from fluidcc.analysis.sensitivity import sensitivities
+
+        return sensitivities(self)
+
+    def __bool__(self) -> bool:
+        return self.stable
+
+    def __repr__(self) -> str:
+        margins = (
+            f"gain margin {self.gain_margin:.4g}",
+            f"phase margin {self.phase_margin:.4g} deg",
+            f"delay margin {self.delay_margin:.4g} s",
+            f"decay rate {self.decay_rate:.4g} 1/s",
+        )
+        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(margins)})"
+
+    @property
+    def certified(self) -> bool | None:
+        """The verdict as proved: True or False; None where nothing was asked for, or nothing could be proved."""
+        proved = [c.stable for c in self.certificates.values()]
+        if not proved or None in proved:
+            return False if False in proved else None
+        return all(proved)
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        return "stable" if self.stable else "marginal" if self.marginal else "unstable"
+
+    def _repr_html_(self) -> str:
+        from fluidcc.analysis.show import report_html
+
+        return report_html(self)
+
+
+def _has_loop(point: Point) -> bool:
+    """Whether any flow hears of what any flow sends."""
+    m = wire(point, "open")
+    n, k = len(m.A), len(m.delays)
+    inputs = m.B.shape[1] - k
+    reach = np.vstack([m.B[:, :inputs], m.D[-k:, :inputs] if k else np.zeros((0, inputs))]).any(axis=1)
+    links = np.block([[m.A, m.B[:, inputs:]], [m.C[len(m.outputs) :], m.D[len(m.outputs) :, inputs:]]]) != 0
+    for _ in range(n + k):
+        reach = reach | links @ reach
+    read = np.hstack([m.C[: len(m.outputs)], m.D[: len(m.outputs), inputs:]]) != 0
+    return bool((read @ reach).any() or np.any(m.D[: len(m.outputs), :inputs]))
+
+
+def stability(
+    net: Network,
+    *,
+    delays: str = "fifo",
+    at: float | Equilibrium = math.inf,
+    roots: int = 4,
+    certify: bool = False,
+) -> StabilityReport:
+    """Judge a network near its equilibrium, exactly.
+
+    The verdict is the number of characteristic roots in the right half plane, counted by the argument principle and by
+    finding them; margins come from the eigenloci of the return ratio L, broken at the flows' rates.
+
+    Parameters
+    ----------
+    net : Network
+    delays : {"fifo", "frozen"}
+        As for `fluidcc.linearize`.
+    at : float or Equilibrium
+        As for `fluidcc.linearize`.
+    roots : int
+        How many rightmost roots to report.
+    certify : bool
+        Enclose the count and the rightmost root in interval arithmetic too.
+
+    Returns
+    -------
+    StabilityReport
+
+    Raises
+    ------
+    NoEquilibrium, Unsupported, InvalidInput
+        As `fluidcc.linearize`.
+    Undecided
+        The two counts disagree after refinement.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> report = fc.stability(fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
+    >>> report.stable, report.regime, report.encirclements
+    (True, 'delay-driven', 0)
+    """
+    from fluidcc.numerics.linear.margins import margins
+
+    require_network(net)
+    if delays not in ("fifo", "frozen"):
+        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
+    if isinstance(roots, bool) or not isinstance(roots, int | np.integer) or roots < 1:
+        raise InvalidInput(f"roots is {roots!r}; give a whole number of at least 1")
+    point = operating_point(net, at)
+    refuse_frozen_loss(point, delays)
+    fifo = delays == "fifo"
+    closed, opened = (LinearNetwork.of(point, wire(point, loop, fifo)) for loop in ("closed", "open"))
+    _warn_without_loop(point)
+    count = closed.count_unstable()
+    P = opened.count_unstable()
+    among = closed.deviations()
+    more = {f.label: f.count - 1 for f in point.classes if f.count > 1}
+    others = {name: system.count_unstable() for name, system in among.items()}
+    unstable = count.unstable + sum(more[n] * int(c.unstable) for n, c in others.items())
+    on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
+    found = [closed.roots(count=int(roots))]
+    found += [np.repeat(system.roots(count=1), more[n]) for n, system in among.items() if system.n_states]
+    every = np.concatenate(found)
+    every = every[np.lexsort((-every.imag, -every.real))][: max(int(roots), 1) + 1]
+    return StabilityReport(
+        stable=unstable == 0 and on_axis == 0,
+        marginal=unstable == 0 and on_axis > 0,
+        unstable=unstable,
+        encirclements=count.by_contour - P.unstable,
+        open_unstable=P.unstable,
+        rightmost_roots=every,
+        margins=margins(opened),
+        delays=delays,
+        closed=closed,
+        open=opened,
+        certificates=_certified(closed) if certify else {},
+    )
+
+
+def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
+    from fluidcc.numerics.linear.certify import certify
+
+    return {name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()}
+
+
+def _warn_without_loop(point: Point) -> None:
+    if not np.any(point.regulating) and not _has_loop(point):
+        links = sorted({point.links[l].name for f in point.classes for l in f.route})
+        warnings.warn(
+            f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "
+            "so there is no loop: the verdict is that of the laws alone, and the margins are infinite",
+            FluidccWarning,
+            stacklevel=3,
+        )

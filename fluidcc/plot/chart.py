@@ -1,0 +1,61 @@
+"""Stability charts: boundaries of stability over two parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.errors import InvalidInput
+from fluidcc.plot._common import GREY, axes_for, legend, scaled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["stability_chart"]
+
+
+def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None) -> Axes:
+    """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``.
+
+    Parameters
+    ----------
+    curves : BoundaryCurve or sequence of them
+        Over the same two parameters.
+    labels : sequence of str, optional
+        One for each.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+        Solid where the curve bounds the region of stability, dotted where another root is unstable already.
+    """
+    given = list(curves) if isinstance(curves, Sequence) else [curves]
+    if not given or any({(c.along, c.name)} != {(given[0].along, given[0].name)} for c in given):
+        raise InvalidInput("a chart needs one or more curves over the same two parameters")
+    names = list(labels) if labels is not None else ["boundary"] * len(given)
+    if len(names) != len(given):
+        raise InvalidInput(f"labels has {len(names)} entries for {len(given)} curves; give one for each")
+    (one,) = axes_for(ax, 1, (6.4, 4.6))
+    (x_name, x_size), (y_name, y_size) = (
+        scaled(given[0].along, given[0].along_units), scaled(given[0].name, given[0].units),
+    )  # fmt: skip
+    for k, (curve, name) in enumerate(zip(given, names, strict=True)):
+        x, y = curve.x / x_size, curve.y / y_size
+        one.plot(x, np.where(curve.outermost, y, np.nan), color=f"C{k % 10}", linewidth=1.4, label=name)
+        if not curve.outermost.all():
+            one.plot(x, np.where(curve.outermost, np.nan, y), color=f"C{k % 10}", linewidth=1.0, linestyle=":",
+                     label=f"{name}: of another root")  # fmt: skip
+    every = np.concatenate([c.x for c in given])
+    if every.min() > 0 and every.max() / every.min() > 8:
+        one.set_xscale("log")
+    values = np.concatenate([c.y for c in given])
+    if values.min() > 0 and values.max() / values.min() > 8:
+        one.set_yscale("log")
+    one.set(xlabel=x_name, ylabel=y_name)
+    one.grid(color=GREY, alpha=0.25, linewidth=0.5)
+    legend(one)
+    return one

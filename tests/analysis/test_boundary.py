@@ -1,0 +1,101 @@
+"""Boundaries of stability: against an equation worked out by hand, verdicts on both sides, and simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import fsolve
+
+import fluidcc as fc
+from fluidcc.analysis.boundary import Boundary, abscissa
+from fluidcc.analysis.curve import BoundaryCurve
+from fluidcc.analysis.hopf import onset
+from fluidcc.analysis.point import operating_point
+from fluidcc.errors import InvalidInput, UnknownName
+from tests.analysis import networks
+
+
+def _one(capacity: float = 1e6) -> fc.Network:
+    return fc.dumbbell([fc.LDCC], {"capacity": capacity}, rtt="50 ms")
+
+
+def _by_hand(capacity: float, guess: tuple[float, float]) -> tuple[float, float]:
+    """eta and omega at which s^2 + a s + k (s + v') e^(-s RTT) has a root j omega, from (15) to (19)."""
+    w, beta, T = 20e3, 0.1, 0.1
+    r = w / (beta * capacity)
+    e = (0.025 * r + T) / (1 - r)
+    trip = e + 0.025
+    slope = beta * (T + 0.025) / trip**2
+
+    def conditions(u: np.ndarray) -> list[float]:
+        k, s = u[0] / trip, 1j * u[1]
+        value = s**2 + k * w / capacity * s + k * (s + slope) * np.exp(-s * trip)
+        return [value.real, value.imag]
+
+    found = fsolve(conditions, guess, xtol=1e-12)
+    return float(found[0]), float(found[1])
+
+
+@pytest.mark.parametrize("capacity", [1e6, 3e6])
+def test_hopf_point_of_one_flow(capacity: float) -> None:
+    edge = fc.stability_boundary(_one(capacity), "eta")
+    eta, omega = _by_hand(capacity, (1.5, 9.0))
+    assert isinstance(edge, Boundary)
+    assert edge.value == pytest.approx(eta, rel=1e-9)
+    assert edge.frequency == pytest.approx(omega, rel=1e-9)
+    assert (edge.kind, edge.stable_below, edge.mode) == ("hopf", True, "loop")
+    assert edge.slope.real > 0
+    for factor, sign in ((0.999, -1), (1.001, 1)):
+        there = operating_point(edge.network(edge.value * factor))
+        assert np.sign(abscissa(there)[0].real) == sign
+
+
+@pytest.mark.parametrize("name", ["a.eta", "beta", "bottleneck.capacity"])
+def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
+    net = networks.parking_lot()
+    lively = net.with_flow("a", law=fc.LDCC(eta=1.4)).with_flow("b", law=fc.LDCC(eta=1.4, beta=0.12))
+    if name.startswith("bottleneck"):
+        lively = fc.dumbbell([fc.LDCC(eta=1.53)], {"capacity": "1.3 Mbit/s"}, rtt="50 ms")
+    edge = fc.stability_boundary(lively, name)
+    assert isinstance(edge, Boundary)
+    step = 1e-5 * edge.value
+    roots = [abscissa(operating_point(edge.network(edge.value + h)))[0] for h in (0.0, step, -step)]
+    assert abs(roots[0].real) < 1e-8
+    assert roots[0].imag == pytest.approx(edge.frequency, rel=1e-6)
+    change = (roots[1] - roots[2]) / (2 * step)
+    assert abs(change - edge.slope) < 1e-4 * abs(edge.slope)
+
+
+def test_bounds_and_names() -> None:
+    with pytest.raises(InvalidInput, match="the network is stable at every eta looked at between 0.01 and 0.1"):
+        fc.stability_boundary(_one(), "eta", (0.01, 0.1))
+    with pytest.raises(UnknownName, match="no parameter 'etta'; did you mean"):
+        fc.stability_boundary(_one(), "etta")
+    with pytest.raises(InvalidInput, match="one of 2 identical flows"):
+        fc.stability_boundary(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), "flow2.eta")
+    with pytest.raises(InvalidInput, match=r"bounds of eta are \(2, 1\)"):
+        fc.stability_boundary(_one(), "eta", (2, 1))
+
+
+def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
+    net = _one()
+    curve = fc.stability_boundary(net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s"))
+    assert isinstance(curve, BoundaryCurve)
+    assert curve.x[0] == pytest.approx(6e5)
+    assert curve.x[-1] == pytest.approx(2e6)
+    assert curve.outermost.all()
+    assert np.all(np.diff(curve.x) > 0)
+    for i in range(1, len(curve) - 1, 3):  # its two ends are cut off linearly
+        eta, omega = _by_hand(curve.x[i], (curve.y[i] * 1.02, curve.frequency[i] * 0.99))
+        assert curve.y[i] == pytest.approx(eta, rel=1e-9)
+        assert curve.frequency[i] == pytest.approx(omega, rel=1e-8)
+
+
+def test_where_oscillation_sets_in() -> None:
+    """LDCC's grows out of the equilibrium: on the stable side even a large one dies out."""
+    edge = fc.stability_boundary(_one(), "eta")
+    assert isinstance(edge, Boundary)
+    found = onset(edge)
+    assert found.kind == "supercritical"
+    assert found.values[0] > edge.value > found.values[1]
+    assert 0.02 < found.amplitude < 1

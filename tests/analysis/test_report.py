@@ -1,0 +1,190 @@
+"""`stability`: counts, margins and modes against other ways to the same numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fluidcc as fc
+from fluidcc.errors import FluidccWarning, InvalidInput, NoEquilibrium, UnknownName
+from tests.analysis import networks
+
+
+def _one(eta: float = 0.4, capacity: float = 3e6, count: int = 1) -> fc.Network:
+    return fc.dumbbell([fc.LDCC(eta=eta)] * count, {"capacity": capacity}, rtt="50 ms")
+
+
+def _paper_loop(eta: float, capacity: float, count: int = 1) -> Any:
+    """(40) and (43) of the LDCC paper for N flows on one link: L(s) by hand, and its round-trip time."""
+    w, beta, T, x = 20e3, 0.1, 0.1, capacity / count
+    r = w / (beta * x)
+    trip = (0.025 * r + T) / (1 - r) + 0.025
+
+    def loop(omega: Any) -> Any:
+        s = 1j * np.asarray(omega)
+        return eta * np.exp(-s * trip) / (s * trip) * ((beta - w / x) / trip + s) / (s + eta * w / (x * trip))
+
+    return loop
+
+
+def test_margins_are_those_of_the_papers_loop() -> None:
+    loop = _paper_loop(0.4, 3e6)
+    report = fc.stability(_one())
+    omega = np.geomspace(1e-2, 100, 200_001)
+    value = loop(omega)
+    cross = np.flatnonzero(np.diff(np.sign(np.abs(value) - 1)))
+    lag = np.angle(-value[cross])
+    assert report.phase_margin == pytest.approx(np.degrees(lag.min()), rel=1e-3)
+    assert report.crossover == pytest.approx(omega[cross][lag.argmin()], rel=1e-3)
+    assert report.delay_margin == pytest.approx((lag / omega[cross]).min(), rel=1e-3)
+    turn = np.flatnonzero((np.diff(np.sign(value.imag)) != 0) & (value.real[:-1] < -1e-3))
+    assert report.gain_margin == pytest.approx((-1 / value.real[turn]).min(), rel=1e-3)
+    assert report.modulus_margin == pytest.approx(np.abs(1 + value).min(), rel=1e-6)
+    assert report.sensitivity_peak == pytest.approx(1 / report.modulus_margin)
+    assert report.complementary_peak == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-6)
+
+
+def test_delay_and_gain_margins_are_where_it_tips_over() -> None:
+    """Frozen equilibrium: the open loop itself, with more delay or gain, then closed."""
+    report = fc.stability(networks.parking_lot())
+    n = report.open.n_inputs
+    for factor, count in ((0.999, 0), (1.001, 2)):
+        late = report.open.delayed(report.delay_margin * factor).feedback()
+        assert late.count_unstable().unstable == count
+        loud = (np.eye(n) * report.gain_margin * factor * report.open).feedback()
+        assert loud.count_unstable().unstable == count
+
+
+def test_a_flow_of_its_own() -> None:
+    report = fc.stability(_one(eta=1.2, count=2))
+    alone = report.of_flow("flow2")
+    other = fc.stability(
+        fc.dumbbell([fc.LDCC(eta=1.2), fc.LDCC(eta=1.2, w=20e3 + 1e-6)], {"capacity": 3e6}, rtt="50 ms")
+    )
+    assert alone.delay == pytest.approx(other.of_flow("flow2").delay, rel=1e-6)
+    # One of two can take more than both together.
+    assert alone.delay > report.delay_margin
+    with pytest.raises(UnknownName, match="no flow 'flow3' listens; did you mean"):
+        report.of_flow("flow3")
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(st.data())
+def test_encirclements_are_right_half_plane_roots(data: Any) -> None:
+    """Random networks of one or two links: the verdict counts what the roots found say."""
+    number = st.floats(0, 1)
+    net = fc.Network()
+    for l in range(data.draw(st.integers(1, 2))):
+        net.link(f"l{l}", fc.DropTail, capacity=2e6 * (1 + data.draw(number)), delay=0.01 + 0.03 * data.draw(number),
+                 buffer=data.draw(st.sampled_from([None, "15 packets"])))  # fmt: skip
+    names = net.link_names
+    for i in range(data.draw(st.integers(1, 3))):
+        law = fc.LDCC(eta=0.2 + 2.5 * data.draw(number), beta=0.1 + 0.1 * data.draw(number))
+        net.flow(
+            f"f{i}",
+            law,
+            route=data.draw(st.sampled_from([names, names[:1], names[-1:]])),
+            access_delay=0.02 * data.draw(number),
+        )
+    try:
+        report = fc.stability(net)
+    except (InvalidInput, NoEquilibrium):
+        return
+    loop = report.closed.roots(count=8)
+    among = [s for system in report.closed.deviations().values() for s in system.roots(count=2)]
+    assert report.stable == bool(np.all(loop.real < 0) and np.all(np.real(among) < 0))
+    assert np.sum(loop.real > 0) == report.closed.count_unstable().unstable
+    assert report.encirclements == np.sum(loop.real > 0) - report.open_unstable
+    assert report.stable == (report.decay_rate > 0)
+
+
+def test_identical_flows_are_one_class_and_their_differences_govern_fairness() -> None:
+    report = fc.stability(_one(count=500, capacity=1.5e9))
+    assert report.closed.n_states == 2
+    assert report.fairness is not None
+    assert report.fairness.multiplicity == 499
+    w, x, trip = 20e3, 3e6, float(report.equilibrium.rtt[0])
+    assert report.fairness.root == pytest.approx(-0.4 / trip * w / x, rel=1e-9)  # -a = -k w / x
+    same = fc.stability(_one(capacity=3e6))
+    assert same.gain_margin == pytest.approx(report.gain_margin, rel=1e-9)
+    assert fc.stability(_one()).fairness is None
+
+
+def test_rightmost_root_is_the_decay_of_the_nonlinear_network() -> None:
+    """To six digits, from the odd part of two small disturbances."""
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025)
+    net.flow("a", fc.LDCC(eta=1.0), route=["l"]).flow("b", fc.LDCC, route=["l"], access_delay=0.01)
+    rest = fc.equilibrium(net)
+    times = np.linspace(30, 50, 100)
+    runs = []
+    for size in (3e-4, -3e-4):
+        start = net.with_link("l", initial=rest.states["l"])
+        start = start.with_flow("a", initial={"x": rest.states["a"]["x"] * (1 + size)})
+        start = start.with_flow("b", initial={"x": rest.states["b"]["x"] * (1 - size)})
+        runs.append(fc.simulate(start, 50, t_eval=times, rtol=1e-11, atol=1e-13, engine="array").rate)
+    odd = np.log(np.abs((runs[0] - runs[1]).sel(flow="a").values))
+    assert np.polyfit(times, odd, 1)[0] == pytest.approx(-fc.stability(net).decay_rate, rel=1e-6)
+
+
+def test_regimes() -> None:
+    found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
+    assert found == {
+        "one_link": "delay-driven", "parking_lot": "delay-driven", "trunk": "delay-driven",
+        "full_buffers": "loss-driven", "penalty_prices": "price-driven", "dual_prices": "price-driven",
+    }  # fmt: skip
+    mixed = networks.parking_lot().with_link("l1", buffer="5 packets")
+    assert fc.stability(mixed).regime == "mixed"
+
+
+def test_unstable_and_shown() -> None:
+    report = fc.stability(_one(eta=2.5, capacity=1e6))
+    assert (report.stable, report.marginal, bool(report)) == (False, False, False)
+    assert report.unstable == report.encirclements == 2
+    assert report.decay_rate < 0
+    assert repr(report).startswith("StabilityReport(unstable, delay-driven: gain margin")
+    page = report._repr_html_()
+    assert "unstable" in page
+    assert "data:image/png;base64," in page
+
+
+def test_on_the_boundary_it_is_marginal() -> None:
+    edge: Any = fc.stability_boundary(_one(capacity=1e6), "eta")
+    report = fc.stability(edge.network(edge.value))
+    assert (report.stable, report.marginal) == (False, True)
+    assert report.verdict == "marginal"
+
+
+def test_without_a_saturated_link_there_is_no_loop() -> None:
+    net = fc.Network().link("far", fc.DropTail, capacity=9e6, delay=0.3).flow("a", fc.LDCC, route=["far"])
+    with pytest.warns(FluidccWarning, match=r"no flow is connected to a saturated link or a price \(far carry less"):
+        report = fc.stability(net)
+    assert report.stable
+    assert report.regime == "no feedback"
+    assert report.gain_margin == report.delay_margin == math.inf
+    w, beta, T, eta, e, trip = 20e3, 0.1, 0.1, 0.4, 0.3, 0.6
+    x = w * trip / (beta * (e - T))
+    assert report.decay_rate == pytest.approx(eta / trip * w / x, rel=1e-9)
+    assert "no feedback" in report._repr_html_()
+
+
+def test_certified_on_request() -> None:
+    for eta, stable in ((0.4, True), (2.5, False)):
+        report = fc.stability(_one(eta=eta, capacity=2e6, count=2), certify=True)
+        assert report.certified is stable
+        assert list(report.certificates) == ["loop", "flow1 (x2)"]
+        ends = [c.abscissa for c in report.certificates.values() if c.abscissa is not None]
+        assert max(a for a, _ in ends) <= -report.decay_rate <= max(b for _, b in ends)
+        assert "proved" in report._repr_html_()
+    assert fc.stability(_one()).certified is None
+
+
+def test_arguments() -> None:
+    with pytest.raises(InvalidInput, match="delays is 'fixed'; give 'fifo' or 'frozen'"):
+        fc.stability(_one(), delays="fixed")
+    with pytest.raises(InvalidInput, match="roots is 0"):
+        fc.stability(_one(), roots=0)

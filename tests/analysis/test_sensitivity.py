@@ -1,0 +1,57 @@
+"""Sensitivities: against central differences of whole reports, each with its own equilibrium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.follow import knob
+from fluidcc.analysis.sensitivity import QUANTITIES
+from tests.analysis import networks
+
+
+def _quantities(report: Any) -> Any:
+    root = report.rightmost_roots[0]
+    margins = (report.gain_margin, report.phase_margin, report.delay_margin, report.modulus_margin)
+    return np.array([-root.real, abs(root.imag), *margins])
+
+
+def _identical() -> fc.Network:
+    net = fc.dumbbell([fc.LDCC(eta=1.3)] * 3, {"capacity": 3e6, "buffer": "1 s"}, rtt="50 ms")
+    return net.flow("other", fc.LDCC, route=["bottleneck"], return_delay=0.05)
+
+
+NETS = [networks.one_link, networks.parking_lot, networks.full_buffers, networks.penalty_prices,
+        networks.dual_prices, _identical]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", NETS, ids=lambda make: make.__name__)
+def test_all_parameters(make: Any) -> None:
+    net = make()
+    report = fc.stability(net)
+    table = report.sensitivities
+    assert len(table.parameters) == len(table.derivative)
+    some = [p for p in table.parameters if p.value > 0][:: 2 if make is networks.one_link else 7]
+    for p in some:
+        turned = knob(report.point, p.name)
+        step = 1e-4 * p.value
+        sides = [_quantities(fc.stability(turned.network(net, report.point, p.value + h))) for h in (step, -step)]
+        change = (sides[0] - sides[1]) / (2 * step)
+        scale = np.abs(_quantities(report)) / p.value
+        got = np.array(list(table.of(p.name).values()))
+        for name, one, other, size in zip(QUANTITIES, got, change, scale, strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-5 * size), (p.name, name)
+
+
+def test_table() -> None:
+    table = fc.stability(networks.one_link()).sensitivities
+    ds = table.to_xarray()
+    assert ds.derivative.dims == ("parameter", "quantity")
+    by_name = ds.derivative.sel(parameter="a.eta", quantity="decay_rate").item()
+    assert by_name == table.of("a.eta")["decay_rate"]
+    page = table._repr_html_()
+    assert "1 % more of" in page
+    assert "l.capacity" in page
