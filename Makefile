@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test check reproduce notebooks bench clean constraints help
+.PHONY: setup test check reproduce notebooks bench cluster-demo clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -15,6 +15,7 @@ help:
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
+	@echo 'make cluster-demo  a sweep on a Dask scheduler and two worker processes of this machine'
 	@echo 'make setup      .venv only (PYTHON=... chooses the interpreter); make clean removes it'
 
 setup:
@@ -39,6 +40,9 @@ notebooks: setup
 bench:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster bench
 	$(PY) -m benchmarks $(ARGS)
+
+cluster-demo: setup
+	$(PY) tools/cluster_demo.py
 
 # The pins, anew: after a change of dependencies in pyproject.toml.
 constraints: setup

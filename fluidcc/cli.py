@@ -80,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(run=_simulate)
 
+    _add_sweep(commands)
+
     again = commands.add_parser("reproduce", help="recompute every scenario, figure and claim")
     again.add_argument("--folder", type=Path, default=Path("figures"), help="where to (default: figures)")
     again.set_defaults(run=_reproduce)
@@ -92,6 +94,29 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("list", help="the laws, scenarios and papers there are")
     shown.set_defaults(run=_list)
     return top
+
+
+def _add_sweep(commands: Any) -> None:
+    grid = commands.add_parser("sweep", help="measure a scenario over a grid, from a TOML file")
+    grid.add_argument("file", help="a TOML file with a scenario, a measure and a grid")
+    grid.add_argument(
+        "--output", metavar="FILE", type=Path, help="the results: .nc, .zarr, .parquet or .csv (default: FILE.nc)"
+    )
+    grid.add_argument("--store", metavar="FOLDER", help="keep finished chunks there, and go on where it was")
+    grid.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler, whose workers do the work")
+    grid.add_argument("--executor", choices=("threads", "processes", "serial"), help="how this machine does it")
+    grid.add_argument("--workers", type=int, help="number of workers (default: all cores)")
+    grid.add_argument(
+        "--progress", action=argparse.BooleanOptionalAction, default=None,
+        help="a progress bar (default: on long sweeps)",
+    )  # fmt: skip
+    grid.set_defaults(run=_sweep)
+
+
+def _sweep(args: argparse.Namespace) -> None:
+    from fluidcc.sweep.command import run_file
+
+    run_file(args)
 
 
 # --- simulate ---------------------------------------------------------------------------------------------------------

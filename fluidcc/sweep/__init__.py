@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from fluidcc.sweep.api import sweep
+from fluidcc.sweep.point import Point
+from fluidcc.sweep.refine import Refine
 
-__all__ = ["sweep"]
+__all__ = ["Point", "Refine", "sweep"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
@@ -23,6 +25,7 @@ from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
 from fluidcc.sweep.measures import find_measures
 from fluidcc.sweep.pool import chunk_jobs, make_pool
+from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.store import Store
 from fluidcc.sweep.targets import changed, find_target
@@ -32,7 +35,7 @@ from fluidcc.units import to_si
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["make_task", "run", "sweep"]
+__all__ = ["Execution", "make_task", "run", "sweep"]
 
 SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
 WORTH = 2000  # points for which a fused step is compiled
@@ -48,6 +51,7 @@ def sweep(
     executor: Any = None,
     workers: int | None = None,
     store: str | Path | None = None,
+    refine: str | Refine | None = None,
     progress: bool | None = None,
     chunk: int | None = None,
     until: float | str | None = None,
@@ -78,6 +82,8 @@ def sweep(
         Number of workers.
     store : str or Path, optional
         Folder (Zarr) where finished chunks are kept: the same call with the same store goes on where it was.
+    refine : str or Refine, optional
+        Name of a yes-or-no measure: only points near where it changes are measured; see `fluidcc.sweep.Refine`.
     progress : bool, optional
         Show a progress bar; by default on sweeps over two seconds, in a terminal or notebook.
     chunk : int, optional
@@ -113,44 +119,69 @@ def sweep(
     """
     task = make_task(model, grid, measure, until, window, options)
     began = perf_counter()
-    piece, task = run(task, executor, workers, store, progress, chunk)
-    data = labelled(task, piece)
+    how = Execution(executor, workers, store, progress, chunk)
+    if refine is None:
+        task, piece = run(task, how, np.arange(task.grid.size))
+        data = labelled(task, piece)
+    else:
+        data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
     return data
 
 
-def run(
-    task: Task, executor: Any, workers: int | None, store: str | Path | None, progress: bool | None, chunk: int | None
-) -> tuple[Piece, Task]:
-    """Compute what is not in the store yet; all results, and the task with its schema."""
-    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
-        raise InvalidInput(f"chunk is {chunk!r}; give a number of points from 1 on")
-    kept = None if store is None else Store(store, identity(task))
+@dataclass(frozen=True)
+class Execution:
+    """How a sweep is computed: arguments of `sweep`."""
+
+    executor: Any = None
+    workers: int | None = None
+    store: str | Path | None = None
+    progress: bool | None = None
+    chunk: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None and (isinstance(self.chunk, bool) or not isinstance(self.chunk, int)):
+            raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
+        if self.chunk is not None and self.chunk < 1:
+            raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
+
+
+def run(task: Task, how: Execution, points: NDArray[np.int64], part: str = "") -> tuple[Task, Piece]:
+    """Measure these points, but those that are in the store; the task with its schema, and the results.
+
+    Parameters
+    ----------
+    part : str
+        Folder inside the store, for sweeps of several parts.
+    """
+    kept = None
+    if how.store is not None:
+        kept = Store(Path(how.store) / part, identity(task, points if len(points) < task.grid.size else None))
     try:
         if kept is not None and kept.begun:
             task, chunk = replace(task, schema=kept.schema()), kept.chunk
             done, cost = kept.finished(), SPAN / chunk
         else:
-            task = task.probed()
-            cost, done = _cost(task), set()
-            pool = make_pool(executor, workers, False, False)
-            chunk = chunk or _chunk(task.grid.size, cost, pool.workers)
+            task = task if task.schema else task.probed()
+            cost, done = _cost(task, points), set()
+            workers = make_pool(how.executor, how.workers, False, False).workers
+            chunk = how.chunk or _chunk(len(points), cost, workers)
             if kept is not None:
-                kept.begin(task.schema, task.grid.size, chunk)
-        small = cost * task.grid.size < SMALL
-        pool = make_pool(executor, workers, task.batched and all(m.kind == "trajectory" for m in task.measures), small)
-        whole = empty_piece(task.schema, task.grid.size) if kept is None else Piece({}, {})
-        with _bar(task.grid.size, progress) as bar:
-            count = sum(len(points) for n, points in chunk_jobs(task.grid.size, chunk, set()) if n in done)
+                kept.begin(task.schema, len(points), chunk)
+        free = task.batched and all(m.kind == "trajectory" for m in task.measures)
+        pool = make_pool(how.executor, how.workers, free, cost * len(points) < SMALL)
+        whole = empty_piece(task.schema, len(points)) if kept is None else Piece({}, {})
+        with _bar(len(points), how.progress) as bar:
+            count = sum(len(part) for n, part in chunk_jobs(points, chunk, set()) if n in done)
             bar.reach(count)
-            for number, piece in pool.run(task, chunk_jobs(task.grid.size, chunk, done)):
+            for number, piece in pool.run(task, chunk_jobs(points, chunk, done)):
                 if kept is not None:
                     kept.write(number, piece)
                 else:
                     _put(whole, piece, number * chunk)
-                count += min(chunk, task.grid.size - number * chunk)
+                count += min(chunk, len(points) - number * chunk)
                 bar.reach(count)
-        return (whole if kept is None else kept.read()), task
+        return task, (whole if kept is None else kept.read())
     finally:
         if kept is not None:
             kept.close()
@@ -167,14 +198,15 @@ def _bar(total: int, show: bool | None) -> Progress:
     return Progress(total, show, about="sweep", form=BAR, unit="points")
 
 
-def _cost(task: Task) -> float:
-    """Seconds a point takes: measured on ever more points, from the middle of the grid, until that says something."""
-    count, middle = 1, task.grid.size // 2
+def _cost(task: Task, points: NDArray[np.int64]) -> float:
+    """Seconds a point takes: measured on ever more points, from the middle on, until that says something."""
+    count, middle = 1, len(points) // 2
+    task.evaluate(points[middle : middle + 1])  # what is done once, such as loading code, is no point's cost
     while True:
-        points = np.arange(middle, min(middle + count, task.grid.size))
-        seconds = task.evaluate(points).seconds
-        if seconds > 0.02 or len(points) < count:
-            return seconds / len(points)
+        some = points[middle : middle + count]
+        seconds = task.evaluate(some).seconds
+        if seconds > 0.02 or len(some) < count:
+            return seconds / len(some)
         count *= 4
 
 

@@ -204,7 +204,7 @@ class Batch:
         first, last = int(space.I[s.OOUT]), int(space.I[s.OINIT])
         kept = space.F[first:last].copy()
         space.F[first:last] = np.arange(first, last)
-        numbered = dataset(space, sample_times(self.task.options), 0.0, {})
+        numbered = dataset(space, sample_times(self.task.options), 0.0, {}, None)
         kinds: list[int] = []
         rows: list[int] = []
         names: dict[str, int] = {}

@@ -9,6 +9,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import fluidcc
 from fluidcc.network import Network
 from fluidcc.sweep.task import Task
@@ -19,9 +22,10 @@ __all__ = ["identity"]
 _OUTSIDE = ("cli.py", "warm.py", "progress.py", "drawing.py", "plot", "claims", "zoo")  # no result depends on these
 
 
-def identity(task: Task) -> dict[str, Any]:
-    """The model, the grid, the measures, the options, and the versions of the code."""
+def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, Any]:
+    """The model, the grid, the measures, the options, the versions of the code, and the points if not all are meant."""
     return {
+        "points": "all" if points is None else hashlib.sha256(points.tobytes()).hexdigest()[:16],
         "model": _network(task.model) if isinstance(task.model, Network) else {"function": _function(task.model)},
         "grid": {axis.name: [_plain(v) for v in axis.values] for axis in task.grid.axes},
         "measure": {m.name: _function(m.function) if m.function else m.key for m in task.measures},
@@ -32,7 +36,6 @@ def identity(task: Task) -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     import numba
-    import numpy as np
 
     return {
         "fluidcc": fluidcc.__version__,

@@ -170,8 +170,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def chunk_jobs(size: int, chunk: int, done: set[int]) -> Iterator[Job]:
+def chunk_jobs(points: NDArray[np.int64], chunk: int, done: set[int]) -> Iterator[Job]:
     """The chunks that are still to be computed."""
-    for number in range(-(-size // chunk)):
+    for number in range(-(-len(points) // chunk)):
         if number not in done:
-            yield number, np.arange(number * chunk, min(size, (number + 1) * chunk))
+            yield number, points[number * chunk : (number + 1) * chunk]

@@ -34,6 +34,6 @@ def labelled(task: Task, piece: Piece) -> xr.Dataset:
         about = {"long_name": "why the point could not be measured; empty where it could"}
         data["error"] = (grid.names, reasons.astype(str).reshape(grid.shape), about)
     result = xr.Dataset(data, coords)
-    result.attrs.update(points=grid.size, failed=len(piece.errors), point_seconds=piece.seconds)
+    result.attrs.update(axes=list(grid.names), points=grid.size, failed=len(piece.errors), point_seconds=piece.seconds)
     result.attrs["fluidcc"] = fluidcc.__version__
     return result

@@ -185,7 +185,8 @@ class Task:
             known = {m.name for m in self.measures if m.name in schema}
             if len(known) < max(len(self.measures), 1):
                 raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
-        return replace(self, schema=schema)
+        named = [m.name for m in self.measures if m.name in schema]
+        return replace(self, schema={name: schema[name] for name in dict.fromkeys((*named, *schema))})
 
 
 def _of_scenario(scenario: Scenario) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""``fluidcc sweep file.toml``."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.sweep.api import sweep
+from fluidcc.sweep.file import load_sweep
+from fluidcc.sweep.output import check_output, save
+
+__all__ = ["run_file"]
+
+
+def run_file(args: argparse.Namespace) -> None:
+    """Run a sweep file by the arguments of the command line, which win over what the file says."""
+    scenario, given, file = load_sweep(args.file)
+    output = args.output or Path(file.output or f"{Path(args.file).stem}.nc")
+    check_output(output)
+    if args.store is not None:
+        given["store"] = args.store
+    if args.workers is not None:
+        given["workers"] = args.workers
+    if args.executor is not None:
+        given["executor"] = args.executor
+    with _client(args.scheduler) as client:
+        if client is not None:
+            given["executor"] = client
+        data = sweep(scenario, given.pop("grid"), given.pop("measure"), progress=args.progress, **given)
+    data.attrs.update(scenario=scenario.name, title=file.title or scenario.title)
+    save(data, output)
+    failed = int(data.attrs["failed"])
+    print(f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} failed")
+    if failed:
+        reasons = data["error"].values.ravel()
+        first = next(text for text in reasons if text)
+        print(f"the first failure: {first}")
+
+
+def _client(address: str | None) -> AbstractContextManager[Any]:
+    if address is None:
+        return nullcontext()
+    try:
+        from distributed import Client
+    except ImportError:
+        raise Unsupported(
+            f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
+        ) from None
+    try:
+        return Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "
+            "'dask scheduler', and workers with 'dask worker ADDRESS'"
+        ) from None
