@@ -13,6 +13,8 @@ from fluidcc.sources.binomial import (
     RateBinomial,
 )
 from fluidcc.sources.cbr import CBR
+from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
+from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
 from fluidcc.sources.ldcc import LDCC
 from fluidcc.sources.onoff import OnOff, Poisson
 from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
@@ -25,16 +27,21 @@ __all__ = [
     "AIMD",
     "AIPD",
     "CBR",
+    "FAST",
+    "HTCP",
     "IIAD",
     "ISCC",
     "LDCC",
+    "LEDBAT",
     "SQRT",
     "TFRC",
     "AlphaFairPrimalDual",
     "Binomial",
     "BinomialFluid",
+    "DelayAIMD",
     "Kelly",
     "OnOff",
+    "PlainDelayAIMD",
     "Poisson",
     "PrimalDual",
     "PrimalPenalty",
@@ -42,5 +49,8 @@ __all__ = [
     "RateBinomial",
     "Reno",
     "SampledLDCC",
+    "StaticFAST",
+    "StaticVegas",
     "TFRCFluid",
+    "Vegas",
 ]

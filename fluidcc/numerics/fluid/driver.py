@@ -156,7 +156,7 @@ def _accept(F: Any, I: Any, end: float) -> None:
 @njit(**_CFG)
 def _bad_rate(F: Any, I: Any) -> int:
     for i in range(I[s.NF]):
-        if F[I[s.ORN] + 4 * I[s.NF] + i] < -1e-9 * F[I[s.OCAP] + I[I[s.JFIRST] + i]]:
+        if F[I[s.ORN] + 4 * I[s.NF] + i] < -1e-6 * F[I[s.OCAP] + I[I[s.JFIRST] + i]]:
             return i
     return -1
 

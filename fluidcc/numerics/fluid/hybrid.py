@@ -22,6 +22,7 @@ __all__ = ["act", "crossed", "restart"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
+FELL = 2  # of HDUE: the condition has just become false, whatever its sign is by the error of the step
 QUICK = 4  # so many jumps of one kind at the same instant are without end
 
 
@@ -64,8 +65,10 @@ def crossed(F: Any, I: Any, switch: int) -> bool:
     row = I[s.JHY] + s.HSIZE * k
     if F[I[s.OSW] + switch] > 0.5:
         I[row + s.HDUE] = 1
-    elif F[s.T] > F[I[s.OHLAST] + k]:
-        I[row + s.HCOUNT] = 0
+    else:
+        I[row + s.HDUE] = FELL
+        if F[s.T] > F[I[s.OHLAST] + k]:
+            I[row + s.HCOUNT] = 0
     return True
 
 
@@ -162,8 +165,10 @@ def _wanted(F: Any, I: Any, k: int, tol: float) -> bool:
     row = I[s.JHY] + s.HSIZE * k
     switch = I[row + s.HSWITCH]
     g = F[I[s.OGS] + switch]
-    due, held = I[row + s.HDUE] == 1, I[row + s.HCOUNT] == 1
+    due, held, fell = I[row + s.HDUE] == 1, I[row + s.HCOUNT] == 1, I[row + s.HDUE] == FELL
     I[row + s.HDUE] = 0
+    if fell:
+        return False
     F[I[s.OSW] + switch] = 1.0 if due or g > 0.0 else 0.0
     if not due and g <= 0.0:
         # a condition that was located is 0 but for the error of the step: only clearly below is it false again

@@ -226,7 +226,8 @@ def _first_switch(F: Any, I: Any) -> tuple[float, int]:
                 best, index = where[k], k
     for k in range(nsw):
         F[I[s.OGS] + k] = ends[k]
-        I[I[s.JTOGETHER] + k] = 1 if (where[k] - best) * F[s.H] <= 10.0 * tol and k != index else 0
+        together = where[k] <= 1.0 and (where[k] - best) * F[s.H] <= 10.0 * tol  # 2 is a switch that does not change
+        I[I[s.JTOGETHER] + k] = 1 if together and k != index else 0
     return best, index
 
 

@@ -1,0 +1,48 @@
+"""Delay-based congestion avoidance: FAST and Vegas, equation (1) of the persistent-congestion paper, and LEDBAT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import symbols
+
+from fluidcc.law import Source
+from fluidcc.sources._windows import delta, w, window_source
+from fluidcc.symbols import RTT, Let
+
+__all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
+
+alpha, gamma, tau, target, gain = symbols("alpha gamma tau target gain", positive=True)
+
+# u: the queueing delay at which alpha packets of this flow are queued; kappa/u is written so that w may be 0.
+_UNITS = {alpha: "packet", gamma: "1", tau: "s"}
+
+
+def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Source:
+    """(1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source takes for its queueing delay."""
+    growth = kappa * (1 - delta * Let("x", w / RTT) / alpha)
+    return window_source(
+        name, growth, params=params, units={s: _UNITS[s] for s in params}, clock=clock,
+        ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) and (2)",
+    )  # fmt: skip
+
+
+# The paper gives neither gamma nor tau; its experiments have alpha = 50 packets.
+_FAST = (gamma * alpha / tau, {gamma: 0.5, alpha: 50, tau: 0.02})
+_VEGAS = (1 / RTT, {alpha: 2})
+
+FAST = _avoidance("FAST", *_FAST, clock="ack")
+Vegas = _avoidance("Vegas", *_VEGAS, clock="ack")
+StaticFAST = _avoidance("StaticFAST", *_FAST, clock="static")
+StaticVegas = _avoidance("StaticVegas", *_VEGAS, clock="static")
+
+# RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is below target.
+# Its answer to loss is not modelled: with a buffer above the target there is none.
+LEDBAT = window_source(
+    "LEDBAT",
+    gain * (target - delta) / target / RTT,
+    params={target: 0.1, gain: 1},
+    units={target: "s", gain: "packet"},
+    least=2,
+    ref="RFC 6817",
+)

@@ -1,0 +1,103 @@
+r"""Delay-based AIMD (Leith, Shorten, McCullagh, Heffner, Dunn and Baker, PFLDnet 2007), and H-TCP with its increase.
+
+Where the paper is not of one mind, a parameter or a rule here says which reading was taken:
+
+- (2) prints a minimum with 1, which would never exceed 1; the maximum is meant. `coefficient` is 0.5 as printed; the
+  H-TCP draft and its kernels have 0.25.
+- Algorithm 1 multiplies the increase by 2 (1 - beta), which (1) and (6) do not; it is not multiplied here.
+- Algorithm 1 caps beta at 0.9, unsaid in the text: `cap`. Its line 22 compares with the base threshold where (6) has
+  tau0, and it has no branch for loss; (6) was taken.
+- Backoffs are at least `hold` round trips apart: one until news of the last one comes back, and a part of one until
+  the queue has drained, during which nothing is sent that could tell.
+- The smoothed round trip of the text is the round trip itself, as in Algorithm 1.
+- The largest round trip falls by `decay` seconds a second: Algorithm 1's a RTT/cwnd at each acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sympy import Heaviside, Max, Min, Symbol, symbols
+
+from fluidcc.law import Jump, Source
+from fluidcc.sources._windows import change, delta, w, window_source
+from fluidcc.symbols import RTT, Let, pi
+
+__all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD"]
+
+Delta = symbols("Delta", nonnegative=True)  # time since the last backoff [s]
+high = symbols("high", nonnegative=True)  # largest round trip seen, less the present one [s]
+alpha, slope, coefficient, offset = symbols("alpha slope coefficient offset", nonnegative=True)
+tau0, w0, gamma, Delta0, kappa, decay = symbols("tau0 w0 gamma Delta0 kappa decay", nonnegative=True)
+probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_max", positive=True)
+
+_UNITS: dict[Symbol, str] = {
+    alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", high: "s", tau0: "s", w0: "packet",
+    gamma: "1", Delta0: "s", kappa: "1", decay: "1", probe: "1", cap: "1", hold: "1", beta_min: "1", beta_max: "1",
+}  # fmt: skip
+
+_late = Let("d", Max(Delta - offset, 0))
+_increase = Let("alpha_h", alpha * (1 + slope * _late + coefficient * _late**2))  # (2), packets a round trip
+_HTCP = {alpha: 1, slope: 10, coefficient: 0.5, offset: 1}
+
+_smallest = Let(r"\mathrm{RTT}_{\min}", RTT - delta)
+_span = Let("s", delta + high)  # RTT_max - RTT_min, the recent queue
+
+
+def _law(
+    name: str, growth: Any, beta: Any, params: Mapping[Symbol, Any], ref: str, on_delay: tuple[Any, ...] = ()
+) -> Source:
+    """A window that grows by `growth` a round trip; at a loss, or on a delay, beta of it is left.
+
+    Parameters
+    ----------
+    on_delay : tuple of Expr
+        Conditions of backoffs before any loss.
+    """
+    cut = {w: beta * w, Delta: 0}
+    return window_source(
+        name,
+        growth / RTT,
+        flow={Delta: 1, high: -change - decay},
+        initial={Delta: 0, high: 0},
+        lower={high: 0},
+        params={**params, decay: 0.001, hold: 1.5},
+        units={s: _UNITS[s] for s in (*params, decay, hold, Delta, high)},
+        jumps=tuple(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
+        ref=ref,
+    )
+
+
+HTCP = _law(
+    "HTCP",
+    2 * (1 - (_backoff := Let("beta", Min(Max(_smallest / (_smallest + _span), beta_min), beta_max)))) * _increase,
+    _backoff,
+    {**_HTCP, coefficient: 0.25, beta_min: 0.5, beta_max: 0.8},
+    "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = RTT_min/RTT_max",
+)
+
+_beta = Let("beta", Min(probe * _smallest / RTT, cap))  # (4), and (3) with delta_p = 1
+_limit = Let("h", (1 - gamma) * tau0 + gamma * _span)  # (5)
+_idle = Let("g", Delta0 + kappa * _span)
+_DELAY = {tau0: 0.02, w0: 0, probe: 1, cap: 0.9}
+
+# (1) with (3) or (4).
+PlainDelayAIMD = _law(
+    "PlainDelayAIMD",
+    _increase,
+    _beta,
+    {**_HTCP, **_DELAY},
+    "Delay-based AIMD, (1) to (4)",
+    on_delay=(delta * Heaviside(w - w0, 0) - tau0,),
+)
+
+# (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max - RTT_min).
+DelayAIMD = _law(
+    "DelayAIMD",
+    _increase * (1 - Heaviside(w - w0, 0) * Heaviside(delta - _limit, 0)),
+    _beta,
+    {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
+    "Delay-based AIMD, (2) to (6)",
+    on_delay=(delta * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+)

@@ -1,0 +1,98 @@
+"""Window-based sources: the ack clock, what they know of the queue, and where they settle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fluidcc as fc
+from fluidcc.formulas import delay_aimd, fast
+
+C, PACKET, RTT = 100e6, 8000.0, 0.04
+
+
+def dumbbell(law: fc.Source, starts: list[float], capacity: float = C, rtt: float = RTT) -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=rtt / 2)
+    for k, start in enumerate(starts):
+        net.flow(f"f{k}", law, route=["l"], start=start, packet=PACKET)
+    return net
+
+
+@pytest.fixture(scope="module")
+def arrivals() -> xr.Dataset:
+    return fc.simulate(dumbbell(fc.FAST, [0.0, 15.0, 30.0]), 50.0, t_eval=[14.9, 29.9, 49.9], rtol=1e-7)
+
+
+def test_successive_arrivals_settle_at_the_recursion(arrivals: xr.Dataset) -> None:
+    backlog, rate = fast.arrival_recursion(3, C / PACKET, 50.0)
+    np.testing.assert_allclose(arrivals.backlog.values[:, 0] / PACKET, backlog, rtol=5e-3)
+    np.testing.assert_allclose(arrivals.rate.values / PACKET, rate, rtol=2e-2, atol=1.0)
+
+
+def test_what_is_in_flight_is_the_window(arrivals: xr.Dataset) -> None:
+    on = arrivals.rate.values > 0
+    np.testing.assert_allclose(arrivals.FAST_F.values[on], arrivals.FAST_w.values[on], rtol=1e-4)
+    filled = arrivals.rate.values[on] * (RTT + np.repeat(arrivals.queueing_delay.values, 3, axis=1)[on]) / PACKET
+    np.testing.assert_allclose(filled, arrivals.FAST_w.values[on], rtol=5e-3)
+
+
+def test_a_flow_sees_the_queue_above_what_it_met(arrivals: xr.Dataset) -> None:
+    met = np.array([0.0, *arrivals.queueing_delay.values[:2, 0]])
+    seen = arrivals.queueing_delay.values[-1, 0] - met
+    np.testing.assert_allclose(arrivals.FAST_delta.values[-1], seen, rtol=5e-3)
+
+
+def test_the_static_window_settles_at_the_same_rates_with_a_gain_that_suits_it() -> None:
+    net = dumbbell(fc.StaticFAST(gamma=0.1), [0.0, 10.0])
+    ds = fc.simulate(net, 30.0, t_eval=[9.9, 30.0], rtol=1e-7)
+    backlog, rate = fast.arrival_recursion(2, C / PACKET, 50.0)
+    np.testing.assert_allclose(ds.rate.values / PACKET, rate, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(ds.backlog.values[:, 0] / PACKET, backlog, rtol=1e-4)
+
+
+def test_a_late_ledbat_flow_starves_the_first() -> None:
+    """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2."""
+    ds = fc.simulate(dumbbell(fc.LEDBAT(target=0.02), [0.0, 40.0], capacity=10e6), 120.0, samples=4, rtol=1e-6)
+    last = ds.isel(time=-1)
+    assert last.rate.values[1] > 5 * last.rate.values[0]
+    assert last.LEDBAT_w.values[0] == pytest.approx(2.0, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def sawtooth() -> xr.Dataset:
+    """Fig. 2 of the paper: 50 Mbit/s, 120 ms, a buffer of 400 packets, tau0 = 20 ms."""
+    net = fc.Network().link("l", fc.DropTail, capacity="50 Mbit/s", delay="60 ms", buffer="400 packets")
+    net.flow("f", fc.PlainDelayAIMD, route=["l"], start=0, packet=PACKET, initial={"w": 600})
+    return fc.simulate(net, 30.0, samples=3001, rtol=1e-7)
+
+
+def test_delay_based_backoffs_are_periodic_and_keep_the_link_busy(sawtooth: xr.Dataset) -> None:
+    times = sawtooth.jump_time.values
+    periods = np.diff(times[1:])  # the first is the first acknowledgement
+    assert np.ptp(periods[-4:]) < 1e-4 * periods[-1]
+    tail = sawtooth.sel(time=slice(times[-3], None))
+    assert float(tail.utilisation.min()) == pytest.approx(1.0, abs=1e-6)
+    assert float(sawtooth.lost.max()) == 0.0
+
+
+def test_the_queue_swings_between_nearly_empty_and_the_threshold(sawtooth: xr.Dataset) -> None:
+    """News of the threshold comes a round trip late: the queue goes on growing by what the window grows in it."""
+    tail = sawtooth.sel(time=slice(20.0, None))
+    top, low = float(tail.queueing_delay.max()), float(tail.queueing_delay.min())
+    growth = delay_aimd.increase(2.63) / (50e6 / PACKET)  # seconds of queue a round trip
+    assert 0.02 < top < 0.02 + 1.5 * growth
+    assert 0.0 <= low < 0.2 * top
+
+
+def test_a_loss_halves_nothing_but_leaves_beta() -> None:
+    """H-TCP on a short buffer: beta is the ratio of the round trips, within its bounds."""
+    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="30 ms", buffer="100 packets")
+    net.flow("f", fc.HTCP, route=["l"], start=0, packet=PACKET, initial={"w": 100})
+    ds = fc.simulate(net, 20.0, samples=20001, rtol=1e-7)
+    window = ds.HTCP_w.values[:, 0]
+    drops = np.flatnonzero(np.diff(window) < -10)
+    left = window[drops + 1] / window[drops]
+    ratio = 0.06 / (0.06 + 100 * PACKET / 20e6)
+    assert len(drops) > 2
+    np.testing.assert_allclose(left[1:], max(0.5, ratio), rtol=2e-2)
