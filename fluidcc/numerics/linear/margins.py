@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.crossings import Crossings, find
-from fluidcc.numerics.linear.loci import Floats, rank_of, trace
+from fluidcc.numerics.linear.loci import Floats, eigen, rank_of, trace
 from fluidcc.numerics.linear.peaks import peaks
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 from fluidcc.numerics.linear.wiring import Blocks
@@ -180,9 +180,10 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     loci = trace(pencil, *_range(pencil), rank)
     cross = find(pencil, loci, rank)
     out: dict[str, Floats] = {}
-    factor = np.concatenate((-1 / cross.value[~cross.unit].real, _static(pencil)[0]))
-    which = np.concatenate((cross.which[~cross.unit], _static(pencil)[1]))
-    omega = np.concatenate((cross.omega[~cross.unit], np.zeros(len(factor) - int((~cross.unit).sum()))))
+    at_rest, its_system = _static(pencil, rank)
+    factor = np.concatenate((-1 / cross.value[~cross.unit].real, at_rest))
+    which = np.concatenate((cross.which[~cross.unit], its_system))
+    omega = np.concatenate((cross.omega[~cross.unit], np.zeros(len(at_rest))))
     up, down = factor >= 1, factor <= 1
     out["gain"], out["phase_crossover"] = _least(factor[up], which[up], omega[up], systems, np.inf)
     inverse, out["phase_crossover_down"] = _least(1 / factor[down], which[down], omega[down], systems, np.inf)
@@ -198,7 +199,7 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     out["phase"], out["crossover"] = np.degrees(size) * sign, at
     wait = np.where(lag < -1e-12, lag + 2 * np.pi, np.maximum(lag, 0.0)) / omega
     out["delay"], out["delay_crossover"] = _least(wait, which, omega, systems, np.inf)
-    out["modulus"], out["modulus_frequency"], out["mt"], out["mt_frequency"] = peaks(pencil, loci)
+    out["modulus"], out["modulus_frequency"], out["mt"], out["mt_frequency"] = peaks(pencil, loci, rank)
     out["ms"] = 1 / np.maximum(out["modulus"], np.finfo(float).tiny)
     out["delay"] = out["delay"] * unit
     for name in out:
@@ -207,14 +208,14 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     return out, cross
 
 
-def _static(pencil: Pencil) -> tuple[Floats, NDArray[np.int64]]:
+def _static(pencil: Pencil, rank: int) -> tuple[Floats, NDArray[np.int64]]:
     """Factors at which a root passes through the origin: real eigenvalues of a finite L(0) that are negative."""
     systems = np.arange(len(pencil.times))
     ratio = pencil.values(np.zeros(len(systems), complex), False, True, systems).response
     finite = np.isfinite(ratio).all(axis=(1, 2)) & (np.abs(ratio).max(axis=(1, 2)) < 1e12)
     if not finite.any():
         return np.empty(0), np.empty(0, np.int64)
-    value = np.linalg.eigvals(ratio[finite])
+    value = eigen(ratio[finite], np.zeros_like(ratio[finite]), rank)[0]
     size = np.abs(value).max(axis=1, keepdims=True)
     real = (value.real < -1e-12 * size) & (np.abs(value.imag) < 1e-9 * size) & (size > 0)
     return -1 / value[real].real, np.broadcast_to(systems[finite][:, None], value.shape)[real]

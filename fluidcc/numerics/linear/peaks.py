@@ -13,12 +13,12 @@ ROUNDS = 40
 CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
 
 
-def peaks(pencil: Pencil, loci: Loci) -> tuple[Floats, Floats, Floats, Floats]:
+def peaks(pencil: Pencil, loci: Loci, rank: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Modulus margin and complementary peak, each with its frequency in the system's unit of time, one a system."""
     systems = len(pencil.times)
     out = []
     for largest in (False, True):
-        value, rise = _singular(loci.ratio, loci.ratio_slope, largest)
+        value, rise = _singular(loci.ratio, loci.ratio_slope, largest, rank)
         sign = -1.0 if largest else 1.0
         score = sign * value
         same = loci.which[1:] == loci.which[:-1]
@@ -30,12 +30,12 @@ def peaks(pencil: Pencil, loci: Loci) -> tuple[Floats, Floats, Floats, Floats]:
         lowest = np.minimum(score[i], score[i + 1])
         i = i[np.where(largest, -lowest * CANDIDATES >= -level, lowest <= level * CANDIDATES + 1e-12)]
         if len(i):
-            omega, exact = _refine(pencil, loci, i, sign * rise[i], sign * rise[i + 1], largest)
+            omega, exact = _refine(pencil, loci, i, sign * rise[i], sign * rise[i + 1], largest, rank)
             _update(best, at, loci.which[i], sign * exact, omega)
         still = pencil.values(np.zeros(systems, complex), True, True, np.arange(systems))
         finite = np.flatnonzero(np.isfinite(still.response).all(axis=(1, 2)))
         if len(finite):
-            rest = _singular(still.response[finite], np.zeros_like(still.response[finite]), largest)[0]
+            rest = _singular(still.response[finite], np.zeros_like(still.response[finite]), largest, rank)[0]
             _update(best, at, finite, sign * rest, np.zeros(len(finite)))
         if not largest:  # far out the loop is open
             _update(best, at, np.arange(systems), np.ones(systems) * _end(pencil), np.full(systems, np.inf))
@@ -60,9 +60,18 @@ def _update(best: Floats, at: Floats, which: Ints, score: Floats, omega: Floats)
     best[which[better]], at[which[better]] = score[better], omega[better]
 
 
-def _singular(ratio: Complex, slope: Complex, largest: bool) -> tuple[Floats, Floats]:
+def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple[Floats, Floats]:
     """The singular value and its derivative with respect to the frequency."""
     m = ratio.shape[-1]
+    if 2 * rank < m:
+        # beside the range of L and that of its adjoint, I + L is the identity: work in that small space
+        some = np.random.default_rng(11).normal(size=(m, rank))
+        both = np.concatenate((ratio @ some, np.conj(np.swapaxes(some.T @ ratio, 1, 2))), axis=2)
+        basis = np.linalg.qr(both)[0]
+        left = np.conj(np.swapaxes(basis, 1, 2))
+        size, rise = _singular(left @ ratio @ basis, left @ slope @ basis, largest, 2 * rank)
+        beside = (size > 1) & (not largest)
+        return np.where(beside, 1.0, size), np.where(beside, 0.0, rise)
     one = np.eye(m)
     if m == 1:
         back, rate = 1 + ratio[:, 0, 0], 1j * slope[:, 0, 0]
@@ -84,7 +93,9 @@ def _singular(ratio: Complex, slope: Complex, largest: bool) -> tuple[Floats, Fl
     return size[:, k], rate.real
 
 
-def _refine(pencil: Pencil, loci: Loci, i: Ints, left: Floats, right: Floats, largest: bool) -> tuple[Floats, Floats]:
+def _refine(
+    pencil: Pencil, loci: Loci, i: Ints, left: Floats, right: Floats, largest: bool, rank: int
+) -> tuple[Floats, Floats]:
     """Zeros of the derivative between two points, by false position with Illinois' correction."""
     which, low, high = loci.which[i], loci.omega[i].copy(), loci.omega[i + 1].copy()
     left, right = left.copy(), right.copy()
@@ -97,7 +108,7 @@ def _refine(pencil: Pencil, loci: Loci, i: Ints, left: Floats, right: Floats, la
         inside = (fresh > low) & (fresh < high) & (turn % 8 != 7)
         omega = np.where(inside, fresh, 0.5 * (low + high))
         got = pencil.values((1j * omega).astype(complex), True, True, which)
-        value, rise = _singular(got.response, got.response_slope, largest)
+        value, rise = _singular(got.response, got.response_slope, largest, rank)
         rise = sign * rise
         below = rise < 0
         left = np.where(below, rise, np.where(kept == 1, 0.5 * left, left))

@@ -18,7 +18,7 @@ __all__ = ["approximate_roots", "points_for"]
 
 Floats = NDArray[np.float64]
 
-DENSE = 420
+DENSE = 260
 """States of the discretisation up to which all its eigenvalues are computed."""
 
 
