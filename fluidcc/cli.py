@@ -71,16 +71,24 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--figure", metavar="FILE.png", type=Path, help=f"the figure, {', '.join(_PICTURES)} (default: as the output)"
     )
-    one.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes",
-        help='replace a value of the file, such as flows.a.params.beta=0.2 or "until=90 s"; may be repeated',
-    )  # fmt: skip
+    _add_set(one)
     one.add_argument(
         "--progress", action=argparse.BooleanOptionalAction, default=None, help="a progress bar (default: on long runs)"
     )
     one.set_defaults(run=_simulate)
 
     _add_sweep(commands)
+
+    judged = commands.add_parser("stability", help="judge a scenario near its equilibrium: verdict, margins, roots")
+    judged.add_argument("scenario", help="a TOML file, or the name of a ready scenario (see: fluidcc list)")
+    judged.add_argument("-o", "--figure", metavar="FILE.png", type=Path, help="a Nyquist plot too")
+    judged.add_argument(
+        "--at", metavar="TIME", help="when: capacities and flows as they are then (default: in the end)"
+    )
+    judged.add_argument("--delays", choices=("fifo", "frozen"), default="fifo", help="frozen: as the papers have it")
+    judged.add_argument("--certify", action="store_true", help="prove the number of unstable roots")
+    _add_set(judged)
+    judged.set_defaults(run=_stability)
 
     again = commands.add_parser("reproduce", help="recompute every scenario, figure and claim")
     again.add_argument("--folder", type=Path, default=Path("figures"), help="where to (default: figures)")
@@ -117,6 +125,13 @@ def _sweep(args: argparse.Namespace) -> None:
     from fluidcc.sweep.command import run_file
 
     run_file(args)
+
+
+def _add_set(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes",
+        help='replace a value of the file, such as flows.a.params.beta=0.2 or "until=90 s"; may be repeated',
+    )  # fmt: skip
 
 
 # --- simulate ---------------------------------------------------------------------------------------------------------
@@ -157,13 +172,21 @@ def _number(text: str) -> Any:
 
 def _check_places(output: Path, figure: Path) -> None:
     """Before a long run rather than after it."""
-    if figure.suffix.lower() not in _PICTURES:
-        raise InvalidInput(f"--figure {figure}: its name must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+    _check_picture("--figure", figure)
     if output.resolve() == figure.resolve():
         raise InvalidInput(f"--output and --figure are both {output}; give two names")
     for file in (output, figure):
-        if not file.parent.is_dir():
-            raise InvalidInput(f"{file}: there is no folder {file.parent}; make it, or write elsewhere")
+        _check_folder(file)
+
+
+def _check_picture(option: str, figure: Path) -> None:
+    if figure.suffix.lower() not in _PICTURES:
+        raise InvalidInput(f"{option} {figure}: its name must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+
+
+def _check_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        raise InvalidInput(f"{file}: there is no folder {file.parent}; make it, or write elsewhere")
 
 
 def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
@@ -180,6 +203,46 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     axes[0].set_title(scenario.title or scenario.name, fontsize="medium")
     axes[0].figure.savefig(figure, dpi=150)
     plt.close(axes[0].figure)
+
+
+# --- stability --------------------------------------------------------------------------------------------------------
+
+
+def _stability(args: argparse.Namespace) -> None:
+    import math
+
+    from fluidcc.analysis.report import stability
+    from fluidcc.analysis.show import rows_of
+    from fluidcc.scenarios import Scenario
+    from fluidcc.units import to_si
+
+    scenario = Scenario.load(args.scenario, dict(_assignment(text) for text in args.changes))
+    if args.figure is not None:
+        _check_picture("-o", args.figure)
+        _check_folder(args.figure)
+    time = math.inf if args.at is None else to_si(_number(args.at), "s", "--at")
+    report = stability(scenario.net, delays=args.delays, at=time, certify=args.certify)
+    rows = rows_of(report)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    if args.figure is not None:
+        _draw_loop(scenario, report, args.figure)
+        print(args.figure)
+
+
+def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from fluidcc.plot import nyquist
+
+    ax = nyquist(report)
+    ax.set_title(f"{scenario.title or scenario.name}: {report.verdict}", fontsize="medium")
+    ax.figure.savefig(figure, dpi=150)
+    plt.close(ax.figure)  # type: ignore[arg-type]
 
 
 # --- claims and lists -------------------------------------------------------------------------------------------------

@@ -202,3 +202,22 @@ def test_it_starts_without_the_libraries() -> None:
     code = "import sys, fluidcc.cli; print([m for m in ('numba', 'sympy', 'xarray', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_stability_is_a_text_and_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stability", "ldcc_fig5", "-o", "loop.png", "--set", "flows.flow1.params.eta=0.5"]) == 0
+    said = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    from fluidcc.scenarios import Scenario
+
+    report = fc.stability(Scenario.load("ldcc_fig5", {"flows.flow1.params.eta": 0.5}).net)
+    assert said["verdict"].strip() == report.verdict == "stable"
+    assert float(said["gain margin"].split()[0]) == pytest.approx(report.gain_margin, rel=1e-4)
+    assert Path("loop.png").stat().st_size > 1000
+
+
+def test_stability_at_a_time_with_flows_of_then(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stability", "ldcc_fig5", "--at", "50 s", "--delays", "frozen", "--certify"]) == 0
+    out = capsys.readouterr().out
+    assert "proved" in out
+    assert main(["stability", "ldcc_fig5", "-o", "loop.txt"]) == 2
+    assert "its name must end in .pdf, .png or .svg" in capsys.readouterr().err
