@@ -28,7 +28,7 @@ __all__ = ["Handwritten", "handwritten_parts"]
 _KNOWN = ("math", "np", "numpy")
 
 
-class Handwritten(Function):  # type: ignore[misc]  # SymPy has no type hints
+class Handwritten(Function):
     """Value number k of a function written by hand, at given arguments: ``Handwritten(text, k, *arguments)``."""
 
     @property
@@ -93,7 +93,7 @@ def _function(text: str) -> Callable[..., Any]:
     tree = ast.parse(text)
     scope: dict[str, Any] = {"math": math, "np": np, "numpy": np}
     exec(compile(tree, f"<kernel {tree.body[0].name}>", "exec"), scope)  # type: ignore[attr-defined]
-    return scope[tree.body[0].name]  # type: ignore[attr-defined, no-any-return]
+    return scope[tree.body[0].name]  # type: ignore[attr-defined]
 
 
 def _source_text(kernel: Any, law: str) -> str:

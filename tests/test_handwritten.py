@@ -66,7 +66,7 @@ def test_right_hand_sides_agree_with_the_symbolic_law() -> None:
 def test_runs_agree_with_the_symbolic_law() -> None:
     """The rate may be a value of the kernel, or the state itself; kinks are then not located, hence the tolerance."""
     wanted = runs(fc.LDCC)
-    as_state = fc.Source.from_kernel("ByHand", lambda_free, rate=x, **PLACE)
+    as_state = fc.Source.from_kernel("ByHand", decorated, rate=x, **PLACE)
     for law in (BY_HAND, as_state):
         got = runs(law)
         np.testing.assert_allclose(got.rate, wanted.rate, rtol=1e-6)
@@ -75,7 +75,7 @@ def test_runs_agree_with_the_symbolic_law() -> None:
 
 
 @njit
-def lambda_free(x, e, edot, pi, e_b, w, beta, T, eta):  # type: ignore[no-untyped-def]
+def decorated(x, e, edot, pi, e_b, w, beta, T, eta):  # type: ignore[no-untyped-def]
     rtt = e + e_b
     penalty = beta * max(e - T, 0.0) / rtt
     return (eta / rtt * (w - x * (penalty + edot + pi)),)

@@ -1,0 +1,235 @@
+"""What all laws share: see `fluidcc.law`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from sympy import Expr, Matrix, Symbol, diff, expand, sympify
+
+from fluidcc._checks import check_law, parameter_values
+from fluidcc._latex import law_latex
+from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
+from fluidcc._switches import Switched, switched
+from fluidcc.errors import LawError
+from fluidcc.symbols import plain, unfold
+
+__all__ = ["Law"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Law:
+    """What `Source` and `Link` share; use those.
+
+    Parameters
+    ----------
+    name : str
+        Name used in messages and results.
+    flow : mapping of Symbol to Expr
+        Time derivative of each state.
+    out : mapping of str to Expr
+        Output signals.
+    params : mapping of Symbol to float
+        Parameters and their default values, in SI units (s, bit, bit/s; windows in packets).
+    units : mapping of Symbol to str
+        Unit of every state and parameter, in s, bit and packet: ``"bit/s"``, ``"1"``. Packets are a count.
+    lower, upper : mapping of Symbol to Expr
+        Bounds onto which states are projected.
+    jumps, ticks : tuple of Jump, tuple of Tick
+        Changes at once: on a condition, or at a period. See `Jump` and `Tick`.
+    claims : mapping of str to Expr, relational or Steady
+        Statements of the paper, by their label there, for `fluidcc.prove`.
+    ref : str
+        Where the law is from.
+    initial : mapping of Symbol to Expr
+        Default initial values, in terms of parameters and constants of the flow or link.
+
+    Raises
+    ------
+    LawError
+        If the law is not well formed; the message names the law, the culprit and the remedy.
+    """
+
+    name: str
+    flow: Mapping[Symbol, Any] = field(default_factory=dict)
+    out: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[Symbol, Any] = field(default_factory=dict)
+    units: Mapping[Symbol, str] = field(default_factory=dict)
+    lower: Mapping[Symbol, Any] = field(default_factory=dict)
+    upper: Mapping[Symbol, Any] = field(default_factory=dict)
+    jumps: tuple[Jump, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    ref: str = ""
+    initial: Mapping[Symbol, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "law"
+    inputs: ClassVar[tuple[Symbol, ...]] = ()
+    outputs: ClassVar[tuple[str, ...]] = ()
+    constants: ClassVar[tuple[Symbol, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("flow", "out", "lower", "upper", "initial"):
+            object.__setattr__(self, name, self._mapping(name))
+        object.__setattr__(self, "units", Frozen(self.units or {}))
+        object.__setattr__(
+            self,
+            "claims",
+            Frozen({k: v if isinstance(v, Steady) else sympify(v) for k, v in (self.claims or {}).items()}),
+        )
+        object.__setattr__(self, "jumps", tuple(self.jumps))
+        object.__setattr__(self, "ticks", tuple(self.ticks))
+        object.__setattr__(self, "params", Frozen(parameter_values(self)))
+        check_law(self)
+
+    def _mapping(self, name: str) -> Frozen:
+        value = getattr(self, name)
+        if not isinstance(value, Mapping):
+            raise LawError(f"{self.name}: {name} must be a mapping such as {{x: ...}}, not {type(value).__name__}")
+        try:
+            return frozen(value)
+        except Exception as error:  # SympifyError is not a ValueError in every version
+            raise LawError(f"{self.name}: {name} holds something SymPy cannot read: {error}") from error
+
+    # --- identity -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        values = (getattr(self, f.name) for f in fields(self))
+        return (type(self).__name__, *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
+
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """What of the law does not depend on parameter values; laws of equal structure share kernels and checks."""
+        kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks")
+        values = (getattr(self, name) for name in kept)
+        return (
+            self.kind,
+            self.name,
+            tuple(self.params),
+            *(tuple(v.items()) if isinstance(v, dict) else v for v in values),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Law) and self._content == other._content)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{plain(s)}={v:g}" for s, v in self.params.items())
+        return f"{self.kind} {self.name}({values})"
+
+    def _repr_latex_(self) -> str:
+        return law_latex(self)
+
+    # --- use ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, **values: Any) -> Self:
+        """Return the same law with other parameter values (numbers in SI units, or text with units).
+
+        Raises
+        ------
+        LawError
+            If there is no such parameter, or the value is not one it can take.
+        """
+        names = {plain(s): s for s in self.params}
+        for name in values:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+                hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(names) or 'none'}"
+                raise LawError(f"{self.name} has no parameter {name!r}: {hint}")
+        return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
+
+    @property
+    def states(self) -> tuple[Symbol, ...]:
+        """The state symbols, in order."""
+        return tuple(self.flow)
+
+    def parameter(self, name: str) -> float:
+        """Value of the parameter of that name."""
+        for s, value in self.params.items():
+            if plain(s) == name:
+                return float(value)
+        raise LawError(f"{self.name} has no parameter {name!r}: it has {', '.join(map(plain, self.params)) or 'none'}")
+
+    def averaged(
+        self,
+        intensity: Any,
+        *,
+        name: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        ref: str | None = None,
+    ) -> Self:
+        """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset - state).
+
+        Parameters
+        ----------
+        intensity : Expr
+            Expected jumps a second [1/s], in place of each jump's `when`; refractory times are dropped.
+        name, claims, ref : optional
+            Those of the averaged law; by default its name and `ref` are the same, and it claims nothing.
+        """
+        if not self.jumps:
+            raise LawError(f"{self.name} has no jumps to average")
+        drift = {
+            z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
+            for z, f in self.flow.items()
+        }
+        return replace(self, flow=drift, jumps=(), name=name or self.name, claims=claims or {}, ref=ref or self.ref)
+
+    def unfolded(self, expr: Any) -> Expr:
+        """`expr` with every Let replaced by its definition."""
+        return unfold(expr)
+
+    @cached_property
+    def system(self) -> tuple[Matrix, Matrix]:
+        """(F, H): columns of the flows, and of the outputs in the order of `out`, without Lets."""
+        return Matrix(len(self.flow), 1, [unfold(f) for f in self.flow.values()]), Matrix(
+            len(self.out), 1, [unfold(f) for f in self.out.values()]
+        )
+
+    @cached_property
+    def jacobians(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks give Heavisides."""
+        F, H = self.system
+        z, u = self.states, self.inputs
+        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j])) for M in (F, H) for v in (z, u))
+
+    def switched(self) -> Switched:
+        """Flow and outputs with every kink held by a mode symbol: see `fluidcc._switches.Switched`."""
+        return self._switched
+
+    @cached_property
+    def _switched(self) -> Switched:
+        return switched(self)
+
+    @property
+    def switches(self) -> tuple[Expr, ...]:
+        """The expressions whose signs choose the branches of Max, Min, Piecewise, ... in the flow and outputs."""
+        return self._switched.switches
+
+    def expressions(self) -> Iterator[tuple[str, Expr]]:
+        """Every expression of the law with a description of its place."""
+        yield from ((f"the flow of {plain(z)}", f) for z, f in self.flow.items())
+        yield from ((f"output {k!r}", f) for k, f in self.out.items())
+        for side in ("lower", "upper"):
+            yield from ((f"the {side} bound of {plain(z)}", f) for z, f in getattr(self, side).items())
+        for i, j in enumerate(self.jumps):
+            yield f"the condition of jump {i}", j.when
+            yield f"the refractory time of jump {i}", j.refractory
+            yield from ((f"the reset of {plain(z)} in jump {i}", f) for z, f in j.reset.items())
+        for i, tick in enumerate(self.ticks):
+            yield f"the period of tick {i}", tick.every
+            yield f"the phase of tick {i}", tick.phase
+            yield from ((f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items())
