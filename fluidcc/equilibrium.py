@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Equilibrium", "equilibrium"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Equilibrium:
     """An equilibrium; flows that are off have rate 0 and see the same path as the others.
 
@@ -71,10 +71,34 @@ class Equilibrium:
     states: Mapping[str, Mapping[str, float]]
     error: float
 
+    def _columns(self) -> tuple[tuple[xr.DataArray, ...], tuple[xr.DataArray, ...]]:
+        return (self.rate, self.one_way_delay, self.rtt, self.loss), (
+            self.queueing_delay, self.arrival_rate, self.price, self.saturated, self.full,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return "\n\n".join(_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+
     def _repr_html_(self) -> str:
-        flows = (self.rate, self.one_way_delay, self.rtt, self.loss)
-        links = (self.queueing_delay, self.arrival_rate, self.price, self.saturated, self.full)
-        return _table("flow", flows) + _table("link", links)
+        return "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+
+
+MOST_ROWS = 12  # of a table in text
+
+
+def _text(dim: str, columns: tuple[Any, ...]) -> str:
+    """A table in plain text, of the first flows or links."""
+    names = [str(name) for name in columns[0][dim].values]
+    rows = [[dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]]
+    for i, name in enumerate(names[:MOST_ROWS]):
+        rows.append([name, *(("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}" for a in columns)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.rjust(n) if k else text.ljust(n) for k, (text, n) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]
+    more = len(names) - MOST_ROWS
+    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 
 
 def _table(dim: str, columns: tuple[Any, ...]) -> str:

@@ -39,7 +39,7 @@ def simulate(
     t_eval: Any = None,
     samples: int = 601,
     seed: int = 0,
-    first_step: float | None = None,
+    first_step: float | str | None = None,
     max_step: float | str = math.inf,
     engine: str = "auto",
     restart: xr.Dataset | None = None,
@@ -117,11 +117,12 @@ def simulate(
     at = lay_out(net if before is None else before.continued(net, frozen), frozen)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     longest = _positive(max_step, "max_step", math.inf)
+    first = 0.0 if first_step is None else _positive(first_step, "first_step")
     space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
     address = _step_address(at, engine)
     prepare()
     with Progress(stop - since, progress) as bar:
-        final, seconds = run(space, stop, before, first_step or 0.0, address, bar)
+        final, seconds = run(space, stop, before, first, address, bar)
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
     return dataset(space, times, seconds, used, final)
 

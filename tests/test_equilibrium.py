@@ -330,3 +330,12 @@ def test_laws_without_rest_are_refused() -> None:
         fc.equilibrium(with_flows(bottleneck(), 1, fc.AIMD))
     with pytest.raises(Unsupported, match="'OnOff0' sends at random"):
         fc.equilibrium(with_flows(bottleneck(), 1, fc.OnOff))
+
+
+def test_it_prints_as_a_short_table() -> None:
+    text = repr(fc.equilibrium(with_flows(bottleneck(4e6), 14, fc.LDCC)))
+    lines = text.splitlines()
+    assert lines[0].split() == ["flow", "rate", "[bit/s]", "one_way_delay", "[s]", "rtt", "[s]", "loss", "[1]"]
+    assert "... and 2 more" in lines
+    assert lines[-1].split()[0] == "l"
+    assert max(map(len, lines)) < 100
