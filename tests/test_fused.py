@@ -24,8 +24,7 @@ from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.calls import call_step
-from fluidcc.numerics.fluid.driver import drive
-from fluidcc.numerics.fluid.prehistory import begin
+from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.step import step_array
 from fluidcc.simulate import simulate
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
@@ -91,7 +90,8 @@ def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tu
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
     space = Workspace(at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
-    begin(space.F, space.I, 2, 0.0)
+    space.I[s.BUDGET] = 0
+    assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
     return at, space
 
 
@@ -140,7 +140,7 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     tried = 0
     for _ in range(150):
         space.I[s.BUDGET] = 1
-        while (code := drive(space.F, space.I, 0)) == s.GROW_RING:
+        while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
             space.grow_ring()
         if code == s.DONE:
             break

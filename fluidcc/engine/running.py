@@ -15,8 +15,7 @@ from fluidcc.engine.snapshot import snapshot
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.driver import drive
-from fluidcc.numerics.fluid.prehistory import begin, resume, start_anew
+from fluidcc.numerics.fluid.entry import advance, resume, start_anew
 from fluidcc.progress import Progress
 
 __all__ = ["run"]
@@ -56,21 +55,21 @@ def run(
     space.I[s.BUDGET] = _pause_after(at)
     stops: list[tuple[float, int, Any]] = [(until, -1, None)]  # where Python has something to do
     hops = max(len(f.route) for f in at.flows)
-    began = perf_counter()
-    if before is None:
-        begin(space.F, space.I, hops, first_step)
-        if space.I[s.CODE] != s.DONE:
-            raise _failure(space, at, int(space.I[s.CODE]))
-    else:
+    if before is not None:
         stops += before.place(space)
         if late := [at.flows[i].name for time, i, _ in stops if time > until]:
             raise InvalidInput(
                 f"until is {until:g} s, before the new parameters of flow {late[0]!r} are felt at its first queue, an "
                 "access_delay after the restart; give a later time"
             )
+        stops.sort(key=lambda stop: stop[:2])
+    began = perf_counter()
+    if before is not None:
         resume(space.F, space.I, before.time, first_step or before.step)
-    for when, flow, parameters in sorted(stops, key=lambda stop: stop[:2]):
-        _drive(space, at, min(when, end), address, bar)
+        hops = 0
+    for when, flow, parameters in stops:
+        _drive(space, min(when, end), address, bar, hops, first_step)
+        hops = 0
         if flow < 0:
             paused = perf_counter()
             final = None if at.hybrid else snapshot(space)
@@ -78,14 +77,17 @@ def run(
         else:
             space.F[space.parameter_places(flow)] = parameters
             start_anew(space.F, space.I, flow)
-    _drive(space, at, end, address, bar)
+    if space.F[s.T] < end:
+        _drive(space, end, address, bar)
     return final, perf_counter() - began
 
 
-def _drive(space: Workspace, at: Layout, stop: float, address: int, bar: Progress) -> None:
+def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int = 0, first_step: float = 0.0) -> None:
+    """Go on to `stop`; with `hops` the run begins."""
     space.F[s.TSTOP] = stop
     while True:
-        code = drive(space.F, space.I, address)
+        code = advance(space.F, space.I, address, hops, first_step)
+        hops = 0
         if space.I[s.NLOG]:
             space.drain_log()
         if code == s.DONE:
@@ -99,7 +101,7 @@ def _drive(space: Workspace, at: Layout, stop: float, address: int, bar: Progres
         elif code == s.PAUSED:
             bar.reach(float(space.F[s.T]) - space.since)
         else:
-            raise _failure(space, at, code)
+            raise _failure(space, space.at, code)
 
 
 def _pause_after(at: Layout) -> int:

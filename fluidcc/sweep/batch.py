@@ -266,9 +266,8 @@ class Batch:
         return Value(np.full(len(labels), np.nan), (dim,), {dim: labels}, {"units": UNITS[variable]})
 
     def _block(self, structure: _Structure, combinations: Any, axes: list[int], places: Any) -> Any:
-        from fluidcc.numerics.fluid.driver import drive
+        from fluidcc.numerics.fluid.entry import advance
         from fluidcc.numerics.fluid.many import run_many
-        from fluidcc.numerics.fluid.prehistory import begin
 
         own = list(dict.fromkeys(combinations))
         which = np.array([own.index(c) for c in combinations], dtype=np.int64)
@@ -287,7 +286,7 @@ class Batch:
             F, I = space.F.copy(), space.I.copy()
             done = run_many(
                 F, I, heads, space.I, which, where, np.ascontiguousarray(values), structure.kinds, structure.rows,
-                out, codes, done, structure.hops, structure.address, begin, drive,
+                out, codes, done, structure.hops, structure.address, advance,
             )  # fmt: skip
             if done < len(which) and I[s.CODE] == s.GROW_RING:
                 space.grow_ring()

@@ -9,7 +9,7 @@ from numba import njit
 
 from . import slots as s
 from .breaks import emit, forward, forward_class, pop
-from .calls import call_step, pointer
+from .calls import call_step
 from .hybrid import act, crossed, restart
 from .limits import start
 from .modes import first_event
@@ -264,7 +264,8 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
 
 
 @njit(**_CFG)
-def _drive(F: Any, I: Any, address: int) -> int:
+def drive(F: Any, I: Any, address: int) -> int:
+    """Integrate until F[TSTOP], or until there is a reason to return to Python: I[CODE] says which."""
     I[s.CODE] = s.DONE
     budget = I[s.STEPS] + I[s.BUDGET]
     while F[s.T] < F[s.TSTOP]:
@@ -283,12 +284,3 @@ def _drive(F: Any, I: Any, address: int) -> int:
         if _advance(F, I, address):
             break
     return I[s.CODE]
-
-
-@njit(**_CFG)
-def drive(F: Any, I: Any, address: int) -> int:
-    """Integrate until F[TSTOP], or until there is a reason to return to Python: I[CODE] says which.
-
-    All below works on pointers, not arrays: the compiler need not provide for indices that count from the end.
-    """
-    return _drive(pointer(F), pointer(I), address)

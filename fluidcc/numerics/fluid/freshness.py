@@ -54,17 +54,15 @@ def prepare() -> None:
     """
     if config.DISABLE_JIT:
         return
-    from .driver import drive
-    from .prehistory import begin
+    from .entry import advance
 
-    _discard_stale_code(drive)
+    _discard_stale_code(advance)
     with vectorised():
-        begin.compile((float64[::1], int64[::1], int64, float64))
-        drive.compile((float64[::1], int64[::1], int64))
+        advance.compile((float64[::1], int64[::1], int64, int64, float64))
 
 
-def _discard_stale_code(drive: Any) -> None:
-    cache = Path(drive.stats.cache_path)
+def _discard_stale_code(advance: Any) -> None:
+    cache = Path(advance.stats.cache_path)
     stamp = cache / _STAMP
     with contextlib.suppress(OSError):
         if stamp.read_text() == source_hash():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import config, float64, int64, njit, types, void
+from numba import config, float64, int64, njit, types
 
 from . import slots as s
 
@@ -51,12 +51,11 @@ def statistic(kind: int, F: Any, row: int, times: int, count: int) -> float:
 
 if not config.DISABLE_JIT:
     _A, _N = float64[::1], int64[::1]
-    _DRIVE = types.FunctionType(int64(_A, _N, int64))
-    _BEGIN = types.FunctionType(void(_A, _N, int64, float64))
+    _ADVANCE = types.FunctionType(int64(_A, _N, int64, int64, float64))
     _SIGNATURE: tuple[Any, ...] = (
         int64(
             _A, _N, float64[:, ::1], _N, _N, _N, float64[:, ::1], _N, _N, float64[:, ::1], _N,
-            int64, int64, int64, _BEGIN, _DRIVE,
+            int64, int64, int64, _ADVANCE,
         ),
     )  # fmt: skip
 else:
@@ -79,8 +78,7 @@ def run_many(
     first: int,
     hops: int,
     address: int,
-    begin: Any,
-    drive: Any,
+    advance: Any,
 ) -> int:
     """Run points `first` to the last; return the number of the first one that needs a larger workspace, or of points.
 
@@ -112,8 +110,7 @@ def run_many(
             F[k] = heads[head, a + k - b]
         for k in range(len(where)):
             F[where[k]] = values[p, k]
-        begin(F, I, hops, 0.0)
-        code = drive(F, I, address)
+        code = advance(F, I, address, hops, 0.0)
         if code == s.GROW_RING or code == s.GROW_HEAP:
             return p
         codes[p] = code

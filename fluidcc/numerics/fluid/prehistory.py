@@ -9,7 +9,6 @@ from numba import njit
 
 from . import slots as s
 from .breaks import forward_class
-from .calls import pointer
 from .driver import _arrive
 from .hybrid import act
 from .limits import start
@@ -24,11 +23,6 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 @njit(**_CFG)
 def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
     """Write the record of the past, apply the changes of time 0 and choose the first step."""
-    _begin(pointer(F), pointer(I), hops, first_step)
-
-
-@njit(**_CFG)
-def _begin(F: Any, I: Any, hops: int, first_step: float) -> None:
     F[s.T] = 0.0
     F[s.H] = 1.0
     n = I[s.NS]
@@ -43,17 +37,12 @@ def _begin(F: Any, I: Any, hops: int, first_step: float) -> None:
         keep_node(F, I, 0)
         write_record(F, I, 1.0, 1)
     I[s.NREC] = 1
-    _resume(F, I, 0.0, first_step)
+    resume(F, I, 0.0, first_step)
 
 
 @njit(**_CFG)
 def resume(F: Any, I: Any, time: float, first_step: float) -> None:
     """Go on at `time` from states and a history that are in place: apply its changes and choose the first step."""
-    _resume(pointer(F), pointer(I), time, first_step)
-
-
-@njit(**_CFG)
-def _resume(F: Any, I: Any, time: float, first_step: float) -> None:
     F[s.T] = time
     _arrive(F, I)
     for k in range(I[s.NSW]):
@@ -68,11 +57,6 @@ def _resume(F: Any, I: Any, time: float, first_step: float) -> None:
 @njit(**_CFG)
 def start_anew(F: Any, I: Any, flow: int) -> None:
     """The law of a flow has changed now: decide its modes afresh, and send the kink on."""
-    _start_anew(pointer(F), pointer(I), flow)
-
-
-@njit(**_CFG)
-def _start_anew(F: Any, I: Any, flow: int) -> None:
     for k in range(I[s.NSW]):
         if I[s.LOCATE] and I[I[s.JSWOWN] + k] == flow:
             F[I[s.OSW] + k] = 2.0
