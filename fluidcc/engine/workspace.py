@@ -90,6 +90,7 @@ class Workspace:
         F[s.ERRPREV] = 1e-4
         F[s.TFLIP] = -1.0
         F[s.HMAX] = max_step
+        F[s.HPASS] = math.inf
         F[s.HYNEXT] = math.inf
 
     def _numbers(self, times: NDArray[np.float64]) -> None:

@@ -181,6 +181,7 @@ def _advance(F: Any, I: Any, address: int) -> int:
             pending = -1
             end = F[s.T] + 0.4 * h
             F[s.HNEXT] = 0.4 * h
+            F[s.HPASS] = 0.8 * h
             I[s.FRESH] = 1
             continue
         err = F[s.ERR]
@@ -227,7 +228,19 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 @njit(**_CFG)
 def _by_passes(sweeps: int) -> float:
     """Growth that the fixed-point passes allow: beyond a few, longer steps cost more than they save."""
-    return 1.25 if sweeps == 3 else (1.0 if sweeps == 4 else 0.8)
+    return 1.25 if sweeps == 3 else (1.0 if sweeps == 4 else 0.85)
+
+
+@njit(**_CFG)
+def _bound_by_passes(F: Any, passes: int, h: float) -> None:
+    """Keep the next step below those that took many passes, which one lucky step does not refute."""
+    if passes > 2:
+        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(passes) * h)
+    if passes > 4:
+        F[s.HPASS] = 0.85 * h
+    elif passes < 4:
+        F[s.HPASS] *= 1.08 if passes < 3 else 1.04
+    F[s.HNEXT] = min(F[s.HNEXT], F[s.HPASS])
 
 
 @njit(**_CFG)
@@ -247,9 +260,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     factor = min(GROWTH, max(SHRINK, SAFETY * _proportional(max(F[s.ERRPREV], 1e-10), err)))
     cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
     F[s.HNEXT] = max(F[s.HNEXT], factor * h) if cut and factor >= 1.0 else factor * h
-    passes = I[s.SWEEPS] - I[s.ATONCE]
-    if passes > 2:
-        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(passes) * h)
+    _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err
     _accept(F, I, end)

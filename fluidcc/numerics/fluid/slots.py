@@ -182,8 +182,9 @@ from __future__ import annotations
     TFLIP,
     HMAX,
     HYNEXT,  # the next tick, or end of a refractory time
+    HPASS,  # longest step for which the passes agree soon
     FHEADER,
-) = range(15)
+) = range(16)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
