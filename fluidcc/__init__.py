@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc import claims, errors, formulas, metrics, num, plot
     from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
+    from fluidcc.analysis.orbit import limit_cycle
     from fluidcc.analysis.published import published
     from fluidcc.analysis.report import stability
     from fluidcc.derive.prove import prove
@@ -51,6 +52,7 @@ _HOME = {
     "equilibrium": "equilibrium",
     "errors": "",
     "formulas": "",
+    "limit_cycle": "analysis.orbit",
     "linearize": "analysis.linearize",
     "metrics": "",
     "num": "",
@@ -84,6 +86,7 @@ __all__ = [
     "equilibrium",
     "errors",
     "formulas",
+    "limit_cycle",
     "linearize",
     "metrics",
     "num",

@@ -103,9 +103,16 @@ def dataset(
 
 
 def _events(space: Workspace) -> dict[str, Any]:
-    """When each jump and each tick happened, and whose it was, at the clock of its owner."""
-    at, data = space.at, {}
-    log = np.concatenate(space.log) if space.log else np.empty((0, 2))
+    """When each jump and each tick happened, and whose it was, at the clock of its owner; and where all has kinks."""
+    at = space.at
+    data: dict[str, Any] = {}
+    if not space.event_rows:
+        return data
+    log = np.concatenate(space.log)
+    shifts = sorted({0.0, *(f.access_delay for f in at.flows)})
+    breaks = np.unique(np.concatenate([log[:, 0] - shift for shift in shifts]))
+    about = {"units": "s", "long_name": "where something is not smooth"}
+    data["break_time"] = ("break", breaks[breaks >= 0.0], about)
     number = log[:, 1].astype(int)
     rows = np.array(space.event_rows, dtype=np.int64).reshape(-1, s.HSIZE)
     jumps = rows[:, s.HKIND] > s.SOURCE_TICK

@@ -102,7 +102,7 @@ class Workspace:
             s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
             s.NODES: at.refit, s.MARKS: "mark" in outs, s.PRICES: "price" in outs,
             s.LOSSY: any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
-            s.TRACK: len(at.classes) <= 64 or at.hybrid, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60,
+            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60,
             s.NSAMP: len(times), s.OB: at.backlog, s.ATONCE: _hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():

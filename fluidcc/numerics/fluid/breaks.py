@@ -5,8 +5,8 @@ propagation delay later, and in the end the sources. It is a landing in a heap, 
 through a source makes it smoother by one order, which is a generation.
 
 How far it is followed is a rule, so that exactness does not cost scale: the first generation with at most 64
-feedback classes, the second with at most 8, the third with at most 4. What is not followed is counted in the
-statistics and left to error control.
+feedback classes (8 where laws jump or tick), the second with at most 8, the third with at most 4. What is not
+followed is counted in the statistics and left to error control.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def _followed(I: Any, generation: int) -> bool:
     classes = I[s.NC]
     if generation > I[s.GMAX]:
         return False
-    if classes <= 4 or generation <= 0 or (generation <= 1 and classes <= 64) or (generation <= 2 and classes <= 8):
+    most = 8 if I[s.NHY] else 64  # jumps and ticks are many, and each makes as many landings as there are classes
+    if classes <= 4 or generation <= 0 or (generation <= 1 and classes <= most) or (generation <= 2 and classes <= 8):
         return True
     I[s.UNTRACKED] += 1
     return False

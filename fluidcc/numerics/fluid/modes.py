@@ -208,27 +208,62 @@ def _any_crossed(F: Any, I: Any) -> bool:
 
 
 @njit(**_CFG)
+def _switches_at(F: Any, I: Any, u: float, values: Any) -> None:
+    """Values of every switch at `u` of the step just taken; nothing has changed before its start."""
+    if u <= 0.0:
+        values[:] = 0.0
+        return
+    dense(F, I, u, I[s.OZ], F[s.H])
+    evaluate(F, I, F[s.T] + u * F[s.H], I[s.OZ], I[s.OSCRATCH], -1, 0, I[s.NREC], 1)
+    for k in range(I[s.NSW]):
+        values[k] = F[I[s.OGS] + k]
+
+
+@njit(**_CFG)
 def _first_switch(F: Any, I: Any) -> tuple[float, int]:
-    """The switch that changes first in the step; those that change with it are marked in JTOGETHER."""
-    nsw = I[s.NSW]
+    """The switch that changes first in the step; those that change with it are marked in JTOGETHER.
+
+    Only those are located that have changed a hair before the first one so far: of many switches, a few.
+    """
+    nsw, h = I[s.NSW], F[s.H]
     tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
-    ends = np.empty(nsw)
-    where = np.full(nsw, 2.0)
+    hair = 10.0 * tol / h
+    ends, before, after = np.empty(nsw), np.empty(nsw), np.empty(nsw)
+    found = np.empty(nsw, dtype=np.int64)
+    count = 0
     for k in range(nsw):
         ends[k] = F[I[s.OGS] + k]
-    best, index = 2.0, -1
-    for k in range(nsw):
-        for m in range(nsw):
-            F[I[s.OGS] + m] = ends[m]
+        I[I[s.JTOGETHER] + k] = 0
         if _crossed(F, I, k):
-            where[k] = _switch_event(F, I, k, F[s.H], tol)
-            if where[k] < best:
-                best, index = where[k], k
+            found[count] = k
+            count += 1
+    best, index, n = 2.0, -1, 0
+    while n < count:  # those up to n are located, or come later than the best
+        k = found[n]
+        n += 1
+        if k < 0 or (index >= 0 and not _changed(F, I, k, before[k])):
+            continue
+        found[n - 1] = -1 - k
+        F[I[s.OGS] + k] = ends[k]
+        u = _switch_event(F, I, k, h, tol)
+        if u < best:
+            best, index = u, k
+            if count > 1:
+                _switches_at(F, I, best - hair, before)
+                _switches_at(F, I, min(1.0, best + hair), after)
+            n = 0
     for k in range(nsw):
         F[I[s.OGS] + k] = ends[k]
-        together = where[k] <= 1.0 and (where[k] - best) * F[s.H] <= 10.0 * tol  # 2 is a switch that does not change
-        I[I[s.JTOGETHER] + k] = 1 if together and k != index else 0
+    for n in range(count):
+        k = found[n] if found[n] >= 0 else -1 - found[n]
+        if k != index and _changed(F, I, k, after[k]):
+            I[I[s.JTOGETHER] + k] = 1
     return best, index
+
+
+@njit(**_CFG)
+def _changed(F: Any, I: Any, k: int, value: float) -> bool:
+    return value != 0.0 and (F[I[s.OSW] + k] > 0.5) != (value > 0.0)
 
 
 @njit(**_CFG)

@@ -1,0 +1,83 @@
+"""Limit cycles of hybrid networks against closed forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, SolverError, Unsupported
+from fluidcc.symbols import RTT
+
+C, BUFFER, DELAY, BACK, SLOPE = 10e6, 300e3, 0.025, 0.04, 1e6
+
+
+def aimd(b: float, alpha: float = 1.0) -> fc.Source:
+    law = fc.RateAIMD(m=1e5, R=0.1, beta=b, alpha=alpha)
+    return replace(law, jumps=(replace(law.jumps[0], refractory=RTT),))
+
+
+def bottleneck() -> fc.Network:
+    return fc.Network().link("l", fc.DropTail, capacity=C, delay=DELAY, buffer=BUFFER)
+
+
+def test_the_cycle_of_one_flow_is_the_closed_form() -> None:
+    """Period, extremes, means, loss and utilisation of a linear sawtooth over a finite buffer."""
+    b = 0.5
+    loop, over = BUFFER / C + DELAY + BACK, math.sqrt(2 * BUFFER / SLOPE)
+    peak = C + SLOPE * (over + loop)
+    period = b * peak / SLOPE
+    lost = SLOPE * (over * loop + loop**2 / 2)
+    deep = (C - (1 - b) * peak) / SLOPE  # the queue drains for this long at a falling rate
+    empty = deep - math.sqrt(deep**2 - 2 * BUFFER / SLOPE)  # after this long it is empty
+    missed = SLOPE * (deep - empty) ** 2 / 2  # not sent while it is
+    cycle = fc.limit_cycle(bottleneck().flow("f", aimd(b), route=["l"], return_delay=BACK))
+    assert cycle.period == pytest.approx(period, rel=1e-11)
+    assert cycle.error < 1e-9
+    assert float(cycle.most.rate[0]) == pytest.approx(peak, rel=1e-10)
+    assert float(cycle.least.rate[0]) == pytest.approx((1 - b) * peak, rel=1e-10)
+    assert float(cycle.mean.rate[0]) == pytest.approx((1 - b / 2) * peak, rel=1e-9)
+    assert float(cycle.loss[0]) == pytest.approx(lost / ((1 - b / 2) * peak * period), rel=1e-8)
+    assert float(cycle.mean.utilisation[0]) == pytest.approx(1 - missed / (C * period), rel=1e-9)
+    assert float(cycle.most.queueing_delay[0]) == pytest.approx(BUFFER / C, rel=1e-9)
+    assert float(cycle.least.backlog[0]) == 0.0
+    assert cycle.jumps.values.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("b", [0.3, 0.6])
+def test_synchronised_flows_contract_by_one_minus_b(b: float) -> None:
+    net = bottleneck()
+    for i in range(3):
+        net.flow(f"f{i}", aimd(b), route=["l"], return_delay=BACK, initial={"x": (1 + 1.5 * i) * 1e6})
+    cycle = fc.limit_cycle(net)
+    assert cycle.contraction == pytest.approx(1 - b, rel=1e-6)
+    np.testing.assert_allclose(cycle.mean.rate, float(cycle.mean.rate[0]), rtol=1e-8)
+    assert cycle.jumps.of.values.tolist() == ["f0", "f1", "f2"]
+    one = fc.limit_cycle(bottleneck().flow("f", aimd(b, 3.0), route=["l"], return_delay=BACK))
+    assert cycle.period == pytest.approx(one.period, rel=1e-9)
+
+
+def test_flows_of_different_round_trips_lock_to_one_period() -> None:
+    net = bottleneck()
+    for i in range(2):
+        net.flow(f"f{i}", fc.AIMD, route=["l"], access_delay=0.01 * (i + 1))
+    cycle = fc.limit_cycle(net)
+    assert sorted(set(cycle.jumps.of.values)) == ["f0", "f1"]
+    mean, least, most = (d.AIMD_W for d in (cycle.mean, cycle.least, cycle.most))
+    np.testing.assert_allclose(least, most / 2, rtol=1e-6)  # each window is halved once, from its largest value
+    assert np.all((least < mean) & (mean < most))
+    again = fc.limit_cycle(net, rtol=1e-8, tol=1e-7)
+    assert again.period == pytest.approx(cycle.period, rel=1e-6)
+
+
+def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
+    with pytest.raises(Unsupported, match=r"no law .* jumps or ticks"):
+        fc.limit_cycle(bottleneck().flow("f", fc.LDCC, route=["l"]))
+    idle = bottleneck().flow("f", aimd(0.5, 1e-3), route=["l"], return_delay=BACK)
+    with pytest.raises(SolverError, match="there was no tick|there was no jump"):
+        fc.limit_cycle(idle, until=30)
+    with pytest.raises(InvalidInput, match="tol is 2"):
+        fc.limit_cycle(idle, tol=2)
