@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import Gt
 
 from fluidcc.assembly import assemble, fair_share, is_on
+from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError
 from fluidcc.law import Steady
@@ -136,7 +137,8 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     NoEquilibrium
         If a queue or a rate grows without limit; the message names it, its flows, and what would help.
     Unsupported
-        If a law has jumps or ticks, depends on time, or sends at random.
+        If a law jumps, depends on time, or sends at random: the message says what to use instead. Of sampled laws the
+        standstill is found, where all that is held stays as it is from tick to tick.
 
     Examples
     --------
@@ -149,11 +151,7 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     from fluidcc.numerics.complementarity import find_equilibrium
 
     require_network(net)
-    for flow in net.flows.values():
-        if is_on(flow, at):
-            refuse_unsteady(flow.law, f"flow {flow.name!r}")
-    for link in net.links.values():
-        refuse_unsteady(link.law, f"link {link.name!r}")
+    net = _standing(net, at)
     system = assemble(net, at)
     trip = np.array([net.base_rtt(f) for f in net.flows])
     result = find_equilibrium(system.problem(), system.start(fair_share(system, net), trip))
@@ -170,6 +168,21 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
             "buffers, or simulate and look where it goes"
         )
     return _labelled(net, system, result.u, result.error)
+
+
+def _standing(net: Network, at: float) -> Network:
+    """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
+    new = net.copy()
+    for name, flow in net.flows.items():
+        if is_on(flow, at):
+            law = standing(flow.law, f"flow {name!r}")
+            refuse_unsteady(law, f"flow {name!r}")
+            new._flows[name] = replace(flow, law=law)
+    for name, link in net.links.items():
+        held = standing(link.law, f"link {name!r}")
+        refuse_unsteady(held, f"link {name!r}")
+        new._links[name] = replace(link, law=held)
+    return new
 
 
 # --- results ------------------------------------------------------------------------------------------------------

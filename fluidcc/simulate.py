@@ -16,7 +16,7 @@ from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
 from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import InvalidInput
 from fluidcc.network import Network, require_network, resolve_pattern
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
@@ -108,7 +108,7 @@ def simulate(
     """
     require_network(net)
     stop = _positive(until, "until")
-    before = None if restart is None else _final_state(net, restart)
+    before = None if restart is None else FinalState.of(restart)
     since = 0.0 if before is None else before.time
     times = _sample_times(t_eval, samples, since, stop)
     frozen = _frozen(net, delays, frozen_at)
@@ -185,13 +185,6 @@ def _check_network(net: Network) -> None:
                 f"flow {f.name!r} has no propagation delay on its way there and back, an algebraic loop; "
                 "give a link delay, access_delay or return_delay above 0"
             )
-
-
-def _final_state(net: Network, restart: Any) -> FinalState:
-    for law in (*(f.law for f in net.flows.values()), *(link.law for link in net.links.values())):
-        if law.jumps or law.ticks:
-            raise Unsupported(f"{law.name} has jumps or ticks, whose clocks restart does not carry; run it in one part")
-    return FinalState.of(restart)
 
 
 def _step_address(at: Layout, engine: str) -> int:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import symbols
 
-from fluidcc.errors import LawError, NotFinite, Zeno
+from fluidcc import sources
+from fluidcc.equilibrium import equilibrium
+from fluidcc.errors import LawError, NotFinite, Unsupported, Zeno
 from fluidcc.law import Jump, Link, Source, Tick
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -431,3 +437,69 @@ def test_a_fused_step_gives_the_same_run() -> None:
     assert array.attrs["jumps"] == fast.attrs["jumps"] > 3
     np.testing.assert_allclose(fast.jump_time, array.jump_time, atol=1e-6)
     np.testing.assert_allclose(fast.rate, array.rate, rtol=1e-5)
+
+
+@pytest.mark.parametrize("law", [getattr(sources, name) for name in sources.__all__], ids=lambda law: law.name)
+def test_every_source_runs_on_a_link_beside_another(law: Source) -> None:
+    net = link(buffer=60e3).flow("f", law, route=["l"], start=0).flow("g", AIMD, route=["l"], initial={"W": 70})
+    ds = simulate(net, 3, samples=50)
+    assert np.all(np.isfinite(ds.rate))
+    assert float(ds.rate.min()) >= 0.0
+    assert float(ds.lost[-1, 0]) > 0.0
+
+
+_PLAIN = """
+import sys
+sys.path[:0] = {path!r}
+from tests.test_hybrid import BACK, aimd, link, sampled
+from fluidcc.simulate import simulate
+net = link(buffer=1e4).flow("f", aimd(), route=["l"], return_delay=BACK, initial={{"x": 9.95e6}}, start=0)
+net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={{"x": 1e5}})
+ds = simulate(net, 0.3, samples=3, rtol=1e-5)
+print(ds.jump_time.values.tolist(), ds.tick_time.values.tolist())
+"""
+
+
+def test_without_the_jit_jumps_and_ticks_are_the_same() -> None:
+    path = [p for p in sys.path if p] + [os.getcwd()]
+    outputs = []
+    for off in ("1", "0"):
+        env = {**os.environ, "NUMBA_DISABLE_JIT": off}
+        done = subprocess.run(
+            [sys.executable, "-c", _PLAIN.format(path=path)], env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.append([json.loads(part) for part in done.stdout.strip().replace("] [", "]|[").split("|")])
+    (jumps, ticks), (same_jumps, same_ticks) = outputs
+    assert len(jumps) == 1
+    assert len(ticks) == 5
+    np.testing.assert_allclose(jumps, same_jumps, rtol=1e-9)
+    np.testing.assert_allclose(ticks, same_ticks, rtol=1e-12)
+
+
+# --- standstills -----------------------------------------------------------------------------------------------------
+
+
+def test_the_standstill_of_a_sampled_link_is_where_its_run_ends() -> None:
+    """The price at which w/(1 + price) is the capacity."""
+    w = symbols("w", positive=True)
+    elastic = Source("Elastic", out={"rate": w / (1 + price)}, params={w: 12e6}, units={w: "bit/s"})
+    net = Network().link("l", pricing(), capacity=C, delay=0.03).flow("f", elastic, route=["l"], return_delay=0.04)
+    eq = equilibrium(net)
+    assert float(eq.price[0]) == pytest.approx(0.2, rel=1e-9)
+    assert float(eq.rate[0]) == pytest.approx(C, rel=1e-9)
+    assert simulate(net, 30).Pricing_level.values[-1, 0] == pytest.approx(0.2, rel=1e-6)
+
+
+def test_the_standstill_of_a_sampled_source() -> None:
+    eq = equilibrium(link(buffer=math.inf).flow("f", sampled(), route=["l"]))
+    assert float(eq.one_way_delay[0]) == pytest.approx(0.2, rel=1e-9)
+    assert float(eq.rate[0]) == pytest.approx(C, rel=1e-9)
+
+
+def test_what_moves_between_ticks_has_no_standstill() -> None:
+    law = replace(sampled(), flow={x: K})
+    with pytest.raises(Unsupported, match=r"flow 'f' \(Sampled\): x moves between ticks .* limit cycle"):
+        equilibrium(link().flow("f", law, route=["l"]))
+    with pytest.raises(Unsupported, match="averaged law .* limit cycle"):
+        equilibrium(link().flow("f", AIMD, route=["l"]))

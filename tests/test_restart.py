@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import InvalidInput
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -171,10 +172,25 @@ def test_a_buffer_must_hold_what_is_queued() -> None:
         fc.simulate(dumbbell(buffer=1e4), 20.0, restart=first)
 
 
-def test_clocks_of_jumps_are_not_carried() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025, buffer=1e5).flow("a", fc.AIMD, route=["l"])
-    first = fc.simulate(net, 1.0)
-    with pytest.raises(
-        Unsupported, match="AIMD has jumps or ticks, whose clocks restart does not carry; run it in one part"
-    ):
-        fc.simulate(net, 2.0, restart=first)
+@pytest.mark.parametrize("end", [4.0, 5.0, 5.562, 5.6])
+def test_ticks_and_refractory_times_go_on(end: float) -> None:
+    """Cut between jumps, on a tick, while losses are heard of, and in a refractory time."""
+    rate, every = symbols("rate every", positive=True)
+    sampled = fc.Source(
+        "Sampled",
+        flow={rate: 0},
+        out={"rate": rate},
+        params={every: 0.5},
+        units={rate: "bit/s", every: "s"},
+        initial={rate: 1e5},
+        ticks=(fc.Tick(every, {rate: 1.05 * rate}),),
+    )
+    net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.025, buffer=3e5)
+    net.flow("a", fc.AIMD, route=["l"]).flow("b", sampled, route=["l"], access_delay=0.01, start=0)
+    whole, first = (fc.simulate(net, stop, rtol=1e-9, atol=1e-12) for stop in (12.0, end))
+    second = fc.simulate(net, 12.0, rtol=1e-9, atol=1e-12, restart=first)
+    for name, size in (("jump", 3), ("tick", 23)):
+        times = np.concatenate([first[f"{name}_time"], second[f"{name}_time"]])
+        np.testing.assert_allclose(times, whole[f"{name}_time"], atol=1e-8)
+        assert len(times) >= size
+    np.testing.assert_allclose(second.rate[-1], whole.rate[-1], rtol=1e-7)

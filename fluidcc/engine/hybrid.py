@@ -73,14 +73,14 @@ def jump_switches(rows: list[list[int]], count: int) -> NDArray[np.int64]:
     return which
 
 
-def owner_of(at: Layout, row: Any) -> tuple[bool, int]:
+def owner_of(row: Any) -> tuple[bool, int]:
     """Whether the owner of a row is a flow, and its number."""
     return row[s.HKIND] in (s.SOURCE_TICK, s.SOURCE_JUMP), int(row[s.HOWNER])
 
 
 def event_of(at: Layout, row: Any) -> str:
     """What a row is, for messages."""
-    source, owner = owner_of(at, row)
+    source, owner = owner_of(row)
     spec: Any = at.flows[owner] if source else at.links[owner]
     kind = "jump" if row[s.HKIND] > s.SOURCE_TICK else "tick"
     number = int(row[s.HWANT]) - (len(spec.law.jumps) if kind == "tick" else 0)

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.snapshot import VERSION, digest, flow_places, link_places, past
+from fluidcc.engine.snapshot import (
+    CLOCKS,
+    COUNTS,
+    VERSION,
+    digest,
+    event_keys,
+    event_table,
+    flow_places,
+    link_places,
+    past,
+)  # fmt: skip
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput
 from fluidcc.network import FlowSpec, LinkSpec, Network
@@ -209,6 +219,7 @@ class FinalState:
             totals[:, l] = self.arrays["link_totals"][:, k]
         self._place_history(space, flows, links)
         self._place_landings(space, flows, links)
+        self._place_events(space)
         return self._place_parameters(space, flows)
 
     def _place_history(self, space: Workspace, flows: list[int], links: list[int]) -> None:
@@ -247,6 +258,13 @@ class FinalState:
                 space.grow_heap()
             to = links[index] if kind == s.AT_LINK else space.at.flow_class[flows[index]]
             push(space.F, space.I, time, kind, to, generation)
+
+    def _place_events(self, space: Workspace) -> None:
+        here = {key: k for k, key in enumerate(event_keys(space))}
+        rows = [here[str(key)] for key in self.arrays["event"]]
+        for slot, values in zip(CLOCKS, self.arrays["event_clocks"], strict=True):
+            space.F[int(space.I[slot]) + np.array(rows, dtype=np.int64)] = values
+        event_table(space)[np.ix_(rows, COUNTS)] = self.arrays["event_counts"]
 
     def _place_parameters(self, space: Workspace, flows: list[int]) -> list[tuple[float, int, Array]]:
         changes = []

@@ -120,11 +120,13 @@ def _events(space: Workspace) -> dict[str, Any]:
         if not np.any(mine):
             continue
         which = (number >= 0) & mine[number]
-        owners = [owner_of(at, row) for row in rows]
+        owners = [owner_of(row) for row in rows]
         names = np.array([at.flows[i].name if source else at.links[i].name for source, i in owners])
         access = np.array([at.flows[i].access_delay if source else 0.0 for source, i in owners])
-        found = number[which]
-        inside = log[which, 0] - access[found]
+        moment = log[:, 0] - np.where(number >= 0, access[number], 0.0)
+        # The clock goes on a little for flows with an access delay, and a restart goes over that again.
+        which &= (moment <= space.until * (1 + 1e-12)) & ((moment > space.since * (1 + 1e-12)) | (space.since == 0.0))
+        found, inside = number[which], moment[which]
         data[f"{kind}_time"] = (kind, inside, {"units": "s", "long_name": f"time of each {kind}"})
         data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
     return data

@@ -42,7 +42,7 @@ def run(
     Returns
     -------
     final : array of bytes
-        The final state; None where jumps or ticks have clocks that it does not hold.
+        The final state.
     seconds : float
         Real time that the solution took, without writing down the final state.
 
@@ -72,7 +72,7 @@ def run(
         hops = 0
         if flow < 0:
             paused = perf_counter()
-            final = None if at.hybrid else snapshot(space)
+            final = snapshot(space)
             began += perf_counter() - paused
         else:
             space.F[space.parameter_places(flow)] = parameters

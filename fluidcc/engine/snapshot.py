@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.hybrid import owner_of
 from fluidcc.engine.layout import Layout
 from fluidcc.engine.workspace import Workspace
 from fluidcc.law import Law
@@ -24,9 +25,12 @@ from fluidcc.network import FlowSpec
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain, unfold
 
-__all__ = ["VERSION", "digest", "flow_places", "link_places", "past", "snapshot"]
+__all__ = [
+    "CLOCKS", "COUNTS", "VERSION", "digest", "event_keys", "event_table", "flow_places", "link_places", "past",
+    "snapshot",
+]  # fmt: skip
 
-VERSION = 1
+VERSION = 2
 Array = NDArray[Any]
 
 
@@ -50,7 +54,7 @@ def _ragged(name: str, rows: Iterable[Iterable[Any]], kind: type) -> dict[str, A
 
 def snapshot(space: Workspace) -> NDArray[np.uint8]:
     """The final state of a run whose clock stands at its end."""
-    arrays = {**_flows(space), **_links(space), **_history(space), **_landings(space)}
+    arrays = {**_flows(space), **_links(space), **_history(space), **_landings(space), **_events(space)}
     frozen = space.at.frozen
     about = {"version": VERSION, "frozen": dict(frozen) if frozen is not None else None}
     arrays["about"] = np.array(json.dumps(about))
@@ -136,3 +140,31 @@ def _landings(space: Workspace) -> dict[str, Array]:
         if row[0] == s.AT_CLASS:
             row[1] = first[int(row[1])]
     return {"landing_time": space.F[int(I[s.OHEAP]) :][:count].copy(), "landing": entries}
+
+
+CLOCKS = (s.OHTIME, s.OHBASE, s.OHPER, s.OHLAST, s.OHG)
+COUNTS = (s.HCOUNT, s.HREPEAT)
+
+
+def event_table(space: Workspace) -> NDArray[np.int64]:
+    """The rows of jumps and ticks in the workspace, as they are now; changing it changes them."""
+    count = int(space.I[s.NHY])
+    return space.I[int(space.I[s.JHY]) :][: count * s.HSIZE].reshape(count, s.HSIZE)
+
+
+def event_keys(space: Workspace) -> list[str]:
+    """Whose each jump or tick is, and its number in the law."""
+    at = space.at
+    owners = [owner_of(row) for row in space.event_rows]
+    names = [f"flow {at.flows[i].name}" if source else f"link {at.links[i].name}" for source, i in owners]
+    return [f"{name} {row[s.HWANT]}" for name, row in zip(names, space.event_rows, strict=True)]
+
+
+def _events(space: Workspace) -> dict[str, Array]:
+    """When ticks are next due and refractory times end."""
+    count = int(space.I[s.NHY])
+    return {
+        "event": np.array(event_keys(space), dtype=str),
+        "event_clocks": np.array([space.F[int(space.I[k]) :][:count] for k in CLOCKS]).reshape(len(CLOCKS), count),
+        "event_counts": event_table(space)[:, COUNTS].copy(),
+    }

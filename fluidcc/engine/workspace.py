@@ -45,7 +45,7 @@ class Workspace:
     ) -> None:
         self.at = at
         self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
-        self.since = since
+        self.since, self.until = since, until
         self.rates_before: dict[int, float] = {}  # of flows with scheduled rates
         self._f: list[NDArray[np.float64]] = [np.zeros(s.FHEADER)]
         self._i: list[NDArray[np.int64]] = [np.zeros(s.HEADER, dtype=np.int64)]
