@@ -38,7 +38,8 @@ class Jump:
     ----------
     when : Expr
         Condition; the jump happens when it becomes positive, and at once where it is positive when the flow starts or
-        after a breaking point (a loss that begins, say). The instant is located exactly.
+        after a breaking point (a loss that begins, say). The instant is located exactly; a condition that is true only
+        within one step of the solver, and false at both its ends, is not seen: `max_step` of `simulate` helps.
     reset : mapping of Symbol to Expr
         New value of each state that changes, in terms of the old ones; it is then put within the state's bounds.
     refractory : Expr

@@ -63,7 +63,7 @@ def dataset(
     times: NDArray[np.float64],
     seconds: float,
     attrs: dict[str, Any],
-    final: NDArray[np.uint8] | None,
+    final: NDArray[np.uint8] | None = None,
 ) -> xr.Dataset:
     """The samples of a finished run by name."""
     import xarray as xr
@@ -108,7 +108,7 @@ def _events(space: Workspace) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if not space.event_rows:
         return data
-    log = np.concatenate(space.log)
+    log = np.concatenate([np.empty((0, 2)), *space.log])
     shifts = sorted({0.0, *(f.access_delay for f in at.flows)})
     breaks = np.unique(np.concatenate([log[:, 0] - shift for shift in shifts]))
     about = {"units": "s", "long_name": "where something is not smooth"}
