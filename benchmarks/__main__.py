@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 
+from benchmarks import sweep
 from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
@@ -16,6 +17,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "array": [array_step],
     "first": [first_result],
     "scaling": [scaling],
+    "sweep": [sweep.trajectories, sweep.cluster],
     "formulas": [formulas],
     "intervals": [intervals],
 }

@@ -48,7 +48,7 @@ def main() -> None:
 def demonstrate(client: Client) -> None:
     """The same sweep in this process and on the cluster."""
     net = fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s", "buffer": "100 packets"}, rtt="50 ms")
-    grid = {"w": np.linspace(1e4, 4e4, 20), "beta": np.linspace(0.05, 0.2, 10), "eta": np.linspace(0.2, 0.6, 10)}
+    grid = {"w": np.linspace(1e4, 4e4, 10), "beta": np.linspace(0.05, 0.2, 10), "eta": np.linspace(0.2, 0.6, 10)}
     measures = ["mean_rate", "max_queueing_delay"]
     here = fc.sweep(net, grid, measures, until="60 s", executor="serial")
     there = fc.sweep(net, grid, measures, until="60 s", executor=client)

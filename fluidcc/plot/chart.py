@@ -9,6 +9,7 @@ import numpy as np
 
 from fluidcc.errors import InvalidInput
 from fluidcc.plot._common import GREY, axes_for, legend, scaled
+from fluidcc.plot.filled import filled_chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["stability_chart"]
 
 
-def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None) -> Axes:
-    """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``.
+def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None, **of_a_sweep: Any) -> Axes:
+    """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``, or a sweep over two axes.
 
     Parameters
     ----------
-    curves : BoundaryCurve or sequence of them
-        Over the same two parameters.
+    curves : BoundaryCurve or sequence of them, or Dataset of `fluidcc.sweep`
+        Over the same two parameters. Of a sweep the margins are filled, with the boundary of stability and those of
+        sufficient conditions on top: see `fluidcc.plot.filled.filled_chart` for `verdict`, `value` and `over`.
     labels : sequence of str, optional
         One for each.
     ax : Axes, optional
@@ -33,6 +35,10 @@ def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any
     Axes
         Solid where the curve bounds the region of stability, dotted where another root is unstable already.
     """
+    if hasattr(curves, "data_vars"):
+        return filled_chart(curves, ax=ax, **of_a_sweep)
+    if of_a_sweep:
+        raise InvalidInput(f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves")
     given = list(curves) if isinstance(curves, Sequence) else [curves]
     if not given or any({(c.along, c.name)} != {(given[0].along, given[0].name)} for c in given):
         raise InvalidInput("a chart needs one or more curves over the same two parameters")

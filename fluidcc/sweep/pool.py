@@ -7,8 +7,10 @@ Processes are joblib's loky, which sends functions of notebooks and lambdas too.
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from fluidcc.sweep.task import Piece, Task, empty_piece
 __all__ = ["Pool", "chunk_jobs", "make_pool"]
 
 AHEAD = 3  # chunks in flight for each worker: so that none waits, and the scheduler's load does not grow with the sweep
-LIVES = 3  # workers that a chunk may take with it before it is split, and a single point before it is given up
+LIVES = 2  # workers that a chunk may take with it before it is split, and a single point before it is given up
 
 Job = tuple[int, NDArray[np.int64]]  # number of the chunk, its points
 
@@ -37,11 +39,20 @@ class Pool:
         Whether to shut the executor down at the end.
     lost : tuple of exception types
         What a future raises when its worker has died.
+    apart : bool
+        Whether workers are other processes: the task is then sent as bytes, and read once by each.
     """
 
     def __init__(
-        self, make: Callable[[], Any], workers: int, *, end: bool, lost: tuple[type[BaseException], ...] = ()
+        self,
+        make: Callable[[], Any],
+        workers: int,
+        *,
+        end: bool,
+        lost: tuple[type[BaseException], ...] = (),
+        apart: bool = False,
     ) -> None:
+        self._apart = apart
         self._make = make
         self.workers = workers
         self._end = end
@@ -49,7 +60,7 @@ class Pool:
 
     def run(self, task: Task, jobs: Iterator[Job]) -> Iterator[tuple[int, Piece]]:
         """Results of the chunks, as they come."""
-        executor = self._make()
+        executor, work = self._make(), self._work(task)
         running: dict[Future[Piece], tuple[Job, int]] = {}
         again: list[tuple[Job | None, int]] = []
         try:
@@ -62,7 +73,7 @@ class Pool:
                         yield one[0], self._alone(task, one)
                         continue
                     try:
-                        running[executor.submit(task.evaluate, one[1])] = (one, deaths)
+                        running[executor.submit(work, one[1])] = (one, deaths)
                     except BrokenExecutor:
                         again.append((one, deaths))
                         executor = self._make()
@@ -82,6 +93,15 @@ class Pool:
             if self._end:
                 executor.shutdown(wait=True)
 
+    def _work(self, task: Task) -> Callable[[NDArray[np.int64]], Piece]:
+        if not self._apart:
+            return task.evaluate
+        try:
+            import cloudpickle
+        except ImportError:  # older versions of joblib carry their own
+            from joblib.externals import cloudpickle
+        return partial(_evaluate, task.token, cloudpickle.dumps(task))
+
     def _alone(self, task: Task, job: Job) -> Piece:
         """A chunk that loses its workers, point by point, each in a worker of its own."""
         piece = empty_piece(task.schema, len(job[1]))
@@ -89,7 +109,7 @@ class Pool:
             for life in range(LIVES):
                 executor = self._make()
                 try:
-                    one = executor.submit(task.evaluate, job[1][row : row + 1]).result()
+                    one = executor.submit(self._work(task), job[1][row : row + 1]).result()
                 except self._lost as error:
                     if life == LIVES - 1:
                         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -101,6 +121,16 @@ class Pool:
                     piece.errors[row] = one.errors[0]
                 break
         return piece
+
+
+_tasks: dict[str, Task] = {}  # of this process; a task is read once, since its laws take milliseconds to read
+
+
+def _evaluate(token: str, task: bytes, points: NDArray[np.int64]) -> Piece:
+    if token not in _tasks:
+        _tasks.clear()
+        _tasks[token] = pickle.loads(task)
+    return _tasks[token].evaluate(points)
 
 
 class _Here:
@@ -144,13 +174,13 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
         if not there:
             raise InvalidInput(f"the Dask client {executor.scheduler.address} has no workers; start dask worker first")
         make = lambda: executor.get_executor(pure=False)  # noqa: E731
-        return Pool(make, workers or there, end=False, lost=(KilledWorker, FutureCancelledError))
+        return Pool(make, workers or there, end=False, lost=(KilledWorker, FutureCancelledError), apart=True)
     if not callable(getattr(executor, "submit", None)):
         raise InvalidInput(
             f"executor is {executor!r}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
             "concurrent.futures"
         )
-    return Pool(lambda: executor, workers or _cores(), end=False)
+    return Pool(lambda: executor, workers or _cores(), end=False, apart=not isinstance(executor, ThreadPoolExecutor))
 
 
 def _local(name: str, workers: int | None) -> Pool:
@@ -162,7 +192,12 @@ def _local(name: str, workers: int | None) -> Pool:
     if name == "processes":
         from joblib.externals.loky import get_reusable_executor
 
-        return Pool(lambda: get_reusable_executor(max_workers=count, timeout=60, kill_workers=False), count, end=False)
+        return Pool(
+            lambda: get_reusable_executor(max_workers=count, timeout=60, kill_workers=False),
+            count,
+            end=False,
+            apart=True,
+        )
     raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client")
 
 

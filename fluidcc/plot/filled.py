@@ -1,0 +1,108 @@
+"""Stability charts of a sweep: margins as filled contours, the boundary of stability, sufficient conditions on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.patterns import near
+from fluidcc.plot._common import axes_for, scaled, words
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+__all__ = ["filled_chart"]
+
+LEVELS = 12
+DASHES = ("--", ":", "-.")
+
+
+def filled_chart(
+    data: xr.Dataset, *, verdict: str = "stable", value: str | None = None, over: Sequence[str] = (), ax: Any = None
+) -> Axes:
+    """Draw a sweep over two axes.
+
+    Parameters
+    ----------
+    data : Dataset of `fluidcc.sweep`
+        Over two numeric axes; the first is drawn across, the second up.
+    verdict : str
+        The yes-or-no variable; its boundary is a solid line, and what is outside is hatched.
+    value : str, optional
+        A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only one that is neither
+        the verdict nor in `over`, if there is one.
+    over : sequence of str
+        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        If the sweep is not over two numeric axes.
+    UnknownName
+        If it has no such variable.
+    """
+    axes = [str(name) for name in data.attrs.get("axes", data.dims)]
+    if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
+        raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes)}")
+    for name in (verdict, *over, *([] if value is None else [value])):
+        if name not in data.data_vars:
+            raise UnknownName(f"the sweep has no variable {name!r}; {near(name, map(str, data.data_vars))}")
+    if value is None:
+        known = (verdict, *over, "measured", "error")
+        numbers = [str(n) for n, v in data.data_vars.items() if v.dims == tuple(axes) and v.dtype.kind == "f"]
+        rest = [name for name in numbers if name not in known]
+        value = rest[0] if len(rest) == 1 else None
+    (one,) = axes_for(ax, 1, (6.8, 4.8))
+    (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
+    if value is not None:
+        _fill(one, x, y, data[value].transpose(*axes))
+    _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
+    for k, name in enumerate(over):
+        _boundary(one, x, y, data[name].transpose(*axes), words(name), f"C{k + 1}", DASHES[k % len(DASHES)])
+    one.set(xlabel=x_label, ylabel=y_label)
+    for axis, places in (("x", x), ("y", y)):
+        if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
+            getattr(one, f"set_{axis}scale")("log")
+    if one.get_legend_handles_labels()[0]:
+        one.legend(loc="best", framealpha=0.9, fontsize="small")
+    return one
+
+
+def _scaled(axis: Any) -> tuple[Any, str]:
+    label, size = scaled(str(axis.name), str(axis.attrs.get("units", "1")))
+    return axis.values / size, label.removesuffix(" [1]")
+
+
+def _fill(one: Any, x: Any, y: Any, values: Any) -> None:
+    """Filled contours, of finite values only; where a refined sweep has not measured there is none."""
+    found = values.values
+    finite = np.isfinite(found)
+    if not finite.any():
+        return
+    label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
+    low, high = np.percentile(found[finite] / size, [2, 98])  # a margin may be huge at a corner
+    levels = np.linspace(low, high, LEVELS) if high > low else np.array([low - 0.5, low + 0.5])
+    drawn = one.contourf(x, y, np.ma.masked_invalid(found.T / size), levels, extend="both", cmap="viridis")
+    one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
+
+
+def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: str) -> None:
+    """The line half-way between neighbours of different verdicts; hatched where the verdict of a solid line is no."""
+    import matplotlib.lines as lines
+
+    yes = np.asarray(verdict.values, dtype=float).T
+    if style == "-":
+        one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors="none", hatches=["////"])
+    if np.nanmin(yes) < 0.5 < np.nanmax(yes):
+        one.contour(x, y, np.ma.masked_invalid(yes), [0.5], colors=[color], linestyles=[style], linewidths=1.6)
+    one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))

@@ -1,0 +1,47 @@
+"""Charts of sweeps: what is drawn is what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, UnknownName
+
+
+def measured(p: Any) -> dict[str, Any]:
+    return {"stable": bool(p["x"] + p["y"] < 1.0), "gain_margin": 1.0 / (p["x"] + p["y"] + 0.1),
+            "condition": bool(p["x"] + p["y"] < 0.5)}  # fmt: skip
+
+
+def test_the_boundary_and_conditions_are_where_they_are() -> None:
+    n = 41
+    ds = fc.sweep(measured, {"x": np.linspace(0, 1, n), "y": np.linspace(0, 1, n)}, executor="serial")
+    ax: Any = fc.plot.stability_chart(ds, over=["condition"])
+    lines = [c for c in ax.collections if hasattr(c, "get_paths") and len(c.get_linestyles()) and not c.get_fill()]
+    sums = [np.concatenate([p.vertices for p in c.get_paths() if len(p.vertices)]).sum(axis=1) for c in lines]
+    for wanted in (1.0, 0.5):
+        assert any(np.all(np.abs(s - wanted) <= 2 / (n - 1)) for s in sums), wanted
+    assert ax.get_xlabel() == "x"
+    texts = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert texts == ["stable: boundary", "condition"]
+    assert [a.get_ylabel() for a in ax.figure.axes][1] == "gain margin"
+    plt.close(ax.figure)
+
+
+def test_one_verdict_everywhere_and_logarithmic_axes() -> None:
+    ds = fc.sweep(measured, {"x": [0.001, 0.01, 0.1], "y": [0.01, 0.02, 0.03]}, executor="serial")
+    ax: Any = fc.plot.stability_chart(ds)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    plt.close(ax.figure)
+
+
+def test_mistakes_are_named() -> None:
+    ds = fc.sweep(measured, {"x": [0.1, 0.2], "y": [0.1, 0.2]}, executor="serial")
+    with pytest.raises(UnknownName, match="'stabel'; did you mean 'stable'"):
+        fc.plot.stability_chart(ds, verdict="stabel")
+    with pytest.raises(InvalidInput, match="two numeric axes; this one is over x"):
+        fc.plot.stability_chart(fc.sweep(lambda p: {"stable": p["x"] > 0}, {"x": [0.0, 1.0]}, executor="serial"))
