@@ -11,6 +11,7 @@ from benchmarks import sweep
 from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
+from benchmarks.stability import stability
 
 PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "ratio": [lambda: ratio(P1), lambda: ratio(P2)],
@@ -18,6 +19,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "first": [first_result],
     "scaling": [scaling],
     "sweep": [sweep.trajectories, sweep.cluster],
+    "stability": [stability],
     "formulas": [formulas],
     "intervals": [intervals],
 }

@@ -22,10 +22,14 @@ def spectral_bound(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries (Collatz and Wielandt)."""
     if not len(matrix):
         return 0.0
+    if len(matrix) == 1:
+        return float(matrix[0, 0]) * SAFETY
     trial, bound = np.ones(len(matrix)), np.inf
     for _ in range(30):
         image = matrix @ trial
-        bound = min(bound, float((image / trial).max()))
+        last, bound = bound, min(bound, float((image / trial).max()))
+        if bound > 0.97 * last:
+            break
         size = float(image.max())
         if size == 0:
             break

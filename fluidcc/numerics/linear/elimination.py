@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "pack", "plan", "replay"]
+__all__ = ["Plan", "iterate", "pack", "plan", "replay"]
 
 Index = NDArray[np.int64]
 
@@ -244,3 +244,40 @@ def replay(s, which, heads, whole, table, slope):  # type: ignore[no-untyped-def
             if slope:
                 block_rate[w, e] = d[corner[e]]
     return phase, size_log, rate, block, block_rate, poor
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def iterate(start, heads, whole, table, known, rounds):  # type: ignore[no-untyped-def]
+    """Newton's iteration from every start, away from the `known` roots (Maehly), for the first system.
+
+    Returns the last points, the relative size of the last steps, and a flag where a pivot was small.
+    """
+    end, size = start.copy(), np.full(len(start), np.inf)
+    poor = np.zeros(len(start), np.bool_)
+    first, s = np.zeros(1, np.int64), np.empty(1, np.complex128)
+    for i in range(len(start)):
+        s[0] = start[i]
+        for _ in range(rounds):
+            _, _, rate, _, _, bad = replay(s, first, heads, whole, table, True)
+            if bad[0]:
+                poor[i] = True
+                break
+            slope = rate[0]
+            for j in range(len(known)):
+                gap = s[0] - known[j]
+                if gap != 0:
+                    slope -= 1 / gap
+            reach = 1 + abs(s[0])
+            step = 1 / slope if slope != 0 else 0.5 + 0j
+            if not np.isfinite(step.real + step.imag):
+                step = 0.5 + 0j
+            length = abs(step)
+            if length > 0.5 * reach:  # far from any root: no leap
+                step *= 0.5 * reach / length
+                length = 0.5 * reach
+            s[0] -= step
+            size[i] = length / reach
+            if size[i] <= 1e-13:
+                break
+        end[i] = s[0]
+    return end, size, poor

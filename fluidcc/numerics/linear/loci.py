@@ -18,7 +18,7 @@ __all__ = ["Loci", "eigen", "rank_of", "trace"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PER_DECADE = 14
+PER_DECADE = 8
 TURN = 0.5  # radians that a locus may turn over an interval
 SMALL = 0.02  # loci below this are not refined: they change no margin below 1/SMALL
 ROUNDS = 14

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
 
 
+TOGETHER = 256
+"""Systems of a stack that are traced at once: so many keep the memory small."""
+
+
 @dataclass(frozen=True)
 class Margins:
     """How far a loop is from its stability boundary; infinite where it never reaches it.
@@ -116,13 +120,19 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
     """
     block = Blocks(*(np.ascontiguousarray(part, float) for part in (A, B, C, D, delays)))
     m, p = block.ports
-    if block.A.ndim != 3 or m != p or m < 1 or len({len(part) for part in block}) > 1:
+    if block.A.ndim != 3 or not len(block.A) or m != p or m < 1 or len({len(part) for part in block}) > 1:
         raise InvalidInput(
             f"a stack of square loops needs arrays with one leading axis; got shapes {[part.shape for part in block]}"
         )
     if not (block.delays > 0).all() or not all(np.isfinite(part).all() for part in block):
         raise InvalidInput("every delay of a stack must be positive and every number finite")
-    return Margins(**_margins(Pencil(block))[0], crossovers=np.empty(0))
+    parts = []
+    for first in range(0, len(block.A), TOGETHER):
+        part = Blocks(*(array[first : first + TOGETHER] for array in block))
+        parts.append(_margins(Pencil(part))[0])
+    return Margins(
+        **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, crossovers=np.empty(0)
+    )
 
 
 def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None) -> EigenLoci:

@@ -63,7 +63,7 @@ def _update(best: Floats, at: Floats, which: Ints, score: Floats, omega: Floats)
 def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple[Floats, Floats]:
     """The singular value and its derivative with respect to the frequency."""
     m = ratio.shape[-1]
-    if 2 * rank < m:
+    if 2 * rank < m and m > 6:
         # beside the range of L and that of its adjoint, I + L is the identity: work in that small space
         some = np.random.default_rng(11).normal(size=(m, rank))
         both = np.concatenate((ratio @ some, np.conj(np.swapaxes(some.T @ ratio, 1, 2))), axis=2)

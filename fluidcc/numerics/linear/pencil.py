@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.elimination import pack, plan, replay
+from fluidcc.numerics.linear.elimination import iterate, pack, plan, replay
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["Complex", "Pencil", "Values", "balanced"]
@@ -131,6 +131,11 @@ class Pencil:
             with np.errstate(invalid="ignore"):  # infinite at a root
                 rate, block_rate = rate * time, block_rate * time[:, None, None]
         return Values(phase, log, rate, block, block_rate)
+
+    def newton(self, s: Complex, known: Complex, rounds: int) -> tuple[Complex, Floats, NDArray[np.bool_]]:
+        """Newton's iteration on the first system in its unit of time; flags where it must be done with pivoting."""
+        end, size, poor = iterate(s, self._heads, self._whole, self._table, known, rounds)
+        return end, size, poor
 
     def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""

@@ -25,9 +25,10 @@ def newton(pencil: Pencil, guesses: Complex, known: Complex, rounds: int = 25) -
 
     Everything in the pencil's unit of time.
     """
-    s = guesses.astype(complex)
-    size = np.full(len(s), np.inf)
-    active = np.arange(len(s))
+    s, size, poor = pencil.newton(guesses.astype(complex), known, rounds)
+    active = np.flatnonzero(poor)
+    if not len(active):
+        return s, size
     for _ in range(rounds):
         slope = pencil.values(s[active], scaled=True).slope
         if len(known):

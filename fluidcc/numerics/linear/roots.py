@@ -47,7 +47,7 @@ class Search:
         level = min(self.effort, len(REACHES) - 1)
         least = LEAST[level] + 12 * (self.effort - level)
         frequency = max(reach, min(REACHES[level] * 2.0 ** (self.effort - level), 400.0))
-        frequency = min(frequency, max(reach, radius(self.block, 0.0))) if self.essential < 0 else frequency
+        frequency = min(frequency, max(reach, radius(self.block, 0.0))) if self.essential < 0 and level else frequency
         points = (
             points_for(self.block.delays, frequency, least + wanted // 3)
             if len(self.block.delays)
@@ -55,6 +55,10 @@ class Search:
         )
         shifts = 0j + 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
         guesses = approximate_roots(self.block, points, shifts)
+        if self.finite and self.effort:  # clusters that Newton cannot part: the eigenvalues of A are the roots
+            upper = guesses[guesses.imag >= 0]
+            self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
+            return
         guesses = guesses[guesses.imag >= -1e-6 * (1 + np.abs(guesses))]
         if not self.finite:
             guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]

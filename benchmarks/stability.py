@@ -1,0 +1,177 @@
+"""Roots and margins against qpmr and python-control, in one process and at equal accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+from benchmarks.speed import Row, Skipped
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.margins import margins, margins_of_stack
+
+__all__ = ["large", "network", "scalar", "stability", "stack"]
+
+WANTED = 20.0
+WANTED_STACK = 50.0
+CLOSE = 1e-9  # relative error of a margin at which python-control's Pade order is taken
+
+
+def shortest(run: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of several runs."""
+    best = np.inf
+    for _ in range(repeats):
+        start = perf_counter()
+        run()
+        best = min(best, perf_counter() - start)
+    return best
+
+
+def network(lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0, side: str = "flows") -> DelayLTI:
+    """Flows with a lag each over a leaky queue: the return ratio at the flows, or the scalar one at the queue."""
+    m = len(lags)
+    A = np.diag([-0.05, *(-0.5 / lag for lag in lags)])
+    B, C = np.zeros((1 + m, 2 * m)), np.zeros((2 * m, 1 + m))
+    B[0, :m], C[m:, 0] = 1 / m, 1.0
+    for i, lag in enumerate(lags):
+        B[1 + i, m + i] = gain / lag
+        C[i, 1 + i] = 1.0
+    rates = DelayLTI(A, B, C, np.zeros((2 * m, 2 * m)), delays=lags)
+    if side == "flows":
+        return rates
+    B, C = np.zeros((1 + m, 1 + m)), np.zeros((1 + m, 1 + m))
+    B[0, 0], C[1:, 0] = 1.0, 1.0
+    C[0, 1:] = 1 / m
+    B[1:, 1:] = np.diag([gain / lag for lag in lags])
+    return DelayLTI(A, B, C, np.zeros((1 + m, 1 + m)), delays=lags)
+
+
+def scalar() -> Iterator[Row]:
+    """The delayed integrator: its rightmost pair to twelve digits."""
+    exact = -0.31813150520476413531 + 1.33723570143068940890j
+
+    def fresh() -> complex:
+        return complex(DelayLTI.retarded(0, (-1, 1.0)).roots(count=2)[0])
+
+    wrong = abs(fresh() - exact)
+    seconds = shortest(fresh, 300)
+    value = f"{seconds * 1e3:.3f} ms (error {wrong:.1e})"
+    yield Row("x' = -x(t - 1)", value, "< 1 ms", bool(seconds < 1e-3 and wrong < 1e-12))
+
+
+def roots() -> Iterator[Row]:
+    """All roots of s^2 + 3 s + 4 exp(-s) in a box: ours against qpmr at its tightest accuracy."""
+    try:
+        from qpmr import qpmr
+    except ImportError as problem:
+        raise Skipped(f"qpmr is not installed ({problem})") from problem
+    box = (-6.0, 1.0, 0.0, 60.0)
+    system = DelayLTI.transfer([4.0], [1.0, 3.0, 0.0], 1.0).feedback()
+
+    def ours() -> np.ndarray:
+        return DelayLTI(system.A, system.B, system.C, system.D, delays=system.delays).roots(region=box)
+
+    def theirs() -> np.ndarray:
+        found, _ = qpmr(np.array([[0.0, 3.0, 1.0], [4.0, 0.0, 0.0]]), np.array([0.0, 1.0]), region=box, e=1e-10)
+        return np.asarray(found)
+
+    def error(s: np.ndarray) -> float:
+        step = (s**2 + 3 * s + 4 * np.exp(-s)) / (2 * s + 3 - 4 * np.exp(-s))
+        return float(np.abs(step).max())
+
+    us, them = ours(), theirs()
+    if len(us) != len(them):
+        raise Skipped(f"{len(us)} roots here and {len(them)} there")
+    them_seconds, us_seconds = shortest(theirs, 7), shortest(ours, 60)
+    yield Row("qpmr", f"{them_seconds * 1e3:.2f} ms ({len(them)} roots, error {error(them):.0e})")
+    yield _ratio("roots", us_seconds, them_seconds, f"error {error(us):.0e}", WANTED)
+
+
+def against_control() -> tuple[float, int, float]:
+    """Seconds of python-control's margins at the Pade order that first gives them, that order, and the error."""
+    try:
+        import control
+    except ImportError as problem:
+        raise Skipped(f"python-control is not installed ({problem})") from problem
+    loop = network(side="queue")
+    exact = margins(loop)
+    for order in range(1, 16):
+        approximate = loop.to_control(pade=order)
+        with catch_warnings():
+            simplefilter("ignore")
+            gain, phase, modulus, *_ = control.stability_margins(approximate)
+        wrong = max(abs(gain / exact.gain - 1), abs(phase / exact.phase - 1), abs(modulus / exact.modulus - 1))
+        if wrong < CLOSE:
+            break
+    with catch_warnings():
+        simplefilter("ignore")
+        seconds = shortest(lambda: control.stability_margins(loop.to_control(pade=order)), 5)
+    return seconds, order, wrong
+
+
+def one_loop() -> Iterator[Row]:
+    """Margins of one loop of three flows."""
+    them, order, wrong = against_control()
+    yield Row("python-control", f"{them * 1e3:.2f} ms (Pade order {order}, error {wrong:.0e})")
+    loop = network(side="queue")
+
+    def ours() -> object:
+        return margins(DelayLTI(loop.A, loop.B, loop.C, loop.D, delays=loop.delays))
+
+    yield _ratio("margins", shortest(ours, 60), them, "with all margins", WANTED)
+    full = network()
+
+    def verdict() -> object:
+        fresh = DelayLTI(full.A, full.B, full.C, full.D, delays=full.delays)
+        closed = fresh.feedback()
+        return margins(fresh), closed.count_unstable(), closed.roots(count=2)
+
+    seconds = shortest(verdict, 60)
+    yield Row("verdict, 3 flows", f"{seconds * 1e3:.2f} ms (count, roots, margins)", "<= 5 ms", seconds <= 5e-3)
+
+
+def stack(points: int = 2000) -> Iterator[Row]:
+    """Margins of many parameter points at once, per point."""
+    them, order, _ = against_control()
+    rng = np.random.default_rng(1)
+    loops = [network((0.05, 0.1 * a, 0.2 * b), 2 * c, "queue") for a, b, c in rng.uniform(0.5, 1.5, (points, 3))]
+    arrays = [np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")]
+    seconds = shortest(lambda: margins_of_stack(*arrays), 3) / points
+    yield _ratio("margins, stacked", seconds, them, f"a point, Pade order {order}", WANTED_STACK)
+
+
+def large() -> Iterator[Row]:
+    """A hundred different flows on ten links: count, rightmost roots and margins."""
+    rng = np.random.default_rng(0)
+    links, flows = 10, 100
+    routes = (rng.random((links, flows)) < 0.15) | (np.arange(flows) % links == np.arange(links)[:, None])
+    lags = rng.uniform(0.02, 0.3, flows)
+    A = np.diag(np.r_[np.full(links, -0.01), -0.5 / lags])
+    B, C = np.zeros((links + flows, 2 * flows)), np.zeros((2 * flows, links + flows))
+    B[:links, :flows] = routes / routes.sum(axis=1, keepdims=True)
+    B[links:, flows:] = np.diag(0.4 / lags / routes.sum(axis=0))
+    C[:flows, links:], C[flows:, :links] = np.eye(flows), routes.T
+
+    def verdict() -> object:
+        loop = DelayLTI(A, B, C, np.zeros((2 * flows, 2 * flows)), delays=lags)
+        closed = loop.feedback()
+        return margins(loop), closed.count_unstable(), closed.roots(count=3)
+
+    seconds = shortest(verdict, 4)
+    yield Row("verdict, 100 flows", f"{seconds:.2f} s (10 links)", "< 1 s", seconds < 1)
+
+
+def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
+    value = them / us
+    return Row(f"{what} ratio", f"{value:.1f} ({us * 1e3:.3f} ms, {note})", f">= {wanted:.0f}", value >= wanted)
+
+
+def stability() -> Iterator[Row]:
+    """The whole table; what cannot be measured here says so."""
+    for part in (scalar, roots, one_loop, stack, large):
+        try:
+            yield from part()
+        except Skipped as reason:
+            yield Row(part.__name__, f"skipped: {reason}")
