@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,6 +152,10 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     from fluidcc.numerics.complementarity import find_equilibrium
 
     require_network(net)
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    if isinstance(at, bool) or not isinstance(at, Real) or math.isnan(at):
+        raise InvalidInput(f"at is {at!r}; give a time in seconds, or infinity for after every change")
     net = _standing(net, at)
     system = assemble(net, at)
     trip = np.array([net.base_rtt(f) for f in net.flows])

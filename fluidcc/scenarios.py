@@ -81,6 +81,10 @@ class Scenario:
         ScenarioError
             If there is no such file, or something in it or in `changes` is wrong.
         """
+        if not isinstance(path, str | Path):
+            raise ScenarioError(
+                f"the scenario is {path!r}; give the path of a TOML file, or a name of fluidcc.scenarios"
+            )
         file: Path | Traversable = Path(path)
         if not file.is_file():
             if str(path) not in scenarios:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fused_address
-from fluidcc.engine.layout import Layout, lay_out
+from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
 from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput
-from fluidcc.network import Network, require_network, resolve_pattern
+from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
 from fluidcc.units import to_si
@@ -106,14 +106,13 @@ def simulate(
     points wherever they arrive later. After each, links decide afresh whether they are empty, busy or full. What
     happens at one instant has a fixed order: see `Jump`.
     """
-    require_network(net)
+    require_runnable(net)
     stop = _positive(until, "until")
     before = None if restart is None else FinalState.of(restart)
     since = 0.0 if before is None else before.time
     times = _sample_times(t_eval, samples, since, stop)
     frozen = _frozen(net, delays, frozen_at)
     _check_tolerance(rtol, atol)
-    _check_network(net)
     at = lay_out(net if before is None else before.continued(net, frozen), frozen)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     longest = _positive(max_step, "max_step", math.inf)
@@ -141,7 +140,10 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
             raise InvalidInput(f"samples is {samples!r}; give a whole number of at least 2")
         return np.linspace(since, until, int(samples))
-    times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    try:
+        times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    except (TypeError, ValueError):
+        raise InvalidInput(f"t_eval is {t_eval!r}; give a list of times in seconds") from None
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
         raise InvalidInput("t_eval must be a list of finite times that increase strictly")
     if times[0] < since or times[-1] > until:
@@ -159,6 +161,10 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
             raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
         return None
     held = dict.fromkeys(net.link_names, 0.0)
+    if not isinstance(frozen_at, Mapping | None):
+        raise InvalidInput(
+            f"frozen_at is {frozen_at!r}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
+        )
     for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
         if name not in held:
             raise InvalidInput(f"frozen_at names link {name!r}; the network has {', '.join(held)}")
@@ -174,17 +180,6 @@ def _check_tolerance(rtol: float, atol: float) -> None:
         raise InvalidInput(f"rtol is {rtol!r}; give a number between 1e-13 and 0.1")
     if not 0.0 < atol <= 0.1:
         raise InvalidInput(f"atol is {atol!r}; give a positive fraction of each state's size, such as rtol/1000")
-
-
-def _check_network(net: Network) -> None:
-    if not net.flows:
-        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
-    for f in net.flows.values():
-        if net.base_rtt(f.name) <= 0.0:
-            raise InvalidInput(
-                f"flow {f.name!r} has no propagation delay on its way there and back, an algebraic loop; "
-                "give a link delay, access_delay or return_delay above 0"
-            )
 
 
 def _step_address(at: Layout, engine: str) -> int:

@@ -36,6 +36,30 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str, str, str]] = 
     "a route over a link that is not there": (
         lambda: net(route=["botleneck"]),
         errors.UnknownName, "route of flow 'a'", "'botleneck'", "did you mean 'bottleneck'"),
+    "a network that is not one": (
+        lambda: fc.compile(None),  # type: ignore[arg-type]
+        errors.InvalidInput, "the network is NoneType", "'None'", "give a Network"),
+    "no flows to rest": (
+        lambda: fc.equilibrium(link()),
+        errors.InvalidInput, "the network", "has no flows", "add one with .flow(name, law, route=[...])"),
+    "a time of an equilibrium in words": (
+        lambda: fc.equilibrium(net(), at="late"),  # type: ignore[arg-type]
+        errors.InvalidInput, "at is", "'late'", "give a time in seconds"),
+    "sample times in words": (
+        lambda: fc.simulate(net(), 1.0, t_eval="often"),
+        errors.InvalidInput, "t_eval is", "'often'", "give a list of times in seconds"),
+    "frozen delays as a list": (
+        lambda: fc.simulate(net(), 1.0, delays="frozen", frozen_at=[0.1]),  # type: ignore[arg-type]
+        errors.InvalidInput, "frozen_at is", "[0.1]", "give the queueing delay of each link by name"),
+    "a negative first step": (
+        lambda: fc.simulate(net(), 1.0, first_step=-1.0),
+        errors.InvalidInput, "first_step is", "-1.0", "give a positive time in seconds"),
+    "a run to restart by its file's name": (
+        lambda: fc.simulate(net(), 1.0, restart="run.nc"),  # type: ignore[arg-type]
+        errors.InvalidInput, "restart is str", "without the variable final_state", "give a result of simulate()"),
+    "a scenario that is a number": (
+        lambda: fc.Scenario.load(3),  # type: ignore[arg-type]
+        errors.ScenarioError, "the scenario is", "3", "give the path of a TOML file"),
     "a route that is one name": (
         lambda: net(route="bottleneck"),
         errors.InvalidInput, "route of flow 'a'", "'bottleneck'", "give the links in order, such as ['bottleneck']"),

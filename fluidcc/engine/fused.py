@@ -19,7 +19,7 @@ from llvmlite import binding
 
 from fluidcc.compile import generated_file, handwritten, load_text
 from fluidcc.engine.fused_text import step_text
-from fluidcc.engine.layout import Layout, lay_out
+from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
@@ -65,10 +65,9 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     >>> fc.compile(net)  # doctest: +SKIP
     'fused step of 3 LDCC over 1 DropTail, fifo delays: compiled in 2.6 s'
     """
+    require_runnable(net)
     if delays not in ("fifo", "frozen"):
         raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
-    if not net.flows:
-        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
     _check_size(at)
     known = _ready(_full_text(at))

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
-from fluidcc.network import FlowSpec, LinkSpec, Network
+from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.symbols import SOURCE_INPUTS, packet, unfold, x_tau
 
-__all__ = ["Group", "Layout", "Node", "lay_out"]
+__all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
 LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
 
@@ -74,6 +75,25 @@ class Layout:
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
         return self.classes[self.flow_class[i]][0]
+
+
+def require_runnable(net: Network) -> None:
+    """Refuse what is no network, or none that can be integrated.
+
+    Raises
+    ------
+    InvalidInput
+        Naming what is wrong, and what would be right.
+    """
+    require_network(net)
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    for f in net.flows.values():
+        if net.base_rtt(f.name) <= 0.0:
+            raise InvalidInput(
+                f"flow {f.name!r} has no propagation delay on its way there and back, an algebraic loop; "
+                "give a link delay, access_delay or return_delay above 0"
+            )
 
 
 def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fits, fused_address
-from fluidcc.engine.layout import lay_out
+from fluidcc.engine.layout import lay_out, require_runnable
 from fluidcc.engine.results import dataset
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import FluidccError
@@ -24,7 +24,7 @@ from fluidcc.law import Link, Source
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
-from fluidcc.simulate import _check_network, _frozen
+from fluidcc.simulate import _frozen
 from fluidcc.sweep.measures import KINDS, VARIABLES, Value
 from fluidcc.sweep.point import Point, sample_times
 from fluidcc.sweep.targets import changed
@@ -118,7 +118,7 @@ class Batch:
         options = dict(self.task.options)
         options |= {k: values[k] for k, t in self.task.targets.items() if t.kind == "option"}
         net = changed(self.net, self.task.targets, values)
-        _check_network(net)
+        require_runnable(net)
         at = lay_out(net, _frozen(net, options.get("delays") or "fifo", options.get("frozen_at")))
         until, seed = float(options["until"]), int(options.get("seed") or 0)
         patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, until)) is not None}
