@@ -305,22 +305,22 @@ class _Model:
         )
 
     def _exact_run(self, intervals: int) -> Synchronized:
-        from fluidcc.numerics.rational import iterate
+        from fluidcc.numerics.rational import iterate, sums_of
 
         flows, capacity = self._exact_flows()
         rows = iterate(flows, list(self.columns["exact initial"]), capacity, intervals)
         rates = _objects(rows, len(flows))
-        sent, lost, carried, _ = _exact_sums(flows, rows, capacity)
+        sent, lost, carried, _ = sums_of(flows, rows, capacity)
         counts = self.columns["n"].astype(np.int64)
         over = int(np.sum(rates @ counts.astype(object) > capacity))
         return Synchronized(rates, capacity, counts, sent, lost, carried, over, over, self)
 
     def _exact_orbit(self) -> Orbit:
-        from fluidcc.numerics.rational import cycle
+        from fluidcc.numerics.rational import cycle, sums_of
 
         flows, capacity = self._exact_flows()
         rows = cycle(flows, list(self.columns["exact initial"]), capacity)
-        return Orbit(len(rows), _objects(rows, len(flows)), *_exact_sums(flows, rows, capacity), capacity)
+        return Orbit(len(rows), _objects(rows, len(flows)), *sums_of(flows, rows, capacity), capacity)
 
 
 def _shortest(keep: NDArray[np.float64]) -> int:
@@ -337,11 +337,3 @@ def _objects(rows: list[list[Fraction]], width: int) -> NDArray[Any]:
     for i, row in enumerate(rows):
         found[i, :] = row
     return found
-
-
-def _exact_sums(flows: Any, rows: list[list[Fraction]], capacity: Fraction) -> tuple[Fraction, Fraction, Fraction, int]:
-    totals = [sum((f.count * x for f, x in zip(flows, row, strict=True)), Fraction(0)) for row in rows]
-    lost = sum((max(v - capacity, Fraction(0)) for v in totals), Fraction(0))
-    sent = sum(totals, Fraction(0))
-    falls = sum(after < before for before, after in zip(totals, totals[1:] + totals[:1], strict=True))
-    return sent, lost, sent - lost, falls

@@ -20,6 +20,7 @@ from fluidcc.network import Network
 from fluidcc.numerics.dde import solve_dde
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
+from fluidcc.synchronized import synchronized
 
 __all__ = ["main", "tasks"]
 
@@ -30,6 +31,7 @@ def tasks() -> Iterator[Task]:
     """What there is to compile: a name for people, and a function that does it."""
     yield "the network solver", _solver
     yield "solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])
+    yield "the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit
     for room in (sources, links):
         for name in room.__all__:
             law: Law = getattr(room, name)

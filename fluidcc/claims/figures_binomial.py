@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fluidcc.claims.binomial_common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb, fig5, iscc_losses
 from fluidcc.claims.binomial_convergence import FAIRNESS_SCHEMES
 from fluidcc.claims.binomial_efficiency import BETA, errors, powers_of_fig4
+from fluidcc.claims.binomial_network import PRINTED, network_losses
 from fluidcc.claims.binomial_runs import TABLE, table_losses
 from fluidcc.formulas import binomial
 from fluidcc.plot import convergence_plane
@@ -136,20 +137,25 @@ def fig5_growth() -> Figure:
 
 
 def fig8() -> Figure:
-    """Losses by the interval model with late feedback beside the printed ones of the experiment: qualitative."""
-    figure, (late, prompt) = _figure(2, sharey=True)
-    for ax, delay in ((prompt, 0), (late, 2)):
-        for k, name in enumerate(TABLE):
-            found = table_losses(name, delay)
-            ax.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name)
-            ax.plot(50, TABLE[name][-1], "x", color=f"C{k}", markersize=8)
-        ax.plot([], [], "x", color="0.4", label="printed p_50 (testbed)")
-        ax.set(xlabel="flows n [1]", title=f"feedback {delay} intervals late" if delay else "immediate feedback")
+    """Losses on a link with a queue, and by the interval model with late feedback, beside the testbed's."""
+    figure, (queue, late) = _figure(2, sharey=True)
+    for k, name in enumerate(PRINTED):
+        found = network_losses(name)
+        queue.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name)
+        if name in TABLE:
+            found = table_losses(name)
+            late.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}")
+        for ax in (queue, late):
+            ax.plot((2, 50), PRINTED[name], "x", color=f"C{k}", markersize=8)
+    queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
+    queue.set(ylabel="loss p_n [%]", title="automata on a drop-tail queue, 100 ms")
+    late.set(title="interval model, feedback two intervals late")
+    for ax in (queue, late):
+        ax.set_xlabel("flows n [1]")
         ax.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
         ax.set_xticks([], minor=True)
         ax.grid(alpha=0.3)
-    late.set_ylabel("loss p_n [%]")
-    prompt.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.legend(*queue.get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right upper")
     figure.set_size_inches(12.5, 4.4)
     figure.suptitle("Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed", fontsize="medium")
     return figure

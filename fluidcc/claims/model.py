@@ -60,6 +60,7 @@ _ROOMS = {
         "binomial_loss",
         "binomial_iscc",
         "binomial_runs",
+        "binomial_network",
     ),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}

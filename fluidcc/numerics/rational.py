@@ -9,7 +9,7 @@ from typing import Any
 
 from fluidcc.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 
-__all__ = ["RationalFlow", "as_fraction", "cycle", "iterate"]
+__all__ = ["RationalFlow", "as_fraction", "cycle", "iterate", "sums_of"]
 
 _DIGITS = 100_000  # of a denominator, in bits: what is longer takes seconds a step
 
@@ -119,6 +119,17 @@ def _along(flows: Sequence[RationalFlow], itinerary: Sequence[bool], capacity: F
         found.append(x)
         x = [f.after(rate, down) for f, rate in zip(flows, x, strict=True)]
     return found
+
+
+def sums_of(
+    flows: Sequence[RationalFlow], rows: list[list[Fraction]], capacity: Fraction
+) -> tuple[Fraction, Fraction, Fraction, int]:
+    """What is sent, lost and carried in the intervals of `rows`, and how many of them end in a decrease."""
+    totals = [_total(flows, row) for row in rows]
+    lost = sum((max(v - capacity, Fraction(0)) for v in totals), Fraction(0))
+    sent = sum(totals, Fraction(0))
+    falls = sum(after < before for before, after in zip(totals, totals[1:] + totals[:1], strict=True))
+    return sent, lost, sent - lost, falls
 
 
 def _total(flows: Sequence[RationalFlow], x: Sequence[Fraction]) -> Fraction:

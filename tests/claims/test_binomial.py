@@ -38,7 +38,7 @@ WANTED = {
         "several_decreases", "estimates",
     },
     "not given": {"cycles_to_fair"},
-    "out of a fluid's reach": {"bandwidth_estimates", "testbed"},
+    "out of a fluid's reach": {"bandwidth_estimates", "testbed", "testbed_in_a_network"},
 }  # fmt: skip
 
 

@@ -48,3 +48,14 @@ def test_the_automaton_s_steps_are_those_of_the_interval_model() -> None:
         for capacity, step in ((C, up), (0.5 * C, -down)):
             run = fc.synchronized(k, l, lam, sigma, capacity, initial=0.8 * C, intervals=2)
             assert run.rates[1, 0] - run.rates[0, 0] == pytest.approx(step, rel=1e-9)
+
+
+def test_the_limit_cycle_of_the_jump_solver() -> None:
+    for k, l, alpha, beta in ((0, 1, 0.3, 0.5), (0.5, 0.5, 0.4, 1.0)):
+        net = fc.Network().link("l", fc.DropTail, capacity=C, delay=0.002, buffer=1e3)
+        law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
+        cycle = fc.limit_cycle(net.flow("f", law, route=["l"], return_delay=0.002, initial={"x": 0.9 * C}))
+        lam, sigma = binomial.window_to_rate(alpha, beta, k, l, UNIT, 1.0)
+        U, mean = float(cycle.most.rate[0]), float(cycle.mean.rate[0])
+        assert mean / U == pytest.approx(binomial.efficiency(k, l, sigma, U), rel=1e-9)
+        assert cycle.period == pytest.approx(binomial.cycle_time(k, l, lam, sigma, U, INTERVAL), rel=1e-9)
