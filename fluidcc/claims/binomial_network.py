@@ -69,10 +69,10 @@ def testbed_in_a_network() -> Outcome:
             for name, p in found.items()
         ),
         "Testbed measurements; only trends can be compared. Taken: a drop-tail queue of 50 ms, 50 ms of propagation, "
-        "one decrease a control interval of 100 ms, MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20, at least 14 kbit/s a flow. "
+        "one decrease a control interval of 100 ms, MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20, at least 14 kbit/s each. "
         "The TCP-friendly binomial schemes grow steeply, ISCC(-1.5, 2) does not. As an automaton, which climbs between "
-        f"two decreases also while there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: there the increase of an "
-        "interval exceeds what one decrease takes; in (2) an interval with loss has no increase. TFRC counts one loss "
+        f"two decreases also while there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: the increase of an "
+        "interval exceeds what a decrease takes; in (2) an interval with loss has no increase. TFRC counts one loss "
         "event a round trip however many packets are lost, so a fluid that loses them together hardly loses more.",
         grows,
     )
