@@ -23,6 +23,7 @@ from fluidcc.symbols import e_b, packet, plain, unfold
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
+    from fluidcc.equilibrium import Equilibrium
     from fluidcc.network import Network
 
 __all__ = ["SampledStability", "sampled_stability"]
@@ -66,7 +67,7 @@ class SampledStability:
         return f"<p>{html.escape(text)}</p>"
 
 
-def sampled_stability(net: Network, period: Any) -> SampledStability:
+def sampled_stability(net: Network, period: Any, at: float | Equilibrium = math.inf) -> SampledStability:
     """Replace every LDCC flow by its sampled law (25) with the given period, and find its multipliers.
 
     All flows tick at the same instants. Delays are those of the equilibrium, which is that of the continuous law.
@@ -77,6 +78,8 @@ def sampled_stability(net: Network, period: Any) -> SampledStability:
         LDCC flows on queues; constant flows may be there as well.
     period : float or str
         T_s [s].
+    at : float or Equilibrium
+        As in `fluidcc.linearize`.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def sampled_stability(net: Network, period: Any) -> SampledStability:
     h = to_si(period, "s", "period")
     if not 0 < h < math.inf:
         raise InvalidInput(f"the period is {period!r}; give a positive time, such as '100 ms'")
-    point = operating_point(net)
+    point = operating_point(net, at)
     for f in point.classes:
         if f.spec.law.name != LDCC.name or f.spec.law.flow != LDCC.flow:
             raise Unsupported(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import lambdify
 
+from fluidcc.claims import figures_ldcc_stability
 from fluidcc.claims.ldcc_common import FAIR_DELAYS, W_OVER_BETA, T, beta, run
 from fluidcc.claims.ldcc_fairness import CAPACITIES, fair_rates
 from fluidcc.claims.ldcc_law import V
@@ -186,6 +187,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ldcc_fig11": fig11,
     "ldcc_fifo_frozen": fifo_against_frozen,
     "ldcc_starvation": starvation,
+    "ldcc_conditions": figures_ldcc_stability.conditions,
+    "ldcc_each_user": figures_ldcc_stability.each_user,
+    "ldcc_sampled": figures_ldcc_stability.sampled,
 }
 """Each figure by the name of its file."""
 

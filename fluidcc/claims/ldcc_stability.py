@@ -248,8 +248,7 @@ def zero_of_user_loop() -> Outcome:
     "with eta = k RTT",
 )
 def user_loop_of_ldcc() -> Outcome:
-    printed = eta * exp(-s * ROUND) / (s * ROUND) * ((beta - w / x) / ROUND + s) / (s + eta * w / (x * ROUND))
-    return from_proofs(at(Eq(own_loop(), printed)), computed="from the law, at the equilibrium (19)")
+    return from_proofs(at(Eq(own_loop(), loop_symbol(ROUND))), computed="from the law, at the equilibrium (19)")
 
 
 @claim("ldcc", "(43)", "The pole is not at more than eta beta/RTT, the zero between 0 and beta/RTT.", "bounds")
@@ -277,8 +276,7 @@ def places_of_pole_and_zero() -> Outcome:
 )
 def gain_divided() -> Outcome:
     M, round_trip = positive("M", "R")
-    lag, zero, pole = exp(-s * round_trip) / (s * round_trip), slope_symbol(round_trip), pole_symbol(round_trip)
-    loop = eta * lag * (zero + s) / (s + pole)
+    pole, loop = pole_symbol(round_trip), loop_symbol(round_trip)
     wrong = proof(Eq(M * loop.subs(eta, eta / M), loop), where=[M > 1])
     if wrong:
         return from_proofs(wrong, computed="G is proportional to eta")
@@ -308,6 +306,12 @@ def gain_divided() -> Outcome:
 def slope_symbol(round_trip: Expr) -> Expr:
     """(42) with a free round-trip time."""
     return (beta - w / x) / round_trip
+
+
+def loop_symbol(round_trip: Expr) -> Expr:
+    """(43) with a free round-trip time."""
+    lag = exp(-s * round_trip) / (s * round_trip)
+    return eta * lag * (slope_symbol(round_trip) + s) / (s + pole_symbol(round_trip))
 
 
 def pole_symbol(round_trip: Expr) -> Expr:

@@ -50,6 +50,7 @@ _ROOMS = {
         "ldcc_discrete",
         "ldcc_passivity",
         "ldcc_stability",
+        "ldcc_stability_network",
         "ldcc_runs",
         "ldcc_fairness",
         "ldcc_errata",

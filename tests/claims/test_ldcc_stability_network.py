@@ -1,0 +1,79 @@
+"""Networks of Section IV-B: verdicts, the counterexamples by independent means, and the chart against `linearize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.linearize import linearize
+from fluidcc.claims import ldcc_stability_network as room
+from fluidcc.claims import stability_chart
+from fluidcc.claims.stability_chart import critical_gains
+
+
+def test_verdicts_of_the_cheap_rows() -> None:
+    wanted = {
+        room.convex_hull: "proved",
+        room.radius_at_most_hops: "proved",
+        room.several_bottlenecks: "refuted",
+        room.places_in_section_v: "reproduced",
+        room.loss_driven: "differs",
+        room.mixed_regime: "differs",
+        room.sampled_law: "reproduced",
+    }
+    assert {check: check().verdict for check in wanted} == wanted
+
+
+def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stability_chart, "RATES", np.array([1e6]))
+    monkeypatch.setattr(stability_chart, "RATIOS", np.array([1.0, 8.0]))
+    stability_chart.chart.cache_clear()
+    try:
+        found, spread = room.each_user_alone(), room.conservatism()
+    finally:
+        stability_chart.chart.cache_clear()
+    assert found.verdict == "refuted"
+    assert found.values["rule"] > 1 > found.values["exact"]
+    assert found.values["points"] == 8
+    assert spread.values["hull most"] <= 1.001
+
+
+def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None:
+    # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed contour.
+    net, _ = room.counterexample()
+    rest = fc.equilibrium(net)
+    x, trip = rest.rate.values, rest.rtt.values
+
+    def characteristic(s: Any) -> Any:
+        total = 0.0
+        for rate, R in zip(x, trip, strict=True):
+            zero, pole = (0.5 - 1e3 / rate) / R, 0.95 * 1e3 / (rate * R)
+            total = total + rate / 10.44e6 * 0.95 * np.exp(-s * R) / R * (zero + s) / (s + pole)
+        return s + total
+
+    size = 300.0
+    t = np.linspace(0, 1, 400_001)
+    right = size * np.exp(1j * np.pi * (t - 0.5))
+    down = 1j * size * (1 - 2 * t)
+    turns = np.sum(np.diff(np.unwrap(np.angle(characteristic(np.concatenate([right, down[1:]])))))) / (2 * np.pi)
+    assert round(float(turns)) == 2
+
+
+@pytest.mark.parametrize(("rate", "ratio"), [(1e6, 1.0), (4e6, 3.0)])
+def test_the_chart_is_the_boundary_of_the_linearised_network(rate: float, ratio: float) -> None:
+    (exact,), (_rule,), (hull,), (_divided,) = critical_gains([1], [rate], [ratio])
+    assert hull <= exact * 1.001
+
+    def unstable(gain: float) -> int:
+        # Thresholds such that both flows get the same rate: v = w/x at e = q + 10 ms, with q = 100 ms.
+        net = fc.Network().link("l", fc.DropTail, capacity=2 * rate, delay=0.01)
+        for name, trip in (("near", 0.15), ("far", 0.15 * ratio)):
+            T = 0.11 - 20e3 / rate / 0.1 * trip
+            net.flow(name, fc.LDCC(eta=gain, T=T), route=["l"], return_delay=trip - 0.11)
+        return linearize(net).count_unstable().unstable
+
+    assert unstable(exact * 0.99) == 0
+    assert unstable(exact * 1.01) == 2
