@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,20 +106,25 @@ def sampled_stability(net: Network, period: Any, at: float | Equilibrium = math.
     return SampledStability(h, values[np.argsort(-np.abs(values))])
 
 
-def _tick(point: Point, h: float) -> Any:
-    """Derivatives of each class's update by its rate, and by its integrals of delay and of signal: (3, classes)."""
+@lru_cache(maxsize=1)
+def _slopes() -> Any:
+    """Derivatives of the tick's new rate by the rate and by the two integrals."""
     (update,) = (tick.update for tick in SampledLDCC.ticks)
     x, delays, signals = SampledLDCC.states
     new = unfold(update[x])
     arguments = (*SampledLDCC.states, e_b, packet, *SampledLDCC.params)
-    slopes = lambdify(arguments, [new.diff(z) for z in (x, delays, signals)], "numpy")
+    return lambdify(arguments, [new.diff(z) for z in (x, delays, signals)], "numpy")
+
+
+def _tick(point: Point, h: float) -> Any:
+    """Derivatives of each class's update by its rate, and by its integrals of delay and of signal: (3, classes)."""
     rest = point.rest.one_way_delay
     found = []
     for k, f in enumerate(point.classes):
         own = {plain(s): float(v) for s, v in zip(f.spec.law.params, point.p[k], strict=True)}
         values = [h if plain(s) == "T_s" else own[plain(s)] for s in SampledLDCC.params]
         delay = float(rest.sel(flow=f.names[0]))
-        found.append(slopes(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values))
+        found.append(_slopes()(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values))
     return np.array(found, float).T
 
 

@@ -25,7 +25,7 @@ __all__ = ["Chart", "chart", "critical_gains"]
 HOPS = (1, 2, 3, 5)
 RATES = np.geomspace(0.25e6, 25e6, 10)
 RATIOS = np.geomspace(1, 100, 10)
-_LOW, _HIGH, _STEPS, _POINTS = 1e-2, 30.0, 22, 2000
+_LOW, _HIGH, _STEPS, _POINTS = 1e-2, 30.0, 20, 1500
 _ROUND = Symbol("R", positive=True)
 # (43) is eta base/(s + eta pole): what does not move with the gain is computed once.
 _POLE = pole_symbol(_ROUND) / eta
