@@ -18,6 +18,7 @@ from fluidcc.engine.layout import lay_out
 from fluidcc.law import Law, Source
 from fluidcc.network import Network
 from fluidcc.numerics.dde import solve_dde
+from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
 from fluidcc.synchronized import synchronized
@@ -30,6 +31,7 @@ Task = tuple[str, Callable[[], object]]
 def tasks() -> Iterator[Task]:
     """What there is to compile: a name for people, and a function that does it."""
     yield "the network solver", _solver
+    yield "linear systems", lambda: DelayLTI.retarded(0, (-1, 1.0)).roots(2)
     yield "solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])
     yield "the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit
     for room in (sources, links):

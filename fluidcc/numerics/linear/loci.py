@@ -72,8 +72,9 @@ def eigen(ratio: Complex, slope: Complex, rank: int) -> tuple[Complex, Complex]:
     rate: Any = slope
     if rank < m:  # L = Y (Z X)^-1 Z with Y = L X, Z = X' L; its eigenvalues are those of (Z X)^-1 Z Y
         X = np.random.default_rng(5).normal(size=(m, rank))
-        left, right = X.T @ ratio, ratio @ X
-        left_rate, right_rate = X.T @ slope, slope @ X
+        # einsum, as a threaded product of each matrix of a stack waits longer for its threads than it works
+        left, left_rate = (np.einsum("ji,pjk->pik", X, part) for part in (ratio, slope))
+        right, right_rate = (np.einsum("pij,jk->pik", part, X) for part in (ratio, slope))
         inner = left @ X
         matrix = np.linalg.solve(inner, left @ right)
         rate = np.linalg.solve(inner, left_rate @ right + left @ right_rate - left_rate @ X @ matrix)

@@ -63,15 +63,16 @@ def _update(best: Floats, at: Floats, which: Ints, score: Floats, omega: Floats)
 def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple[Floats, Floats]:
     """The singular value and its derivative with respect to the frequency."""
     m = ratio.shape[-1]
+    basis: Complex | None = None
+    full = slope
     if 2 * rank < m and m > 6:
         # beside the range of L and that of its adjoint, I + L is the identity: work in that small space
         some = np.random.default_rng(11).normal(size=(m, rank))
-        both = np.concatenate((ratio @ some, np.conj(np.swapaxes(some.T @ ratio, 1, 2))), axis=2)
-        basis = np.linalg.qr(both)[0]
-        left = np.conj(np.swapaxes(basis, 1, 2))
-        size, rise = _singular(left @ ratio @ basis, left @ slope @ basis, largest, 2 * rank)
-        beside = (size > 1) & (not largest)
-        return np.where(beside, 1.0, size), np.where(beside, 0.0, rise)
+        right = np.einsum("pij,jk->pik", ratio, some)
+        left = np.conj(np.einsum("pji,jk->pik", ratio, some))
+        basis = np.asarray(np.linalg.qr(np.concatenate((right, left), axis=2))[0])
+        ratio = np.einsum("pji,pjk->pik", basis.conj(), np.einsum("pij,pjk->pik", ratio, basis))
+        m = 2 * rank
     one = np.eye(m)
     if m == 1:
         back, rate = 1 + ratio[:, 0, 0], 1j * slope[:, 0, 0]
@@ -83,14 +84,21 @@ def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple
             return size, (top.conj() * change).real / np.maximum(size, 1e-300)
         size = np.abs(back)
         return size, (back.conj() * rate).real / np.maximum(size, 1e-300)
-    matrix, change = one + ratio, 1j * slope
-    if largest:
-        sensitivity = np.linalg.inv(matrix)
-        matrix, change = one - sensitivity, sensitivity @ change @ sensitivity
-    u, size, v = np.linalg.svd(matrix)
+    matrix = one + ratio
+    sensitivity = np.linalg.inv(matrix) if largest else None
+    u, size, v = np.linalg.svd(matrix if sensitivity is None else one - sensitivity)
     k = 0 if largest else m - 1
-    rate = np.einsum("ki,kij,kj->k", u[:, :, k].conj(), change, v[:, k, :].conj())
-    return size[:, k], rate.real
+    a, b = u[:, :, k], v[:, k, :].conj()
+    if sensitivity is not None:  # T = I - S changes by S dL S
+        a = np.einsum("pji,pj->pi", sensitivity.conj(), a)
+        b = np.einsum("pij,pj->pi", sensitivity, b)
+    if basis is not None:
+        a, b = np.einsum("pij,pj->pi", basis, a), np.einsum("pij,pj->pi", basis, b)
+    rise = (1j * np.einsum("pi,pi->p", a.conj(), np.einsum("pij,pj->pi", full, b))).real
+    top = size[:, k].real
+    if basis is not None and not largest:
+        return np.where(top > 1, 1.0, top).astype(float), np.where(top > 1, 0.0, rise).astype(float)
+    return np.asarray(top, float), np.asarray(rise, float)
 
 
 def _refine(
