@@ -287,7 +287,7 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
     return False
 
 
-def _rises(kind: str, f: Expr, depth: int = 2) -> bool:
+def _rises(kind: str, f: Expr, depth: int = 3) -> bool:
     """Whether `f` begins at zero or above as one of its positive symbols does, and then rises."""
     for s in sorted(f.free_symbols, key=str):
         if not s.is_nonnegative:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sympy import Abs, And, Eq, Max, Min, Ne, Piecewise, Rational, cos, exp, log, sin, sqrt, symbols
+from sympy import Abs, And, Eq, Function, Max, Min, Ne, Piecewise, Rational, cos, exp, log, sin, sqrt, symbols
 
 from fluidcc.derive.prove import Proof, Verdict, prove
 from fluidcc.derive.standstill import standstills
@@ -36,10 +36,19 @@ PROVED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "both": (And(p + q > p, p + q > q), ()),
     "not zero": (Ne(p + q, 0), ()),
 }
+R = Function("R", positive=True)
+RISING = {
+    "exponential": (exp(p) > 1 + p, ()),
+    "x - ln(1 + x) is positive": (p > log(1 + p), ()),
+    "twice over": (exp(p) > 1 + p + p**2 / 2, ()),
+}
+FUNCTIONS = {
+    "values": (q * R(p) + p * R(q) > 0, ()),
+    "slopes": (p - R(p) > 0, (R(p).diff(p) >= R(p) / p, R(p).diff(p) < 1)),
+    "rules of derivation": (Eq((R(p) / p).diff(p), (p * R(p).diff(p) - R(p)) / p**2), ()),
+}
 CHECKED = {
     "concavity of log": (log(p) <= p - 1, ()),
-    "x - ln(1 + x) is positive": (p > log(1 + p), ()),
-    "exponential": (exp(p) > 1 + p, ()),
 }
 REFUTED = {
     "equation": (Eq((p + q) ** 2, p**2 + q**2), ()),
@@ -56,6 +65,21 @@ def test_proved(statement: Any, where: tuple[Any, ...]) -> None:
     verdict = prove(statement, where=where)
     assert verdict.status == "proved"  # type: ignore[union-attr]
     assert verdict
+
+
+@pytest.mark.parametrize(("statement", "where"), [*RISING.values(), *FUNCTIONS.values()], ids=[*RISING, *FUNCTIONS])
+def test_proved_by_slopes_and_for_all_functions(statement: Any, where: tuple[Any, ...]) -> None:
+    verdict = prove(statement, where=where)
+    assert verdict.status == "proved"  # type: ignore[union-attr]
+
+
+def test_a_function_can_be_anything_between_its_conditions() -> None:
+    verdict = prove(R(p) + p > R(q) + q, where=[p > q])  # not every function plus x rises
+    assert isinstance(verdict, Verdict)
+    assert verdict.status == "refuted"
+    value = verdict.counterexample
+    assert value["R(p)"] + value["p"] <= value["R(q)"] + value["q"]
+    assert value["p"] > value["q"]
 
 
 @pytest.mark.parametrize(("statement", "where"), CHECKED.values(), ids=CHECKED)
