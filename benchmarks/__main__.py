@@ -18,6 +18,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "array": [array_step],
     "first": [first_result],
     "scaling": [scaling],
+    "chart": [sweep.chart],
     "sweep": [sweep.trajectories, sweep.cluster],
     "stability": [stability],
     "formulas": [formulas],

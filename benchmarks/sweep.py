@@ -9,6 +9,7 @@ of which about a third wait for one another: 25 ns at 4 GHz, or 50 us a point; 6
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from time import perf_counter, process_time
 from typing import Any
 
@@ -17,9 +18,10 @@ import numpy as np
 import fluidcc as fc
 from benchmarks.networks import as_network, delays
 from benchmarks.reference.cases import P1
-from benchmarks.speed import Row, Skipped, fastest, ours, theirs
+from benchmarks.speed import ROOT, Row, Skipped, fastest, ours, theirs
+from fluidcc.sweep import Refine
 
-__all__ = ["cluster", "trajectories"]
+__all__ = ["chart", "cluster", "trajectories"]
 
 GRID = {
     "w": np.linspace(15e3, 25e3, 25),
@@ -88,3 +90,36 @@ def cluster() -> Iterator[Row]:
     yield Row(
         "two workers", f"{took[1]:.2f} s with one, {took[2]:.2f} s with two: {gain:.2f} times", ">= 1.7", gain >= 1.7
     )
+
+
+@lru_cache(maxsize=1024)
+def _rest(rtt: float) -> Any:
+    """The equilibrium, on which the gain eta has no influence."""
+    return fc.equilibrium(_dumbbell(0.4, rtt))
+
+
+def _dumbbell(eta: float, rtt: float) -> fc.Network:
+    return fc.dumbbell([fc.LDCC(eta=eta)] * 3, {"capacity": "3 Mbit/s"}, rtt=rtt)
+
+
+def _judged(point: Any) -> dict[str, Any]:
+    report = fc.stability(_dumbbell(point["eta"], point["rtt"]), at=_rest(point["rtt"]))
+    rule = report.sufficient["eta divided by M"]
+    return {"stable": report.stable, "gain_margin": report.gain_margin, "sufficient": bool(rule.holds)}
+
+
+def chart(file: str = "figures/ldcc_stability.png", points: int = 300) -> Iterator[Row]:
+    """The stability of three LDCC flows over gain and round-trip time, drawn."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    axes = {"eta": np.linspace(0.2, 3.0, points), "rtt": np.linspace(0.02, 0.28, points)}
+    began = perf_counter()
+    data = fc.sweep(_judged, axes, refine=Refine("stable", 16), executor="processes")
+    took = perf_counter() - began
+    data["rtt"].attrs["units"] = "s"
+    axis: Any = fc.plot.stability_chart(data, value="gain_margin")
+    axis.figure.savefig(ROOT / file, dpi=120)
+    many, failed = data.attrs["measured"], data.attrs["failed"]
+    value = f"{took:.0f} s for {points} x {points} points, {many} of them measured, {failed} failed"
+    yield Row("stability chart", value, "< 60 s", took < 60 and not failed)

@@ -96,7 +96,7 @@ def _fill(one: Any, x: Any, y: Any, values: Any) -> None:
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
 
 
-def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: str) -> None:
+def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
     """The line half-way between neighbours of different verdicts; hatched where the verdict of a solid line is no."""
     import matplotlib.lines as lines
 

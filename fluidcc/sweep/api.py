@@ -40,7 +40,7 @@ __all__ = ["Execution", "make_task", "run", "sweep"]
 SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
 WORTH = 2000  # points for which a fused step is compiled
 SMALL = 1.0  # seconds of work in all that are not worth starting workers
-BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_fmt}, {elapsed} so far, {remaining} to go]"
+BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 
 
 def sweep(
