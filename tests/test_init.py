@@ -63,3 +63,19 @@ def test_type_checkers_see_the_same_names() -> None:
 def test_a_wrong_name_gets_a_near_one() -> None:
     with pytest.raises(AttributeError, match=r"did you mean .*Network"):
         _ = fc.Netwrk
+
+
+def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
+    from fluidcc import sources
+
+    tree = ast.parse(inspect.getsource(sources))
+    block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
+    seen = {a.name: str(line.module).rpartition(".")[2] for line in block.body if isinstance(line, ast.ImportFrom)
+            for a in line.names}  # fmt: skip
+    assert seen == sources._HOME
+    assert {*sources.__all__} == {*sources._HOME}
+
+
+def test_one_law_does_not_make_the_others() -> None:
+    code = "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if m.startswith('fluidcc.sources.')])"
+    assert run(code) == "fluidcc.sources.ldcc"

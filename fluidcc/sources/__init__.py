@@ -1,26 +1,66 @@
-"""Controllers, one file each: pure data."""
+"""Controllers, one file each: pure data. A law is made, and checked, when it is first asked for."""
 
-from fluidcc.sources.binomial import (
-    AIAD,
-    AIPD,
-    IIAD,
-    ISCC,
-    SQRT,
-    Binomial,
-    BinomialFluid,
-    Kelly,
-    RateAIMD,
-    RateBinomial,
-)
-from fluidcc.sources.cbr import CBR
-from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
-from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
-from fluidcc.sources.ldcc import LDCC
-from fluidcc.sources.onoff import OnOff, Poisson
-from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
-from fluidcc.sources.reno import AIMD, Reno
-from fluidcc.sources.sampled import SampledLDCC
-from fluidcc.sources.tfrc import TFRC, TFRCFluid
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
+    from fluidcc.sources.binomial import (
+        AIAD,
+        AIPD,
+        IIAD,
+        ISCC,
+        SQRT,
+        Binomial,
+        BinomialFluid,
+        Kelly,
+        RateAIMD,
+        RateBinomial,
+    )
+    from fluidcc.sources.cbr import CBR
+    from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
+    from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
+    from fluidcc.sources.ldcc import LDCC
+    from fluidcc.sources.onoff import OnOff, Poisson
+    from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
+    from fluidcc.sources.reno import AIMD, Reno
+    from fluidcc.sources.sampled import SampledLDCC
+    from fluidcc.sources.tfrc import TFRC, TFRCFluid
+
+# The file of each law.
+_HOME = {
+    "AIAD": "binomial",
+    "AIPD": "binomial",
+    "Binomial": "binomial",
+    "BinomialFluid": "binomial",
+    "IIAD": "binomial",
+    "ISCC": "binomial",
+    "Kelly": "binomial",
+    "RateAIMD": "binomial",
+    "RateBinomial": "binomial",
+    "SQRT": "binomial",
+    "CBR": "cbr",
+    "FAST": "dca",
+    "LEDBAT": "dca",
+    "StaticFAST": "dca",
+    "StaticVegas": "dca",
+    "Vegas": "dca",
+    "DelayAIMD": "delay_aimd",
+    "HTCP": "delay_aimd",
+    "PlainDelayAIMD": "delay_aimd",
+    "LDCC": "ldcc",
+    "OnOff": "onoff",
+    "Poisson": "onoff",
+    "AlphaFairPrimalDual": "primal",
+    "PrimalDual": "primal",
+    "PrimalPenalty": "primal",
+    "AIMD": "reno",
+    "Reno": "reno",
+    "SampledLDCC": "sampled",
+    "TFRC": "tfrc",
+    "TFRCFluid": "tfrc",
+}
 
 __all__ = [
     "AIAD",
@@ -54,3 +94,9 @@ __all__ = [
     "TFRCFluid",
     "Vegas",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(f"{__name__}.{_HOME[name]}"), name))
