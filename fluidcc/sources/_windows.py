@@ -24,7 +24,7 @@ from sympy import Heaviside, Max, Symbol, symbols, sympify
 from fluidcc.law import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, packet, x_tau
 
-__all__ = ["acked", "change", "delta", "w", "window_source"]
+__all__ = ["F", "acked", "change", "delta", "w", "window_source"]
 
 w = symbols("w", nonnegative=True)  # congestion window [packet]
 F = symbols("F", nonnegative=True)  # in flight: sent, and not yet known to have arrived or been lost [packet]

@@ -28,7 +28,7 @@ def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Sou
 
 
 # The paper gives neither gamma nor tau; its experiments have alpha = 50 packets.
-_FAST = (gamma * alpha / tau, {gamma: 0.5, alpha: 50, tau: 0.02})
+_FAST = (gamma * alpha / tau, {gamma: 0.5, alpha: 50, tau: 0.2})
 _VEGAS = (1 / RTT, {alpha: 2})
 
 FAST = _avoidance("FAST", *_FAST, clock="ack")

@@ -1,0 +1,113 @@
+"""How a newcomer can learn the true propagation delay of its path: rate reduction, and the estimator of Section IV.
+
+Both take a law whose window follows the queueing delay `delta` that it sees, and give it a plan by its age: the time
+since it started. They are wrappers: what the law does outside its plan is its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sympy import Heaviside, Max, symbols
+
+from fluidcc.errors import LawError
+from fluidcc.law import Jump, Source
+from fluidcc.sources._windows import F, delta, w
+from fluidcc.sources.dca import alpha
+from fluidcc.symbols import RTT, Let, packet
+
+__all__ = ["with_estimator", "with_pause"]
+
+age = symbols("age", nonnegative=True)  # time since the start [s]
+wait, pause, depth, rounds = symbols("wait pause depth rounds", positive=True)
+theta = symbols("theta", real=True)
+r0, x0 = symbols("r_0 x_0", nonnegative=True)  # round trip [s] and rate [packet/s] just before the probe
+
+_EVER = 1e9 * RTT  # once in a life
+
+
+def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Source:
+    """The law with another rate, and with its window held while `asleep` is 1."""
+    if delta not in law.flow or w not in law.flow:
+        raise LawError(f"{law.name} has no window that follows the queueing delay it sees; FAST, Vegas and LEDBAT have")
+    flow = {**law.flow, w: law.flow[w] * (1 - asleep), age: 1, **more.pop("flow", {})}
+    if F in flow:
+        flow[F] = law.flow[F] + (rate - law.out["rate"]) / packet
+    own = {"params": "params", "units": "units", "initial": "initial", "lower": "lower"}
+    given: dict[str, Any] = {k: {**getattr(law, k), **more.pop(k, {})} for k in own}
+    given["units"][age], given["initial"][age] = "s", 0
+    return replace(law, name=name, flow=flow, out={"rate": rate}, jumps=(*law.jumps, *more.pop("jumps", ())),
+                   utility=None, claims={}, **given)  # fmt: skip
+
+
+def with_pause(law: Source, name: str | None = None) -> Source:
+    """Rate reduction: `wait` seconds after its start the flow sends only 1 - `depth` of its rate, for `pause` seconds.
+
+    Parameters
+    ----------
+    law : Source
+        A window-based law that sees a queueing delay, such as `FAST`.
+    name : str, optional
+        Name of the result.
+
+    Returns
+    -------
+    Source
+        With the parameters ``wait`` [s], ``pause`` [s] and ``depth`` [1] (a little below 1: a flow that sends nothing
+        learns nothing). Its window stands still until news of the pause has come back.
+
+    Raises
+    ------
+    LawError
+        If the law has no such window.
+    """
+    paused = Heaviside(age - wait, 0) * Heaviside(wait + pause - age, 0)
+    asleep = Heaviside(age - wait, 0) * Heaviside(wait + pause + RTT - age, 0)
+    return _planned(
+        law, name or f"{law.name}Pause", law.out["rate"] * (1 - depth * paused), asleep,
+        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"},
+    )  # fmt: skip
+
+
+def with_estimator(law: Source, name: str | None = None) -> Source:
+    """The estimator: for t_eps the flow sends 1 - theta of its rate, and infers the queue that others hold.
+
+    Parameters
+    ----------
+    law : Source
+        A window-based law with the parameter alpha that sees a queueing delay: `FAST` or `Vegas`.
+    name : str, optional
+        Name of the result.
+
+    Returns
+    -------
+    Source
+        With the parameters ``wait`` [s], the age at which it probes, ``theta`` [1], below 1 and negative by default so
+        that the queue cannot empty, and ``rounds``, t_eps in round trips [1]. When the round trip of what it sent last
+        in the probe is known, its queueing delay is corrected by (9). Its window stands still from the beginning of the
+        probe to then.
+
+    Raises
+    ------
+    LawError
+        If the law has no such window, or no alpha.
+    """
+    if alpha not in law.params:
+        raise LawError(f"{law.name} has no alpha, the packets that each flow keeps in the queue; FAST and Vegas have")
+    length = rounds * r0
+    probing = Heaviside(age - wait, 0) * Heaviside(wait + length - age, 0)
+    asleep = Heaviside(age - wait, 0) * Heaviside(wait + length + RTT - age, 0)
+    share = Let("a", theta * length / (r0 - RTT))  # capacity over own rate, from (8)
+    return _planned(
+        law, name or f"{law.name}Estimator",
+        law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
+        flow={r0: 0, x0: 0}, initial={r0: 0, x0: 0},
+        params={wait: 5, theta: -0.5, rounds: 1}, units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s"},
+        jumps=(
+            Jump(when=age - wait, reset={r0: RTT, x0: w / RTT}, refractory=_EVER),
+            # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0
+            Jump(when=age - RTT - wait - length, reset={delta: delta + Max(share - 1, 0) * alpha / x0},
+                 refractory=_EVER),
+        ),
+    )  # fmt: skip

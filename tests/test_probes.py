@@ -1,0 +1,59 @@
+"""How a newcomer finds its propagation delay: the estimator and the pause, in networks of flows that know theirs."""
+
+from __future__ import annotations
+
+import pytest
+import xarray as xr
+from sympy import Eq
+
+import fluidcc as fc
+from fluidcc.derive.prove import Verdict
+from fluidcc.errors import LawError
+from fluidcc.formulas import fast
+from fluidcc.sources.dca import alpha
+from fluidcc.sources.probes import delta, r0, rounds, theta, with_estimator, with_pause, x0
+from fluidcc.symbols import RTT, unfold
+
+PACKET = 8000.0
+
+
+def newcomer(law: fc.Source, others: int = 4, rtt: float = 0.1, until: float = 90.0) -> xr.Dataset:
+    """`law` arrives at 15 s at a link of 100 Mbit/s, where `others` FAST flows have shared an empty queue fairly."""
+    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay=rtt / 2)
+    for k in range(others):
+        net.flow(f"f{k}", fc.FAST, route=["l"], start=0.0, packet=PACKET)
+    net.flow("new", law, route=["l"], start=15.0, packet=PACKET)
+    return fc.simulate(net, until, samples=141, rtol=1e-6)
+
+
+def share(ds: xr.Dataset, time: float) -> float:
+    """Rate of the newcomer over the mean of the others, as in Fig. 3."""
+    rate = ds.rate.sel(time=time, method="nearest").values
+    return float(rate[-1] / rate[:-1].mean())
+
+
+def test_the_correction_is_that_of_the_formula() -> None:
+    law = with_estimator(fc.FAST)
+    added = unfold(law.jumps[1].reset[delta]) - delta
+    t_eps, change, d_hat = fast.corrected_delay.arguments[2], fast.corrected_delay.arguments[3], 0
+    form = fast.corrected_delay.form.subs({fast.corrected_delay.arguments[0]: d_hat})
+    named = {s.name: s for s in fast.corrected_delay.arguments}
+    form = form.subs({named["theta"]: theta, named["alpha"]: alpha, named["x0"]: x0, t_eps: rounds * r0})
+    form = form.subs(change, (r0 - RTT).doit())
+    inner = added.replace(lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols)))
+    verdict = fc.prove(Eq(inner, -unfold(form)))
+    assert isinstance(verdict, Verdict)
+    assert verdict
+
+
+def test_the_estimator_makes_a_newcomer_share_fairly() -> None:
+    ds = newcomer(with_estimator(fc.FAST)(wait=40, rounds=0.25))
+    assert share(ds, 54.0) == pytest.approx(fast.unfairness(4), rel=2e-3)
+    assert share(ds, 90.0) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("law", "culprit"), [(fc.LDCC, "LDCC"), (fc.CBR, "CBR")])
+def test_a_law_without_a_window_that_sees_the_queue_is_refused(law: fc.Source, culprit: str) -> None:
+    for wrap in (with_pause, with_estimator):
+        with pytest.raises(LawError, match=f"{culprit} has no"):
+            wrap(law)
