@@ -1,4 +1,4 @@
-"""``python -m benchmarks [ratio array first scaling formulas intervals]``: the speed table, measured here."""
+"""``python -m benchmarks [part ...]``: the speed tables, measured here; ``--help`` names the parts."""
 
 from __future__ import annotations
 

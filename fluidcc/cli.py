@@ -239,10 +239,11 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
 
     from fluidcc.plot import nyquist
 
-    ax = nyquist(report)
+    drawn, ax = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
+    nyquist(report, ax=ax)
     ax.set_title(f"{scenario.title or scenario.name}: {report.verdict}", fontsize="medium")
-    ax.figure.savefig(figure, dpi=150)
-    plt.close(ax.figure)  # type: ignore[arg-type]
+    drawn.savefig(figure, dpi=150)
+    plt.close(drawn)
 
 
 # --- claims and lists -------------------------------------------------------------------------------------------------

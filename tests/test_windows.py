@@ -44,7 +44,7 @@ def test_a_flow_sees_the_queue_above_what_it_met(arrivals: xr.Dataset) -> None:
 
 
 def test_the_static_window_settles_at_the_same_rates_with_a_gain_that_suits_it() -> None:
-    net = dumbbell(fc.StaticFAST(gamma=0.1), [0.0, 10.0])
+    net = dumbbell(fc.StaticFAST(gamma=1), [0.0, 10.0])
     ds = fc.simulate(net, 30.0, t_eval=[9.9, 30.0], rtol=1e-7)
     backlog, rate = fast.arrival_recursion(2, C / PACKET, 50.0)
     np.testing.assert_allclose(ds.rate.values / PACKET, rate, rtol=1e-4, atol=1e-3)
