@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.analysis.point import FULL, Point, operating_point
 from fluidcc.analysis.wiring import Matrices, deviation, wire
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
 
 __all__ = ["LinearNetwork", "linearize"]
+
+
+LARGE = 60
+"""States up to which the rightmost roots are proved to be that."""
 
 
 class LinearNetwork(DelayLTI):
@@ -47,6 +52,17 @@ class LinearNetwork(DelayLTI):
     def classes(self) -> dict[str, tuple[str, ...]]:
         """The flows behind each input and output."""
         return {f.label: f.names for f in self.point.classes}
+
+    def rightmost(self, count: int) -> NDArray[np.complex128]:
+        """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those that were found.
+
+        With more than `LARGE` states, slow roots of many flows lie so densely that a contour between them is long;
+        then the count of unstable roots is proved, and which root is the rightmost of the stable ones is not.
+        """
+        if self.n_states <= LARGE:
+            return self.roots(count=count)
+        self.count_unstable()
+        return np.asarray(self._search.known()[:count] / self.pencil.time)
 
     def deviations(self) -> dict[str, DelayLTI]:
         """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.

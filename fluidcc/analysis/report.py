@@ -50,7 +50,8 @@ class StabilityReport:
     open_unstable : int
         Roots of the open loop with positive real part.
     rightmost_roots : array of complex
-        By falling real part [1/s].
+        By falling real part [1/s]; of a network of more than `LARGE` states those that were found
+        (`LinearNetwork.rightmost`).
     margins : Margins
         Of all flows together, with every frequency.
     delays : {"fifo", "frozen"}
@@ -296,7 +297,7 @@ def stability(
     others = {name: system.count_unstable() for name, system in among.items()}
     unstable = count.unstable + sum(more[n] * int(c.unstable) for n, c in others.items())
     on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
-    found = [closed.roots(count=int(roots))]
+    found = [closed.rightmost(int(roots))]
     found += [np.repeat(system.roots(count=1), more[n]) for n, system in among.items() if system.n_states]
     every = np.concatenate(found)
     every = every[np.lexsort((-every.imag, -every.real))][: max(int(roots), 1) + 1]

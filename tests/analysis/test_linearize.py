@@ -163,3 +163,15 @@ def test_bad_cases_say_what_is_wrong() -> None:
         fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
     with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
         fc.LDCC(eta=0)
+
+
+def test_many_different_flows() -> None:
+    """Slow roots lie between the laws' own poles -a_k, one in each gap, as without delays."""
+    count, eta = 70, np.linspace(0.2, 0.6, 70)
+    laws = [fc.LDCC(eta=float(v)) for v in eta]
+    system = fc.linearize(fc.dumbbell(laws, {"capacity": count * 1e6}, rtt="50 ms"))
+    found = system.rightmost(6)
+    poles = np.sort(-np.diag(system.A)[:count])[:7]
+    assert np.all(found.imag == 0)
+    assert np.all((-found.real > poles[:-1]) & (-found.real < poles[1:]))
+    assert system.count_unstable().unstable == 0

@@ -73,7 +73,7 @@ def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
 
 def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
     from scipy.sparse import block_diag, bmat, csc_array, csr_array, eye_array
-    from scipy.sparse.linalg import LinearOperator, eigs, splu
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
 
     m, p = block.ports
     k = len(points)
@@ -95,7 +95,26 @@ def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> 
         factor = splu((matrix - shift * eye_array(size, format="csc")).astype(complex).tocsc())
         solve = LinearOperator((size, size), matvec=factor.solve, dtype=complex)
         start = rng.normal(size=size) + 0j
-        values = eigs(solve, k=min(12, size - 2), v0=start, return_eigenvectors=False, tol=1e-4, maxiter=40)
+        try:
+            values = eigs(solve, k=min(12, size - 2), v0=start, return_eigenvectors=False, tol=1e-4, maxiter=40)
+        except ArpackNoConvergence as stopped:  # they are guesses: those that came are as good as any
+            values = np.asarray(stopped.eigenvalues, complex)
         found.append(shift + 1 / values)
-    every = np.concatenate(found)
-    return np.concatenate((every, every.conj()))
+    return _distinct(np.concatenate([_undelayed(block), *found]))
+
+
+def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Of guesses that are one from several shifts, the first; in the upper half plane."""
+    upper = guesses.real + 1j * np.abs(guesses.imag)
+    gap = np.abs(upper[:, None] - upper) + np.triu(np.full((len(upper),) * 2, np.inf))
+    return upper[~(gap < 1e-3 * np.abs(upper)[:, None]).any(axis=1)]
+
+
+def _undelayed(block: Blocks) -> NDArray[np.complex128]:
+    """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however many there are."""
+    m, p = block.ports
+    loop = np.eye(len(block.delays)) - block.D[p:, m:]
+    try:
+        return np.linalg.eigvals(block.A + block.B[:, m:] @ np.linalg.solve(loop, block.C[p:])).astype(complex)
+    except np.linalg.LinAlgError:
+        return np.empty(0, complex)
