@@ -21,6 +21,7 @@ from fluidcc.network import require_network
 from fluidcc.patterns import near
 
 if TYPE_CHECKING:
+    from fluidcc.analysis.positive import PassivityReport
     from fluidcc.analysis.sensitivity import Sensitivities
     from fluidcc.equilibrium import Equilibrium
     from fluidcc.network import Network
@@ -182,7 +183,14 @@ class StabilityReport:
         """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
         from fluidcc.analysis.sufficient import sufficient_conditions
 
-        return sufficient_conditions(self.point.net, self.open, self.equilibrium)
+        return sufficient_conditions(self.point.net, self.open, self.point)
+
+    @cached_property
+    def passivity(self) -> PassivityReport:
+        """Whether the passivity argument proves local stability without communication delays."""
+        from fluidcc.analysis.positive import passivity
+
+        return passivity(self.point.net, self.point)
 
     @cached_property
     def sensitivities(self) -> Sensitivities:

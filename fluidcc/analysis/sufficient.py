@@ -123,7 +123,7 @@ def _cells(v: Condition) -> tuple[str, ...]:
 
 
 def sufficient_conditions(
-    net: Network, open_loop: DelayLTI | None = None, equilibrium: Equilibrium | float = math.inf
+    net: Network, open_loop: DelayLTI | None = None, equilibrium: Equilibrium | float | Point = math.inf
 ) -> Conditions:
     """Test a network against the conditions of the literature.
 
@@ -134,8 +134,8 @@ def sufficient_conditions(
     open_loop : DelayLTI, optional
         Its return ratio, whose exact gain margin the conditions are compared with; by default
         ``linearize(net, "open")``, that is with queues that conserve flow.
-    equilibrium : Equilibrium or float
-        Where; or the time [s] as in `fluidcc.equilibrium`.
+    equilibrium : Equilibrium, float or Point
+        Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself, which the open loop has.
 
     Returns
     -------
@@ -146,11 +146,16 @@ def sufficient_conditions(
     NoEquilibrium, Unsupported, InvalidInput
         As `fluidcc.linearize`.
     """
-    from fluidcc.analysis.linearize import linearize
+    from fluidcc.analysis.linearize import LinearNetwork
+    from fluidcc.analysis.wiring import wire
 
-    point = operating_point(net, equilibrium)
-    at = point.rest if isinstance(equilibrium, float) and math.isinf(equilibrium) else equilibrium  # found once
-    exact = _exact_margin(linearize(net, "open", at=at) if open_loop is None else open_loop)
+    if isinstance(equilibrium, Point):
+        point = equilibrium
+    else:
+        point = operating_point(net, equilibrium)
+    if open_loop is None:
+        open_loop = LinearNetwork.of(point, wire(point, "open"))
+    exact = _exact_margin(open_loop)
     try:
         loop = local_loop(point)
     except Unsupported as error:

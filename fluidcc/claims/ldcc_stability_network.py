@@ -11,6 +11,7 @@ from sympy import Eq, Symbol, diff, symbols
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import LocalLoop, local_loop
+from fluidcc.analysis.nyquist import crossings, passes
 from fluidcc.analysis.point import BUSY, FULL, operating_point
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import Conditions, sufficient_conditions
@@ -123,6 +124,14 @@ def _near_and_far(ratio: float, near: int, far: int, law: Any, short: float, cap
     return net
 
 
+def _papers_parameters(ratio: float) -> Network:
+    """Two flows with the w, beta and T of Section V, whose RTTs, and rates, have that ratio."""
+    law = LDCC(eta=1.33)
+    net = Network().link("link", DropTail, capacity=62e6 * (ratio + 1), delay=0.05)
+    net.flow("near", law, route=["link"], return_delay=0.05)
+    return net.flow("far", law, route=["link"], return_delay=0.15 * ratio - 0.1)
+
+
 @lru_cache(maxsize=1)
 def counterexample() -> tuple[Network, Conditions]:
     """One link, four near and five far flows of one law, in which every G_r passes -1 and which is unstable."""
@@ -145,13 +154,19 @@ def each_user_alone() -> Outcome:
         return Outcome(REPRODUCED, f"unstable roots: {count}", "", values)
     c_ = chart()
     values |= {"points": c_.size, "wrong": int(np.sum(c_.rule > 1.001 * c_.exact))}
+    alike = _papers_parameters(60.0)
+    _, users = crossings(local_loop(operating_point(alike)))
+    values |= {"alone": all(passes(points, 1) for points in users), "paper_unstable": _unstable(alike)}
+    if not (values["alone"] and values["paper_unstable"]):
+        return Outcome(REPRODUCED, "no counterexample at the paper's w, beta and T", "", values)
     return Outcome(
         REFUTED,
         f"RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin {rule.margin:.4g}, and the network is "
         f"unstable ({count} roots, gain margin {values['exact']:.4g})",
         "(39) is about the convex hull of all G_r at one frequency, and a chord between two of them can cross the axis "
         "left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T = 20 ms, eta = 0.95, 10.44 Mbit/s, four near "
-        f"and five far flows; the hull says unstable too. At the paper's w and beta it takes far larger ratios: in "
+        f"and five far flows; the hull says unstable too. At the paper's w, beta and T it takes far larger ratios: "
+        "two flows of 0.15 and 9 s and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
         f"{c_.size} parking lots with equal rates and RTT ratios up to 100 the rule promises too much "
         f"{values['wrong']} times. Suspected, and confirmed.",
         values,

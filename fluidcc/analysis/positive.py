@@ -1,0 +1,135 @@
+"""Local stability without delays, by positive realness of each user: what the passivity argument does prove.
+
+Without communication delays det(s C + R H(s) R^T) = 0 has no root with Re s >= 0 if every user's answer H_r from minus
+delay to rate is strictly positive real and the routing matrix R of the queues has full row rank.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluidcc.analysis.local import LocalLoop, local_loop
+from fluidcc.analysis.point import Point, operating_point
+from fluidcc.errors import Unsupported
+from fluidcc.numerics.linear.dlti import DelayLTI
+
+if TYPE_CHECKING:
+    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.network import Network
+
+__all__ = ["PassivityReport", "UserPassivity", "passivity"]
+
+
+@dataclass(frozen=True)
+class UserPassivity:
+    """One class of flows.
+
+    Attributes
+    ----------
+    name : str
+        The class.
+    index : float
+        Least real part of its answer over frequency, relative to rate over round-trip time; above 0 it is strictly
+        positive real.
+    omega : float
+        Where that is [rad/s].
+    kyp : bool
+        Whether the matrix inequality has a solution, that is a quadratic storage function.
+    """
+
+    name: str
+    index: float
+    omega: float
+    kyp: bool
+
+
+@dataclass(frozen=True)
+class PassivityReport:
+    """Whether the passivity argument proves local stability of the undelayed network.
+
+    Attributes
+    ----------
+    users : tuple of UserPassivity
+        Each class of flows.
+    links, rank : int
+        Number of queues that answer, and rank of their routing matrix.
+    """
+
+    users: tuple[UserPassivity, ...]
+    links: int
+    rank: int
+
+    @property
+    def stable(self) -> bool:
+        """Whether it does; if not, nothing is said."""
+        return self.rank == self.links and all(user.index > 0 for user in self.users)
+
+    def __bool__(self) -> bool:
+        return self.stable
+
+    def __repr__(self) -> str:
+        return f"PassivityReport({self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence."""
+        if self.stable:
+            return "locally stable without delays: every user is strictly positive real, and the routes have full rank"
+        if self.rank < self.links:
+            return f"undecided: {self.links} queues have routes of rank {self.rank}, so how they share is undetermined"
+        worst = min(self.users, key=lambda user: user.index)
+        return (
+            f"undecided: flow {worst.name} is not positive real, least real part {worst.index:.4g} at {worst.omega:.4g}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(u.name)}</td><td>{u.index:.4g}</td><td>{u.omega:.4g}</td>"
+            f"<td>{'yes' if u.kyp else 'no'}</td></tr>"
+            for u in self.users
+        )
+        head = "<tr><th>flow</th><th>least Re H, of x/RTT</th><th>at [rad/s]</th><th>quadratic storage</th></tr>"
+        return f"<p>{html.escape(self.verdict)}</p><table>{head}{rows}</table>"
+
+
+def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> PassivityReport:
+    """Test each user of a network for positive realness, over frequency and by the KYP inequality.
+
+    Parameters
+    ----------
+    net : Network
+        Whose links answer by their queueing delay.
+    at : float, Equilibrium or Point
+        As in `fluidcc.linearize`, or the operating point itself.
+
+    Raises
+    ------
+    Unsupported
+        If its links answer otherwise, or a law hears its own past.
+    """
+    from fluidcc.numerics.linear.positive_real import kyp, positive_real
+
+    loop = local_loop(at if isinstance(at, Point) else operating_point(net, at))
+    if loop.signal != "queueing delay":
+        raise Unsupported(f"its links answer by {loop.signal}; the argument is about queues that are not full")
+    users = []
+    for k, label in enumerate(loop.labels):
+        system = _user(loop, k)
+        found = positive_real(system)
+        users.append(UserPassivity(label, found.least, found.omega, kyp(system).feasible))
+    return PassivityReport(tuple(users), len(loop.links), int(np.linalg.matrix_rank(loop.route)))
+
+
+def _user(loop: LocalLoop, k: int) -> DelayLTI:
+    """From minus delay, in round-trip times, to rate, in rates: -C (sI - A)^-1 (B0 + s B1) - D0, in time t/RTT."""
+    A, B, C, D = loop.laws[k]
+    if np.any(B[2]) or D[2] or D[1]:
+        raise Unsupported(f"the law of flow {loop.labels[k]!r} hears its own past rate, or sends by the slope of delay")
+    trip, scale = loop.trip[k], loop.trip[k] / loop.x[k]
+    direct = -(D[0] + C @ B[1]) * scale
+    return DelayLTI(A * trip, -(B[0] + A @ B[1])[:, None] * trip * scale, C[None], [[direct]])
