@@ -65,7 +65,7 @@ def filled_chart(
     (one,) = axes_for(ax, 1, (6.8, 4.8))
     (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
     if value is not None:
-        _fill(one, x, y, data[value].transpose(*axes))
+        _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
     _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
     for k, name in enumerate(over):
         _boundary(one, x, y, data[name].transpose(*axes), words(name), f"C{k + 1}", DASHES[k % len(DASHES)])
@@ -83,16 +83,17 @@ def _scaled(axis: Any) -> tuple[Any, str]:
     return axis.values / size, label.removesuffix(" [1]")
 
 
-def _fill(one: Any, x: Any, y: Any, values: Any) -> None:
-    """Filled contours, of finite values only; where a refined sweep has not measured there is none."""
+def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
+    """Filled contours through what was measured where the verdict is yes: elsewhere a margin is to another boundary."""
     found = values.values
-    finite = np.isfinite(found)
-    if not finite.any():
-        return
+    known = np.isfinite(found) & (np.asarray(yes.values, dtype=float) == 1.0)
     label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
-    low, high = np.percentile(found[finite] / size, [2, 98])  # a margin may be huge at a corner
+    across, up = np.meshgrid(x, y, indexing="ij")
+    if np.linalg.matrix_rank(np.stack([across[known] - x[0], up[known] - y[0], np.ones(known.sum())])) < 3:
+        return  # all on one line
+    low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
     levels = np.linspace(low, high, LEVELS) if high > low else np.array([low - 0.5, low + 0.5])
-    drawn = one.contourf(x, y, np.ma.masked_invalid(found.T / size), levels, extend="both", cmap="viridis")
+    drawn = one.tricontourf(across[known], up[known], found[known] / size, levels, extend="both", cmap="viridis")
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
 
 
@@ -102,7 +103,7 @@ def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, st
 
     yes = np.asarray(verdict.values, dtype=float).T
     if style == "-":
-        one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors="none", hatches=["////"])
+        one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"])
     if np.nanmin(yes) < 0.5 < np.nanmax(yes):
         one.contour(x, y, np.ma.masked_invalid(yes), [0.5], colors=[color], linestyles=[style], linewidths=1.6)
     one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))
