@@ -115,7 +115,7 @@ def chart(file: str = "figures/ldcc_stability.png", points: int = 300) -> Iterat
     mpl.use("Agg")
     axes = {"eta": np.linspace(0.2, 3.0, points), "rtt": np.linspace(0.02, 0.28, points)}
     began = perf_counter()
-    data = fc.sweep(_judged, axes, refine=Refine("stable", 16), executor="processes")
+    data = fc.sweep(_judged, axes, refine=Refine("stable", 32), executor="processes")
     took = perf_counter() - began
     data["rtt"].attrs["units"] = "s"
     axis: Any = fc.plot.stability_chart(data, value="gain_margin")

@@ -88,13 +88,27 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     found = values.values
     known = np.isfinite(found) & (np.asarray(yes.values, dtype=float) == 1.0)
     label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
-    across, up = np.meshgrid(x, y, indexing="ij")
-    if np.linalg.matrix_rank(np.stack([across[known] - x[0], up[known] - y[0], np.ones(known.sum())])) < 3:
+    if known.sum() < 4:
+        return
+    sparse = np.where(known, found, np.nan)
+    rich = max(2, int(known.sum(axis=0).max()) // 2)  # rows of the coarse grid; the others know the boundary alone
+    whole = _between(_between(sparse, x, rich).T, y, 2).T
+    whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
+    if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
         return  # all on one line
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
     levels = np.linspace(low, high, LEVELS) if high > low else np.array([low - 0.5, low + 0.5])
-    drawn = one.tricontourf(across[known], up[known], found[known] / size, levels, extend="both", cmap="viridis")
+    drawn = one.contourf(x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis")
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
+
+
+def _between(values: Any, places: Any, enough: int) -> Any:
+    """Values along the first axis, linear between those that are there, where there are enough."""
+    filled = values.copy()
+    for line in np.flatnonzero(np.isfinite(values).sum(axis=0) >= enough):
+        there = np.isfinite(values[:, line])
+        filled[:, line] = np.interp(places, places[there], values[there, line], left=np.nan, right=np.nan)
+    return filled
 
 
 def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
