@@ -46,8 +46,8 @@ def conditions() -> Figure:
             xlim=(0.3, 4.5),
             ylim=both,
             title=label,
-            xlabel=r"exact critical gain $\eta$ (frozen delays)",
-            ylabel=r"gain $\eta$ that the condition allows",
+            xlabel=r"exact critical gain $\eta$, frozen delays [1]",
+            ylabel=r"gain $\eta$ that the condition allows [1]",
         )
         for axis, ticks in ((ax.xaxis, (0.5, 1, 2, 4)), (ax.yaxis, (0.1, 0.2, 0.5, 1, 2, 4))):
             axis.set_major_locator(FixedLocator(ticks))
@@ -74,8 +74,8 @@ def each_user() -> Figure:
     ax.set(
         xlim=(-2.2, 0.6),
         ylim=(-1.6, 1.0),
-        xlabel="real part",
-        ylabel="imaginary part",
+        xlabel="real part [1]",
+        ylabel="imaginary part [1]",
         title="Every user passes -1, their network does not",
     )
     ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
@@ -99,8 +99,8 @@ def sampled() -> Figure:
     ax.set(
         xscale="log",
         ylim=(0.6, 1.15),
-        xlabel="update interval over round-trip time, T_s/RTT",
-        ylabel="largest multiplier over one RTT",
+        xlabel="update interval over round-trip time, T_s/RTT [1]",
+        ylabel="largest multiplier over one RTT [1]",
         title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1",
     )
     ax.grid(alpha=0.3, which="both")
