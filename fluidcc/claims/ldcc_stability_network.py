@@ -305,8 +305,8 @@ def loss_driven() -> Outcome:
     stable = linearize(net, at=200.0).count_unstable().unstable == 0
     by_delay = float(np.abs(linearize(net, at=200.0).B2[:, :1]).max())
     found = margins(linearize(net, "open", at=200.0))
-    critical = 0.4 * float(found.gain)
-    values = {"gain": float(found.gain), "phase": float(found.phase), "critical": critical, "feedback": by_delay}
+    johari = np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin
+    values = {"gain": float(found.gain), "phase": float(found.phase), "johari": johari, "feedback": by_delay}
     if not (gain and excess and stable and loop.signal == "loss"):
         return Outcome(REFUTED, str(values), "a full queue answers by its delay, or Fig. 6 is unstable", values)
     return Outcome(
@@ -315,8 +315,8 @@ def loss_driven() -> Outcome:
         f"phase margin {values['phase']:.4g} degrees",
         "True: a full queue keeps its length, and dpi = (c/y^2) dy. Delay terms leave the linearisation but not the "
         "equilibrium: U' = v + pi, so w/x is not the loss alone where e > T. And the proofs that are referred to need "
-        "RTT times gain below pi/2 (here 0.34, by Johari and Tan): a condition on eta that the paper does not state, "
-        "met by eta = 0.4 at every load since the gain is eta (1 - pi)/RTT.",
+        f"RTT times gain below pi/2 (here {johari:.3g}, by Johari and Tan): a condition on eta that the paper does not "
+        "state, met by eta = 0.4 at every load since the gain is eta (1 - pi)/RTT.",
         values,
     )
 
