@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from fluidcc.network import Network
+    from fluidcc.numerics.complementarity import Result
     from fluidcc.numerics.steady import SteadyNetwork
 
 __all__ = ["Equilibrium", "equilibrium"]
@@ -161,6 +162,8 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     trip = np.array([net.base_rtt(f) for f in net.flows])
     result = find_equilibrium(system.problem(), system.start(fair_share(system, net), trip))
     if result.status == "growing":
+        result = _from_above(system, result)
+    if result.status == "growing":
         raise NoEquilibrium(_why_none(net, system, result.u))
     if result.status == "undefined":
         raise InvalidInput(_why_undefined(net, system, result.u))
@@ -247,8 +250,8 @@ def _states(net: Network, system: SteadyNetwork, u: Any, queue: Any) -> dict[str
 
 def _why_none(net: Network, system: SteadyNetwork, u: Any) -> str:
     """What grows without limit, and what would help."""
-    endless = system.queued & np.isinf(system.q_max) & (u[system.S] >= 0.01 * np.max(u[system.S]))
-    if np.max(u[system.S]) > 1e3 and np.any(endless):
+    endless = _endless(system, u)
+    if np.any(endless):
         u, deaf = _with_long_queues(system, u, endless)
     else:
         deaf = True
@@ -260,6 +263,28 @@ def _why_none(net: Network, system: SteadyNetwork, u: Any) -> str:
             return start + f"its law hears losses, but no buffer on {', '.join(flow.route)} is finite; give one"
         return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
     return _why_queue(net, system, u, endless)
+
+
+def _from_above(system: SteadyNetwork, grown: Result) -> Result:
+    """Search again from long queues where these would drain: gains that fall with the delay can outrun a search."""
+    from fluidcc.numerics.complementarity import find_equilibrium
+
+    endless = _endless(system, grown.u)
+    if not np.any(endless):
+        return grown
+    u, deaf = _with_long_queues(system, grown.u, endless)
+    if deaf or np.any(u[system.Y[endless]] >= system.c[endless] * (1 - 1e-6)):
+        return grown
+    problem = system.problem()
+    problem.ceiling[system.S] = np.maximum(problem.ceiling[system.S], 10 * u[system.S])
+    again = find_equilibrium(problem, u, bold=False)
+    return again if again.status == "converged" else grown
+
+
+def _endless(system: SteadyNetwork, u: Any) -> Any:
+    """The links whose queues have grown without limit."""
+    long = u[system.S] >= max(0.01 * float(np.max(u[system.S])), 1e3)
+    return system.queued & np.isinf(system.q_max) & long
 
 
 def _with_long_queues(system: SteadyNetwork, u: Any, endless: Any) -> tuple[Any, bool]:

@@ -339,3 +339,19 @@ def test_it_prints_as_a_short_table() -> None:
     assert "... and 2 more" in lines
     assert lines[-1].split()[0] == "l"
     assert max(map(len, lines)) < 100
+
+
+@pytest.mark.parametrize("rtt", [0.002, 0.05, 1.0])
+@pytest.mark.parametrize("udp", [0.0, 0.5, 0.8, 0.9])
+def test_a_queue_that_outruns_the_gain_on_the_way_still_finds_its_end(udp: float, rtt: float) -> None:
+    """(19) with what constant traffic leaves: LDCC's gain falls with the delay, so that a search can lose itself."""
+    capacity = 3e6
+    flows = {"a": fc.LDCC, "b": fc.LDCC, **({"udp": fc.CBR(rate=udp * capacity)} if udp else {})}
+    net = fc.dumbbell(flows, {"capacity": capacity}, rtt=rtt)
+    ratio = 20e3 / (0.1 * (1 - udp) * capacity / 2)
+    if ratio >= 1:
+        with pytest.raises(fc.errors.NoEquilibrium, match="never falls below"):
+            fc.equilibrium(net)
+        return
+    wanted = (rtt / 2 * ratio + 0.1) / (1 - ratio)
+    np.testing.assert_allclose(fc.equilibrium(net).one_way_delay, wanted, rtol=1e-9)

@@ -137,7 +137,7 @@ def _to_kink(p: Problem, u: Vector, move: Vector) -> Vector:
     return np.where(inside & (share == first), p.kink, u + first * move)
 
 
-def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2) -> Result:
+def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2, bold: bool = True) -> Result:
     """Find an equilibrium of a projected dynamical system.
 
     Parameters
@@ -148,6 +148,8 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2) -> Result:
         Where to start.
     first : float
         First step of pseudo-time.
+    bold : bool
+        Begin with large steps.
 
     Returns
     -------
@@ -156,7 +158,7 @@ def find_equilibrium(p: Problem, u: Vector, *, first: float = 1e-2) -> Result:
         G is not finite at the start.
     """
     u, steps = np.clip(u, p.lower, p.upper), 0
-    for largest, limit in CAUTION:
+    for largest, limit in CAUTION if bold else CAUTION[1:]:
         result = _follow(p, u, first, largest, limit)
         steps += result.steps
         if result.status != "stalled":
