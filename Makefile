@@ -22,7 +22,7 @@ setup:
 	@PYTHON='$(PYTHON)' tools/setup.sh
 
 test: setup
-	$(PY) -m pytest -n 2 $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: setup
 	$(PY) -m ruff check .

@@ -12,6 +12,8 @@ from fluidcc.claims import VERDICTS, Table
 
 FLOOR = 200e3  # w/beta [bit/s]
 
+pytestmark = pytest.mark.xdist_group("ldcc table")  # computed once, not once in each process
+
 
 @pytest.fixture(scope="module")
 def rows() -> Table:
