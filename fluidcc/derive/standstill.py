@@ -96,6 +96,8 @@ def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Sy
     candidates = [wanted] if wanted is not None else [*law.params, *law.inputs, *law.states]
     for s in candidates:
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
+        if rest == 0 and s.is_nonzero:  # a positive gain never vanishes: something else makes the flow stand
+            continue
         if slope != 0 and not slope.has(s) and not rest.has(s) and (above - slope * s - rest).expand() == 0:
             return s, -rest / slope
     raise Unsupported(

@@ -8,13 +8,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Symbol, lambdify
+from sympy import Dummy, Symbol, lambdify, sympify
 
 from fluidcc.errors import Unsupported
 from fluidcc.law import Law
 from fluidcc.symbols import c, e, e_b, edot, packet, pi, plain, price, q_max, t, unfold, x_tau, y
 
 __all__ = ["Structure", "bounds", "grouped", "link_function", "refuse_unsteady", "source_function"]
+
+# On either side of a step the slope is that of the side.
+_MODULES = [{"DiracDelta": np.zeros_like}, "numpy"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def source_function(structure: Structure) -> Callable[..., Any]:
     pick = [law.inputs.index(s) for s in (e, pi, price, x_tau)]
     r = list(law.out).index("rate")
     entries = [*F, H[r], *A, *B[:, pick], *C[r, :], *D[r, pick]] if F else [H[r], *D[r, pick]]
-    return lambdify((*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params), entries, "numpy", cse=True)
+    return lambdify((*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params), entries, _MODULES, cse=True)
 
 
 @lru_cache(maxsize=256)
@@ -87,7 +90,7 @@ def link_function(structure: Structure) -> Callable[..., Any]:
     values = [unfold(f) for f in (*(law.flow[z] for z in others), law.out.get("mark", 0), law.out.get("price", 0))]
     by = [queue, *others, y]
     entries = [*values, *(f.diff(v) for f in values for v in by)]
-    return lambdify((*by, c, q_max, *law.params), entries, "numpy", cse=True)
+    return lambdify((*by, c, q_max, *law.params), entries, _MODULES, cse=True)
 
 
 def bounds(laws: Sequence[Law], states: Sequence[Symbol], side: str, constants: Sequence[Mapping[Any, float]]) -> Any:
@@ -97,7 +100,7 @@ def bounds(laws: Sequence[Law], states: Sequence[Symbol], side: str, constants: 
     for k, z in enumerate(states):
         for i, law in enumerate(laws):
             if z in getattr(law, side):
-                value = unfold(getattr(law, side)[z]).xreplace({**law.params, **constants[i]})
+                value = sympify(unfold(getattr(law, side)[z]).xreplace({**law.params, **constants[i]}))
                 if not value.is_number:
                     raise Unsupported(f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead")
                 out[k, i] = float(value)

@@ -1,0 +1,38 @@
+"""The proportional-integral controller of a queue that marks: Hollot, Misra, Towsley and Gong, INFOCOM 2001."""
+
+from __future__ import annotations
+
+from sympy import Eq, Float, Heaviside, symbols
+
+from fluidcc.law import Link, Steady
+from fluidcc.links.droptail import DropTail
+from fluidcc.symbols import q_max
+
+__all__ = ["PI"]
+
+(q,) = DropTail.states
+p = symbols("p", nonnegative=True)  # mark ratio [1]
+a, b = symbols("a b", positive=True)  # gains [1/s] of q' and [1/s^2] of q - q_ref
+q_ref = symbols("q_ref", positive=True)  # the queueing delay wanted [s]
+
+# q' as it is: an empty queue does not fall, and a full one does not rise. Within a millionth of the wanted queue, or of
+# the buffer, it counts as empty or full, as a queue that rests on its bound is nowhere on one side of it.
+_EDGE = Float("1e-6")
+_change = DropTail.flow[q] * Heaviside(q / q_ref - _EDGE, 0) * Heaviside(1 - _EDGE - q / q_max, 0)
+
+# The continuous law of p(k) = p(k-1) + a (q(k) - q_ref) - b' (q(k-1) - q_ref), with b' = a - b dt, held within [0, 1].
+# Gains are those of a queueing delay: a packet of queue is packet/c seconds, so a gain per packet is multiplied by
+# c/packet. The defaults are the paper's, at 3750 packets/s: a = 1.82e-5 and b = 9.64e-6 a packet.
+PI = Link(
+    name="PI",
+    flow={**DropTail.flow, p: a * _change + b * (q - q_ref)},
+    out={**DropTail.out, "mark": p},
+    params={a: 0.0682, b: 0.03615, q_ref: 0.05},
+    units={**DropTail.units, p: "1", a: "1/s", b: "1/s^2", q_ref: "s"},
+    lower={**DropTail.lower, p: 0},
+    upper={**DropTail.upper, p: 1},
+    initial={**DropTail.initial, p: 0},
+    queue=q,
+    claims={"no steady error": Steady(Eq(q, q_ref))},
+    ref="Hollot, Misra, Towsley and Gong, INFOCOM 2001 (PI)",
+)

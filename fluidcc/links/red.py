@@ -1,0 +1,69 @@
+"""Random early detection that marks: the gentle form, the original one as a limit of it, and the adaptive form.
+
+The queue is a delay, and so are its thresholds and its average: a threshold of n packets is n packet/c seconds. The
+average of Floyd and Jacobson is taken at every packet with weight w_q; while the link is busy it is the low-pass filter
+of Misra, Gong and Towsley with time constant T = -packet/(c ln(1 - w_q)). Marks do not shorten the queue; only a full
+buffer drops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Eq, Heaviside, Max, Min, symbols
+
+from fluidcc.law import Link, Steady, Tick
+from fluidcc.links.droptail import DropTail
+from fluidcc.symbols import Let
+
+__all__ = ["RED", "AdaptiveRED"]
+
+(q,) = DropTail.states
+avg = symbols("avg", nonnegative=True)  # averaged queueing delay [s]
+min_th, max_th, T = symbols("min_th max_th T", positive=True)  # thresholds, time constant of the average [s]
+p_max, gentle = symbols("p_max gentle", positive=True)
+
+_ramp = Let("r", Min(Max((avg - min_th) / (max_th - min_th), 0), 1))
+_steep = Let("g", Min(Max((avg - max_th) / (gentle * max_th), 0), 1))
+
+# From p_max at max_th the ratio grows to 1 within gentle * max_th: 1 is Floyd's gentle option, and near 0 the step of
+# the original, in which every packet beyond max_th is marked.
+RED = Link(
+    name="RED",
+    flow={**DropTail.flow, avg: (q - avg) / T},
+    out={**DropTail.out, "mark": p_max * _ramp + (1 - p_max) * _steep},
+    params={min_th: 0.04, max_th: 0.12, p_max: 0.1, T: 1, gentle: 1},
+    units={**DropTail.units, avg: "s", min_th: "s", max_th: "s", p_max: "1", T: "s", gentle: "1"},
+    lower={**DropTail.lower, avg: 0},
+    upper=DropTail.upper,
+    initial={**DropTail.initial, avg: 0},
+    queue=q,
+    claims={"the average is that of the queue": Steady(Eq(avg, q))},
+    ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, SIGCOMM 2000",
+)
+
+maximum = symbols("p", positive=True)  # the p_max that adapts [1]
+interval, up, down = symbols("interval up down", positive=True)
+
+_aim = Let("a", (avg - min_th) / (max_th - min_th))
+_below = Heaviside(0.4 - _aim, 0) * Heaviside(maximum - 0.01, 0)
+_above = Heaviside(_aim - 0.6, 0) * Heaviside(0.5 - maximum, 0)
+
+# p_max is a state that is raised or lowered every `interval`, so that the average stays in the middle fifth.
+AdaptiveRED = replace(
+    RED,
+    name="AdaptiveRED",
+    flow={**RED.flow, maximum: 0},
+    out={**RED.out, "mark": RED.out["mark"].subs(p_max, maximum)},
+    params={**RED.params, interval: 0.5, up: 0.01, down: 0.9},
+    units={**RED.units, maximum: "1", interval: "s", up: "1", down: "1"},
+    initial={**RED.initial, maximum: p_max},
+    ticks=(
+        Tick(
+            every=interval,
+            update={maximum: maximum + _above * Min(up, maximum / 4) - _below * (1 - down) * maximum},
+        ),
+    ),
+    claims={},
+    ref="Floyd, Gummadi and Shenker 2001",
+)
