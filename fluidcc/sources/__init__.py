@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
     from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
     from fluidcc.sources.ldcc import LDCC
+    from fluidcc.sources.nada import NADA
     from fluidcc.sources.onoff import OnOff, Poisson
     from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
     from fluidcc.sources.reno import AIMD, Reno
@@ -50,6 +51,7 @@ _HOME = {
     "HTCP": "delay_aimd",
     "PlainDelayAIMD": "delay_aimd",
     "LDCC": "ldcc",
+    "NADA": "nada",
     "OnOff": "onoff",
     "Poisson": "onoff",
     "AlphaFairPrimalDual": "primal",
@@ -73,6 +75,7 @@ __all__ = [
     "ISCC",
     "LDCC",
     "LEDBAT",
+    "NADA",
     "SQRT",
     "TFRC",
     "AlphaFairPrimalDual",
