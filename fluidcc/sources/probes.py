@@ -64,8 +64,10 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     """
     paused = Heaviside(age - wait, 0) * Heaviside(wait + pause - age, 0)
     asleep = Heaviside(age - wait, 0) * Heaviside(wait + pause + RTT - age, 0)
+    # Not a part of the law's own rate: with little in flight that would try to fill the window again.
+    rate = law.out["rate"] * (1 - paused) + packet * (1 - depth) * w / RTT * paused
     return _planned(
-        law, name or f"{law.name}Pause", law.out["rate"] * (1 - depth * paused), asleep,
+        law, name or f"{law.name}Pause", rate, asleep,
         params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"},
     )  # fmt: skip
 
