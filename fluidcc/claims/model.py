@@ -63,6 +63,7 @@ _ROOMS = {
         "binomial_runs",
         "binomial_network",
     ),
+    "fast": ("fast_equations", "fast_estimator", "fast_runs"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
 
