@@ -64,6 +64,7 @@ _ROOMS = {
         "binomial_network",
     ),
     "fast": ("fast_equations", "fast_estimator", "fast_runs"),
+    "delay_aimd": ("delay_aimd_rules", "delay_aimd_runs", "delay_aimd_knee"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
 

@@ -1,0 +1,289 @@
+"""Equations (1) to (7), Table I and Algorithm 1 of the delay-based AIMD paper."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Eq, Max, Min, symbols
+
+from fluidcc.claims.delay_aimd_common import C2, PACKET, T2, TAU2, backoffs, fig2, ms, numbers, percent, sawtooth
+from fluidcc.claims.model import DIFFERS, NOT_GIVEN, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.formulas import delay_aimd
+from fluidcc.links import DropTail
+from fluidcc.network import Network
+from fluidcc.simulate import simulate
+from fluidcc.sources import PlainDelayAIMD
+
+__all__ = ["TABLE", "conventions"]
+
+C, q, w, x = symbols("C q w x", positive=True)
+
+
+@claim("delay_aimd", "(1)", "A flow backs off when the queueing delay reaches tau0, before the queue is full.",
+       "tau0 = 20 ms, 400 packets")  # fmt: skip
+def delay_backoff() -> Outcome:
+    run = fig2()
+    top, full = float(run.queueing_delay.sel(time=slice(10.0, None)).max()), 400 * PACKET / C2
+    good = float(run.lost.max()) == 0.0 and TAU2 < top < full
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"{len(backoffs(run))} backoffs in 40 s, the queueing delay at most {ms(top)} of {ms(full)} after 10 s, "
+        "nothing lost",
+        "Above tau0 by what the window grows in the round trip before the news comes."
+        if good
+        else "losses, or no queue",
+        {"top": top, "full": full},
+    )
+
+
+@claim("delay_aimd", "(2)", "alpha = min[1, 1 + 10 (Delta - 1) + 0.5 (Delta - 1)^2].", "min", erratum=True)
+def increase_minimum() -> Outcome:
+    printed = 1 + 10 * x + x**2 / 2  # x = Delta - 1 > 0
+    never = proof(Eq(Min(1, printed), 1))
+    Delta = delay_aimd.increase.arguments[0]
+    ours = delay_aimd.increase.form.subs(delay_aimd.increase.defaults).subs(Delta, 1 + x)
+    meant = proof(Eq(Max(1, printed), ours))
+    at = np.linspace(0.0, 1.0, 11)
+    below = 1 + 10 * (at - 1) + 0.5 * (at - 1) ** 2
+    early = float(np.minimum(1, below)[0])
+    same = np.allclose(np.maximum(1, below), delay_aimd.increase(at))
+    if not (never and meant and same):
+        return Outcome(REPRODUCED, "as printed")
+    return Outcome(
+        REFUTED,
+        "the minimum is 1 for all Delta > 1, proved; the maximum is the library's increase, for all Delta",
+        f"As printed the increase would never be more than one packet, and {early:g} just after a backoff: the window "
+        "would shrink. The maximum is meant.",
+        {"at Delta = 0": early},
+    )
+
+
+TABLE = ((100, 1000, 2000, 5000, 10000, 20000, 50000), (1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4))
+"""Table I: windows [packet] and epochs [s]."""
+
+
+@lru_cache(maxsize=1)
+def conventions() -> dict[tuple[float, float, bool, float, float], NDArray[np.float64]]:
+    """Epochs [s] by coefficient, offset [s], whether whole rounds are counted, round trip [s] and beta."""
+    tried = product((0.5, 0.25), (0.0, 1.0), (False, True), (0.05, 0.1, 0.12, 0.15, 0.2, 0.25), (0.5, 0.8))
+    return {
+        (a, o, rounds, rtt, beta): delay_aimd.epoch_duration(
+            np.array(TABLE[0], dtype=float), rtt, beta, coefficient=a, offset=o, rounds=rounds
+        )
+        for a, o, rounds, rtt, beta in tried
+    }
+
+
+def _named(key: tuple[float, float, bool, float, float]) -> str:
+    a, o, rounds, rtt, beta = key
+    count = "whole rounds" if rounds else "a fluid"
+    return f"coefficient {a:g}, offset {o:g} s, {count}, RTT {ms(rtt)}, beta {beta:g}"
+
+
+@claim("delay_aimd", "Table I", "An epoch lasts 1.1 s for a window of 100 packets, ..., 19.4 s for 50000.",
+       "1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4 s", erratum=True)  # fmt: skip
+def table_one() -> Outcome:
+    printed, tried = np.array(TABLE[1]), conventions()
+    hits = {key: int(np.sum(np.round(found, 1) == printed)) for key, found in tried.items()}
+    off = {key: np.abs(found - printed) for key, found in tried.items()}
+    most = max(hits, key=lambda key: (hits[key], -off[key].max()))
+    nearest = min(off, key=lambda key: float(np.max(off[key] / printed)))
+    as_printed = tried[0.5, 1.0, False, 0.1, 0.5]
+    values = {f"W = {a}": float(v) for a, v in zip(TABLE[0], tried[most], strict=True)}
+    values |= {"equal": hits[most], "relative": float(np.max(off[nearest] / printed))}
+    if hits[most] == len(printed):
+        return Outcome(REPRODUCED, _named(most), "", values)
+    return Outcome(
+        DIFFERS,
+        f"{hits[most]} of 7 entries are equal with {_named(most)}: {numbers(tried[most], '.1f')} s, the others off by "
+        f"at most {off[most].max():.1f} s",
+        f"None of {len(tried)} conventions gives all. By the largest relative error the nearest is {_named(nearest)}: "
+        f"{numbers(tried[nearest], '.2f')} s, {percent(values['relative'])}. (2) as printed, with 1 s, at 100 ms "
+        f"gives {numbers(as_printed, '.1f')} s.",
+        values,
+    )
+
+
+@claim("delay_aimd", "(2)", "The coefficient of (Delta - 1)^2 is 0.5.", "0.5", erratum=True)
+def coefficient() -> Outcome:
+    printed = np.array(TABLE[1])
+    tried = conventions()
+    best = {
+        a: max(int(np.sum(np.round(found, 1) == printed)) for key, found in tried.items() if key[0] == a)
+        for a in (0.5, 0.25)
+    }
+    if best[0.5] >= best[0.25]:
+        return Outcome(REPRODUCED, str(best))
+    return Outcome(
+        DIFFERS,
+        f"of Table I at most {best[0.5]} entries can be had with 0.5, {best[0.25]} with 0.25",
+        "The H-TCP draft, from which Table I is taken, has (Delta - 1)^2/4. 0.5 is kept as the default because it is "
+        "printed.",
+        {f"with {a:g}": float(v) for a, v in best.items()},
+    )
+
+
+@claim("delay_aimd", "(3)", "beta = RTT_min/RTT gives R+ = R- = B for n flows.", "R+ = R-")
+def busy_link() -> Outcome:
+    windows, trips, smallest = (symbols(f"{name}1:5", positive=True) for name in ("w", "R", "m"))
+    before = sum(a / b for a, b in zip(windows, trips, strict=True))
+    factor = delay_aimd.backoff_factor
+    after = sum(
+        factor.form.subs(dict(zip(factor.arguments, (m, r, 1), strict=True))) * a / m
+        for a, r, m in zip(windows, trips, smallest, strict=True)
+    )
+    return from_proofs(
+        *(proof(c) for c in factor.claims.values()),
+        proof(Eq(after, before)),
+        computed="flow by flow, so for any number, any round trips and any links",
+        reason="If all flows back off at once, and the round trip after it is RTT_min for all.",
+    )
+
+
+@claim("delay_aimd", "(3)", "Flows of different round trips keep the link busy.", "100 %")
+def busy_with_two_round_trips() -> Outcome:
+    net = Network().link("l", DropTail, capacity=C2, delay=T2 / 4, buffer=400 * PACKET)
+    law = PlainDelayAIMD(burst=0.3)
+    net.flow("near", law, route=["l"], start=0, packet=PACKET, initial={"w": 200})
+    net.flow("far", law, route=["l"], start=0, packet=PACKET, access_delay=T2 / 4, initial={"w": 400})
+    late = simulate(net, 60.0, samples=6001, rtol=1e-6, progress=False).sel(time=slice(20.0, None))
+    used, least = float(late.utilisation.mean()), float(late.utilisation.min())
+    rates = late.rate.mean("time").values
+    return Outcome(
+        REPRODUCED if used > 0.99 else DIFFERS,
+        f"mean utilisation {percent(used, 4)}, smallest {percent(least, 4)}, with 60 and 120 ms",
+        f"The near flow has {rates[0] / rates[1]:.2f} times the rate of the far one, as loss-based flows would favour "
+        "it." + ("" if used > 0.99 else " The link idles, since the flows do not back off together."),
+        {"utilisation": used, "least": least, "ratio": float(rates[0] / rates[1])},
+    )
+
+
+@claim(
+    "delay_aimd", "(4)", "delta < 1 lowers RTT_min at each backoff until it is the propagation delay.", "delta RTT_min"
+)
+def ratchet_form() -> Outcome:
+    form = delay_aimd.ratchet
+    k, start, T, delta = form.arguments
+    one = proof(next(iter(form.claims.values())))
+    end = proof(Eq(form.form.subs({start: T * delta ** (-k)}), T))
+    return from_proofs(
+        one, end, computed="max(T, delta^k RTT_min) after k backoffs, whatever round trip triggers them",
+        reason="If all flows have the same RTT_min; T after ln(T/RTT_min)/ln(delta) backoffs.",
+    )  # fmt: skip
+
+
+@claim(
+    "delay_aimd", "(5)", "tau0 lies between tau0_bar and RTT_max - RTT_min; gamma = 0 is the plain algorithm.", "(5)"
+)
+def threshold_between() -> Outcome:
+    form = delay_aimd.threshold
+    base, gamma, high, low = form.arguments
+    part, span = symbols("p s", positive=True)
+    at = form.form.subs({high: low + span, gamma: part})
+    return from_proofs(
+        proof(Eq(form.form.subs(gamma, 0), base)),
+        proof(Eq(form.form.subs(gamma, 1), high - low)),
+        proof(Eq(at - base, part * (span - base))),
+        proof(Eq(span - at, (1 - part) * (span - base))),
+        computed="a convex combination, tau0_bar at gamma = 0",
+    )
+
+
+@claim("delay_aimd", "(7)", "max_ssthresh is what is in the queue for tau0: C tau0.", "(7)", erratum=True)
+def slow_start_threshold() -> Outcome:
+    cwnd, tau0, high, low = delay_aimd.max_ssthresh.arguments
+    # A round of w packets is acknowledged at rate C; two packets leave for each. When q more than C's share were sent
+    # the queue is q. News of it comes 2 q acknowledgements into the next round, when the window is 2 w + 2 q.
+    found = delay_aimd.max_ssthresh.form.subs({high: low + q / C, cwnd: 2 * w + 2 * q})
+    last = proof(Eq(found.subs(q, w), C * tau0))
+    above = proof(Eq(found / (C * tau0), (w + q) / (2 * q)))
+    if not (last and above):
+        return Outcome(REFUTED, "not even at the last acknowledgement", f"{last.how}; {above.how}")
+    return Outcome(
+        DIFFERS,
+        "C tau0 at the last acknowledgement of a round, proved; before it (w + q)/(2 q) as much",
+        "cwnd(t - RTT)/2 is the queue only when the whole round of w packets has been sent. When RTT first rises above "
+        "RTT_max the queue is q < w, and (7) gives too much: twice C tau0 at q = w/3.",
+        {"q = w/3": float(((w + q) / (2 * q)).subs(q, w / 3))},
+    )
+
+
+@claim("delay_aimd", "Section IV", "With tau0 in seconds slow start takes O(RTT/tau0) round trips.", "O(RTT/tau0)")
+def slow_start_length() -> Outcome:
+    rtt, tau0 = delay_aimd.slow_start_rounds.arguments
+    return from_proofs(
+        *(proof(c) for c in delay_aimd.slow_start_rounds.claims.values()),
+        proof(Eq(delay_aimd.slow_start_rounds.form, 2 * rtt / tau0)),
+        computed="2 RTT/tau0 at max_ssthresh/2 a round trip, whatever the link rate",
+        values={"Fig. 2": delay_aimd.slow_start_rounds(T2, TAU2)},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1, line 19", "The increase is 2 (1 - beta) alpha.", "2 (1 - beta)", erratum=True)
+def algorithm_increase() -> Outcome:
+    beta = delay_aimd.backoff_factor(T2, T2 + TAU2)
+    plain, scaled = (delay_aimd.cycle(a, TAU2, T2, C2 / PACKET, beta).period for a in (1.0, 2 * (1 - beta)))
+    return Outcome(
+        DIFFERS if abs(scaled / plain - 1) > 1e-9 else REPRODUCED,
+        f"at the beta of Fig. 2, {beta:.3f}, the factor is {2 * (1 - beta):.3f}, and an epoch {scaled / plain:.2f} "
+        "times as long",
+        "(1), (2) and (6) have no such factor. It is 1 only for beta = 1/2; H-TCP has it to keep the mean rate of a "
+        "flow free of beta.",
+        {"factor": 2 * (1 - beta), "longer": scaled / plain},
+    )  # fmt: skip
+
+
+@claim("delay_aimd", "Algorithm 1, line 22", "A flow backs off when tau is above tau0_bar.", "tau0_bar", erratum=True)
+def algorithm_threshold() -> Outcome:
+    form = delay_aimd.threshold
+    base, gamma, high, low = form.arguments
+    part, more = symbols("p d", positive=True)
+    gap = proof(Eq(form.form.subs({high: low + base + more, gamma: part}) - base, part * more))
+    example = delay_aimd.threshold(0.02, 0.5, 0.18, 0.1)
+    if not gap:
+        return Outcome(REPRODUCED, "the same as (6)")
+    return Outcome(
+        DIFFERS,
+        f"(5) is above tau0_bar by gamma (RTT_max - RTT_min - tau0_bar), proved: {ms(example)} against 20 ms when the "
+        "queue has been 80 ms and gamma = 1/2",
+        "(6) compares with tau0. By line 22 a flow among loss-based ones would back off at tau0_bar and grow up to "
+        "tau0 at the same time, and gamma would not protect it.",
+        {"tau0": example},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1, line 5", "beta is at most 0.9.", "0.9", erratum=True)
+def algorithm_cap() -> Outcome:
+    cap = PlainDelayAIMD.parameter("cap")
+    bound = cap / (1 - cap)  # T/tau0 at which (3) is cap
+    free = delay_aimd.backoff_factor(0.25, 0.25 + TAU2)
+    used = delay_aimd.cycle(1, TAU2, 0.25, C2 / PACKET, min(free, cap)).utilisation
+    if used >= 1 - 1e-12:
+        return Outcome(REPRODUCED, "no effect")
+    return Outcome(
+        DIFFERS,
+        f"the cap cuts deeper than (3) where the propagation delay is above {bound:g} tau0: {percent(used, 4)} "
+        f"utilisation at 250 ms and 20 ms, where (3) is {free:.3f}",
+        "The text has no cap, and with it the link idles a little. The paper's experiments stay below it.",
+        {"bound": bound, "utilisation": used},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1", "The pseudo-code is the complete algorithm.", "lines 1 to 26", erratum=True)
+def algorithm_loss_branch() -> Outcome:
+    run = sawtooth(PlainDelayAIMD, 1, C2, T2, window=600, stop=20.0, buffer=100 * PACKET)
+    lost, top = float(run.lost.max()) / PACKET, float(run.queueing_delay.max())
+    if lost == 0.0:
+        return Outcome(REPRODUCED, "no loss where tau0 is out of reach")
+    return Outcome(
+        NOT_GIVEN,
+        f"with 100 packets of buffer the delay stays at {ms(top)} < tau0: {len(backoffs(run))} backoffs by losses, "
+        f"{lost:.0f} packets lost in 20 s",
+        "Algorithm 1 has no branch for a loss, which (1) and (6) have, and without one it would never back off here. "
+        "Line 7 repeats line 6, line 8 compares with a T_max that is never set, and line 12 adds a segment in bytes "
+        "to a window in packets. (6) was taken.",
+        {"lost": lost, "top": top},
+    )

@@ -1,0 +1,155 @@
+"""The claims of the delay-based AIMD paper: complete rows, whose numbers agree with formulas worked out here."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.claims import VERDICTS, Table, figures_delay_aimd
+
+
+@pytest.fixture(scope="module")
+def rows() -> Table:
+    return fc.claims.table("delay_aimd", progress=False)
+
+
+def test_every_row_has_a_verdict_and_a_reason_where_one_is_due(rows: Table) -> None:
+    for r in rows:
+        assert r.verdict in VERDICTS
+        assert r.computed, r.id
+        assert r.reason or r.verdict in ("proved", "reproduced"), r.id
+        assert all(math.isfinite(v) for v in r.values.values()), r.id
+
+
+@pytest.mark.parametrize("place", [*(f"({k})" for k in range(1, 8)), *(f"Fig. {k}" for k in range(1, 9)), "Table I"])
+def test_every_equation_figure_and_table_has_a_row(rows: Table, place: str) -> None:
+    assert any(r.place == place for r in rows)
+
+
+ERRATA = {
+    "increase_minimum", "coefficient", "table_one", "slow_start_threshold", "algorithm_increase", "algorithm_threshold",
+    "algorithm_cap", "algorithm_loss_branch", "rise_epochs", "ratchet_buffer", "converges",
+}  # fmt: skip
+
+
+def test_every_suspected_misprint_has_a_row_and_none_is_confirmed_as_printed(rows: Table) -> None:
+    assert {r.id.split(".")[1] for r in rows.filter(erratum=True)} == ERRATA
+    assert {r.verdict for r in rows.filter(erratum=True)} <= {"differs", "refuted", "not given"}
+
+
+def test_what_is_refuted(rows: Table) -> None:
+    assert {r.id.split(".")[1] for r in rows.filter(verdict="refuted")} == {"increase_minimum", "ratchet_buffer"}
+
+
+def test_the_equations_that_hold_are_proved(rows: Table) -> None:
+    assert {"busy_link", "ratchet_form", "threshold_between", "slow_start_length", "knee_independent"} == {
+        r.id.split(".")[1] for r in rows.filter(verdict="proved")
+    }
+
+
+# --- numbers, by formulas that share nothing with the library ---------------------------------------------------------
+
+
+def mean_delay(tau0: float, T: float, parts: int = 20000) -> float:
+    """Mean over time of R - T while R R' is constant, from T to T + tau0."""
+    trips = [T + tau0 * (k + 0.5) / parts for k in range(parts)]
+    return sum(R * (R - T) for R in trips) / sum(trips)
+
+
+NUMBERS = [
+    ("increase_minimum", "at Delta = 0", 1 - 10 + 0.5, 1e-12),
+    ("rise_epochs", "beta = 0.5", math.log(10) / math.log(2), 1e-12),
+    ("rise_epochs", "beta = 0.75", math.log(10) / math.log(4 / 3), 1e-12),
+    ("algorithm_increase", "longer", 3.5, 1e-9),
+    ("algorithm_threshold", "tau0", 0.05, 1e-12),
+    ("algorithm_cap", "bound", 9.0, 1e-9),
+    ("algorithm_loss_branch", "top", 100 * 8000 / 50e6, 1e-6),
+    ("slow_start_threshold", "q = w/3", 2.0, 1e-12),
+    ("slow_start_length", "Fig. 2", 12.0, 1e-9),
+    ("ratchet_buffer", "1000 byte", 0.184, 1e-12),
+    ("ratchet_buffer", "1500 byte", 0.216, 1e-12),
+    ("knee_independent", "tau0 = 50 ms", mean_delay(0.05, 0.25), 1e-6),
+    ("just_empties", "closed", mean_delay(0.02, 0.12), 1e-6),
+    ("closed_form", "closed_period", 6250 / 2 * (0.14**2 - 0.12**2), 1e-9),
+    ("closed_form", "period", 6250 / 2 * (0.14**2 - 0.12**2), 0.03),
+    ("vegas_queue", "n = 8", 16.0, 1e-2),
+]
+
+
+@pytest.mark.parametrize(("name", "key", "by_hand", "rel"), NUMBERS, ids=[f"{n}-{k}" for n, k, *_ in NUMBERS])
+def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float, rel: float) -> None:
+    assert rows[name].values[key] == pytest.approx(by_hand, rel=rel)
+
+
+def epoch(window: float, rtt: float, quarter: bool) -> float:
+    """Whole round trips until half of a window has been added, the increase being that at the end of each."""
+    grown, count = 0.0, 0
+    while grown < window / 2 - 1e-12:
+        count += 1
+        late = count * rtt
+        grown += 1 + 10 * late + (0.25 if quarter else 0.5) * late**2
+    return count * rtt
+
+
+def test_table_one_by_counting_rounds(rows: Table) -> None:
+    printed = {100: 1.1, 1000: 3.1, 2000: 4.3, 5000: 6.6, 10000: 9.2, 20000: 12.8, 50000: 19.4}
+    values = rows["table_one"].values
+    found = {w: epoch(w, 0.1, quarter=True) for w in printed}
+    for w, t in found.items():
+        assert values[f"W = {w}"] == pytest.approx(t)
+    assert values["equal"] == sum(abs(found[w] - t) < 0.05 for w, t in printed.items()) == 4
+    assert max(abs(found[w] - t) for w, t in printed.items()) == pytest.approx(0.2)
+
+
+def test_half_a_backoff_idles_and_the_adaptive_one_does_not(rows: Table) -> None:
+    v = rows["adaptive_backoff"].values
+    assert v["adaptive"] == pytest.approx(1.0, abs=1e-6)
+    assert v["half"] < 0.8
+    assert rows["just_empties"].values["low"] < 0.003
+
+
+def test_only_a_probing_backoff_finds_the_propagation_delay(rows: Table) -> None:
+    for name in ("ratchet_of_one", "ratchet_of_ten"):
+        assert rows[name].values["stuck"] > 0.17
+    assert rows["ratchet_of_one"].values["last"] == pytest.approx(0.12, abs=1e-5)
+    steps = [v for k, v in rows["ratchet_of_one"].values.items() if k.startswith("step")]
+    for before, after in pairwise(steps):
+        assert after == pytest.approx(max(0.12, 0.9 * before), rel=0.04)
+    assert 0 < rows["ratchet_of_ten"].values["after"] < 10
+
+
+def test_the_knee(rows: Table) -> None:
+    assert all(v == pytest.approx(1.0, abs=1e-4) for v in rows["knee_utilisation"].values.values())
+    mean = list(rows["knee_delay"].values.values())
+    assert mean == sorted(mean)
+    assert mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035  # seconds; 64 flows are below 30 ms, 128 are not
+    assert rows["knee_losses"].values["lost"] == 0.0
+
+
+def test_windows_approach_each_other_by_beta_an_epoch(rows: Table) -> None:
+    v = rows["converges"].values
+    assert v["factor 1"] == pytest.approx(0.25 / 0.30, rel=0.01)
+    assert v["factor 0.9"] == pytest.approx(0.9 * 0.25 / 0.30, rel=0.01)
+
+
+def test_the_share_grows_with_gamma_and_delta0(rows: Table) -> None:
+    share = list(rows["coexists"].values.values())
+    assert share == sorted(share)
+    assert share[0] < 0.05
+    assert share[-1] == pytest.approx(0.25, abs=0.02)
+
+
+def test_figures_draw_what_the_claims_compute(rows: Table) -> None:
+    for name in figures_delay_aimd.FIGURES:
+        for ax in figures_delay_aimd.draw(name).axes:
+            assert ax.get_xlabel() or ax.get_title()
+            assert all(np.all(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+    _, queue = figures_delay_aimd.draw("delay_aimd_fig7").axes
+    mean = next(line for line in queue.lines if line.get_label() == "mean")
+    assert np.asarray(mean.get_ydata()) == pytest.approx(
+        1e3 * np.array(list(rows["knee_delay"].values.values())), rel=1e-12
+    )
