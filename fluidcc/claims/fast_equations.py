@@ -158,12 +158,13 @@ def settings() -> Outcome:
     )
 
 
-@claim("fast", "(8)", "C dr = (C - (sum of x_i - theta x0)) t_eps = theta x0 t_eps.", "(8)")
+@claim("fast", "(8)", "C dr = (C - (sum of x_f) - (1 - theta) x0) t_eps.", "(8)")
 def probe() -> Outcome:
     label = "(8), with the rates of all adding up to C"
     return from_proofs(
         _own(fast.rtt_change, label),
-        computed="as long as the others' rates stand still and the queue neither empties nor overflows",
+        computed="it is theta x0 t_eps, as the rates fill the link, if the others' stand still and the queue "
+        "neither empties nor overflows",
     )
 
 
