@@ -161,7 +161,7 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
             raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
         return None
     held = dict.fromkeys(net.link_names, 0.0)
-    if not isinstance(frozen_at, Mapping | None):
+    if frozen_at is not None and not hasattr(frozen_at, "items"):  # a pandas Series has them too
         raise InvalidInput(
             f"frozen_at is {frozen_at!r}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
         )

@@ -346,3 +346,13 @@ def test_what_cannot_be_integrated_is_refused() -> None:
         simulate(one_link(), 1)
     with pytest.raises(InvalidInput, match="algebraic loop"):
         simulate(one_link(delay=0.0).flow("f", LDCC, route=["l"]), 1)
+
+
+def test_delays_are_frozen_at_a_series_as_at_a_dict() -> None:
+    """What an equilibrium gives, `queueing_delay.to_series()`, is no Mapping, but has names and values."""
+    import fluidcc as fc
+
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "2 Mbit/s"}, rtt="50 ms")
+    held = fc.equilibrium(net).queueing_delay.to_series()
+    a, b = (fc.simulate(net, 1.0, delays="frozen", frozen_at=at, samples=5) for at in (held, dict(held)))
+    assert a.rate.equals(b.rate)
