@@ -111,11 +111,11 @@ def _tex(statement: Any) -> str:
 
 
 def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verdict | Proof:
-    """Prove, check or refute a statement, or every claim of a law.
+    """Prove, check or refute a statement, or every claim of a law or formula.
 
     Parameters
     ----------
-    statement : Law, relational, Expr or And
+    statement : Law, Formula, relational, Expr or And
         An expression means that it is zero. Symbols range over what their assumptions say, and an undefined function
         (``Function("R", positive=True)(x)``) over all smooth ones.
     where : iterable of relational
@@ -126,10 +126,10 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     Returns
     -------
     Verdict or Proof
-        A `Proof` (one `Verdict` a claim) for a law. *Proved*: the difference simplifies to zero, or its sign follows
-        from the assumptions, on every branch of Max, Piecewise and so on, or it holds at zero and the difference rises
-        from there. *Checked*: no proof was found, and it holds
-        to 50 digits at random points over many orders of magnitude. *Refuted*: it fails at the values given.
+        A `Proof` (one `Verdict` a claim) for a law or formula. *Proved*: the difference simplifies to zero, or its sign
+        follows from the assumptions, on every branch of Max, Piecewise and so on, or it holds at zero and the
+        difference rises from there. *Checked*: no proof was found, and it holds to 50 digits at random points over many
+        orders of magnitude. *Refuted*: it fails at the values given.
 
     Examples
     --------
@@ -142,6 +142,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     """
     if isinstance(statement, Law):
         return Proof(tuple(prove_claim(statement, k, claim) for k, claim in statement.claims.items()), statement.name)
+    if isinstance(claims := getattr(statement, "claims", None), Mapping):  # a formula
+        return Proof(tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name)
     statement = sympify(statement)
     return _verdict(label, statement, decide(statement, tuple(map(sympify, where))))
 

@@ -120,3 +120,14 @@ def test_a_bound_without_a_value_is_said_so() -> None:
     bare = Formula("half", (q,), q / 2, domain=(Bound(q < 1),))
     with pytest.raises(InvalidInput, match="half: q is 3 at q=3, but must be below 1$"):
         bare(3)
+
+
+def test_every_claim_of_a_formula_is_proved_at_once() -> None:
+    from fluidcc.derive.prove import Proof
+    from fluidcc.formulas import fast
+
+    proof = prove(fast.equilibrium_rates)
+    assert isinstance(proof, Proof)
+    assert [v.label for v in proof] == ["(3)", "(4)"]
+    assert all(v.status == "proved" for v in proof)
+    assert proof.name == "equilibrium_rates"
