@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,21 @@ if TYPE_CHECKING:
 __all__ = ["Equilibrium", "equilibrium"]
 
 
-@dataclass(frozen=True, repr=False)
+COLUMNS = {
+    "rate": ("flow", "bit/s"),
+    "one_way_delay": ("flow", "s"),
+    "rtt": ("flow", "s"),
+    "loss": ("flow", "1"),
+    "queueing_delay": ("link", "s"),
+    "price": ("link", "1"),
+    "saturated": ("link", None),
+    "full": ("link", None),
+    "arrival_rate": ("link", "bit/s"),
+}
+"""Dimension and unit of what an equilibrium tells."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Equilibrium:
     """An equilibrium; flows that are off have rate 0 and see the same path as the others.
 
@@ -62,17 +77,58 @@ class Equilibrium:
         Relative size of the last Newton step [1].
     """
 
-    rate: xr.DataArray
-    one_way_delay: xr.DataArray
-    rtt: xr.DataArray
-    loss: xr.DataArray
-    queueing_delay: xr.DataArray
-    price: xr.DataArray
-    saturated: xr.DataArray
-    full: xr.DataArray
-    arrival_rate: xr.DataArray
+    _names: Mapping[str, list[str]]  # by dimension
+    _values: Mapping[str, Any]  # arrays by attribute: labels cost more than small networks do
     states: Mapping[str, Mapping[str, float]]
     error: float
+
+    def array(self, name: str) -> Any:
+        """One of the attributes over "flow" or "link" as a plain array, without labels."""
+        return self._values[name]
+
+    def _labelled(self, name: str) -> xr.DataArray:
+        import xarray as xr
+
+        dim, units = COLUMNS[name]
+        return xr.DataArray(
+            self._values[name], {dim: self._names[dim]}, (dim,), name, {"units": units} if units else {}
+        )
+
+    @cached_property
+    def rate(self) -> xr.DataArray:
+        return self._labelled("rate")
+
+    @cached_property
+    def one_way_delay(self) -> xr.DataArray:
+        return self._labelled("one_way_delay")
+
+    @cached_property
+    def rtt(self) -> xr.DataArray:
+        return self._labelled("rtt")
+
+    @cached_property
+    def loss(self) -> xr.DataArray:
+        return self._labelled("loss")
+
+    @cached_property
+    def queueing_delay(self) -> xr.DataArray:
+        return self._labelled("queueing_delay")
+
+    @cached_property
+    def price(self) -> xr.DataArray:
+        return self._labelled("price")
+
+    @cached_property
+    def saturated(self) -> xr.DataArray:
+        return self._labelled("saturated")
+
+    @cached_property
+    def full(self) -> xr.DataArray:
+        return self._labelled("full")
+
+    @cached_property
+    def arrival_rate(self) -> xr.DataArray:
+        return self._labelled("arrival_rate")
 
     def _columns(self) -> tuple[tuple[xr.DataArray, ...], tuple[xr.DataArray, ...]]:
         return (self.rate, self.one_way_delay, self.rtt, self.loss), (
@@ -175,7 +231,7 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
             f"{system.signals(result.u).queue[l]:.3g} s): give initial states nearer to it or finite "
             "buffers, or simulate and look where it goes"
         )
-    return _labelled(net, system, result.u, result.error)
+    return _result(net, system, result.u, result.error)
 
 
 def _standing(net: Network, at: float) -> Network:
@@ -196,32 +252,25 @@ def _standing(net: Network, at: float) -> Network:
 # --- results ------------------------------------------------------------------------------------------------------
 
 
-def _labelled(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equilibrium:
-    import xarray as xr
-
+def _result(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equilibrium:
     sig = system.signals(u)
     arrival = u[system.Y]
     admitted = arrival * (1 - sig.loss)
     back = np.array([net.return_delay(f) for f in net.flows])
-    flow, link = {"flow": list(net.flows)}, {"link": list(net.links)}
-
-    def array(name: str, values: Any, coords: Any, units: str | None) -> Any:
-        return xr.DataArray(values, coords, tuple(coords), name, {"units": units} if units else {})
-
     full = system.queued & (u[system.S] >= system.q_max)
-    return Equilibrium(
-        rate=array("rate", u[system.X], flow, "bit/s"),
-        one_way_delay=array("one_way_delay", sig.path[0], flow, "s"),
-        rtt=array("rtt", sig.path[0] + back, flow, "s"),
-        loss=array("loss", sig.path[1], flow, "1"),
-        queueing_delay=array("queueing_delay", sig.queue, link, "s"),
-        price=array("price", u[system.P], link, "1"),
-        saturated=array("saturated", full | (admitted >= system.c * (1 - SATURATED)), link, None),
-        full=array("full", full, link, None),
-        arrival_rate=array("arrival_rate", arrival, link, "bit/s"),
-        states=_states(net, system, u, sig.queue),
-        error=error,
-    )
+    values = {
+        "rate": u[system.X],
+        "one_way_delay": sig.path[0],
+        "rtt": sig.path[0] + back,
+        "loss": sig.path[1],
+        "queueing_delay": sig.queue,
+        "price": u[system.P],
+        "saturated": full | (admitted >= system.c * (1 - SATURATED)),
+        "full": full,
+        "arrival_rate": arrival,
+    }
+    names = {"flow": list(net.flows), "link": list(net.links)}
+    return Equilibrium(names, values, _states(net, system, u, sig.queue), error)
 
 
 SATURATED = 1e-9

@@ -133,9 +133,9 @@ def operating_point(net: Network, at: float | Equilibrium = math.inf) -> Point:
         c=capacity,
         delay=np.array([link.delay for link in links]),
         q_max=longest,
-        q=np.where(mode == FULL, longest, np.where(mode == BUSY, rest.queueing_delay.values, 0.0)),
-        x=np.asarray(rest.rate.values, float)[[list(net.flows).index(f.names[0]) for f in classes]],
-        y=np.asarray(rest.arrival_rate.values, float),
+        q=np.where(mode == FULL, longest, np.where(mode == BUSY, rest.array("queueing_delay"), 0.0)),
+        x=np.asarray(rest.array("rate"), float)[[list(net.flows).index(f.names[0]) for f in classes]],
+        y=np.asarray(rest.array("arrival_rate"), float),
     )
     return with_groups(point)
 
@@ -143,7 +143,7 @@ def operating_point(net: Network, at: float | Equilibrium = math.inf) -> Point:
 def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium) -> NDArray[np.intp]:
     """What each queue does: PASS (empty, or none), BUSY or FULL; refuse what stands between two of these."""
     mode = np.full(len(links), PASS)
-    queue, arrival = rest.queueing_delay.values, rest.arrival_rate.values
+    queue, arrival = rest.array("queueing_delay"), rest.array("arrival_rate")
     for l, link in enumerate(links):
         if link.law.queue is None:
             continue

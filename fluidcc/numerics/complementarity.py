@@ -38,7 +38,7 @@ class Problem:
     Parameters
     ----------
     fun : callable
-        u -> (G, J) with the Jacobian J a csr_array.
+        u -> (G, J) with the Jacobian J a csr_array, or an array of at most `DENSE` rows.
     lower, upper : array
         Bounds; infinite where there is none.
     mass : array
@@ -52,7 +52,7 @@ class Problem:
         which side it means there.
     """
 
-    fun: Callable[[Vector], tuple[Vector, csr_array]]
+    fun: Callable[[Vector], tuple[Vector, Any]]
     lower: Vector
     upper: Vector
     mass: Vector
@@ -71,28 +71,47 @@ class Result:
     steps: int
 
 
-def _solve(matrix: csr_array, right: Vector, columns: Vector) -> Vector:
+def _solve(matrix: Any, right: Vector, columns: Vector) -> Vector:
     """Solve a linear system in units of `columns` with its rows scaled; NaN where it is singular."""
     if not len(right):
         return right
+    if isinstance(matrix, np.ndarray):
+        return _solve_dense(matrix, right, columns)
     scaled = csr_array(matrix @ diags_array(columns))
     largest = np.asarray(abs(scaled).max(axis=1).todense()).ravel()
     with np.errstate(all="ignore"):
         rows = np.where(largest > 0, 1.0 / largest, 1.0)
     scaled, right = csr_array(diags_array(rows) @ scaled), rows * right
     try:
-        if len(right) <= DENSE:
-            return columns * np.asarray(np.linalg.solve(scaled.toarray(), right))
         # Ordered by A + A^T: a link's row holds all its flows, so that A^T A, the usual choice, is nearly full.
         factors = splu(csc_array(scaled), "MMD_AT_PLUS_A", 0.01, options={"SymmetricMode": True})
         return columns * np.asarray(factors.solve(right))
-    except (np.linalg.LinAlgError, RuntimeError):
+    except RuntimeError:
         return np.full(len(right), np.nan)
 
 
-def _step(p: Problem, u: Vector, G: Vector, J: csr_array, h: float, size: Vector) -> Vector:
+def _solve_dense(matrix: Vector, right: Vector, columns: Vector) -> Vector:
+    scaled = matrix * columns
+    largest = np.abs(scaled).max(axis=1)
+    rows = 1.0 / np.where(largest > 0, largest, 1.0)
+    try:
+        return columns * np.asarray(np.linalg.solve(scaled * rows[:, None], rows * right))
+    except np.linalg.LinAlgError:
+        return np.full(len(right), np.nan)
+
+
+def _system(mass: Vector, J: Any, h: float) -> Any:
+    """M / h - J, dense where that is faster."""
+    if len(mass) > DENSE:
+        return csr_array(diags_array(mass / h) - J)
+    system = -np.asarray(J if isinstance(J, np.ndarray) else J.toarray(), float)
+    system[np.diag_indices(len(mass))] += mass / h
+    return system
+
+
+def _step(p: Problem, u: Vector, G: Vector, J: Any, h: float, size: Vector) -> Vector:
     """One linearly implicit Euler step of length h, projected: a linear complementarity problem by active sets."""
-    system = csr_array(diags_array(p.mass / h) - J)
+    system = _system(p.mass, J, h)
     low, high = (u <= p.lower) & (G < 0), (u >= p.upper) & (G > 0)
     seen = set()
     for _ in range(60):
@@ -119,6 +138,10 @@ def _guarded(p: Problem, u: Vector, G: Vector, move: Vector, reference: Vector) 
     """
     keep = (p.lower == 0) & (p.mass > 0) & (u > 1e-9 * reference) & (reference > 0) & (u + move < 0.1 * u)
     return np.where(keep, np.where(G > 0, np.nan, -0.9 * u), move)
+
+
+def _finite(J: Any) -> bool:
+    return bool(np.all(np.isfinite(J if isinstance(J, np.ndarray) else J.data)))
 
 
 CAUTION = ((3.0, 60), (0.5, 400), (0.1, 800))
@@ -185,7 +208,7 @@ def _follow(p: Problem, u: Vector, h: float, largest: float, limit: int) -> Resu
         fine = np.all(np.isfinite(move)) and change <= max(largest, 0.95)  # 0.9 is what `_guarded` lets through
         end = _to_kink(p, u, move)
         new_G, new_J = p.fun(end) if fine else (np.array([np.nan]), J)
-        if not np.all(np.isfinite(new_G)) or not np.all(np.isfinite(new_J.data)):
+        if not np.all(np.isfinite(new_G)) or not _finite(new_J):
             h *= 0.25
             if h < 1e-14:
                 break

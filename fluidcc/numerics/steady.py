@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from fluidcc.numerics.complementarity import Problem
+from fluidcc.numerics.complementarity import DENSE, Problem
 
 __all__ = ["FlowGroup", "LinkGroup", "SteadyNetwork"]
 
@@ -182,8 +182,8 @@ class SteadyNetwork:
         steps = np.where(self.inside, factor[self.at], 1.0)
         return np.asarray(np.cumprod(np.hstack([np.ones((len(steps), 1)), steps]), axis=1))
 
-    def residual(self, u: Vector) -> tuple[Vector, csr_array]:
-        """G(u) and its Jacobian."""
+    def residual(self, u: Vector) -> tuple[Vector, Any]:
+        """G(u) and its Jacobian, a csr_array of a large network and an array of a small one."""
         with np.errstate(all="ignore"):
             G, entries = np.zeros(self.n), _Entries()
             sig = self.signals(u)
@@ -258,9 +258,13 @@ class _Entries:
         self.parts: list[tuple[Any, Any, Any]] = []
 
     def add(self, rows: Index, columns: Index, values: Vector) -> None:
-        self.parts.append((rows, columns, np.broadcast_to(values, np.shape(rows))))
+        if np.shape(values) != np.shape(rows):
+            values = np.broadcast_to(values, np.shape(rows))
+        self.parts.append((rows, columns, values))
 
-    def matrix(self, n: int) -> csr_array:
+    def matrix(self, n: int) -> Any:
         rows, columns, values = (np.concatenate(x) for x in zip(*self.parts, strict=True))
+        if n <= DENSE:
+            return np.bincount(rows * n + columns, values, n * n).reshape(n, n)
         keep = values != 0  # also keeps NaN, which must be seen
         return csr_array(coo_array((values[keep], (rows[keep], columns[keep])), shape=(n, n)))

@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 PER_DECADE = 8
 TURN = 0.5  # radians that a locus may turn over an interval
 SMALL = 0.02  # loci below this are not refined: they change no margin below 1/SMALL
+FAR = 30.0  # loci beyond this are followed in proportion to their size
 ROUNDS = 14
 
 
@@ -141,9 +142,9 @@ def _coarse(loci: Loci) -> NDArray[np.bool_]:
     bend = np.abs(b - a - 0.5j * (loci.slope[1:] + loci.slope[:-1]) * span[:, None])
     near = (np.abs(a + 1) < 1.0) | (np.abs(b + 1) < 1.0)
     close = jump > 0.6 * np.minimum(np.abs(a + 1), np.abs(b + 1)) + 0.03  # the least distance to -1 is a margin
-    bad: Any = matters & (
-        close | (jump > TURN * size) & (size < 30) | (bend > 0.05 * np.where(near, 0.2, 1.0) * np.minimum(size, 2))
-    )
+    far = size > FAR  # no margin is read there but a crossing of the axis, which a chord of a few per cent shows
+    allowed = 0.05 * np.where(near, 0.2, 1.0) * np.where(far, size, np.minimum(size, 2))
+    bad: Any = matters & (close | (jump > TURN * size) & ~far | (bend > allowed))
     with np.errstate(all="ignore"):
         grow_a, grow_b = (1j * loci.slope[:-1] / a).real, (1j * loci.slope[1:] / b).real
         touch = (grow_a * grow_b < 0) & (np.abs(np.log(size)) < 0.3) & (jump > 0.02)

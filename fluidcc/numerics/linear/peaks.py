@@ -65,7 +65,7 @@ def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple
     m = ratio.shape[-1]
     basis: Complex | None = None
     full = slope
-    if 2 * rank < m and m > 6:
+    if 1 < rank < m / 2 and m > 6:
         # beside the range of L and that of its adjoint, I + L is the identity: work in that small space
         some = np.random.default_rng(11).normal(size=(m, rank))
         right = np.einsum("pij,jk->pik", ratio, some)
@@ -84,6 +84,8 @@ def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple
             return size, (top.conj() * change).real / np.maximum(size, 1e-300)
         size = np.abs(back)
         return size, (back.conj() * rate).real / np.maximum(size, 1e-300)
+    if rank == 1:
+        return _singular_of_one(ratio, slope, largest)
     matrix = one + ratio
     sensitivity = np.linalg.inv(matrix) if largest else None
     u, size, v = np.linalg.svd(matrix if sensitivity is None else one - sensitivity)
@@ -99,6 +101,30 @@ def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple
     if basis is not None and not largest:
         return np.where(top > 1, 1.0, top).astype(float), np.where(top > 1, 0.0, rise).astype(float)
     return np.asarray(top, float), np.asarray(rise, float)
+
+
+def _singular_of_one(ratio: Complex, slope: Complex, largest: bool) -> tuple[Floats, Floats]:
+    """The same for a return ratio of rank one and two channels or more, in closed form.
+
+    With the eigenvalue a and the Frobenius norm f of L, the singular values of I + L other than one have the product
+    ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
+    """
+    value, rate = np.trace(ratio, axis1=1, axis2=2), 1j * np.trace(slope, axis1=1, axis2=2)
+    norm = (np.abs(ratio) ** 2).sum(axis=(1, 2))
+    norm_rise = 2 * (1j * ratio.conj() * slope).real.sum(axis=(1, 2))
+    product = np.maximum(np.abs(1 + value), np.finfo(float).tiny)
+    product_rise = ((1 + value).conj() * rate).real / product
+    if largest:
+        size = np.sqrt(norm) / product
+        return size, size * (0.5 * norm_rise / np.maximum(norm, 1e-300) - product_rise / product)
+    excess = np.maximum(norm - np.abs(value) ** 2, 0.0)
+    excess_rise = norm_rise - 2 * (value.conj() * rate).real
+    total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
+    total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
+    gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / np.maximum(gap, 1e-300)
+    top = 0.5 * (total + gap)
+    size = product / top
+    return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top
 
 
 def _refine(
