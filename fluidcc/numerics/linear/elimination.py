@@ -26,13 +26,15 @@ class Plan(NamedTuple):
     """The operations of one elimination.
 
     `slot` numbers the entries, -1 where an entry is never touched. Step k has the pivot `pivot[k]` and the multipliers
-    `multiplier[at[k]:at[k + 1]]`; multiplier q subtracts from `target[to[q]:to[q + 1]]` its multiple of `source`.
+    `multiplier[at[k]:at[k + 1]]`, from `border[k]` on those of rows that are no pivots; multiplier q subtracts from
+    `target[to[q]:to[q + 1]]` its multiple of `source`.
     """
 
     slot: Index
     slots: int
     pivot: Index
     at: Index
+    border: Index
     multiplier: Index
     to: Index
     target: Index
@@ -107,7 +109,7 @@ def _operations(pattern, slot, chosen):  # type: ignore[no-untyped-def]
     """The elimination written down: counted in a first pass, stored in a second."""
     rows, columns = pattern.shape
     size = len(chosen)
-    at = np.zeros(size + 1, np.int64)
+    at, border = np.zeros(size + 1, np.int64), np.zeros(size, np.int64)
     multiplier = to = target = source = np.empty(0, np.int64)
     for store in range(2):
         open_row, open_column = np.ones(rows, np.bool_), np.ones(columns, np.bool_)
@@ -116,6 +118,8 @@ def _operations(pattern, slot, chosen):  # type: ignore[no-untyped-def]
             r, c = chosen[k]
             open_row[r], open_column[c] = False, False
             for i in range(rows):
+                if i == size:
+                    border[k] = q
                 if open_row[i] and pattern[i, c]:
                     if store:
                         multiplier[q] = slot[i, c]
@@ -128,10 +132,12 @@ def _operations(pattern, slot, chosen):  # type: ignore[no-untyped-def]
                     if store:
                         to[q] = o
             at[k + 1] = q
+            if rows == size:
+                border[k] = q
         if not store:
             multiplier, to = np.empty(q, np.int64), np.zeros(q + 1, np.int64)
             target, source = np.empty(o, np.int64), np.empty(o, np.int64)
-    return at, multiplier, to, target, source
+    return at, border, multiplier, to, target, source
 
 
 def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) -> Plan:
@@ -152,9 +158,9 @@ def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) 
     slot = np.full(pattern.shape, -1)
     slot[filled] = np.arange(filled.sum())
     parity = _sign(chosen[:, 0]) * _sign(chosen[:, 1])
-    at, multiplier, to, target, source = _operations(filled, slot, chosen)
+    at, border, multiplier, to, target, source = _operations(filled, slot, chosen)
     pivot = slot[chosen[:, 0], chosen[:, 1]]
-    return Plan(slot, int(filled.sum()), pivot, at, multiplier, to, target, source, parity)
+    return Plan(slot, int(filled.sum()), pivot, at, border, multiplier, to, target, source, parity)
 
 
 @njit(cache=True)
@@ -171,7 +177,18 @@ def _sign(order):  # type: ignore[no-untyped-def]
 
 def pack(made: Plan, where: Index, lag_of: Index, corner: Index) -> tuple[Index, Index]:
     """The heads and the integers that `replay` takes."""
-    parts = (where, lag_of, made.pivot, made.at, made.multiplier, made.to, made.target, made.source, corner)
+    parts = (
+        where,
+        lag_of,
+        made.pivot,
+        made.at,
+        made.border,
+        made.multiplier,
+        made.to,
+        made.target,
+        made.source,
+        corner,
+    )
     heads = np.cumsum([0, *(len(part) for part in parts)])
     return np.r_[made.slots, heads], np.concatenate(parts)
 
@@ -183,14 +200,14 @@ def replay(s, which, heads, whole, table, slope):  # type: ignore[no-untyped-def
     Entry e of the pencil stands in slot `where[e]` and is ``constant + lead s + lagged exp(-s delays[lag_of])``. All
     integers come in one array and all floats in another (see `pack`): a call costs by the number of its arguments.
     Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the entries of the
-    Schur complement and their derivatives, and a flag where a multiplier was large.
+    Schur complement and their derivatives, and a flag where a multiplier between pivots was large.
     """
     slots = heads[0]
     where, lag_of = whole[heads[1] : heads[2]], whole[heads[2] : heads[3]]
     pivot, at = whole[heads[3] : heads[4]], whole[heads[4] : heads[5]]
-    multiplier, to = whole[heads[5] : heads[6]], whole[heads[6] : heads[7]]
-    target, source = whole[heads[7] : heads[8]], whole[heads[8] : heads[9]]
-    corner = whole[heads[9] : heads[10]]
+    border, multiplier = whole[heads[5] : heads[6]], whole[heads[6] : heads[7]]
+    to, target = whole[heads[7] : heads[8]], whole[heads[8] : heads[9]]
+    source, corner = whole[heads[9] : heads[10]], whole[heads[10] : heads[11]]
     points, entries, size = len(s), len(where), len(pivot)
     phase, size_log = np.empty(points, np.complex128), np.empty(points)
     rate = np.zeros(points, np.complex128)
@@ -228,7 +245,9 @@ def replay(s, which, heads, whole, table, slope):  # type: ignore[no-untyped-def
             total += dp * inverse
             for q in range(at[k], at[k + 1]):
                 f = v[multiplier[q]] * inverse
-                if not abs(f.real) + abs(f.imag) < LIMIT:
+                size_of = abs(f.real) + abs(f.imag)
+                # rows of outputs are of any size, which spoils nothing
+                if not size_of < (LIMIT if q < border[k] else np.inf):
                     poor[w] = True
                 if slope:
                     df = (d[multiplier[q]] - f * dp) * inverse

@@ -73,9 +73,8 @@ def eigen(ratio: Complex, slope: Complex, rank: int) -> tuple[Complex, Complex]:
     rate: Any = slope
     if rank < m:  # L = Y (Z X)^-1 Z with Y = L X, Z = X' L; its eigenvalues are those of (Z X)^-1 Z Y
         X = np.random.default_rng(5).normal(size=(m, rank))
-        # einsum, as a threaded product of each matrix of a stack waits longer for its threads than it works
-        left, left_rate = (np.einsum("ji,pjk->pik", X, part) for part in (ratio, slope))
-        right, right_rate = (np.einsum("pij,jk->pik", part, X) for part in (ratio, slope))
+        left, left_rate = (from_left(X.T, part) for part in (ratio, slope))
+        right, right_rate = (from_right(part, X) for part in (ratio, slope))
         inner = left @ X
         matrix = np.linalg.solve(inner, left @ right)
         rate = np.linalg.solve(inner, left_rate @ right + left @ right_rate - left_rate @ X @ matrix)
@@ -101,6 +100,19 @@ def eigen(ratio: Complex, slope: Complex, rank: int) -> tuple[Complex, Complex]:
         values, vectors = np.linalg.eig(bent)
         inverse = np.linalg.pinv(vectors)
     return values, np.einsum("kij,kjl,kli->ki", inverse, rate, vectors)
+
+
+def from_right(stack: Complex, matrix: NDArray[Any]) -> Complex:
+    """Each matrix of a stack times one matrix, as one product: threads cost small ones more than they save."""
+    points, rows, inner = stack.shape
+    return np.asarray((stack.reshape(points * rows, inner) @ matrix.astype(complex)).reshape(points, rows, -1))
+
+
+def from_left(matrix: NDArray[Any], stack: Complex) -> Complex:
+    """One matrix times each of a stack, as one product."""
+    points, inner, columns = stack.shape
+    found = matrix.astype(complex) @ stack.transpose(1, 0, 2).reshape(inner, points * columns)
+    return np.asarray(found.reshape(-1, points, columns).transpose(1, 0, 2))
 
 
 def evaluate(pencil: Pencil, which: Ints, omega: Floats, rank: int) -> Loci:

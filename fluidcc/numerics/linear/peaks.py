@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.numerics.linear.loci import Floats, Ints, Loci
+from fluidcc.numerics.linear.loci import Floats, Ints, Loci, from_left, from_right
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 
 __all__ = ["peaks"]
@@ -16,6 +16,8 @@ CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are
 def peaks(pencil: Pencil, loci: Loci, rank: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Modulus margin and complementary peak, each with its frequency in the system's unit of time, one a system."""
     systems = len(pencil.times)
+    still = pencil.values(np.zeros(systems, complex), False, True, np.arange(systems)).response
+    finite = np.flatnonzero(np.isfinite(still).all(axis=(1, 2)))
     out = []
     for largest in (False, True):
         value, rise = _singular(loci.ratio, loci.ratio_slope, largest, rank)
@@ -32,10 +34,8 @@ def peaks(pencil: Pencil, loci: Loci, rank: int) -> tuple[Floats, Floats, Floats
         if len(i):
             omega, exact = _refine(pencil, loci, i, sign * rise[i], sign * rise[i + 1], largest, rank)
             _update(best, at, loci.which[i], sign * exact, omega)
-        still = pencil.values(np.zeros(systems, complex), True, True, np.arange(systems))
-        finite = np.flatnonzero(np.isfinite(still.response).all(axis=(1, 2)))
         if len(finite):
-            rest = _singular(still.response[finite], np.zeros_like(still.response[finite]), largest, rank)[0]
+            rest = _singular(still[finite], np.zeros_like(still[finite]), largest, rank)[0]
             _update(best, at, finite, sign * rest, np.zeros(len(finite)))
         if not largest:  # far out the loop is open
             _update(best, at, np.arange(systems), np.ones(systems) * _end(pencil), np.full(systems, np.inf))
@@ -68,10 +68,10 @@ def _singular(ratio: Complex, slope: Complex, largest: bool, rank: int) -> tuple
     if 1 < rank < m / 2 and m > 6:
         # beside the range of L and that of its adjoint, I + L is the identity: work in that small space
         some = np.random.default_rng(11).normal(size=(m, rank))
-        right = np.einsum("pij,jk->pik", ratio, some)
-        left = np.conj(np.einsum("pji,jk->pik", ratio, some))
+        right = from_right(ratio, some)
+        left = from_left(some.T, ratio).conj().transpose(0, 2, 1)
         basis = np.asarray(np.linalg.qr(np.concatenate((right, left), axis=2))[0])
-        ratio = np.einsum("pji,pjk->pik", basis.conj(), np.einsum("pij,pjk->pik", ratio, basis))
+        ratio = basis.conj().transpose(0, 2, 1) @ (ratio @ basis)
         m = 2 * rank
     one = np.eye(m)
     if m == 1:

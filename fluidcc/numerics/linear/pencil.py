@@ -9,7 +9,7 @@ Inside, time is measured in the longest delay and the unknowns are balanced, so 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ Floats = NDArray[np.float64]
 
 SAMPLE = 0.31 + 1.7j
 """Where, in units of the longest delay, the pivots are chosen."""
+
+
+PLANS = 4
+"""Orders of the pivots that are tried, each chosen in the middle of where those before it are poor."""
+
+FEW = 4
+"""Fewer poor points of a small pencil are sooner solved with pivoting than a new order is found."""
 
 
 class Values(NamedTuple):
@@ -83,10 +90,10 @@ class Pencil:
         lead = np.broadcast_to((own & (row < n)).astype(float), entry.shape)
         self._lag_of = np.where(late, column - n, -1)
         self._table = np.hstack((constant, lead, np.where(late, entry, 0.0), sc.delays))
-        made = plan(self._dense(np.array([SAMPLE]), 0)[0][0], pattern, size)
-        slot = made.slot
-        self._heads, self._whole = pack(made, slot[row, column], self._lag_of, slot[size:, size:].ravel())
-        self._parity = made.parity
+        self._pattern = pattern
+        self._plans: list[tuple[Any, Any, int]] = []  # of `replay`: heads and integers, and the permutation's sign
+        self._few = FEW if size < 40 else 1
+        self._order(SAMPLE, 0)
 
     @property
     def time(self) -> float:
@@ -115,17 +122,22 @@ class Pencil:
         which = np.zeros(len(s), np.int64) if which is None else which
         time = self.times[which]
         at = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * time
-        phase, log, rate, block, block_rate, poor = replay(at, which, self._heads, self._whole, self._table, slope)
-        m, p = self.ports
-        phase = phase * self._parity
-        block = block.reshape(len(at), p, m)
-        block_rate = block_rate.reshape(len(at), p, m) if slope else np.zeros_like(block)
-        if poor.any():
-            for system in np.unique(which[poor]):
-                i = np.flatnonzero(poor & (which == system))
-                phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(
-                    at[i].astype(complex), int(system), slope
-                )
+        phase, log, rate, block, block_rate, poor = self._replayed(0, at, which, slope)
+        left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
+        for number in range(1, PLANS):  # far from the sample, other pivots may do
+            if len(left) < self._few:
+                break
+            if number == len(self._plans):
+                middle = left[np.argsort(np.abs(at[left]))[len(left) // 2]]
+                self._order(complex(at[middle]), int(which[middle]))
+            *again, poor = self._replayed(number, at[left], which[left], slope)
+            for kept, fresh in zip((phase, log, rate, block, block_rate), again, strict=True):
+                kept[left[~poor]] = fresh[~poor]
+            left = left[poor]
+        left = np.concatenate((left, np.flatnonzero(at == 0)))
+        for system in np.unique(which[left]):
+            i = left[which[left] == system]
+            phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(at[i], int(system), slope)
         if not scaled:
             log = log - self.n * np.log(time)
             with np.errstate(invalid="ignore"):  # infinite at a root
@@ -134,8 +146,33 @@ class Pencil:
 
     def newton(self, s: Complex, known: Complex, rounds: int) -> tuple[Complex, Floats, NDArray[np.bool_]]:
         """Newton's iteration on the first system in its unit of time; flags where it must be done with pivoting."""
-        end, size, poor = iterate(s, self._heads, self._whole, self._table, known, rounds)
+        end, size, poor = iterate(s, *self._plans[0][:2], self._table, known, rounds)
+        left = np.flatnonzero(poor)
+        for number in range(1, PLANS):
+            if len(left) < self._few:
+                break
+            if number == len(self._plans):
+                self._order(complex(s[left[np.argsort(np.abs(s[left]))[len(left) // 2]]]), 0)
+            end[left], size[left], poor[left] = iterate(s[left], *self._plans[number][:2], self._table, known, rounds)
+            left = left[poor[left]]
         return end, size, poor
+
+    def _order(self, sample: complex, system: int) -> None:
+        """One more order of the pivots: that of a system at a sample frequency, in scaled time."""
+        size = self.size
+        made = plan(self._dense(np.array([sample]), system)[0][0], self._pattern, size)
+        slot = made.slot
+        packed = pack(made, slot[self._row, self._column], self._lag_of, slot[size:, size:].ravel())
+        self._plans.append((*packed, made.parity))
+
+    def _replayed(self, number: int, s: Complex, which: NDArray[np.int64], slope: bool) -> tuple[Any, ...]:
+        """Everything at the points `s` in scaled time by one order of the pivots, and where that is poor."""
+        heads, whole, parity = self._plans[number]
+        phase, log, rate, block, block_rate, poor = replay(s, which, heads, whole, self._table, slope)
+        m, p = self.ports
+        block = block.reshape(len(s), p, m)
+        block_rate = block_rate.reshape(len(s), p, m) if slope else np.zeros_like(block)
+        return phase * parity, log, rate, block, block_rate, poor
 
     def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
@@ -157,17 +194,20 @@ class Pencil:
         inner, right, below = value[:, :k, :k], value[:, :k, k:], value[:, k:, :k]
         phase, log = np.linalg.slogdet(inner)
         sound = phase != 0
-        inverse = np.linalg.inv(np.where(sound[:, None, None], inner, np.eye(k)))
-        block = value[:, k:, k:] - below @ inverse @ right
-        block[~sound] = complex(np.inf, np.inf)
-        total, block_rate = np.zeros(len(s), complex), np.zeros_like(block)
-        if slope:
-            turn = inverse @ rate[:, :k, :k]
-            total = np.trace(turn, axis1=1, axis2=2)
-            across = inverse @ right
-            block_rate = rate[:, k:, k:] - rate[:, k:, :k] @ across
-            block_rate += below @ (turn @ across - inverse @ rate[:, :k, k:])
-            total[~sound], block_rate[~sound] = complex(np.inf), complex(np.inf, np.inf)
+        inner = np.where(sound[:, None, None], inner, np.eye(k))
+        total = np.zeros(len(s), complex)
+        if not slope:
+            block = value[:, k:, k:] - below @ np.linalg.solve(inner, right)
+            block[~sound] = complex(np.inf, np.inf)
+            return phase, log, total, block, np.zeros_like(block)
+        inverse = np.linalg.inv(inner)
+        across, back = inverse @ right, below @ inverse
+        block = value[:, k:, k:] - below @ across
+        total = (inverse * rate[:, :k, :k].transpose(0, 2, 1)).sum(axis=(1, 2))
+        block_rate = rate[:, k:, k:] - rate[:, k:, :k] @ across
+        block_rate += back @ (rate[:, :k, :k] @ across - rate[:, :k, k:])
+        block[~sound], total[~sound] = complex(np.inf, np.inf), complex(np.inf)
+        block_rate[~sound] = complex(np.inf, np.inf)
         return phase, log, total, block, block_rate
 
 
