@@ -54,7 +54,10 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
 
 
 def _stack(entries: Any, n: int) -> Any:
-    return np.array([np.broadcast_to(np.asarray(f, float), n) for f in entries]).reshape(-1, n)
+    rows = np.empty((len(entries), n))
+    for row, f in zip(rows, entries, strict=True):
+        row[:] = f
+    return rows
 
 
 def _parameters(laws: list[Any]) -> list[Any]:
@@ -131,7 +134,7 @@ def assemble(net: Network, at: float) -> SteadyNetwork:
     longest = np.array([link.buffer for link in links]) / capacity
     rates = {i: constant_rate(f, at) if is_on(f, at) else 0.0 for i, f in enumerate(flows)}
     fixed = [i for i, rate in rates.items() if rate is not None]
-    groups = [_constant_group(np.array([rates[i] for i in fixed], float), fixed)]
+    groups = [_constant_group(np.array([rates[i] for i in fixed], float), fixed)] if fixed else []
     adaptive = [i for i, rate in rates.items() if rate is None]
     for structure, index in grouped([flows[i].law for i in adaptive]):
         groups.append(_flow_group(flows, net, structure, [adaptive[j] for j in index]))

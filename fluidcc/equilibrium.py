@@ -20,7 +20,7 @@ from sympy import Gt
 from fluidcc.assembly import assemble, fair_share, is_on
 from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
-from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError
+from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError, UnknownName
 from fluidcc.law import Steady
 from fluidcc.network import require_network
 from fluidcc.symbols import pi, plain, unfold
@@ -85,6 +85,19 @@ class Equilibrium:
     def array(self, name: str) -> Any:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
         return self._values[name]
+
+    def changed(self, states: Mapping[str, Mapping[str, float]] | None = None, **values: Any) -> Equilibrium:
+        """A copy with other values of some attributes, such as an equilibrium known by hand.
+
+        Raises
+        ------
+        UnknownName
+            If an attribute over "flow" or "link" has not that name.
+        """
+        if unknown := next((name for name in values if name not in COLUMNS), None):
+            raise UnknownName(f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}")
+        arrays = {k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy() for k, v in values.items()}
+        return replace(self, _values={**self._values, **arrays}, states=self.states if states is None else states)
 
     def _labelled(self, name: str) -> xr.DataArray:
         import xarray as xr

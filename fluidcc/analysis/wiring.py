@@ -336,7 +336,7 @@ class _Wiring:
             channel.append(self.signal(kind, i))
         place = {"z": 0, "u": n, "v": n + K}
         rows = [*state, *out, *channel]
-        kind_of: Any = complex if any(np.iscomplexobj(v) for row in rows for v in row.values()) else float
+        kind_of: Any = complex if any(isinstance(v, complex) for row in rows for v in row.values()) else float
         M = np.zeros((len(rows), n + K + len(channel)), kind_of)
         for i, row in enumerate(rows):
             for (kind, j), value in row.items():

@@ -117,13 +117,10 @@ def test_a_tracker_is_a_parameter_and_reported() -> None:
 
 def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
     """An equilibrium given by hand: with a counter that counts on, a search finds none."""
-    from dataclasses import replace
-
     like = fc.equilibrium(net.with_flow("f", law=fc.LDCC, initial=None))
     given = {"f": {"x": rate, "base": 0.05, "count": 1.0}, "l": {"q": queue}}
-    delay = like.one_way_delay * 0 + 0.05 + queue
-    return replace(like, rate=like.rate * 0 + rate, queueing_delay=like.queueing_delay * 0 + queue,
-                   one_way_delay=delay, rtt=delay + 0.05, states=given)  # fmt: skip
+    delay = 0.05 + queue
+    return like.changed(given, rate=rate, queueing_delay=queue, one_way_delay=delay, rtt=delay + 0.05)
 
 
 def test_surfaces_are_named() -> None:

@@ -57,6 +57,7 @@ def _polish(pencil: Pencil, loci: Loci, i: Ints, j: Ints, unit: NDArray[np.bool_
     omega = low + span * _secant(_height(start, unit), _height(stop, unit))
     value = np.empty(len(i), complex)
     active = np.arange(len(i))
+    last = np.full(len(i), np.inf)
     for _ in range(ROUNDS):
         here = evaluate(pencil, which[active], omega[active], rank)
         part = ((omega - begin) / span)[active]
@@ -73,9 +74,17 @@ def _polish(pencil: Pencil, loci: Loci, i: Ints, j: Ints, unit: NDArray[np.bool_
         low[active] = np.where(left, omega[active], low[active])
         high[active] = np.where(left, high[active], omega[active])
         outside = ~((fresh > low[active]) & (fresh < high[active]))
-        done = (np.abs(height) < 4e-16) | (np.abs(fresh - omega[active]) <= 4e-16 * omega[active])
+        step = np.abs(fresh - omega[active])
+        done = (np.abs(height) < 4e-16) | (step <= 4e-16 * omega[active])
         done |= high[active] - low[active] <= 4e-16 * omega[active]
+        # where the tangent leads far out of a short bracket, two loci were taken for one, and none crosses
+        done |= outside & (step > 100 * (high - low)[active]) & ((high - low)[active] < 1e-3 * span[active])
+        # Newton's steps square: the one after this is below rounding, and the value follows its tangent
+        squares = ~done & ~outside & (step <= 1e-9 * omega[active]) & (step <= 1e-3 * last[active])
+        value[active[squares]] += (rate * (fresh - omega[active]))[squares]
+        last[active] = np.where(outside, np.inf, step)
         omega[active] = np.where(done, omega[active], np.where(outside, 0.5 * (low[active] + high[active]), fresh))
+        done |= squares
         active = active[~done]
         if not len(active):
             break

@@ -190,7 +190,8 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     loci = trace(pencil, *_range(pencil), rank)
     cross = find(pencil, loci, rank)
     out: dict[str, Floats] = {}
-    at_rest, its_system = _static(pencil, rank)
+    still = pencil.values(np.zeros(systems, complex), False, True, np.arange(systems)).response
+    at_rest, its_system = _static(still, rank)
     factor = np.concatenate((-1 / cross.value[~cross.unit].real, at_rest))
     which = np.concatenate((cross.which[~cross.unit], its_system))
     omega = np.concatenate((cross.omega[~cross.unit], np.zeros(len(at_rest))))
@@ -209,7 +210,7 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     out["phase"], out["crossover"] = np.degrees(size) * sign, at
     wait = np.where(lag < -1e-12, lag + 2 * np.pi, np.maximum(lag, 0.0)) / omega
     out["delay"], out["delay_crossover"] = _least(wait, which, omega, systems, np.inf)
-    out["modulus"], out["modulus_frequency"], out["mt"], out["mt_frequency"] = peaks(pencil, loci, rank)
+    out["modulus"], out["modulus_frequency"], out["mt"], out["mt_frequency"] = peaks(pencil, loci, still, rank)
     out["ms"] = 1 / np.maximum(out["modulus"], np.finfo(float).tiny)
     out["delay"] = out["delay"] * unit
     for name in out:
@@ -218,10 +219,9 @@ def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
     return out, cross
 
 
-def _static(pencil: Pencil, rank: int) -> tuple[Floats, NDArray[np.int64]]:
+def _static(ratio: Complex, rank: int) -> tuple[Floats, NDArray[np.int64]]:
     """Factors at which a root passes through the origin: real eigenvalues of a finite L(0) that are negative."""
-    systems = np.arange(len(pencil.times))
-    ratio = pencil.values(np.zeros(len(systems), complex), False, True, systems).response
+    systems = np.arange(len(ratio))
     finite = np.isfinite(ratio).all(axis=(1, 2)) & (np.abs(ratio).max(axis=(1, 2)) < 1e12)
     if not finite.any():
         return np.empty(0), np.empty(0, np.int64)

@@ -13,10 +13,12 @@ ROUNDS = 40
 CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
 
 
-def peaks(pencil: Pencil, loci: Loci, rank: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Modulus margin and complementary peak, each with its frequency in the system's unit of time, one a system."""
+def peaks(pencil: Pencil, loci: Loci, still: Complex, rank: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Modulus margin and complementary peak, each with its frequency in the system's unit of time, one a system.
+
+    `still` is the return ratio of each at frequency zero.
+    """
     systems = len(pencil.times)
-    still = pencil.values(np.zeros(systems, complex), False, True, np.arange(systems)).response
     finite = np.flatnonzero(np.isfinite(still).all(axis=(1, 2)))
     out = []
     for largest in (False, True):

@@ -121,7 +121,7 @@ class Pencil:
         """
         which = np.zeros(len(s), np.int64) if which is None else which
         time = self.times[which]
-        at = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * time
+        at: Complex = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * time.astype(complex)
         phase, log, rate, block, block_rate, poor = self._replayed(0, at, which, slope)
         left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
         for number in range(1, PLANS):  # far from the sample, other pivots may do

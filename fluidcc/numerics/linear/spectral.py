@@ -22,6 +22,10 @@ DENSE = 260
 """States of the discretisation up to which all its eigenvalues are computed."""
 
 
+BASIS = 40
+"""Vectors of an Arnoldi basis near a shift: a long basis finds more guesses than restarts of a short one."""
+
+
 @lru_cache(maxsize=128)
 def differentiation(points: int) -> Floats:
     """The Chebyshev differentiation matrix on `points` + 1 nodes cos(j pi / points) (Trefethen, 2000, chapter 6)."""
@@ -96,7 +100,15 @@ def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> 
         solve = LinearOperator((size, size), matvec=factor.solve, dtype=complex)
         start = rng.normal(size=size) + 0j
         try:
-            values = eigs(solve, k=min(12, size - 2), v0=start, return_eigenvectors=False, tol=1e-4, maxiter=40)
+            values = eigs(
+                solve,
+                k=min(12, size - 2),
+                ncv=min(BASIS, size),
+                v0=start,
+                return_eigenvectors=False,
+                tol=1e-4,
+                maxiter=2,
+            )
         except ArpackNoConvergence as stopped:  # they are guesses: those that came are as good as any
             values = np.asarray(stopped.eigenvalues, complex)
         found.append(shift + 1 / values)
