@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,11 +76,11 @@ def _flow_group(flows: list[FlowSpec], net: Network, structure: Structure, index
     size = np.array([f.packet for f in chosen])
     params = _parameters([f.law for f in chosen])
     function = source_function(structure)
-    ends = np.cumsum([k, 1, k * k, 4 * k, k, 4])
+    ends = np.cumsum([k, 1, k * k, 4 * k, k, 4]).tolist()
 
     def evaluate(z: Any, signals: Any) -> Any:
         rows = _stack(function(*z, *signals, 0.0, back, size, *params), n)
-        F, H, A, B, C, D, _ = np.split(rows, ends)
+        F, H, A, B, C, D = (rows[a:b] for a, b in pairwise((0, *ends)))
         return F, H[0], A.reshape(k, k, n), B.reshape(k, 4, n), C, D
 
     constants = [{e_b: b, packet: s} for b, s in zip(back, size, strict=True)]

@@ -6,6 +6,7 @@ Symbols are identified by name *and* assumptions, so every law takes its signals
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, Symbol, sympify
@@ -138,6 +139,7 @@ def unfold(f: Any) -> Expr:
     return f
 
 
+@lru_cache(maxsize=4096)
 def plain(symbol: Symbol | str) -> str:
     r"""Name of a symbol without its LaTeX: ``q_{\max}`` is ``q_max``, ``\dot{e}`` is ``edot``."""
     text = re.sub(r"\\dot\{(.*?)\}", r"\1dot", str(symbol))

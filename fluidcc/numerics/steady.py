@@ -179,8 +179,9 @@ class SteadyNetwork:
 
     def _along(self, factor: Vector) -> Vector:
         """Products of a factor per link along each route, shape (F, H + 1)."""
-        steps = np.where(self.inside, factor[self.at], 1.0)
-        return np.asarray(np.cumprod(np.hstack([np.ones((len(steps), 1)), steps]), axis=1))
+        steps = np.ones((len(self.at), self.at.shape[1] + 1))
+        np.multiply.accumulate(np.where(self.inside, factor[self.at], 1.0), axis=1, out=steps[:, 1:])
+        return steps
 
     def residual(self, u: Vector) -> tuple[Vector, Any]:
         """G(u) and its Jacobian, a csr_array of a large network and an array of a small one."""
@@ -258,8 +259,8 @@ class _Entries:
         self.parts: list[tuple[Any, Any, Any]] = []
 
     def add(self, rows: Index, columns: Index, values: Vector) -> None:
-        if np.shape(values) != np.shape(rows):
-            values = np.broadcast_to(values, np.shape(rows))
+        if values.shape != rows.shape:
+            values = np.broadcast_to(values, rows.shape)
         self.parts.append((rows, columns, values))
 
     def matrix(self, n: int) -> Any:
