@@ -194,6 +194,9 @@ class Pencil:
         inner, right, below = value[:, :k, :k], value[:, :k, k:], value[:, k:, :k]
         phase, log = np.linalg.slogdet(inner)
         sound = phase != 0
+        if not sound.any():
+            endless = np.full_like(value[:, k:, k:], complex(np.inf, np.inf))
+            return phase, log, np.full(len(s), complex(np.inf)), endless, endless.copy()
         inner = np.where(sound[:, None, None], inner, np.eye(k))
         total = np.zeros(len(s), complex)
         if not slope:
