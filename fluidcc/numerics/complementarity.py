@@ -149,10 +149,6 @@ CAUTION = ((3.0, 60), (0.5, 400), (0.1, 800))
 make bold steps cycle for ever."""
 
 
-GROWTH = ((1e-4, 1e4), (0.05, 10.0), (0.2, 5.0), (0.5, 2.0), (np.inf, 1.2))
-"""Factors on the step by the part of its largest change that the last one used."""
-
-
 def _to_kink(p: Problem, u: Vector, move: Vector) -> Vector:
     """The end of a move, cut short at the first kink on its way: beyond, its derivatives are wrong, and steps cycle."""
     with np.errstate(all="ignore"):
@@ -224,7 +220,7 @@ def _follow(p: Problem, u: Vector, h: float, largest: float, limit: int) -> Resu
         if h > 1e8 and error < 1e-9:
             return _finish(p, u, reference, count + 1)
         ratio = change / largest
-        h = min(h * next(factor for below, factor in GROWTH if ratio < below), 1e30)
+        h = min(h * (10.0 if ratio < 0.05 else 5.0 if ratio < 0.2 else 2.0 if ratio < 0.5 else 1.2), 1e30)
     return Result(u, "stalled", error, limit)
 
 
