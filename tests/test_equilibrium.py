@@ -12,7 +12,7 @@ from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc import symbols as sy
-from fluidcc.errors import InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
 
 W, BETA, T = 20e3, 0.1, 0.1  # LDCC's defaults, of Section V
 
@@ -355,3 +355,13 @@ def test_a_queue_that_outruns_the_gain_on_the_way_still_finds_its_end(udp: float
         return
     wanted = max((rtt / 2 * ratio + 0.1) / (1 - ratio), rtt / 2)  # a long path is delay enough
     np.testing.assert_allclose(fc.equilibrium(net).one_way_delay, wanted, rtol=1e-9)
+
+
+def test_a_copy_with_other_values_keeps_the_rest() -> None:
+    eq = fc.equilibrium(fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
+    new = eq.changed(rate=[1e6, 2e6])
+    np.testing.assert_array_equal(new.rate.values, [1e6, 2e6])
+    assert new.rtt.identical(eq.rtt)
+    assert new.states is eq.states
+    with pytest.raises(UnknownName, match="no array 'rates'"):
+        eq.changed(rates=1.0)
