@@ -74,6 +74,8 @@ def _scaled(function: Callable[..., Any], *names: str, by: float = 1.01) -> Call
         result = function(*args, **given)
         if hasattr(result, "assign"):  # a run
             return result.assign({n: result[n] * by for n in names})
+        if hasattr(result, "changed"):  # an equilibrium
+            return result.changed(**{n: result.array(n) * by for n in names})
         parts = {n: getattr(result, n) for n in vars(result)}
         return SimpleNamespace(**{**parts, **{n: parts[n] * by for n in names}})
 
