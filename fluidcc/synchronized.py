@@ -73,7 +73,8 @@ class Synchronized:
     Attributes
     ----------
     rates : ndarray, shape (intervals, flows)
-        Rate of a flow of each class in each interval; Fractions if `exact`.
+        Rate of a flow of each class in each interval; Fractions if `exact`. With ``keep=False`` one row, the rates
+        after the last interval.
     capacity : float or Fraction
     n : ndarray of int, shape (flows,)
         Flows of each class.
@@ -81,6 +82,8 @@ class Synchronized:
         Sums over the intervals [capacity times intervals].
     overloads, decreases : int
         Intervals over capacity, and those in which a flow went down.
+    intervals : int
+        How many were run.
     """
 
     rates: NDArray[Any]
@@ -91,17 +94,18 @@ class Synchronized:
     carried: Any
     overloads: int
     decreases: int
+    intervals: int
     _model: _Model = field(repr=False)
 
     @property
     def loss(self) -> Any:
         """Lost over sent [1]; nan of no intervals."""
-        return self.lost / self.sent if len(self.rates) else float("nan")
+        return self.lost / self.sent if self.intervals else float("nan")
 
     @property
     def efficiency(self) -> Any:
         """Carried over what the link could carry [1]; nan of no intervals."""
-        return self.carried / (self.capacity * len(self.rates)) if len(self.rates) else float("nan")
+        return self.carried / (self.capacity * self.intervals) if self.intervals else float("nan")
 
     @cached_property
     def fairness(self) -> NDArray[np.float64]:
@@ -138,6 +142,7 @@ def synchronized(
     floor: Any = 0.0,
     seed: int = 0,
     exact: bool = False,
+    keep: bool = True,
 ) -> Synchronized:
     """Run binomial controls (3) with binary feedback in discrete intervals, as Section V-B of their paper does.
 
@@ -156,7 +161,7 @@ def synchronized(
     initial : float or array_like, optional
         First rates; by default equal shares of the capacity.
     intervals : int
-        How many to run and keep; the orbit needs none.
+        How many to run; the orbit needs none.
     hears : {"all", "one"}
         Who hears of an overload: all flows, or one, drawn with probabilities as the rates (proportional loss).
     delay : int
@@ -169,6 +174,8 @@ def synchronized(
         Of what is drawn.
     exact : bool
         In rational arithmetic, with floats taken as the binary fractions that they are. Powers must be integers.
+    keep : bool
+        Keep the rates of every interval; without, long runs of many flows take no memory.
 
     Returns
     -------
@@ -210,7 +217,7 @@ def synchronized(
     from fluidcc.numerics.interval_input import columns_of
 
     columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
-    return _Model(columns, capacity, hears, int(delay), float(missed), seed, exact).run(int(intervals))
+    return _Model(columns, capacity, hears, int(delay), float(missed), seed, exact).run(int(intervals), keep)
 
 
 @dataclass(frozen=True)
@@ -238,23 +245,27 @@ class _Model:
         blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
         return blocks, c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"], float(floats(self.capacity))
 
-    def run(self, intervals: int) -> Synchronized:
+    def run(self, intervals: int, keep: bool) -> Synchronized:
         """The first intervals."""
         if self.exact:
-            return self._exact_run(intervals)
+            return self._exact_run(intervals, keep)
         from fluidcc.numerics.intervals import FELL, advance
 
-        x, keep, sums = self.columns["initial"].copy(), np.empty((intervals, len(self.columns["k"]))), np.zeros(5)
+        x, sums = self.columns["initial"].copy(), np.zeros(5)
+        rates = np.empty((intervals if keep else 0, len(x)))
         rng = np.random.default_rng(self.seed)
         taken = advance(
-            x, *self._arguments(), np.zeros(self.delay), intervals, keep, sums,
+            x, *self._arguments(), np.zeros(self.delay), intervals, rates, sums,
             int(self.hears == "one"), self.missed, rng,
         )  # fmt: skip
         if taken == FELL:
             raise self._fell()
         counts = self.columns["n"].astype(np.int64)
         sent, lost, carried = (float(v) for v in sums[:3])
-        return Synchronized(keep, float(self.capacity), counts, sent, lost, carried, int(sums[3]), int(sums[4]), self)
+        return Synchronized(
+            rates if keep else x[np.newaxis], float(self.capacity), counts, sent, lost, carried, int(sums[3]),
+            int(sums[4]), intervals, self,
+        )  # fmt: skip
 
     def orbit(self) -> Orbit:
         """The cycle."""
@@ -304,16 +315,17 @@ class _Model:
             self.capacity, "the capacity"
         )
 
-    def _exact_run(self, intervals: int) -> Synchronized:
+    def _exact_run(self, intervals: int, keep: bool) -> Synchronized:
         from fluidcc.numerics.rational import iterate, sums_of
 
         flows, capacity = self._exact_flows()
-        rows = iterate(flows, list(self.columns["exact initial"]), capacity, intervals)
+        *rows, last = iterate(flows, list(self.columns["exact initial"]), capacity, intervals + 1)
         rates = _objects(rows, len(flows))
         sent, lost, carried, _ = sums_of(flows, rows, capacity)
         counts = self.columns["n"].astype(np.int64)
         over = int(np.sum(rates @ counts.astype(object) > capacity))
-        return Synchronized(rates, capacity, counts, sent, lost, carried, over, over, self)
+        kept = rates if keep else _objects([last], len(flows))
+        return Synchronized(kept, capacity, counts, sent, lost, carried, over, over, intervals, self)
 
     def _exact_orbit(self) -> Orbit:
         from fluidcc.numerics.rational import cycle, sums_of

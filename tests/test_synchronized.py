@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
 from fluidcc.numerics.intervals import move
+from fluidcc.synchronized import Synchronized
 
 C = 1544e3
 
@@ -213,3 +214,17 @@ def test_exact_arithmetic_needs_integer_powers_and_plain_feedback() -> None:
         fc.synchronized(0, 1, 1, "1/2", 10, exact=True, delay=2)
     with pytest.raises(Unsupported, match="fractions of more than"):
         fc.synchronized(1, 0, "1/3", "1/7", 10, exact=True, intervals=40)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_run_that_keeps_nothing_ends_where_one_that_keeps_all_does(exact: bool) -> None:
+    def run(intervals: int, keep: bool = True) -> Synchronized:
+        return fc.synchronized(
+            0, 1, 1, 0.5, 100, n=[2, 1], initial=[20, 30], exact=exact, intervals=intervals, keep=keep
+        )
+
+    long, kept, brief = run(38), run(37), run(37, keep=False)
+    assert brief.rates.shape == (1, 2)
+    assert np.array_equal(brief.rates[0], long.rates[37])
+    assert (brief.sent, brief.lost, brief.carried, brief.intervals) == (kept.sent, kept.lost, kept.carried, 37)
+    assert (brief.loss, brief.efficiency) == (kept.loss, kept.efficiency)
