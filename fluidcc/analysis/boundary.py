@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.analysis.change import Response, split
+from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.follow import Knob, at_value, knob
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.pencils import polish, root_slope
@@ -144,7 +145,8 @@ def stability_boundary(
     Raises
     ------
     InvalidInput
-        If the verdict is the same within the bounds, or wherever there is an equilibrium.
+        If the verdict is the same within the bounds, or wherever there is an equilibrium; if the equilibrium is one of
+        a continuum.
     UnknownName
         If there is no such parameter.
 
@@ -212,7 +214,13 @@ def _bracket(
     """Two neighbouring values with different verdicts, and the operating point at the first."""
     start = min(max(start, low), high)
     here = at_value(point, [(turned, start)])
-    sign = abscissa(here, fifo)[0].real < 0
+    root, part = abscissa(here, fifo)
+    if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
+        raise InvalidInput(
+            f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move with {turned.name} in "
+            "one way; fluidcc.stability leaves out such roots at zero and judges the rest"
+        )
+    sign = root.real < 0
     ways = [(start, here, iter(_steps(start, end))) for end in (high, low)]
     stopped: list[str] = []
     while ways:

@@ -23,7 +23,7 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["Parameter", "Response", "nudge", "parameter", "parameters", "real_part", "shifted", "split"]
+__all__ = ["Parameter", "Response", "conditions", "nudge", "parameter", "parameters", "real_part", "shifted", "split"]
 
 STEP = 1e-40
 _NUMBERS = ("z", "p", "v", "lp", "count", "access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
@@ -169,7 +169,7 @@ def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point
     return real_part(_moved(_complex(point), slots, step))
 
 
-def _conditions(point: Point) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
+def conditions(point: Point) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
     """The unknowns that are not trackers, the conditions that go with them, and dF/dX."""
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
@@ -189,7 +189,7 @@ class Response:
 
     def __init__(self, point: Point) -> None:
         self.point = point
-        self.unknowns, self.keep, J = _conditions(point)
+        self.unknowns, self.keep, J = conditions(point)
         self.row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
         self.column = 1 / np.maximum(np.abs(J * self.row[:, None]).max(axis=0), 1e-300)
         self.J = J * self.row[:, None] * self.column

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.continuum import FreeDirection, left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
 from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
@@ -41,9 +42,9 @@ class StabilityReport:
     Attributes
     ----------
     stable : bool
-        Every root has a negative real part.
+        Every root has a negative real part, those at zero aside that belong to `free`.
     marginal : bool
-        None is positive, but one is zero to the resolution of the numbers; then `stable` is False.
+        None is positive, but another one is zero to the resolution of the numbers; then `stable` is False.
     unstable : int
         Roots with positive real part, those among identical flows included.
     encirclements : int
@@ -52,7 +53,7 @@ class StabilityReport:
         Roots of the open loop with positive real part.
     rightmost_roots : array of complex
         By falling real part [1/s]; of a network of more than `LARGE` states those that were found
-        (`LinearNetwork.rightmost`).
+        (`LinearNetwork.rightmost`). Without those at zero that belong to `free`.
     margins : Margins
         Of all flows together, with every frequency.
     delays : {"fifo", "frozen"}
@@ -61,6 +62,9 @@ class StabilityReport:
         The closed loop, and the return ratio.
     trackers : tuple of str
         States that were taken as parameters.
+    free : tuple of FreeDirection
+        Directions along which the equilibrium is not determined, with a root at zero each: small disturbances leave
+        the network elsewhere on that continuum. The verdict is about the other roots.
     certificates : dict of str to Certificate
         With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of the differences
         within each class of identical flows. It holds for the matrices as they stand.
@@ -76,6 +80,7 @@ class StabilityReport:
     delays: str
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
+    free: tuple[FreeDirection, ...] = ()
     certificates: dict[str, Certificate] = field(default_factory=dict, repr=False)
 
     # --- margins ----------------------------------------------------------------------------------------------------
@@ -118,7 +123,7 @@ class StabilityReport:
     @property
     def decay_rate(self) -> float:
         """Rate at which small disturbances die out in the long run [1/s]; negative if they grow."""
-        return -float(self.rightmost_roots[0].real)
+        return -float(self.rightmost_roots[0].real) if len(self.rightmost_roots) else math.inf
 
     def of_flow(self, name: str) -> Margins:
         """Margins of one flow's own loop, all others closed: what this flow alone tolerates.
@@ -305,8 +310,13 @@ def stability(
     others = {name: system.count_unstable() for name, system in among.items()}
     unstable = count.unstable + sum(more[n] * int(c.unstable) for n, c in others.items())
     on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
-    found = [closed.rightmost(int(roots))]
-    found += [np.repeat(system.roots(count=1), more[n]) for n, system in among.items() if system.n_states]
+    free, gone = left_out(point, {"": count, **others}) if on_axis else ((), {})
+    on_axis -= sum(gone.values())
+    found = [without_zeros(closed.rightmost(int(roots) + gone.get("", 0)), gone.get("", 0))]
+    for n, system in among.items():
+        zeros = gone.get(n, 0)
+        if system.n_states > zeros:
+            found.append(np.repeat(without_zeros(system.roots(count=1 + zeros), zeros), more[n]))
     every = np.concatenate(found)
     every = every[np.lexsort((-every.imag, -every.real))][: max(int(roots), 1) + 1]
     return StabilityReport(
@@ -320,6 +330,7 @@ def stability(
         delays=delays,
         closed=closed,
         open=opened,
+        free=free,
         certificates=_certified(closed) if certify else {},
     )
 

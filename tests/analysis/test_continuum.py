@@ -1,0 +1,108 @@
+"""Roots at zero of a continuum of equilibria: which they are, and that the rest is judged as runs show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import symbols
+
+import fluidcc as fc
+from fluidcc.analysis.continuum import free_directions
+from fluidcc.analysis.point import operating_point
+from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.law import Source
+from fluidcc.symbols import e, edot
+
+x = symbols("x", positive=True)
+z = symbols("z", real=True)
+k, T, g, x0 = symbols("k T g x_0", positive=True)
+# Settles wherever the delay is T: how the flows share the link is left open.
+Toward = Source(
+    "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x}, params={k: 2.0, T: 0.15, g: 1.0},
+    units={x: "bit/s", k: "1/s^2", T: "s", g: "s"}, lower={x: 0}, initial={x: 1e6},
+)  # fmt: skip
+# One equilibrium only, at which two roots of its conditions meet.
+Fold = Source(
+    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x}, params={k: 2.0, x0: 1e6},
+    units={x: "bit/s", z: "bit/s", k: "1/s", x0: "bit/s"}, initial={x: 1e6, z: 0},
+)  # fmt: skip
+
+
+def _shared() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Toward, route=["l"])
+    return net.flow("b", Toward(k=1.0, T=0.16), route=["l"], access_delay=0.01)
+
+
+def _series() -> fc.Network:
+    net = fc.Network().link("l1", fc.DualLink(nu=1e-9), capacity=3e6, delay=0.025)
+    net.link("l2", fc.DualLink(nu=2e-9), capacity=3e6, delay=0.025)
+    return net.flow("a", fc.PrimalDual(alpha=3e7), route=["l1", "l2"])
+
+
+def _judged(net: fc.Network) -> Any:
+    with pytest.warns(FluidccWarning, match="the equilibrium is one of a continuum, along"):
+        return fc.stability(net)
+
+
+@pytest.mark.parametrize(
+    ("make", "moves"),
+    [(_shared, {"a.x": 1, "b.x": -1}), (_series, {"l1.lambda": 1, "l2.lambda": -1})],
+)
+def test_a_direction_is_named_and_left_out(make: Any, moves: dict[str, float]) -> None:
+    report = _judged(make())
+    (free,) = report.free
+    assert free.states == pytest.approx(moves)
+    assert (report.stable, report.marginal, free.multiplicity) == (True, False, 1)
+    assert np.abs(report.rightmost_roots).min() > 1e-2
+    raw = report.closed.count_unstable()
+    assert (raw.at_zero, raw.unstable, raw.marginal) == (1, 0, 0)
+    assert f"<td style='text-align:left'>{free} (roots at zero left out: 1)" in report._repr_html_()
+
+
+def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_say() -> None:
+    net = _shared()
+    report, rest = _judged(net), fc.equilibrium(net)
+    start = net.with_link("l", initial=rest.states["l"])
+    for name, size in (("a", 1.001), ("b", 0.9995)):
+        start = start.with_flow(name, initial={"x": rest.states[name]["x"] * size})
+    times = np.arange(4.0, 9.0, 0.25)
+    run = fc.simulate(start, 30.0, t_eval=[*times, 30.0], rtol=1e-11, atol=1e-13, engine="array")
+    end = run.rate.sel(time=30.0)
+    assert abs(float(end.sel(flow="a")) / rest.states["a"]["x"] - 1) > 1e-4
+    assert float(end.sum()) == pytest.approx(3e6, rel=1e-9)
+    swing = run.queueing_delay.values[:-1, 0] - float(rest.queueing_delay[0])
+    past = np.column_stack([swing[1:-1], swing[:-2]])
+    one, two = np.linalg.lstsq(past, swing[2:], rcond=None)[0]
+    found = np.log(np.roots([1, -one, -two]).astype(complex)) / 0.25
+    assert found[np.argmax(found.imag)] == pytest.approx(report.rightmost_roots[0], rel=1e-3)
+
+
+def test_differences_among_identical_flows() -> None:
+    net = fc.dumbbell([Toward] * 3 + [Toward(k=1.3)] * 2, {"capacity": 3e6}, rtt="50 ms")
+    report = _judged(net)
+    assert [(d.among, d.multiplicity) for d in report.free] == [("", 1), ("flow1 (x3)", 2), ("flow4 (x2)", 1)]
+    assert report.free[0].states == pytest.approx({"flow1 (x3).x": 1, "flow4 (x2).x": -1.5})
+    assert report.stable
+    with pytest.raises(InvalidInput, match="one of a continuum, along .* does not move with k in one way"):
+        fc.stability_boundary(net, "k")
+
+
+def test_redundant_links_of_a_cycle_of_routes() -> None:
+    """Four routes over two of four links: the incidence matrix has full structural rank, and rank three."""
+    net = fc.Network()
+    for name in "pqrs":
+        net.link(name, fc.DualLink(nu=1e-9), capacity=2e6, delay=0.01)
+    for i, route in enumerate(("pr", "ps", "qr", "qs")):
+        net.flow(f"f{i}", fc.PrimalDual(alpha=2e7 + i * 1e6), route=list(route))
+    (free,) = _judged(net).free
+    assert str(free) == "p.lambda + q.lambda - r.lambda - s.lambda"
+
+
+def test_a_fold_is_marginal_and_no_continuum() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Fold, route=["l"])
+    with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):
+        report = fc.stability(net)
+    assert (report.stable, report.marginal, report.free) == (False, True, ())
+    assert free_directions(operating_point(net), {}) == ()
