@@ -24,6 +24,7 @@ from fluidcc.errors import InvalidInput, NoEquilibrium, SolverError, UnknownName
 from fluidcc.law import Steady
 from fluidcc.network import require_network
 from fluidcc.symbols import pi, plain, unfold
+from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -75,12 +76,15 @@ class Equilibrium:
         Every law's own states, by flow or link name and state name.
     error : float
         Relative size of the last Newton step [1].
+    at : float
+        Time [s] whose capacities and flows it has.
     """
 
     _names: Mapping[str, list[str]]  # by dimension
     _values: Mapping[str, Any]  # arrays by attribute: labels cost more than small networks do
     states: Mapping[str, Mapping[str, float]]
     error: float
+    at: float = math.inf
 
     def array(self, name: str) -> Any:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
@@ -187,14 +191,14 @@ def _table(dim: str, columns: tuple[Any, ...]) -> str:
     return f"<table><tr><th>{dim}</th>{head}</tr>{rows}</table>"
 
 
-def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
+def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     """Find the equilibrium of a network.
 
     Parameters
     ----------
     net : Network
         The network.
-    at : float
+    at : float or str
         Time [s] at which capacities and the set of flows that are on are taken, and then held. By default infinity:
         after every change of capacity, with the flows that never stop (again).
 
@@ -224,6 +228,8 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
     require_network(net)
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    if isinstance(at, str):
+        at = to_si(at, "s", "at")
     if isinstance(at, bool) or not isinstance(at, Real) or math.isnan(at):
         raise InvalidInput(f"at is {at!r}; give a time in seconds, or infinity for after every change")
     net = _standing(net, at)
@@ -244,7 +250,7 @@ def equilibrium(net: Network, at: float = math.inf) -> Equilibrium:
             f"{system.signals(result.u).queue[l]:.3g} s): give initial states nearer to it or finite "
             "buffers, or simulate and look where it goes"
         )
-    return _result(net, system, result.u, result.error)
+    return _result(net, system, result.u, result.error, at)
 
 
 def _standing(net: Network, at: float) -> Network:
@@ -265,7 +271,7 @@ def _standing(net: Network, at: float) -> Network:
 # --- results ------------------------------------------------------------------------------------------------------
 
 
-def _result(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equilibrium:
+def _result(net: Network, system: SteadyNetwork, u: Any, error: float, at: float) -> Equilibrium:
     sig = system.signals(u)
     arrival = u[system.Y]
     admitted = arrival * (1 - sig.loss)
@@ -283,7 +289,7 @@ def _result(net: Network, system: SteadyNetwork, u: Any, error: float) -> Equili
         "arrival_rate": arrival,
     }
     names = {"flow": list(net.flows), "link": list(net.links)}
-    return Equilibrium(names, values, _states(net, system, u, sig.queue), error)
+    return Equilibrium(names, values, _states(net, system, u, sig.queue), error, float(at))
 
 
 SATURATED = 1e-9

@@ -74,7 +74,7 @@ class LinearNetwork(DelayLTI):
 
 
 def linearize(
-    net: Network, loop: str = "closed", delays: str = "fifo", at: float | Equilibrium = math.inf
+    net: Network, loop: str = "closed", delays: str = "fifo", at: float | str | Equilibrium = math.inf
 ) -> LinearNetwork:
     """Linearise a network at its equilibrium, exactly and with every delay.
 
@@ -94,8 +94,10 @@ def linearize(
         ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it. ``"frozen"``: constant
         delays, those of the equilibrium, and arrivals downstream that upstream queues leave alone, as equations
         (30)-(31) of the LDCC paper have it.
-    at : float or Equilibrium
-        Time [s] of capacities and flows as for `fluidcc.equilibrium`, or an equilibrium that is already known.
+    at : float, str or Equilibrium
+        Where capacities or flows change in time, which of these networks is meant: its time [s], as for
+        `fluidcc.equilibrium`, by default after every change; or an equilibrium that is already known, at its own time.
+        Capacities and flows are held as they are then.
 
     Returns
     -------

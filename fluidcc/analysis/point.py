@@ -97,15 +97,21 @@ class Point:
         return replace(self, **values)
 
 
-def operating_point(net: Network, at: float | Equilibrium = math.inf) -> Point:
+def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> Point:
     """The equilibrium of a network, with everything a linearisation needs to know about it.
 
     Raises
     ------
     InvalidInput
-        If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning point there.
+        If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning point there; if the
+        equilibrium given is that of a network with other flows or links.
     """
-    rest, time = (at, math.inf) if isinstance(at, Equilibrium) else (equilibrium(net, at), at)
+    rest = at if isinstance(at, Equilibrium) else equilibrium(net, at)
+    time = rest.at
+    if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
+        raise InvalidInput(
+            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from fluidcc.equilibrium"
+        )
     links = tuple(net.links.values())
     capacity = np.array([capacity_at(link, time) for link in links])
     longest = np.array([link.buffer for link in links]) / capacity

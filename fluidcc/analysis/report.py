@@ -252,7 +252,7 @@ def stability(
     net: Network,
     *,
     delays: str = "fifo",
-    at: float | Equilibrium = math.inf,
+    at: float | str | Equilibrium = math.inf,
     roots: int = 4,
     certify: bool = False,
 ) -> StabilityReport:
@@ -266,7 +266,7 @@ def stability(
     net : Network
     delays : {"fifo", "frozen"}
         As for `fluidcc.linearize`.
-    at : float or Equilibrium
+    at : float, str or Equilibrium
         As for `fluidcc.linearize`.
     roots : int
         How many rightmost roots to report.

@@ -1,7 +1,7 @@
 """Stability of the sampled law (25): the monodromy of a network whose rates change at ticks and are held in between.
 
 Between ticks everything is an integral of rates that are constant, so what each source has measured at a tick is an
-exact linear map of the rates of the ticks before, whatever the delays are in periods.
+exact linear map of what was before, whatever the delays are in periods: `fluidcc.numerics.linear.sampled` makes it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sympy import lambdify
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.numerics.linear.sampled import SampledLoop
 from fluidcc.sources import LDCC, SampledLDCC
 from fluidcc.symbols import e_b, packet, plain, unfold
 from fluidcc.units import to_si
@@ -68,7 +69,7 @@ class SampledStability:
         return f"<p>{html.escape(text)}</p>"
 
 
-def sampled_stability(net: Network, period: Any, at: float | Equilibrium = math.inf) -> SampledStability:
+def sampled_stability(net: Network, period: Any, at: float | str | Equilibrium = math.inf) -> SampledStability:
     """Replace every LDCC flow by its sampled law (25) with the given period, and find its multipliers.
 
     All flows tick at the same instants. Delays are those of the equilibrium, which is that of the continuous law.
@@ -79,7 +80,7 @@ def sampled_stability(net: Network, period: Any, at: float | Equilibrium = math.
         LDCC flows on queues; constant flows may be there as well.
     period : float or str
         T_s [s].
-    at : float or Equilibrium
+    at : float, str or Equilibrium
         As in `fluidcc.linearize`.
 
     Raises
@@ -101,9 +102,7 @@ def sampled_stability(net: Network, period: Any, at: float | Equilibrium = math.
     loop = local_loop(point)
     if loop.signal != "queueing delay":
         raise Unsupported(f"its links answer by {loop.signal}; the sampled law is analysed on queues that are not full")
-    matrix = _monodromy(point, loop, h)
-    values = np.linalg.eigvals(matrix)
-    return SampledStability(h, values[np.argsort(-np.abs(values))])
+    return SampledStability(h, _loop(point, loop, h).multipliers)
 
 
 @lru_cache(maxsize=1)
@@ -128,36 +127,27 @@ def _tick(point: Point, h: float) -> Any:
     return np.array(found, float).T
 
 
-def _monodromy(point: Point, loop: LocalLoop, h: float) -> Any:
-    """The map of (rates of the last ticks, integrals of each link's arrivals) over one period.
+def _loop(point: Point, loop: LocalLoop, h: float) -> SampledLoop:
+    """The queues as a plant, the ticks as its controllers.
 
-    What class r hears of link l is the integral of y_l a delay d = m h + f h ago: that of now, less what came since.
+    An input for each class at each link it crosses, at its forward delay. A class measures of each link on its route
+    the mean of q over the period that ended a backward delay ago, and q itself at both ends of that period, whose
+    difference is the integral of q'.
     """
     L, K = loop.route.shape
-    trips = (
-        loop.forward[:, :, None] + np.where(loop.route > 0, loop.trip - loop.forward, 0.0)[:, None, :]
-    )  # l, from, to
-    depth = int(np.floor(trips.max() / h)) + 2
-    size = depth * K + L
+    pairs = [(l, k) for k in range(K) for l in np.flatnonzero(loop.route[:, k])]
     by_rate, by_delay, by_signal = _tick(point, h)
-    brings = loop.gamma[:, None] * loop.route * loop.count * h  # of one period's rate, to the queue of each link
-    heard, change = np.zeros((2, K, size))
-    for to in range(K):
-        for l in np.flatnonzero(loop.route[:, to]):
-            heard[to, depth * K + l] += h
-            for k in np.flatnonzero(loop.route[l]):
-                m, f = divmod(trips[l, k, to] / h, 1.0)
-                m, gain = int(m), brings[l, k]
-                for j in range(1, m + 1):
-                    heard[to, j * K + k] -= h * gain
-                heard[to, (m + 1) * K + k] += h * gain * (f - f * f / 2 - f)
-                heard[to, m * K + k] += h * gain * (1 - f) ** 2 / 2
-                change[to, (m + 1) * K + k] += gain * f
-                change[to, m * K + k] += gain * (1 - f)
-    M = np.zeros((size, size))
-    M[:K] = by_delay[:, None] * heard + by_signal[:, None] * change
-    M[:K, :K] += np.diag(by_rate)
-    M[K : depth * K, : (depth - 1) * K] = np.eye((depth - 1) * K)
-    M[depth * K :, depth * K :] = np.eye(L)
-    M[depth * K :, :K] = brings
-    return M
+    B = np.zeros((L, len(pairs)))
+    C, G, H = np.zeros((3 * len(pairs), L)), np.zeros((K, 3 * len(pairs))), np.zeros((len(pairs), K))
+    for i, (l, k) in enumerate(pairs):
+        B[l, i] = loop.gamma[l] * loop.count[k]
+        C[3 * i : 3 * i + 3, l] = 1.0
+        G[k, 3 * i : 3 * i + 3] = h * by_delay[k], by_signal[k], -by_signal[k]
+        H[i, k] = 1.0
+    ahead = [float(loop.forward[l, k]) for l, k in pairs]
+    behind = [float(loop.trip[k]) - d for (_, k), d in zip(pairs, ahead, strict=True)]
+    F = np.diag(by_rate)
+    return SampledLoop(
+        h, np.zeros((L, L)), B, C, F, G, H @ F, H @ G, ahead, [d + late for d in behind for late in (0.0, 0.0, h)],
+        [True, False, False] * len(pairs),
+    )  # fmt: skip

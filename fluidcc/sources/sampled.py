@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from sympy import symbols
+from sympy import Max, expand, symbols
 
 from fluidcc.law import Tick
 from fluidcc.sources.ldcc import LDCC
-from fluidcc.symbols import Let, e, edot, pi
+from fluidcc.symbols import Let, e, edot, packet, pi
 
 __all__ = ["SampledLDCC"]
 
@@ -16,19 +17,28 @@ __all__ = ["SampledLDCC"]
 delays, signals = symbols("E S", real=True)  # integrals since the last update: of e [s^2], of what (23) measures [s]
 T_s = symbols("T_s", positive=True)  # update interval [s]
 
-# (x - x_recv)/x_recv of (23) and (24) with x_recv = x (1 - pi)/(1 + e'): both parts in one signal.
-merged = Let("m", (edot + pi) / (1 - pi))
+
+def _signal(arrived: Any) -> Let:
+    """(x - x_recv)/x_recv of (23) and (24), with x_recv = x arrived/(1 + e'): both parts in one signal."""
+    return Let("m", (edot + 1 - arrived) / arrived)
+
+
+merged = _signal(1 - pi)
+# What is received in an interval is one packet at least, so that a link that loses or marks all gives a large number
+# and not one over zero: the rate then falls to its floor at the next tick.
+measured = _signal(Max(1 - pi, packet / (packet + x * T_s)))
 
 # Rectangular averages over the interval take the place of e and of e' + pi; the penalty keeps its (.)^+, which (25)
 # leaves out.
 _average = {e: delays / T_s, edot: 0, pi: signals / T_s}
 
-_step = T_s * LDCC.flow[x].subs(_average, simultaneous=True)
+# Multiplied out, so that x w/x is w where a tick has brought the rate down to 0.
+_step = T_s * expand(LDCC.flow[x]).subs(_average, simultaneous=True)
 
 SampledLDCC = replace(
     LDCC,
     name="SampledLDCC",
-    flow={x: 0, delays: e, signals: merged},
+    flow={x: 0, delays: e, signals: measured},
     params={**LDCC.params, T_s: 0.1},
     units={**LDCC.units, delays: "s^2", signals: "s", T_s: "s"},
     initial={**LDCC.initial, delays: 0, signals: 0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -172,3 +173,25 @@ def test_many_different_flows() -> None:
     assert np.all(found.imag == 0)
     assert np.all((-found.real > poles[:-1]) & (-found.real < poles[1:]))
     assert system.count_unstable().unstable == 0
+
+
+def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=[(0, 3e6), (10, 1e6)], delay=0.025)
+    net.flow("a", fc.LDCC(eta=1.3), route=["l"], stop=20).flow("b", fc.LDCC(eta=1.3), route=["l"], start=5)
+    steady = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", fc.LDCC(eta=1.3), route=["l"])
+    same: dict[float | str, fc.Network] = {
+        0: steady,
+        "12 s": fc.dumbbell([fc.LDCC(eta=1.3)] * 2, {"capacity": 1e6, "delay": 0.025}),
+        math.inf: fc.Network()
+        .link("l", fc.DropTail, capacity=1e6, delay=0.025)
+        .flow("a", fc.LDCC(eta=1.3), route=["l"]),
+    }
+    found = []
+    for at, alone in same.items():
+        wanted = fc.stability(alone).rightmost_roots
+        for given in (at, fc.equilibrium(net, at)):
+            assert fc.stability(net, at=given).rightmost_roots == pytest.approx(wanted, rel=1e-9)
+        found.append(wanted[0])
+    assert len({complex(np.round(s, 6)) for s in found}) == 3
+    with pytest.raises(InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of this network"):
+        fc.linearize(net, at=fc.equilibrium(networks.penalty_prices().without_flow("a")))

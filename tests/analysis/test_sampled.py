@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+from sympy import Min
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.symbols import plain
 
 C = 3e6
 
@@ -24,22 +29,29 @@ def _numbers(eta: float) -> tuple[float, float, float, float]:
     return trip, eta * 20e3 / (C * trip), (0.1 - 20e3 / C) / trip, eta / trip
 
 
-@pytest.mark.parametrize(("eta", "rounds"), [(0.4, 1), (0.4, 2), (1.0, 1), (2.2, 3)])
-def test_with_a_period_that_divides_the_round_trip_it_is_a_short_recursion(eta: float, rounds: int) -> None:
+@pytest.mark.parametrize(("eta", "trips"), [(0.4, 1.0), (0.4, 2.0), (1.0, 1.0), (2.2, 3.0), (0.7, 0.35), (0.9, 2.6)])
+def test_one_flow_is_a_short_recursion(eta: float, trips: float) -> None:
     trip, a, slope, k = _numbers(eta)
-    h = trip / rounds * (1 + 1e-12)  # so that the division by h is on the safe side
+    h = trip / trips
     found = sampled_stability(_net(eta), h)
-    # x+ = x - h a x - k c (v' h avg(q) + q+ - q), q of rounds ticks ago, avg(q) = q + (q+ - q)/2; q+ - q = h x/c.
-    n = rounds
-    M = np.zeros((n + 2, n + 2))  # x[0], ..., x[-n], q as of x[0]
+    # x+ = x - h a x - k c (v' int q + the change of q), of the period that ended a round trip, m + f periods, ago.
+    m = int(trips + 1e-9)
+    f = max(trips - m, 0.0)
+    M = np.zeros((m + 3, m + 3))  # x[0], ..., x[-m - 1], q at the tick; a period at x[-j] brings h x[-j]/c
+    area, rise = np.zeros((2, m + 3))
+    area[-1] = h  # of q now, less what came since
+    area[1 : m + 1] -= h * h / C
+    area[m + 1] -= h * h / C * f * f / 2
+    area[m] += h * h / C * (1 - f) ** 2 / 2
+    rise[m + 1], rise[m] = h / C * f, h / C * (1 - f)
     M[0, 0] = 1 - h * a
-    M[0, -1] -= k * C * slope * h
-    M[0, 1 : n + 1] += k * slope * h * h  # q of n ticks ago
-    M[0, n] -= k * slope * h * h / 2 + k * h
-    M[1 : n + 1, :n] = np.eye(n)
+    M[0] -= k * C * (slope * area + rise)
+    M[1 : m + 2, : m + 1] = np.eye(m + 1)
     M[-1, -1], M[-1, 0] = 1, h / C
-    wanted = np.abs(np.linalg.eigvals(M)).max()
-    assert found.radius == pytest.approx(wanted, rel=1e-9)
+    wanted = np.linalg.eigvals(M)
+    assert found.radius == pytest.approx(np.abs(wanted).max(), rel=1e-9)
+    for one in wanted[np.abs(wanted) > 1e-2]:
+        assert np.abs(found.multipliers - one).min() < 1e-8
 
 
 def test_short_periods_give_the_continuous_law() -> None:
@@ -72,6 +84,66 @@ def test_the_engine_decays_as_the_multipliers_say() -> None:
     roots = np.roots([1, *-fitted])
     for wanted in found.multipliers[:3]:
         assert np.abs(roots - wanted).min() < 2e-4
+
+
+def _two() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity=C, delay=0.03)
+    net.flow("a", fc.LDCC(eta=1.2), route=["l"])
+    return net.flow("b", fc.LDCC(eta=0.9, beta=0.12), route=["l"], access_delay=0.011)
+
+
+def _lot() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity=2.5e6, delay=0.025)
+    net.link("m", fc.DropTail, capacity=2.3e6, delay=0.015)
+    net.flow("a", fc.LDCC(eta=0.9), route=["l", "m"]).flow("b", fc.LDCC(eta=0.5), route=["l"], access_delay=0.003)
+    return net.flow("c", fc.LDCC(eta=0.7), route=["m"])
+
+
+@pytest.mark.parametrize(("make", "h"), [(_two, 0.08), (_lot, 0.11)])
+def test_several_flows_and_links_run_as_the_multipliers_say(make: Any, h: float) -> None:
+    """Once those below 0.2 have died out, the odd part of two runs obeys the recursion of the other multipliers."""
+    net = make()
+    rest = fc.equilibrium(net)
+    found = sampled_stability(net, h, rest)
+    assert found.stable
+    late, end = 20, 60
+    odd: Any = 0.0
+    for sign in (1, -1):
+        start = net
+        for i, (name, flow) in enumerate(net.flows.items()):
+            law = fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=h)
+            x = rest.states[name]["x"] * (1 + sign * 1e-4 * (i + 1))
+            start = start.with_flow(name, law=law, initial={"x": x, "E": 0, "S": 0})
+        for name in net.links:
+            start = start.with_link(name, initial=rest.states[name])
+        held = dict(zip(net.links, rest.queueing_delay.values, strict=True))
+        run = fc.simulate(start, end * h, t_eval=(np.arange(late, end) - 0.5) * h, rtol=1e-11, atol=1e-13,
+                          engine="array", delays="frozen", frozen_at=held, progress=False)  # fmt: skip
+        odd = odd + sign * run.rate.values
+
+    def left(multipliers: Any) -> float:
+        powers = multipliers ** np.arange(len(odd))[:, None]
+        return float(np.abs(odd - powers @ np.linalg.lstsq(powers, odd.astype(complex))[0]).max() / np.abs(odd).max())
+
+    some = found.multipliers[np.abs(found.multipliers) > 0.2]
+    assert left(some) < 1e-6
+    assert left(some * 1.001) > 1e-4
+
+
+def test_a_link_that_marks_everything_stops_the_flow_at_its_next_tick() -> None:
+    """At a mark ratio of one the signal of (23) is one over zero: what is received is one packet at least."""
+    q = fc.DropTail.queue
+    assert q is not None
+    marking = replace(fc.DropTail, name="Marking", out={**fc.DropTail.out, "mark": Min(1, q / 0.02)}, claims={})
+    net = fc.Network().link("l", marking, capacity=1e6, delay=0.02)
+    net.flow("a", fc.SampledLDCC(T_s=0.1, w=3e5), route=["l"], initial={"x": 2e6})
+    run = fc.simulate(net, 3.0, t_eval=np.arange(0.05, 3, 0.1), progress=False)
+    rate, loss = run.rate.values[:, 0], run.loss.values[:, 0]
+    assert loss.max() == pytest.approx(1)
+    stopped = np.flatnonzero(loss[:-1] > 0.9)
+    assert len(stopped) > 2
+    assert np.all(rate[stopped] == 0)
+    assert np.all(rate[stopped + 1] > 1e5)  # from 0 it starts again, as w x/x is w
 
 
 def test_long_periods_lose_stability_before_the_continuous_law_does() -> None:
