@@ -33,6 +33,8 @@ class Progress:
         Simulated time at the end [s], or a number of `unit`.
     show : bool, optional
         True: from the start. False: never. None: from two seconds of run time on, if someone is `watched` to see it.
+    start : float
+        Where it stands at the start: of this the pace knows nothing.
     about, form, unit : str
         What is done, how tqdm is to show it, and what is counted.
 
@@ -43,9 +45,17 @@ class Progress:
     """
 
     def __init__(
-        self, total: float, show: bool | None = None, *, about: str = "simulated", form: str = FORMAT, unit: str = "s"
+        self,
+        total: float,
+        show: bool | None = None,
+        *,
+        start: float = 0.0,
+        about: str = "simulated",
+        form: str = FORMAT,
+        unit: str = "s",
     ) -> None:
         self._total = total
+        self._start = start
         self._shown = {"desc": about, "bar_format": form, "unit": f" {unit}"}
         self._began = perf_counter()
         self._wanted = watched() if show is None else bool(show)
@@ -53,7 +63,7 @@ class Progress:
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        self.reach(0.0)
+        self.reach(self._start)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -70,13 +80,13 @@ class Progress:
             return
         elapsed = perf_counter() - self._began
         if self._wanted and elapsed >= self._patience:
-            self._bar = _bar(self._total, self._shown)
+            self._bar = _bar(self._total, {**self._shown, "initial": self._start})
             self._bar.start_t -= elapsed  # so that what it says of the time to go holds from the first
             self._bar.n = time
             self._bar.refresh()
 
 
-def _bar(total: float, shown: dict[str, str]) -> Any:
+def _bar(total: float, shown: dict[str, Any]) -> Any:
     # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value for the usual one.
     pace = {"mininterval": INTERVAL, "miniters": 0, "smoothing": 0}
     return bar_class()(total=total, leave=False, **shown, **pace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ __all__ = ["Execution", "make_task", "run", "sweep"]
 SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
 WORTH = 2000  # points for which a fused step is compiled
 SMALL = 1.0  # seconds of work in all that are not worth starting workers
+Points = NDArray[np.int64] | range
 BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 
 
@@ -51,7 +52,7 @@ def sweep(
     executor: Any = None,
     workers: int | None = None,
     store: str | Path | None = None,
-    refine: str | Refine | None = None,
+    refine: str | Sequence[str] | Refine | None = None,
     progress: bool | None = None,
     chunk: int | None = None,
     until: float | str | None = None,
@@ -82,8 +83,8 @@ def sweep(
         Number of workers.
     store : str or Path, optional
         Folder (Zarr) where finished chunks are kept: the same call with the same store goes on where it was.
-    refine : str or Refine, optional
-        Name of a yes-or-no measure: only points near where it changes are measured; see `fluidcc.sweep.Refine`.
+    refine : str, sequence of str or Refine, optional
+        Names of yes-or-no measures: only points near where one changes are measured; see `fluidcc.sweep.Refine`.
     progress : bool, optional
         Show a progress bar; by default on sweeps over two seconds, in a terminal or notebook.
     chunk : int, optional
@@ -121,7 +122,7 @@ def sweep(
     began = perf_counter()
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
-        task, piece = run(task, how, np.arange(task.grid.size))
+        task, piece = run(task, how, range(task.grid.size))
         data = labelled(task, piece)
     else:
         data = refined(task, refine, partial(run, how=how))
@@ -146,7 +147,7 @@ class Execution:
             raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
 
 
-def run(task: Task, how: Execution, points: NDArray[np.int64], part: str = "") -> tuple[Task, Piece]:
+def run(task: Task, how: Execution, points: Points, part: str = "") -> tuple[Task, Piece]:
     """Measure these points, but those that are in the store; the task with its schema, and the results.
 
     Parameters
@@ -156,24 +157,16 @@ def run(task: Task, how: Execution, points: NDArray[np.int64], part: str = "") -
     """
     kept = None
     if how.store is not None:
-        kept = Store(Path(how.store) / part, identity(task, points if len(points) < task.grid.size else None))
+        chosen = None if len(points) == task.grid.size else np.asarray(points)
+        kept = Store(Path(how.store) / part, identity(task, chosen))
     try:
-        if kept is not None and kept.begun:
-            task, chunk = replace(task, schema=kept.schema()), kept.chunk
-            done, cost = kept.finished(), SPAN / chunk
-        else:
-            task = task if task.schema else task.probed()
-            cost, done = _cost(task, points), set()
-            workers = make_pool(how.executor, how.workers, False, False).workers
-            chunk = how.chunk or _chunk(len(points), cost, workers)
-            if kept is not None:
-                kept.begin(task.schema, len(points), chunk)
+        task, chunk = _begun(task, how, points, kept)
         free = task.batched and all(m.kind == "trajectory" for m in task.measures)
-        pool = make_pool(how.executor, how.workers, free, cost * len(points) < SMALL)
+        pool = make_pool(how.executor, how.workers, free, task.cost * len(points) < SMALL)
         whole = empty_piece(task.schema, len(points)) if kept is None else Piece({}, {})
-        with _bar(len(points), how.progress) as bar:
-            count = sum(len(part) for n, part in chunk_jobs(points, chunk, set()) if n in done)
-            bar.reach(count)
+        done = set() if kept is None else kept.finished()
+        count = chunk * len(done) - (chunk * (max(done) + 1) > len(points) if done else 0) * (-len(points) % chunk)
+        with _bar(len(points), how.progress, count) as bar:
             for number, piece in pool.run(task, chunk_jobs(points, chunk, done)):
                 if kept is not None:
                     kept.write(number, piece)
@@ -187,6 +180,20 @@ def run(task: Task, how: Execution, points: NDArray[np.int64], part: str = "") -
             kept.close()
 
 
+def _begun(task: Task, how: Execution, points: Points, kept: Store | None) -> tuple[Task, int]:
+    """The task with its schema and its cost, and the size of chunks; from the store, if it was begun there."""
+    if kept is not None and kept.begun:
+        return replace(task, schema=kept.schema(), cost=task.cost or SPAN / kept.chunk), kept.chunk
+    task = task if task.schema else task.probed()
+    if not task.cost:
+        task = replace(task, cost=_cost(task, points))
+    workers = make_pool(how.executor, how.workers, False, False).workers
+    chunk = how.chunk or _chunk(len(points), task.cost, workers)
+    if kept is not None:
+        kept.begin(task.schema, len(points), chunk)
+    return task, chunk
+
+
 def _put(whole: Piece, piece: Piece, first: int) -> None:
     for name, values in piece.values.items():
         whole.values[name][first : first + len(values)] = values
@@ -194,16 +201,18 @@ def _put(whole: Piece, piece: Piece, first: int) -> None:
     whole.seconds += piece.seconds
 
 
-def _bar(total: int, show: bool | None) -> Progress:
-    return Progress(total, show, about="sweep", form=BAR, unit="points")
+def _bar(total: int, show: bool | None, start: int) -> Progress:
+    return Progress(total, show, about="sweep", form=BAR, unit="points", start=start)
 
 
-def _cost(task: Task, points: NDArray[np.int64]) -> float:
+def _cost(task: Task, points: Points) -> float:
     """Seconds a point takes: measured on ever more points, from the middle on, until that says something."""
     count, middle = 1, len(points) // 2
-    task.evaluate(points[middle : middle + 1])  # what is done once, such as loading code, is no point's cost
-    while True:
-        some = points[middle : middle + count]
+    seconds = task.evaluate(np.asarray(points[middle : middle + 1])).seconds
+    if seconds > SPAN:  # too dear to be measured again
+        return seconds
+    while True:  # what was done once, such as loading code, is no point's cost
+        some = np.asarray(points[middle : middle + count])
         seconds = task.evaluate(some).seconds
         if seconds > 0.02 or len(some) < count:
             return seconds / len(some)

@@ -14,6 +14,8 @@ from fluidcc.sweep.output import check_output, save
 
 __all__ = ["run_file"]
 
+PATIENCE = 10.0  # seconds in which a scheduler must answer
+
 
 def run_file(args: argparse.Namespace) -> None:
     """Run a sweep file by the arguments of the command line, which win over what the file says."""
@@ -50,7 +52,7 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
             f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
         ) from None
     try:
-        return Client(address, timeout=10)
+        return Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "

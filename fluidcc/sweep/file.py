@@ -52,7 +52,7 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
     window: tuple[Quantity, Quantity] | None = None
     output: str | None = None
     store: str | None = None
-    refine: str | None = None
+    refine: str | list[str] | None = None
     chunk: int | None = None
     workers: int | None = None
     executor: str | None = None
@@ -68,7 +68,7 @@ _RIGHT = {
     "measure": "the name of a measure, such as 'mean_rate', or a list of them",
     "options": "a table of options of simulate, such as rtol = 1e-6",
     "output": "a file, such as 'sweep.nc'",
-    "refine": "the name of a measure, such as 'stable'",
+    "refine": "the name of a measure, such as 'stable', or a list of them",
     "scenario": "a ready scenario or a scenario file, such as 'ldcc_fig5'",
     "set": 'a table of changes of the scenario, such as "flows.a.params.beta" = 0.2',
     "store": "a folder, such as 'sweep.zarr'",

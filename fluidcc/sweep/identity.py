@@ -17,7 +17,7 @@ from fluidcc.network import Network
 from fluidcc.sweep.task import Task
 from fluidcc.symbols import plain
 
-__all__ = ["identity"]
+__all__ = ["identity", "versions"]
 
 _OUTSIDE = ("cli.py", "warm.py", "progress.py", "drawing.py", "plot", "claims", "zoo")  # no result depends on these
 
@@ -30,11 +30,12 @@ def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, A
         "grid": {axis.name: [_plain(v) for v in axis.values] for axis in task.grid.axes},
         "measure": {m.name: _function(m.function) if m.function else m.key for m in task.measures},
         "option": {k: _plain(v) for k, v in task.options.items()},
-        "version of": _versions(),
+        "version of": versions(),
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What computes: equal where results are equal bit for bit."""
     import numba
 
     return {

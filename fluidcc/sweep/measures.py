@@ -8,7 +8,11 @@
                                           throughput, utilisation, link_loss
 ``stable``, ``gain_margin``, ...          a scalar of `fluidcc.stability`: stable, marginal, encirclements,
                                           gain_margin, phase_margin, delay_margin, modulus_margin, crossover
-``rightmost_root``                        the first of its characteristic roots (complex)
+``rightmost_root``, ``decay_rate``        the first of its characteristic roots (complex), and minus its real part
+``critical_gain``                         factor on the gains of all flows, the nearest to one, above or below, that
+                                          brings a root to the axis; the equilibrium stays as it is
+``critical_eta``, ``critical_a.w``, ...   value of a parameter at which stability is won or lost, the nearest to its
+                                          present one, by `fluidcc.stability_boundary`
 ``limit_cycle_period``                    period of `fluidcc.limit_cycle` [s]
 ========================================  ====================================================================
 """
@@ -22,14 +26,16 @@ from typing import Any
 import numpy as np
 
 from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.network import Network
 from fluidcc.patterns import near
 from fluidcc.sweep.point import Point
 
 __all__ = ["EQUILIBRIUM", "KINDS", "STABILITY", "VARIABLES", "Measure", "Value", "as_values", "find_measures"]
 
-EQUILIBRIUM = (
-    "rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full", "arrival_rate",
-)  # fmt: skip
+EQUILIBRIUM = {
+    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow", "queueing_delay": "link", "price": "link",
+    "saturated": "link", "full": "link", "arrival_rate": "link",
+}  # fmt: skip
 KINDS = ("mean", "std", "min", "max", "final")
 VARIABLES = {
     "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow",
@@ -38,8 +44,10 @@ VARIABLES = {
 }  # fmt: skip
 STABILITY = {
     "stable": "", "marginal": "", "encirclements": "1", "gain_margin": "1", "phase_margin": "deg",
-    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s",
+    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
+    "rightmost_root": "1/s",
 }  # fmt: skip
+_SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
 
 
 @dataclass
@@ -54,7 +62,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: its name, and what computes it, by kind: equilibrium, trajectory, stability, root, cycle or own."""
+    """A measure: its name, and what computes it.
+
+    The kind is equilibrium, trajectory, stability, critical, cycle or own.
+    """
 
     name: str
     kind: str
@@ -67,6 +78,17 @@ class Measure:
             assert self.function is not None
             return as_values(self.function(point), self.name)
         return {self.name: _READ[self.kind](self.key, point)}
+
+    def form(self, net: Network) -> Value | None:
+        """A value as it would look for this network, where that is known without measuring."""
+        if self.kind == "own":
+            return None
+        if self.kind in ("equilibrium", "trajectory"):
+            name = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
+            dim = (EQUILIBRIUM if self.kind == "equilibrium" else VARIABLES)[name]
+            labels = tuple(net.flows if dim == "flow" else net.links)
+            return Value(np.full(len(labels), name in ("saturated", "full")), (dim,), {dim: labels})
+        return Value(_SCALARS.get(self.key, 0.0))
 
 
 def find_measures(given: Any) -> tuple[Measure, ...]:
@@ -103,7 +125,7 @@ def known_measures() -> list[str]:
         *(f"equilibrium_{name}" for name in EQUILIBRIUM),
         *(f"{kind}_{name}" for kind in KINDS for name in VARIABLES),
         *STABILITY,
-        "rightmost_root",
+        "critical_eta",
         "limit_cycle_period",
     ]
 
@@ -117,8 +139,10 @@ def _measure(label: str, what: Any) -> Measure:
     kind, _, key = what.partition("_")
     if what in STABILITY:
         return Measure(label or what, "stability", what)
-    if what in ("rightmost_root", "limit_cycle_period"):
-        return Measure(label or what, "root" if what == "rightmost_root" else "cycle", what)
+    if what == "limit_cycle_period":
+        return Measure(label or what, "cycle", what)
+    if kind == "critical" and key:
+        return Measure(label or what, "critical", key)
     if kind == "equilibrium" and key in EQUILIBRIUM:
         return Measure(label or what, "equilibrium", key)
     if kind in KINDS and key in VARIABLES:
@@ -135,11 +159,22 @@ def _equilibrium(key: str, point: Point) -> Value:
 
 
 def _stability(key: str, point: Point) -> Value:
-    return Value(getattr(point.stability, key), attrs={"units": STABILITY[key]} if STABILITY[key] else {})
+    report = point.stability
+    found: Any
+    if key == "critical_gain":
+        found = float(report.margins.gain_nearest)
+    elif key == "rightmost_root":
+        found = complex(np.asarray(report.rightmost_roots).ravel()[0])
+    else:
+        found = getattr(report, key)
+    return Value(found, attrs={"units": STABILITY[key]} if STABILITY[key] else {})
 
 
-def _root(key: str, point: Point) -> Value:
-    return Value(complex(np.asarray(point.stability.rightmost_roots).ravel()[0]), attrs={"units": "1/s"})
+def _critical(key: str, point: Point) -> Value:
+    import fluidcc as fc
+
+    found: Any = fc.stability_boundary(point.net, key)
+    return Value(float(found.value), attrs={"units": found.units})
 
 
 def _cycle(key: str, point: Point) -> Value:
@@ -155,7 +190,8 @@ def _trajectory(key: str, point: Point) -> Value:
 
 
 _READ = {
-    "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability, "root": _root, "cycle": _cycle,
+    "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability, "critical": _critical,
+    "cycle": _cycle,
 }  # fmt: skip
 
 

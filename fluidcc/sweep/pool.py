@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+import platform
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput
+from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.sweep.identity import versions
 from fluidcc.sweep.task import Piece, Task, empty_piece
 
 __all__ = ["Pool", "chunk_jobs", "make_pool"]
 
 AHEAD = 3  # chunks in flight for each worker: so that none waits, and the scheduler's load does not grow with the sweep
 LIVES = 2  # workers that a chunk may take with it before it is split, and a single point before it is given up
+
+PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 
 Job = tuple[int, NDArray[np.int64]]  # number of the chunk, its points
 
@@ -41,6 +47,10 @@ class Pool:
         What a future raises when its worker has died.
     apart : bool
         Whether workers are other processes: the task is then sent as bytes, and read once by each.
+    ahead : int
+        Chunks in flight for each worker.
+    present : callable, optional
+        Number of workers that are there now, of a cluster; None when its scheduler is gone.
     """
 
     def __init__(
@@ -51,21 +61,26 @@ class Pool:
         end: bool,
         lost: tuple[type[BaseException], ...] = (),
         apart: bool = False,
+        ahead: int = AHEAD,
+        present: Callable[[], int | None] | None = None,
     ) -> None:
         self._apart = apart
         self._make = make
         self.workers = workers
         self._end = end
         self._lost: tuple[type[BaseException], ...] = (BrokenExecutor, *lost)
+        self._ahead = ahead
+        self._present = present
 
     def run(self, task: Task, jobs: Iterator[Job]) -> Iterator[tuple[int, Piece]]:
         """Results of the chunks, as they come."""
         executor, work = self._make(), self._work(task)
         running: dict[Future[Piece], tuple[Job, int]] = {}
+        ended: SimpleQueue[Future[Piece]] = SimpleQueue()  # a look at all that run would cost more, the more workers
         again: list[tuple[Job | None, int]] = []
         try:
             while True:
-                while len(running) < AHEAD * self.workers:
+                while len(running) < self._ahead * self.workers:
                     one, deaths = again.pop() if again else (next(jobs, None), 0)
                     if one is None:
                         break
@@ -73,25 +88,51 @@ class Pool:
                         yield one[0], self._alone(task, one)
                         continue
                     try:
-                        running[executor.submit(work, one[1])] = (one, deaths)
+                        future = executor.submit(work, one[1])
                     except BrokenExecutor:
                         again.append((one, deaths))
                         executor = self._make()
+                        continue
+                    running[future] = (one, deaths)
+                    future.add_done_callback(ended.put)
                 if not running:
                     return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    one, deaths = running.pop(future)
-                    try:
-                        piece = future.result()
-                    except self._lost:
-                        again.append((one, deaths + 1))
-                        continue
-                    yield one[0], piece
+                future = self._next(ended)
+                one, deaths = running.pop(future)
+                try:
+                    piece = future.result()
+                except self._lost:
+                    self._still_there()
+                    again.append((one, deaths + 1))
+                    continue
+                yield one[0], piece
         finally:
             for future in running:
                 future.cancel()
             if self._end:
                 executor.shutdown(wait=True)
+
+    def _next(self, ended: SimpleQueue[Future[Piece]]) -> Future[Piece]:
+        """The next future that ends. While none does, see whether the cluster is still there."""
+        warned = False
+        while True:
+            try:
+                return ended.get(timeout=PATIENCE if self._present else None)
+            except Empty:
+                if self._still_there() == 0 and not warned:
+                    text = "the Dask cluster has no workers now; the sweep waits until one is started (dask worker)"
+                    warnings.warn(text, FluidccWarning, stacklevel=2)
+                    warned = True
+
+    def _still_there(self) -> int:
+        """Number of workers, or 1 where that is no question."""
+        count = 1 if self._present is None else self._present()
+        if count is None:
+            raise SweepFailed(
+                "the Dask scheduler is gone; start it and its workers again, and repeat the call (with store= it goes "
+                "on where it was)"
+            )
+        return count
 
     def _work(self, task: Task) -> Callable[[NDArray[np.int64]], Piece]:
         if not self._apart:
@@ -100,7 +141,7 @@ class Pool:
             import cloudpickle
         except ImportError:  # older versions of joblib carry their own
             from joblib.externals import cloudpickle
-        return partial(_evaluate, task.token, cloudpickle.dumps(task))
+        return partial(_evaluate, task.token, cloudpickle.dumps(task), versions())
 
     def _alone(self, task: Task, job: Job) -> Piece:
         """A chunk that loses its workers, point by point, each in a worker of its own."""
@@ -126,8 +167,14 @@ class Pool:
 _tasks: dict[str, Task] = {}  # of this process; a task is read once, since its laws take milliseconds to read
 
 
-def _evaluate(token: str, task: bytes, points: NDArray[np.int64]) -> Piece:
+def _evaluate(token: str, task: bytes, wanted: dict[str, str], points: NDArray[np.int64]) -> Piece:
     if token not in _tasks:
+        here = versions()
+        for what in [k for k, v in wanted.items() if here[k] != v and k != "processor"]:
+            raise InvalidInput(
+                f"a worker on {platform.node()} has {what} {here[what]}, and the sweep {wanted[what]}, with which "
+                "results may differ; install the same on all machines and start the workers again"
+            )
         _tasks.clear()
         _tasks[token] = pickle.loads(task)
     return _tasks[token].evaluate(points)
@@ -167,14 +214,7 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
     if isinstance(executor, str):
         return _local(executor, workers)
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
-        from distributed.client import FutureCancelledError
-        from distributed.scheduler import KilledWorker
-
-        there = sum(executor.nthreads().values())
-        if not there:
-            raise InvalidInput(f"the Dask client {executor.scheduler.address} has no workers; start dask worker first")
-        make = lambda: executor.get_executor(pure=False)  # noqa: E731
-        return Pool(make, workers or there, end=False, lost=(KilledWorker, FutureCancelledError), apart=True)
+        return _cluster(executor, workers)
     if not callable(getattr(executor, "submit", None)):
         raise InvalidInput(
             f"executor is {executor!r}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
@@ -183,10 +223,35 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
     return Pool(lambda: executor, workers or _cores(), end=False, apart=not isinstance(executor, ThreadPoolExecutor))
 
 
+def _cluster(client: Any, workers: int | None) -> Pool:
+    from distributed import CancelledError
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    def present() -> int | None:
+        try:
+            return sum(client.nthreads().values()) if client.status == "running" else None
+        except (OSError, TimeoutError, RuntimeError, CancelledError):
+            return None
+
+    there = present()
+    if there is None:
+        raise InvalidInput(
+            f"executor is {client!r}, which is not connected to a scheduler; make a new distributed.Client"
+        )
+    if not there:
+        raise InvalidInput(f"the Dask client {client.scheduler.address} has no workers; start dask worker first")
+    lost = (KilledWorker, FutureCancelledError, CancelledError, CommClosedError)
+    return Pool(
+        lambda: client.get_executor(pure=False), workers or there, end=False, lost=lost, apart=True, present=present
+    )
+
+
 def _local(name: str, workers: int | None) -> Pool:
     count = workers or _cores()
     if name == "serial":
-        return Pool(_Here, 1, end=True)
+        return Pool(_Here, 1, end=True, ahead=1)  # what is finished is kept at once
     if name == "threads":
         return Pool(lambda: ThreadPoolExecutor(count, thread_name_prefix="fluidcc-sweep"), count, end=True)
     if name == "processes":
@@ -205,8 +270,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def chunk_jobs(points: NDArray[np.int64], chunk: int, done: set[int]) -> Iterator[Job]:
+def chunk_jobs(points: NDArray[np.int64] | range, chunk: int, done: Collection[int]) -> Iterator[Job]:
     """The chunks that are still to be computed."""
     for number in range(-(-len(points) // chunk)):
         if number not in done:
-            yield number, points[number * chunk : (number + 1) * chunk]
+            yield number, np.asarray(points[number * chunk : (number + 1) * chunk], dtype=np.int64)

@@ -10,7 +10,7 @@ touched by no boundary, is not seen: choose `step` by the smallest feature that 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,22 +36,36 @@ class Refine:
 
     Attributes
     ----------
-    verdict : str
-        Name of the measure, with one yes or no for each point, such as ``"stable"``.
+    verdict : str or tuple of str
+        Name of the measure, with one yes or no for each point, such as ``"stable"``; of several, the boundaries of
+        all are followed.
     step : int
         Distance of the points that are measured first, a power of two.
     """
 
-    verdict: str
+    verdict: str | tuple[str, ...]
     step: int = 8
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, bool) or self.step < 1 or self.step & (self.step - 1):
+        if (
+            isinstance(self.step, bool)
+            or not isinstance(self.step, int)
+            or self.step < 1
+            or self.step & (self.step - 1)
+        ):
             raise InvalidInput(f"step of the refinement is {self.step!r}; give a power of two, such as 8")
+        names = (self.verdict,) if isinstance(self.verdict, str) else self.verdict
+        if not isinstance(names, tuple | list) or not names or not all(isinstance(name, str) for name in names):
+            raise InvalidInput(f"refine is {self.verdict!r}; give the name of a measure, such as 'stable', or several")
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """Names of all of them."""
+        return (self.verdict,) if isinstance(self.verdict, str) else tuple(self.verdict)
 
 
-def refined(task: Task, how: str | Refine, run: Run) -> xr.Dataset:
-    """The results of a refined sweep, with the verdict everywhere, and ``measured`` where it is no inference.
+def refined(task: Task, how: str | Sequence[str] | Refine, run: Run) -> xr.Dataset:
+    """The results of a refined sweep, with the verdicts everywhere, and ``measured`` where they are no inference.
 
     Parameters
     ----------
@@ -61,9 +75,10 @@ def refined(task: Task, how: str | Refine, run: Run) -> xr.Dataset:
     Raises
     ------
     InvalidInput
-        If the verdict is no measure, or not yes or no.
+        If a verdict is no measure, or not yes or no.
     """
-    how = Refine(how) if isinstance(how, str) else how
+    if not isinstance(how, Refine):
+        how = Refine(how if isinstance(how, str) or not isinstance(how, list) else tuple(how))  # type: ignore[arg-type]
     work = _Refinement(task, how, run)
     for step in work.steps():
         work.level(step)
@@ -73,12 +88,12 @@ def refined(task: Task, how: str | Refine, run: Run) -> xr.Dataset:
 
 
 class _Refinement:
-    """What is known so far: verdicts (1, 0, and -1 for unknown), whether measured, and all results."""
+    """What is known so far: by verdict 1, 0, and -1 for unknown; whether measured; all results."""
 
     def __init__(self, task: Task, how: Refine, run: Run) -> None:
         self.task, self.how, self._run = task, how, run
         self.shape = task.grid.shape
-        self.verdict = np.full(task.grid.size, -1, dtype=np.int8)
+        self.verdict = np.full((len(how.verdicts), task.grid.size), -1, dtype=np.int8)
         self.measured = np.zeros(task.grid.size, dtype=bool)
         self._whole: Piece | None = None
         self._parts = 0
@@ -105,21 +120,20 @@ class _Refinement:
             self._whole.values[name][points] = values
         self._whole.errors |= {int(points[k]): text for k, text in piece.errors.items()}
         self._whole.seconds += piece.seconds
-        values = piece.values[self.how.verdict]
-        self.verdict[points] = np.where(np.isnan(values), -1, values != 0)
+        for k, name in enumerate(self.how.verdicts):
+            found = piece.values[name]
+            self.verdict[k, points] = np.where(np.isnan(found), -1, found != 0)
         self.measured[points] = True
 
     def _check(self) -> None:
         schema = self.task.schema
-        if self.how.verdict not in schema:
-            raise UnknownName(
-                f"refine is {self.how.verdict!r}, which is not measured; {near(self.how.verdict, schema)}"
-            )
-        variable = schema[self.how.verdict]
-        if not variable.boolean or variable.shape:
-            raise InvalidInput(
-                f"refine is {self.how.verdict!r}, which is not one yes or no for each point; give a measure that is"
-            )
+        for name in self.how.verdicts:
+            if name not in schema:
+                raise UnknownName(f"refine is {name!r}, which is not measured; {near(name, schema)}")
+            if not schema[name].boolean or schema[name].shape:
+                raise InvalidInput(
+                    f"refine is {name!r}, which is not one yes or no for each point; give a measure that is"
+                )
 
     def level(self, step: int) -> None:
         """Measure the corners of the cells of this size that are in doubt; fill those that are not."""
@@ -127,15 +141,15 @@ class _Refinement:
         corners = [np.ravel_multi_index(c, self.shape) for cell in cells for c in itertools.product(*cell)]
         self.measure(np.array(corners, dtype=np.int64))
         self._mixed = set()
+        view = self.verdict.reshape(-1, *self.shape)
         for cell in cells:
-            found = {int(self.verdict[np.ravel_multi_index(c, self.shape)]) for c in itertools.product(*cell)}
-            if len(found) > 1 or -1 in found:
-                self._mixed.add(cell)
-            else:
-                inside = np.ix_(*(np.arange(low, high + 1) for low, high in cell))
-                view = self.verdict.reshape(self.shape)
-                part = view[inside]
-                view[inside] = np.where(part < 0, found.pop(), part)
+            corner, inside = np.ix_(*cell), np.ix_(*(np.arange(low, high + 1) for low, high in cell))
+            for one in view:
+                found = one[corner]
+                if found.min() < 0 or found.min() < found.max():
+                    self._mixed.add(cell)
+                else:
+                    one[inside] = np.where(one[inside] < 0, found.min(), one[inside])
 
     def _cells(self, step: int) -> Iterator[tuple[tuple[int, int], ...]]:
         """Cells of this size inside those that were in doubt, as (low, high) along each axis."""
@@ -147,25 +161,26 @@ class _Refinement:
 
     def settle(self) -> bool:
         """Measure neighbours of different verdicts; whether there were such that had not been."""
-        view = self.verdict.reshape(self.shape)
         doubtful = np.zeros(self.shape, dtype=bool)
-        for axis in range(len(self.shape)):
-            near_, far = (np.moveaxis(view, axis, 0)[part] for part in (slice(None, -1), slice(1, None)))
-            differ = near_ != far
-            marks = np.moveaxis(doubtful, axis, 0)
-            marks[:-1] |= differ
-            marks[1:] |= differ
+        for view in self.verdict.reshape(-1, *self.shape):
+            for axis in range(len(self.shape)):
+                near_, far = (np.moveaxis(view, axis, 0)[part] for part in (slice(None, -1), slice(1, None)))
+                differ = near_ != far
+                marks = np.moveaxis(doubtful, axis, 0)
+                marks[:-1] |= differ
+                marks[1:] |= differ
         todo = np.flatnonzero(doubtful.ravel() & ~self.measured)
         self.measure(todo)
         return len(todo) > 0
 
     def dataset(self) -> xr.Dataset:
-        """All results; the verdict of points that were not measured is inferred."""
+        """All results; the verdicts of points that were not measured are inferred."""
         assert self._whole is not None
-        known = np.where(self.verdict < 0, np.nan, self.verdict.astype(float))
-        self._whole.values[self.how.verdict] = known
+        for name, verdict in zip(self.how.verdicts, self.verdict, strict=True):
+            self._whole.values[name] = np.where(verdict < 0, np.nan, verdict.astype(float))
         data = labelled(self.task, self._whole)
-        about = {"long_name": f"whether the point was measured; {self.how.verdict} is inferred where it was not"}
+        inferred = " and ".join(self.how.verdicts)
+        about = {"long_name": f"whether the point was measured; {inferred} inferred where it was not"}
         data["measured"] = (self.task.grid.names, self.measured.reshape(self.shape), about)
         data.attrs["measured"] = int(self.measured.sum())
         return data

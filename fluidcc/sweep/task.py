@@ -22,6 +22,7 @@ from fluidcc.sweep.targets import Target, changed
 
 __all__ = ["Piece", "Task", "Variable", "empty_piece"]
 
+DEAR = 2.0  # seconds of a point that is not measured again to learn its cost
 PROBES = 20  # points that are tried before it is said that none can be measured
 
 
@@ -87,6 +88,7 @@ class Task:
     options: Mapping[str, Any]
     schema: Mapping[str, Variable] = field(default_factory=dict)
     batched: bool = False  # trajectories are run many at once
+    cost: float = 0.0  # seconds a point takes, once it was measured
     token: str = field(default_factory=lambda: uuid4().hex)  # by which workers keep what they have prepared
 
     def values_at(
@@ -160,33 +162,60 @@ class Task:
         Raises
         ------
         SweepFailed
-            If none of some points, evenly over the grid, can be measured; with the first one's reason.
+            If of some points, evenly over the grid, none can be measured; with the first one's reason.
         """
-        numbers = np.unique(np.linspace(0, self.grid.size - 1, min(PROBES, self.grid.size)).astype(int))
-        counts = [axis for axis, target in self.targets.items() if target.kind == "count"]
-        if counts:  # the most flows first: their names are those of all
-            order = [max(range(len(a.values)), key=lambda k, a=a: a.values[k] if a.name in counts else 0)  # type: ignore[misc]
-                     for a in self.grid.axes]  # fmt: skip
-            numbers = np.concatenate([[np.ravel_multi_index(order, self.grid.shape)], numbers])
-        first = ""
+        first, cost = "", 0.0
         schema: dict[str, Variable] = {}
         if self.batched:
             schema = {m.name: Variable.of(batch_of(self).like(m.key)) for m in self.measures if m.kind == "trajectory"}
         rest = [m for m in self.measures if m.name not in schema]
         if self.batched and not rest:
             return replace(self, schema=schema)
+        numbers = self._probes()
         for number in numbers:
+            began = perf_counter()
             values, failed = self.values_at(int(number), rest)
+            cost = perf_counter() - began
             schema = {k: Variable.of(v) for k, v in values.items()} | schema
             first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
             if not failed:
                 break
         else:
-            known = {m.name for m in self.measures if m.name in schema}
-            if len(known) < max(len(self.measures), 1):
+            if not schema:
                 raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
+            schema = self._completed(schema, numbers, first)
         named = [m.name for m in self.measures if m.name in schema]
-        return replace(self, schema={name: schema[name] for name in dict.fromkeys((*named, *schema))})
+        ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
+        return replace(self, schema=ordered, cost=cost if cost > DEAR else 0.0)
+
+    def _probes(self) -> NDArray[np.int64]:
+        """Points that are tried: some, evenly over the grid."""
+        numbers = np.unique(np.linspace(0, self.grid.size - 1, min(PROBES, self.grid.size)).astype(np.int64))
+        counts = [axis for axis, target in self.targets.items() if target.kind == "count"]
+        if not counts:
+            return numbers
+        # the most flows first: their names are those of all
+        order = [int(np.argmax(a.values)) if a.name in counts else 0 for a in self.grid.axes]
+        return np.concatenate([[np.ravel_multi_index(order, self.grid.shape)], numbers])
+
+    def _completed(self, schema: dict[str, Variable], numbers: Any, first: str) -> dict[str, Variable]:
+        """With the form of measures that failed wherever they were tried, where it is known all the same."""
+        known = set(schema)
+        for measure in self.measures:
+            if measure.name in known or (measure.kind == "own" and known - {m.name for m in self.measures}):
+                continue
+            form = None
+            for number in numbers:
+                try:
+                    point = self.point(int(number))
+                except Exception:  # values_at() has told it
+                    continue
+                form = measure.form(point.net) if isinstance(point, Point) else None
+                break
+            if form is None:
+                raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
+            schema[measure.name] = Variable.of(form)
+        return schema
 
 
 def _of_scenario(scenario: Scenario) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,10 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.cli import main
+from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.sweep import command, pool
+from fluidcc.sweep.api import make_task
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -61,6 +67,107 @@ def test_a_worker_that_dies_is_replaced(client: Any, tmp_path: Path) -> None:
     assert (tmp_path / "dead").exists()
     assert ds.attrs["failed"] == 0
     assert ds.value.values.tolist() == [float(x) ** 2 for x in range(20)]
+
+
+def test_a_store_on_a_cluster_goes_on(client: Any, tmp_path: Path) -> None:
+    def measured(point: Any) -> float:
+        with open(tmp_path / "log", "a") as file:
+            file.write(f"{point['x']:g}\n")
+        return float(point["x"]) ** 0.5
+
+    grid = {"x": np.arange(12.0)}
+    first = fc.sweep(measured, grid, executor=client, chunk=3, store=tmp_path / "s")
+    (tmp_path / "log").write_text("")
+    (tmp_path / "s" / "chunks" / "2.json").unlink()
+    again = fc.sweep(measured, grid, executor=client, store=tmp_path / "s")
+    assert sorted((tmp_path / "log").read_text().split(), key=float) == ["6", "7", "8"]
+    assert again.value.values.tobytes() == first.value.values.tobytes()
+
+
+SWEEP = """
+scenario = "ldcc_fig5"
+measure = ["mean_rate", "equilibrium_rtt"]
+until = "3 s"
+[grid]
+beta = [0.1, 0.2, 0.3]
+"""
+
+
+def test_the_command_with_a_scheduler(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(SWEEP)
+    for name, how in (("here", ["--executor", "serial"]), ("there", ["--scheduler", client.scheduler.address])):
+        assert main(["sweep", str(file), "--output", str(tmp_path / f"{name}.csv"), *how]) == 0
+        assert "3 points" in capsys.readouterr().out
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("tcp://127.0.0.1:9", "there is no Dask scheduler"),
+        ("127.0.0.1", "there is no Dask scheduler"),
+        ("carrier://pigeon:1", "there is no Dask scheduler"),
+    ],
+)
+def test_no_scheduler(
+    address: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "PATIENCE", 0.3)
+    file = tmp_path / "sweep.toml"
+    file.write_text(SWEEP)
+    assert main(["sweep", str(file), "--output", str(tmp_path / "x.csv"), "--scheduler", address]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.startswith(f"fluidcc: --scheduler {address}: {says}")
+    assert "start one with 'dask scheduler'" in said
+    assert "\n" not in said
+
+
+def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "versions", lambda: {"fluidcc": "99.0"})
+    with pytest.raises(InvalidInput, match=r"a worker on .* has fluidcc .*, and the sweep 99.0"):
+        fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
+
+
+def squared(point: Any) -> float:
+    time.sleep(0.02)
+    return float(point["x"]) ** 2
+
+
+def test_a_cluster_without_workers_or_without_scheduler_is_told() -> None:
+    one = distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    )
+    with distributed.Client(one) as client, pytest.raises(InvalidInput, match="has no workers; start dask worker"):
+        fc.sweep(squared, {"x": [1.0]}, executor=client)
+    one.close()
+    with pytest.raises(InvalidInput, match="not connected to a scheduler"):
+        fc.sweep(squared, {"x": [1.0]}, executor=client)
+
+
+@pytest.mark.parametrize("left", [0, None])
+def test_when_a_cluster_goes_away_in_the_middle(left: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without workers it waits for others, and says so; without a scheduler it ends."""
+    monkeypatch.setattr(pool, "PATIENCE", 0.05)
+    late: list[Future[Any]] = []
+    task = make_task(squared, {"x": [2.0]}, None, None, None, {}).probed()
+
+    class Executor:
+        def submit(self, function: Any, *args: Any) -> Future[Any]:
+            late.append(Future())
+            if left is not None:
+                threading.Timer(0.3, lambda: late[-1].set_result(task.evaluate(args[-1]))).start()
+            return late[-1]
+
+    work = pool.Pool(Executor, 1, end=False, apart=True, present=lambda: left)
+    jobs = pool.chunk_jobs(range(1), 1, ())
+    if left is None:
+        with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
+            list(work.run(task, jobs))
+        return
+    with pytest.warns(FluidccWarning, match="has no workers now"):
+        ((number, piece),) = work.run(task, jobs)
+    assert (number, piece.values["value"].tolist()) == (0, [4.0])
 
 
 def test_a_point_that_kills_its_process_fails_alone(tmp_path: Path) -> None:

@@ -101,3 +101,20 @@ def test_mistakes_are_named() -> None:
         fc.sweep(disc, grid(5), refine="margin", executor="serial")
     with pytest.raises(InvalidInput, match="power of two"):
         Refine("inside", 3)
+
+
+def test_several_verdicts_are_followed_at_once(tmp_path: Path) -> None:
+    def two(p: Any) -> dict[str, Any]:
+        return {**disc(p), "above": bool(p["y"] > 0.5 * p["x"] + 0.4)}
+
+    full = fc.sweep(two, grid(65), executor="serial")
+    part = fc.sweep(two, grid(65), refine=["inside", "above"], executor="serial", store=tmp_path / "s")
+    np.testing.assert_array_equal(part.inside, full.inside)
+    np.testing.assert_array_equal(part.above, full.above)
+    assert part.attrs["measured"] < 65 * 65 / 3
+    with pytest.raises(UnknownName, match="'abov', which is not measured; did you mean 'above'"):
+        fc.sweep(two, grid(5), refine=("inside", "abov"), executor="serial")
+    wrong: Any
+    for wrong in ([], 3, ("inside", 3)):
+        with pytest.raises(InvalidInput, match="give the name of a measure"):
+            fc.sweep(two, grid(5), refine=wrong, executor="serial")
