@@ -9,7 +9,7 @@ import numpy as np
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sampled import sampled_stability
-from fluidcc.claims.ldcc_stability_network import allowed, counterexample
+from fluidcc.claims.ldcc_hull import allowed, counterexample
 from fluidcc.claims.stability_chart import chart
 from fluidcc.equilibrium import equilibrium
 from fluidcc.sources import LDCC

@@ -72,7 +72,7 @@ def receiving_rate_index() -> Outcome:
         "proved with e(n) - e(n - 1)",
         f"The index is off by one: (21) at n gives 1/(1/x + e(n) - "
         f"e(n - 1)); as printed it is x_recv(n + 1), and it fails at {at}. Of no consequence "
-        "later. Suspected, and confirmed.",
+        "later.",
         dict(wrong.counterexample),
     )
 
@@ -165,7 +165,7 @@ def discrete_rule_below_threshold() -> Outcome:
         DIFFERS,
         f"Fig. 6 with three flows loses {percent(loss[0])} by (15) and {percent(loss[1])} by (25) as printed",
         "(25) drops the (.)^+ of (17), so below T the printed penalty is negative (proved) and the flow accelerates: "
-        "the short delay pays for losses. The positive part is meant. Suspected, and confirmed.",
+        "the short delay pays for losses. The positive part is meant.",
         {"loss": loss[0], "literal": loss[1]},
     )
 

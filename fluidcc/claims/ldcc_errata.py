@@ -50,7 +50,7 @@ def projection_freezes() -> Outcome:
         f"y = 1.5 c for 1 s on an empty queue: q = {ms(literal_q)} as printed, {ms(meant)} as meant",
         "Literally, a state that is 0 stays 0 for ever: no queue ever forms and no price ever "
         "rises. Meant is max(z, 0) "
-        "at x = 0, and z where x > 0; the library's laws have this as a lower bound. Suspected, and confirmed.",
+        "at x = 0, and z where x > 0; the library's laws have this as a lower bound.",
         {"printed": literal_q, "meant": meant},
     )
 
@@ -74,7 +74,7 @@ def no_upper_projection() -> Outcome:
         DIFFERS,
         f"Fig. 6 by (2) alone reaches {ms(literal)}, with the buffer {ms(bounded)}",
         "(2) needs the other projection as well: at q = q_max, min(z, 0). The text says so (drop tail), the equation "
-        "does not. Suspected, and confirmed.",
+        "does not.",
         {"literal": literal, "bounded": bounded, "q_max": q_max},
     )
 
@@ -96,8 +96,7 @@ def loss_only_while_full() -> Outcome:
         f"Fig. 5: y exceeds c by up to {percent(worst)} of y and nothing is lost",
         "The surplus is queued. Without the condition 'while the buffer is full', which the "
         "text has and the equation has "
-        f"not, (4) would make {percent(would)} of all data lost in Fig. 5, and the queue count them again. The note "
-        "holds.",
+        f"not, (4) would make {percent(would)} of all data lost in Fig. 5, and the queue count them again.",
         {"worst": worst, "would": would, "lost": lost},
     )
 
@@ -124,7 +123,7 @@ def path_loss_as_printed() -> Outcome:
         f"{percent(values['path'])} in fact",
         "A link that a user misses puts a factor 0 into the product, so the "
         "printed ratio is 1 for all but those who cross every link. Meant is 1 - prod (1 - R_lr "
-        "pi_l). Suspected, and confirmed.",
+        "pi_l).",
         values,
     )
 
@@ -160,7 +159,7 @@ def threshold() -> Outcome:
         f"{percent(values['loss100'])} lost",
         "Only 100 ms agrees with the text of Fig. 6, that the longest delay is below "
         "the threshold and losses drive the flows: with 50 ms three flows never fill the 25 "
-        "packets. Suspected, and confirmed for Fig. 6. Fig. 5 "
+        "packets. Fig. 5 "
         "decides by its curves alone, which are lost; without losses either value would do.",
         values,
     )

@@ -125,7 +125,7 @@ def fig7_capacity() -> Outcome:
         "whatever the propagation delays are (proved, for e_b = p). Below, dx/dp = (w/beta)(q - "
         "2 T)/(p + q - T)^2 changes its "
         f"sign and long flows get more: {mbit(rates[3])} against {mbit(rates[0])} at 1.25 "
-        "Mbit/s. Suspected, and confirmed; but the loss of "
+        "Mbit/s. The loss of "
         "fairness there is too small to show in a plot.",
         index,
     )
@@ -155,8 +155,7 @@ def lowest_capacity() -> Outcome:
         "More than the buffer, so at 1 Mbit/s losses drive the flows "
         f"({percent(float(full.loss.values[0]))} for {WORST}); "
         f"driven by delay only from {mbit(min(least.values()), 3)} to "
-        f"{mbit(max(least.values()), 3)} on, as the delays are. "
-        "Suspected, and confirmed.",
+        f"{mbit(max(least.values()), 3)} on, as the delays are.",
         {"low": low, "high": high, "loss": float(full.loss.values[0]), "least": min(least.values())},
     )
 

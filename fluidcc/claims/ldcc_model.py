@@ -202,7 +202,7 @@ def delayed_rates() -> Outcome:
         f"{made['frozen'] / 1e6:.3g} Mbit from nothing. Data sent at x reach the next link at "
         "x/(1 + q') (proved; 1 - tau_f' by the time of arrival), which "
         "is c behind a busy queue. delays='fifo' has this factor; delays='frozen' is (8) as "
-        "printed. Suspected, and confirmed.",
+        "printed.",
         {"frozen": into["frozen"], "fifo": into["fifo"], "made": made["frozen"], "made_fifo": made["fifo"]},
     )
 

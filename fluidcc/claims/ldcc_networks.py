@@ -6,13 +6,14 @@ import math
 
 from sympy import log, symbols
 
+from fluidcc.analysis.linearize import linearize
 from fluidcc.law import Link, Source, marginal
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.sources import CBR, LDCC
 from fluidcc.symbols import e
 
-__all__ = ["RATE", "WEIGHT", "QueueingDelay", "four_flows", "parking", "series"]
+__all__ = ["RATE", "WEIGHT", "QueueingDelay", "four_flows", "parking", "series", "unstable"]
 
 RATE, WEIGHT = symbols("x w", positive=True)
 _gain, _known = symbols("alpha p", positive=True)
@@ -57,3 +58,8 @@ def series(first: float, second: float, rate: float, start: float = -math.inf) -
     net = Network().link("link1", DropTail, capacity=first, delay=0.01)
     net.link("link2", DropTail, capacity=second, delay=0.01)
     return net.flow("flow", CBR(rate=rate), route=["link1", "link2"], start=start)
+
+
+def unstable(net: Network, delays: str = "fifo") -> int:
+    """How many characteristic roots of the network lie right of the axis."""
+    return linearize(net, delays=delays).count_unstable().unstable

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, lambdify, log, re, simplify, symbols
+from sympy import Eq, Max, Symbol, diff, integrate, log, simplify, symbols
 
-from fluidcc.analysis.passivity import StorageReport, check_storage
-from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
+from fluidcc.analysis.passivity import check_storage
+from fluidcc.analysis.storage import Storage, evaluated, paper_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
-from fluidcc.claims.ldcc_common import T, beta, eta, positive, w, x
+from fluidcc.claims.ldcc_common import T, beta, positive, w, x
 from fluidcc.claims.ldcc_law import ABOVE, FLOW, V
-from fluidcc.claims.ldcc_stability import REST, U2, pole_symbol, slope_symbol
-from fluidcc.claims.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.claims.ldcc_stability import REST, U2
+from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.scenarios import scenarios
 from fluidcc.sources import LDCC
 from fluidcc.symbols import Let, c, e, e_b, edot, pi, plain, unfold, y
-from fluidcc.topologies import dumbbell
 
 _hat, _alpha, _q, _q_hat = positive("xhat", "alpha", "q", "qhat")
 GAIN = unfold(next(v for v in FLOW.atoms(Let) if v.name == "k"))
@@ -40,6 +39,26 @@ def supply_rates_cancel() -> Outcome:
         computed="term by term; then V1' + V2' <= -W1 - W2",
         reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not negative; whether "
         "the two subsystems of LDCC satisfy (26) is the question of (45) and (47).",
+    )
+
+
+@claim(
+    "ldcc",
+    "IV-A",
+    "The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is 0 there.",
+    "(2) and (15) set to zero",
+)
+def equilibrium_conditions() -> Outcome:
+    still = FLOW.subs({pi: 0, edot: 0})
+    (queue,) = DropTail.flow.values()
+    spare = Symbol("s", nonnegative=True)
+    return from_proofs(
+        proof(Eq(unfold(still), unfold(GAIN * x * (w / x - V)))),
+        proof(Eq(GAIN * x * (w / x - V), GAIN * (w - x * V))),
+        proof(Eq(queue.subs(y, c), 0)),
+        proof(Max(queue.subs(y, c - spare), 0) <= 0),
+        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= c",
+        reason="With (2) projected as meant. A sum of delays that rest has e' = 0.",
     )
 
 
@@ -71,7 +90,7 @@ def gain_before_the_sum() -> Outcome:
         DIFFERS,
         "(45a) follows with 1/k_r inside the sum, proved; not with one k before it",
         "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, since the links' "
-        f"storage function has it too. Fails at {_at(before.counterexample)}. Suspected, and confirmed.",
+        f"storage function has it too. Fails at {_at(before.counterexample)}.",
         dict(before.counterexample),
     )
 
@@ -108,7 +127,7 @@ def link_storage_offset() -> Outcome:
         f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, 0 with deviations",
         "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity to spare (here 2 "
         "then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 at such a link, it is positive "
-        "definite. Its derivative is the same. Suspected, and confirmed.",
+        "definite. Its derivative is the same.",
         {"offset": printed.offset},
     )
 
@@ -165,7 +184,7 @@ def users_inequality() -> Outcome:
         f"Fig. 5, two LDCC flows: x 10 % and e 10 ms above the equilibrium give {left:.4g} < {right:.4g} bit, false",
         "(45d) multiplies (46) by -dx, which reverses it where dx > 0. Proved: it fails wherever dx and de have the "
         "same sign and the penalty's chord is not its steepest slope, that is whenever rate and queue are both above, "
-        f"or both below, their equilibrium. Here alpha = {alpha:.3g}/s. Suspected, and confirmed.",
+        f"or both below, their equilibrium. Here alpha = {alpha:.3g}/s.",
         numbers,
     )
 
@@ -190,8 +209,7 @@ def slope_inequality() -> Outcome:
         REFUTED,
         "proved for e > e^ >= T; for e < e^ the opposite is proved",
         "A slope of at most alpha bounds the size of the change: |v - v^| <= alpha |de|. For negative de that is "
-        "v - v^ >= alpha de, so (46) reverses. With alpha = beta/(T + e_b), the largest slope of (17), at T. "
-        "Suspected, and confirmed.",
+        "v - v^ >= alpha de, so (46) reverses. With alpha = beta/(T + e_b), the largest slope of (17), at T.",
     )
 
 
@@ -253,7 +271,7 @@ def links_inequality() -> Outcome:
         DIFFERS,
         "proved with >= and with q' = (y - c)^+/c",
         "It is zero where y = c, for instance at the equilibrium, and (48c) drops the 1/c of (2). Neither matters for "
-        "(47). Suspected, and confirmed.",
+        "(47).",
     )
 
 
@@ -292,116 +310,6 @@ def sum_of_storages() -> Outcome:
         "With (45d) gone, V' = -W_user - W_link - dx'(dv/alpha - de), less what (48) adds. At the equilibrium "
         "this quadratic form has no term in dq^2 but a product dx dq unless v'(e^) = alpha, so it is indefinite; and "
         "alpha, the largest slope, is above v'(e^) whenever e^ > T. So V is no Lyapunov function of any LDCC network. "
-        "What it should show is true in the cases of the two rows after this one. Suspected, and confirmed.",
+        "What it should show is true in the cases of the two rows after this one.",
         values | state,
     )
-
-
-@claim(
-    "ldcc",
-    "Appendix A",
-    "Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for identical users on a "
-    "link, is a Lyapunov function.",
-    "not in the paper",
-)
-def repaired() -> Outcome:
-    dx, dv, Y = (Symbol(n, real=True) for n in ("dx", "dv", "Y"))
-    slope_of_queue, k, utility = Symbol("qdot", real=True), Symbol("k", positive=True), Symbol("dU", real=True)
-    # One user's term, from the law: its bracket is U' - v - e' = dU - dv - q', as U'(x^) = v^.
-    (own,) = (RATE / (x * GAIN),)
-    bracket = proof(Eq(own, w / x - V - edot))
-    user = proof(Eq(dx * k * (utility - dv - slope_of_queue), k * dx * utility - k * dx * (dv + slope_of_queue)))
-    # All users: the second part is linear in dx, so it sums to Y = sum dx = y - c; the link adds k dv Y.
-    total = -k * Y * (dv + slope_of_queue) + k * dv * Y
-    busy = proof(Eq(total.subs(slope_of_queue, Y / c), -k * Y**2 / c))
-    # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' = 0.
-    empty, fall = Symbol("m", nonnegative=True), Symbol("f", nonnegative=True)
-    idle = proof(-k * (-fall) * (-empty) <= 0)
-    concave = proof(k * (x - _hat) * (w / x - w / _hat) <= 0)
-    rising = proof(diff(ABOVE, e) > 0)
-    proofs = (bracket, user, busy, idle, concave, rising)
-    if not all(proofs):
-        return from_proofs(*proofs, computed="")
-    net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
-    tried = [_searched(net, held) for held in ((), ("k",))]
-    if not all(tried):
-        return Outcome(REFUTED, "a state with V*' > 0", "; ".join(map(repr, tried)))
-    return Outcome(
-        PROVED,
-        "V*' = -sum k w dx^2/(x x^) - k (y - c)^2/c <= 0, where k may depend on the delay",
-        "Every step is proved, at an empty queue too. V* grows without bound (x - x^ log x, and an integral of "
-        "k (v - v^) that diverges as log q), and V*' = 0 only where all dx = 0, which holds on only at the "
-        "equilibrium: so identical users on one link converge to it from everywhere. No counterexample at "
-        f"{sum(r.tried for r in tried)} states of three users, with k = eta/RTT and with k held. Users may "
-        "differ in U; k and v must be common.",
-        {"tried": sum(r.tried for r in tried)},
-    )
-
-
-def _searched(net: Network, held: tuple[str, ...]) -> StorageReport:
-    system = undelayed(net, held=held)
-    return check_storage(system, repaired_storage(system), samples=512)
-
-
-@claim(
-    "ldcc",
-    "IV-A",
-    "Repaired: without communication delays, every network is locally stable whose saturated links' routing matrix has "
-    "full row rank.",
-    "not in the paper",
-)
-def locally_stable() -> Outcome:
-    sigma, omega, round_trip = Symbol("sigma", nonnegative=True), Symbol("omega", real=True), Symbol("R", positive=True)
-    z, a = slope_symbol(round_trip), pole_symbol(round_trip)
-    point = sigma + I * omega
-    zero, pole = positive("z", "a")
-    response = (point + zero) / (point + pole)  # of (43), from minus delay to rate, over k x
-    real_part = simplify(re(simplify(response * conjugate(point + pole) * (point + pole))))
-    size = simplify((point + pole) * conjugate(point + pole))
-    proofs = (
-        proof(Eq(REST.put(U2 * x), -w / x)),
-        proof(z > 0, where=[x > w / beta]),
-        proof(a > 0),
-        proof(real_part > 0),
-        proof(size > 0),
-    )
-    if not all(proofs):
-        return from_proofs(*proofs, computed="")
-    rng, worst = np.random.default_rng(11), -np.inf
-    for _ in range(200):
-        worst = max(worst, _slowest(rng))
-    if worst >= 0:
-        return Outcome(REFUTED, f"a network with a root at {worst:.3g}/s", "found at random", {"worst": worst})
-    return Outcome(
-        PROVED,
-        "Re H_r(s) > 0 for Re s >= 0, for H_r = k x (s + v')/(s + a) from minus delay to rate",
-        "At a root of det(s C + R H(s) R^T) there is u with s u*Cu + sum H_r |(R^T u)_r|^2 = 0; for Re s >= 0 its real "
-        "part is positive, as R^T u is not zero if the rows of R are independent. So there is none: this holds for any "
-        "gains, thresholds and propagation delays. With dependent rows (equal capacities in series) the sum of the "
-        f"queues is stable and how they share is undetermined. Of 200 random networks none has a root right of "
-        f"{worst:.1e} RTT^-1.",
-        {"worst": worst},
-    )
-
-
-_ROUND = Symbol("R", positive=True)
-_POLE_AND_ZERO = lambdify((_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy")
-
-
-def _slowest(rng: np.random.Generator) -> float:
-    """The rightmost root of a random undelayed network, times its mean round-trip time."""
-    links = int(rng.integers(1, 5))
-    flows = links + int(rng.integers(0, 5))
-    while np.linalg.matrix_rank(R := (rng.random((links, flows)) < 0.5).astype(float)) < links or not R.any(0).all():
-        pass
-    trip, size = rng.uniform(0.02, 0.5, flows), 2e5 * 10 ** rng.uniform(0.05, 2, flows)
-    gain, weight = 10 ** rng.uniform(-1, 0.5, flows), 20e3
-    a, z = _POLE_AND_ZERO(trip, gain, weight, 0.1, size)
-    drive = gain / trip * size
-    c_inv = np.diag(1 / (R @ size))
-    # x' = -a x - k x (v' q + q'), q' = C^-1 R x.
-    J = np.block([
-        [-np.diag(a) - drive[:, None] * (R.T @ c_inv @ R), -(drive * z)[:, None] * R.T],
-        [c_inv @ R, np.zeros((links, links))],
-    ])  # fmt: skip
-    return float(np.max(np.linalg.eigvals(J).real) * trip.mean())

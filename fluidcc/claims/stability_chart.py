@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sympy import Symbol, lambdify
 
 from fluidcc.claims.ldcc_common import beta, eta, w, x
-from fluidcc.claims.ldcc_stability import loop_symbol, pole_symbol, s
+from fluidcc.claims.ldcc_stability import s
+from fluidcc.claims.ldcc_user_loop import loop_symbol, pole_symbol
 from fluidcc.sources import LDCC
 
 __all__ = ["Chart", "chart", "critical_gains"]

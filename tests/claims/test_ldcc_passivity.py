@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fluidcc.claims import ldcc_passivity as room
+from fluidcc.claims import ldcc_repaired as instead
 from fluidcc.claims.model import Outcome, claims_of
 
 WANTED = {
     "supply_rates_cancel": "proved",
+    "equilibrium_conditions": "proved",
     "user_storage_positive": "proved",
     "gain_before_the_sum": "differs",
     "link_storage_offset": "differs",
@@ -30,7 +33,8 @@ WANTED = {
 
 
 def test_every_step_has_the_verdict_that_was_worked_out() -> None:
-    rows = {row.check.__name__: row.check() for row in claims_of("ldcc") if row.check.__module__ == room.__name__}
+    both = (room.__name__, instead.__name__)
+    rows = {row.check.__name__: row.check() for row in claims_of("ldcc") if row.check.__module__ in both}
     assert {name: found.verdict for name, found in rows.items()} == WANTED
     refuted = rows["sum_of_storages"]
     assert refuted.values["V"] > 0
@@ -44,8 +48,9 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
     (room.users_projection, "ABOVE", 2 * room.ABOVE),
     (room.slope_inequality, "STEEPEST", room.STEEPEST / 2),
     (room.users_dissipation, "U2", -room.U2),
-    (room.repaired, "RATE", room.RATE + room.x),
-    (room.locally_stable, "U2", 2 * room.U2),
+    (room.equilibrium_conditions, "GAIN", 2 * room.GAIN),
+    (instead.repaired, "RATE", room.RATE + room.x),
+    (instead.locally_stable, "U2", 2 * room.U2),
 ]
 
 
@@ -54,6 +59,6 @@ def test_a_wrong_equation_turns_the_verdict(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], name: str, wrong: Any
 ) -> None:
     before = WANTED[check.__name__]
-    monkeypatch.setattr(room, name, wrong)
+    monkeypatch.setattr(sys.modules[check.__module__], name, wrong)
     found = check()
     assert found.verdict != before or "fails" in found.computed

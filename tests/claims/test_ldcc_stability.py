@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fluidcc.claims import ldcc_stability as room
+from fluidcc.claims import ldcc_user_loop as user
 from fluidcc.claims.model import Outcome, claims_of
 from fluidcc.derive.response import at_rest
 from fluidcc.sources import LDCC
@@ -22,7 +23,8 @@ PROVED = {
 
 
 def test_the_algebra_of_the_paper_is_proved() -> None:
-    rows = [row for row in claims_of("ldcc") if row.check.__module__ == room.__name__]
+    both = (room.__name__, user.__name__)
+    rows = [row for row in claims_of("ldcc") if row.check.__module__ in both]
     found = {row.check.__name__: row.check().verdict for row in rows}
     assert {name for name, verdict in found.items() if verdict == "proved"} == PROVED
     assert found["gain_divided"] == "refuted"
@@ -37,13 +39,13 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
     (room.solved, "REST", DOUBLED),
     (room.return_ratio, "REST", DOUBLED),
     (room.diagonal_part, "K", 2 * room.K),
-    (room.user_loop, "REST", DOUBLED),
-    (room.user_loop_of_ldcc, "REST", DOUBLED),
-    (room.user_loop_of_ldcc, "ROUND", 2 * room.ROUND),
-    (room.curvature, "U2", 2 * room.U2),
-    (room.penalty_slope, "ABOVE", 2 * room.ABOVE),
-    (room.places_of_pole_and_zero, "REST", DOUBLED),
-    (room.identical_flows, "K", 2 * room.K),
+    (user.user_loop, "REST", DOUBLED),
+    (user.user_loop_of_ldcc, "REST", DOUBLED),
+    (user.user_loop_of_ldcc, "ROUND", 2 * room.ROUND),
+    (user.curvature, "U2", 2 * room.U2),
+    (user.penalty_slope, "ABOVE", 2 * user.ABOVE),
+    (user.places_of_pole_and_zero, "REST", DOUBLED),
+    (user.identical_flows, "K", 2 * room.K),
 ]
 
 
@@ -51,5 +53,7 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
 def test_a_wrong_equation_is_not_proved(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], name: str, wrong: Any
 ) -> None:
-    monkeypatch.setattr(room, name, wrong)
+    for module in (room, user):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, wrong)
     assert check().verdict == "refuted"

@@ -9,20 +9,25 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.claims import ldcc_stability_network as room
+from fluidcc.claims import ldcc_hull as hull_rows
+from fluidcc.claims import ldcc_regimes as regimes
 from fluidcc.claims import stability_chart
 from fluidcc.claims.stability_chart import critical_gains
 
 
 def test_verdicts_of_the_cheap_rows() -> None:
     wanted = {
-        room.convex_hull: "proved",
-        room.radius_at_most_hops: "proved",
-        room.several_bottlenecks: "refuted",
-        room.places_in_section_v: "reproduced",
-        room.loss_driven: "differs",
-        room.mixed_regime: "differs",
-        room.sampled_law: "reproduced",
+        hull_rows.nyquist_criterion: "reproduced",
+        hull_rows.convex_hull: "proved",
+        hull_rows.radius_at_most_hops: "proved",
+        regimes.several_bottlenecks: "refuted",
+        regimes.places_in_section_v: "reproduced",
+        regimes.hops_neglected: "reproduced",
+        regimes.stable_without_condition: "differs",
+        regimes.loss_driven: "differs",
+        regimes.constant_delay: "differs",
+        regimes.mixed_regime: "differs",
+        regimes.sampled_law: "reproduced",
     }
     assert {check: check().verdict for check in wanted} == wanted
 
@@ -32,7 +37,7 @@ def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(stability_chart, "RATIOS", np.array([1.0, 8.0]))
     stability_chart.chart.cache_clear()
     try:
-        found, spread = room.each_user_alone(), room.conservatism()
+        found, spread = hull_rows.each_user_alone(), hull_rows.conservatism()
     finally:
         stability_chart.chart.cache_clear()
     assert found.verdict == "refuted"
@@ -43,7 +48,7 @@ def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.Monk
 
 def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None:
     # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed contour.
-    net, _ = room.counterexample()
+    net, _ = hull_rows.counterexample()
     rest = fc.equilibrium(net)
     x, trip = rest.rate.values, rest.rtt.values
 
