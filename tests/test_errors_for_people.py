@@ -43,8 +43,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str, str, str]] = 
         lambda: fc.equilibrium(link()),
         errors.InvalidInput, "the network", "has no flows", "add one with .flow(name, law, route=[...])"),
     "a time of an equilibrium in words": (
-        lambda: fc.equilibrium(net(), at="late"),  # type: ignore[arg-type]
-        errors.InvalidInput, "at is", "'late'", "give a time in seconds"),
+        lambda: fc.equilibrium(net(), at="late"),
+        errors.InvalidInput, "at is", "'late'", "give a time in s, such as"),
     "sample times in words": (
         lambda: fc.simulate(net(), 1.0, t_eval="often"),
         errors.InvalidInput, "t_eval is", "'often'", "give a list of times in seconds"),
