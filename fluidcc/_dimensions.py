@@ -76,7 +76,8 @@ def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
 
 
 def _function(symbols: Sequence[Symbol], expr: Expr) -> Callable[..., Any]:
-    return lambdify(symbols, expr, modules="numpy", cse=False)
+    # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which takes long.
+    return lambdify(symbols, expr, modules=[{"Heaviside": np.heaviside}, "numpy"], cse=False)
 
 
 def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
