@@ -95,7 +95,8 @@ class Pieces(NamedTuple):
         found = [values.ravel()]
         curves = legendre.legval(np.linspace(-1, 1, 101), fits.T)
         for k in {int(np.argmin(curves.min(axis=1))), int(np.argmax(curves.max(axis=1)))}:
-            roots = np.atleast_1d(legendre.legroots(legendre.legder(fits[k])))
+            slope = legendre.legder(fits[k])  # without what is rounding, by which the roots would be divided
+            roots = np.atleast_1d(legendre.legroots(legendre.legtrim(slope, 1e-15 * np.max(np.abs(fits[k])))))
             inside = roots.real[(np.abs(roots.imag) < 1e-9) & (np.abs(roots.real) < 1.0)]
             found.append(np.atleast_1d(legendre.legval(inside, fits[k])))
         every = np.concatenate(found)
