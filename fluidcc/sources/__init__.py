@@ -19,10 +19,13 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
         RateBinomial,
     )
     from fluidcc.sources.cbr import CBR
+    from fluidcc.sources.cxtcp import CxTCP
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
     from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
+    from fluidcc.sources.gcc import GCC, AdaptiveGCC
     from fluidcc.sources.ldcc import LDCC
     from fluidcc.sources.nada import NADA
+    from fluidcc.sources.nada_rfc import NADA8698
     from fluidcc.sources.onoff import OnOff, Poisson
     from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
     from fluidcc.sources.reno import AIMD, Reno
@@ -42,6 +45,7 @@ _HOME = {
     "RateBinomial": "binomial",
     "SQRT": "binomial",
     "CBR": "cbr",
+    "CxTCP": "cxtcp",
     "FAST": "dca",
     "LEDBAT": "dca",
     "StaticFAST": "dca",
@@ -50,8 +54,11 @@ _HOME = {
     "DelayAIMD": "delay_aimd",
     "HTCP": "delay_aimd",
     "PlainDelayAIMD": "delay_aimd",
+    "AdaptiveGCC": "gcc",
+    "GCC": "gcc",
     "LDCC": "ldcc",
     "NADA": "nada",
+    "NADA8698": "nada_rfc",
     "OnOff": "onoff",
     "Poisson": "onoff",
     "AlphaFairPrimalDual": "primal",
@@ -70,17 +77,21 @@ __all__ = [
     "AIPD",
     "CBR",
     "FAST",
+    "GCC",
     "HTCP",
     "IIAD",
     "ISCC",
     "LDCC",
     "LEDBAT",
     "NADA",
+    "NADA8698",
     "SQRT",
     "TFRC",
+    "AdaptiveGCC",
     "AlphaFairPrimalDual",
     "Binomial",
     "BinomialFluid",
+    "CxTCP",
     "DelayAIMD",
     "Kelly",
     "OnOff",

@@ -1,0 +1,43 @@
+"""Cx-TCP, as the LDCC paper describes it (Section VI): AIMD that also backs off, by chance, on the queueing delay.
+
+The probability rises in proportion to the queueing delay up to a threshold, and falls to zero beyond it, so that flows
+that fill the buffer are met on their own terms, by losses. What the description leaves open is read as follows: the
+probability is that of a packet, as if the path marked it (which is how such end-to-end emulation of a router is
+meant); it is `peak` at the threshold `turn`, from where it falls linearly to 0 within `fall`. No values are given: the
+defaults are chosen. The fluid is that of Reno, with one backoff for every packet lost or so drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Eq, Max, Min, symbols
+
+from fluidcc.sources._windows import change, delta
+from fluidcc.sources.binomial import W
+from fluidcc.sources.reno import Reno, a, b
+from fluidcc.symbols import RTT, Let, pi, x_tau
+
+__all__ = ["CxTCP"]
+
+peak, turn, fall = symbols("peak turn fall", positive=True)
+
+_drawn = Let("g", peak * Min(delta / turn, Max((turn + fall - delta) / fall, 0)))
+_told = Let("p", 1 - (1 - pi) * (1 - _drawn))  # lost, or drawn
+
+CxTCP = replace(
+    Reno,
+    name="CxTCP",
+    flow={W: Reno.flow[W].subs(pi, _told), delta: change},
+    params={**Reno.params, peak: 0.05, turn: 0.02, fall: 0.04},
+    units={**Reno.units, delta: "s", peak: "1", turn: "s", fall: "s"},
+    lower={**Reno.lower, delta: 0},
+    initial={**Reno.initial, delta: 0},
+    claims={
+        "square-root law of losses and draws": Eq(
+            Reno.flow[W].subs(pi, _told).subs(x_tau, Reno.out["rate"]), (a - b * W**2 * _told) / RTT
+        ),
+        "beyond turn + fall it is Reno": Eq(_told.subs(delta, turn + fall + delta), pi),
+    },
+    ref="Budzisz, Stanojevic, Schlote, Baker and Shorten 2011, as described in LDCC, Section VI",
+)

@@ -1,0 +1,85 @@
+"""GCC, simplified: its automaton, its loss-based branch and its threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.formulas import response
+
+CAPACITY, DELAY = 2e6, 0.025
+
+
+def net(*laws: fc.Source, buffer: float | None = None, **kwargs: dict[str, float]) -> fc.Network:
+    n = fc.Network().link("l", fc.DropTail, capacity=CAPACITY, delay=DELAY, buffer=buffer)
+    for i, law in enumerate(laws):
+        n.flow(f"f{i}", law, route=["l"], initial=kwargs.get(f"f{i}"))
+    return n
+
+
+def test_the_modes_follow_one_another_as_the_automaton_says() -> None:
+    """Cut (decrease), the queue drains (hold), it is empty (increase)."""
+    ds = fc.simulate(net(fc.GCC), 40, samples=2)
+    times = ds.jump_time.values
+    late = np.flatnonzero(times > 20)
+    after = fc.simulate(net(fc.GCC), 40, t_eval=times[late] + 1e-9)
+    mode = after.GCC_m.values[:, 0]
+    gaps = np.diff(np.flatnonzero(mode == 1))
+    assert set(mode) == {-1.0, 0.0, 1.0}
+    assert np.all(gaps == gaps[0])  # the same sequence each time
+    turn = np.flatnonzero(mode == 0)
+    assert np.all(mode[turn - 1][1:] == -1)
+    assert np.all(mode[turn + 1][:-1] == 1)
+
+
+def test_a_cut_leaves_a_part_of_what_is_received() -> None:
+    ds = fc.simulate(net(fc.GCC(alpha=0.8)), 60, samples=6001)
+    late = ds.rate.values[3000:, 0]
+    assert late.min() == pytest.approx(0.8 * CAPACITY, rel=1e-6)
+
+
+def test_flows_that_move_together_never_get_nearer() -> None:
+    """Both the increase and the decrease multiply: what the ratio of two rates is, it stays."""
+    n = net(fc.GCC, fc.GCC, f0={"A": 2e5}, f1={"A": 6e5})
+    ds = fc.simulate(n, 100, samples=1001)
+    assert ds.attrs["jumps"] > 20
+    np.testing.assert_allclose(ds.rate[:, 1] / ds.rate[:, 0], 3.0, rtol=1e-6)
+
+
+def test_losses_limit_it_by_the_tcp_friendly_rate() -> None:
+    """On a path that drops one packet in fifty whatever is sent, the rate is that of the equation."""
+    from sympy import symbols
+
+    ratio = symbols("ratio", nonnegative=True)
+    lossy = fc.Link("Lossy", out={"mark": ratio}, params={ratio: 0.02}, units={ratio: "1"})
+    n = fc.Network().link("l", lossy, capacity=1e9, delay=DELAY)
+    n.flow("f", fc.GCC, route=["l"], initial={"A": 2e6})
+    ds = fc.simulate(n, 30)
+    assert float(ds.rate[-1, 0]) == pytest.approx(response.tfrc(0.02, 2 * DELAY), rel=1e-5)
+
+
+def test_the_estimate_does_not_run_away_while_losses_limit_what_is_sent() -> None:
+    """Beside a flow that fills the buffer the gradient is normal; A grows no more above `cap` times what arrives."""
+    n = net(fc.GCC, buffer=0.02 * CAPACITY).flow("udp", fc.CBR(rate=1.5 * CAPACITY), route=["l"])
+    late = fc.simulate(n, 60).isel(time=slice(100, None), flow=0)
+    assert np.all(late.GCC_m == 1)
+    assert np.ptp(late.GCC_A.values) == 0
+    assert np.all(1.5 * late.rate < late.GCC_A)
+    np.testing.assert_allclose(late.rate, response.tfrc(late.loss.values, late.rtt.values), rtol=1e-3)
+
+
+def test_the_adaptive_threshold_follows_the_gradient_within_its_bounds() -> None:
+    ds = fc.simulate(net(fc.AdaptiveGCC), 60, samples=6001)
+    threshold = ds.AdaptiveGCC_gamma.values[:, 0]
+    assert threshold[0] == pytest.approx(0.05)
+    assert threshold.min() >= 0.024 - 1e-12
+    assert threshold.min() < 0.04  # it falls while nothing happens
+    assert np.max(np.diff(threshold)) > 1e-3  # and rises quickly
+    assert float(ds.utilisation[3000:].mean()) > 0.9
+
+
+def test_without_gains_the_adaptive_threshold_is_the_fixed_one() -> None:
+    fixed = fc.simulate(net(fc.GCC), 30, rtol=1e-8)
+    held = fc.simulate(net(fc.AdaptiveGCC(K_u=1e-12, K_d=1e-12)), 30, rtol=1e-8)
+    np.testing.assert_allclose(held.rate, fixed.rate, rtol=1e-4)
