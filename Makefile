@@ -38,7 +38,7 @@ notebooks: setup
 	$(PY) -m pytest --nbmake --nbmake-timeout=1200 -W ignore notebooks $(ARGS)
 
 bench:
-	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster bench
+	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet bench
 	$(PY) -m benchmarks $(ARGS)
 
 cluster-demo: setup

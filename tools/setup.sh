@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv: find a Python that can, install uv with pip and the rest with uv (plain pip where uv fails).
-# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook cluster.  PYTHON=... chooses the interpreter.
+# Usage: tools/setup.sh [extra ...]   default extras: test dev notebook cluster parquet.  PYTHON=... chooses the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV UV_SYSTEM_PYTHON VIRTUAL_ENV CONDA_PREFIX
 export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 
-extras="${*:-test dev notebook cluster}"
+extras="${*:-test dev notebook cluster parquet}"
 python=.venv/bin/python
 stamp=.venv/.fluidcc
 

@@ -38,7 +38,7 @@ def check_output(path: Path) -> None:
         except ImportError:
             raise Unsupported(
                 f"output {str(path)!r}: Parquet needs the package pyarrow, which is not installed; "
-                "install it, or write .nc, .zarr or .csv"
+                "install fluidcc[parquet], or write .nc, .zarr or .csv"
             ) from None
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -83,17 +86,17 @@ def test_mistakes_name_file_key_value_and_remedy(tmp_path: Path, old: str, new: 
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", [".nc", ".zarr", ".csv"])
+@pytest.mark.parametrize("ending", [".nc", ".zarr", ".csv", ".parquet"])
 def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     file, output = write(tmp_path, GOOD), tmp_path / f"out{ending}"
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
     store = ["--store", str(tmp_path / "store")] if ending == ".nc" else []
     assert main(["sweep", str(file), "--output", str(output), "--executor", "serial", *store]) == 0
     assert "6 points" in capsys.readouterr().out
     wanted = fc.sweep(*_call(file), **_rest(file))
-    if ending == ".csv":
-        import pandas as pd
-
-        frame = pd.read_csv(output)
+    if ending in (".csv", ".parquet"):
+        frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
         assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
         np.testing.assert_array_equal(frame["mean_rate[b]"], wanted.mean_rate.sel(flow="b").values.ravel())
         np.testing.assert_array_equal(frame["capacity"], [2e6, 3e6, 4e6] * 2)
@@ -139,13 +142,25 @@ def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
             np.testing.assert_array_equal(root, ds.root)
             assert [str(t) for t in read.error.astype(str).values] == ["", "ValueError: two", ""]
     assert list(table(ds)) == ["x", "error", "root_real", "root_imaginary"]
+    for ending in (".csv", ".parquet") if importlib.util.find_spec("pyarrow") else (".csv",):
+        file = save(ds, tmp_path / f"out{ending}")
+        frame = pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
+        assert list(frame["error"]) == ["", "ValueError: two", ""]
+        assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx([-1, np.nan, -3], nan_ok=True)
 
 
-def test_outputs_that_cannot_be_written_are_refused_before(tmp_path: Path) -> None:
+def test_outputs_that_cannot_be_written_are_refused_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="there is no folder"):
         check_output(tmp_path / "no" / "x.nc")
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        with pytest.raises(Unsupported, match="needs the package pyarrow"):
-            check_output(tmp_path / "x.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(Unsupported, match=r"needs the package pyarrow, .* install fluidcc\[parquet\]"):
+        check_output(tmp_path / "x.parquet")
+
+
+def test_a_cluster_without_dask_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    file = write(tmp_path, GOOD)
+    assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
+    assert "needs the package distributed; install fluidcc[cluster]" in capsys.readouterr().err
