@@ -19,18 +19,18 @@ from fluidcc.errors import InvalidInput
 from fluidcc.network import Network
 from fluidcc.progress import Progress
 from fluidcc.scenarios import Scenario
-from fluidcc.simulate import simulate
+from fluidcc.simulate import _positive
 from fluidcc.sweep.batch import can_batch
 from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
 from fluidcc.sweep.measures import find_measures
+from fluidcc.sweep.options import checked, span
 from fluidcc.sweep.pool import chunk_jobs, make_pool
 from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.store import Store
-from fluidcc.sweep.targets import changed, find_target
+from fluidcc.sweep.targets import changed, find_targets
 from fluidcc.sweep.task import Piece, Task, empty_piece
-from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,6 +141,8 @@ class Execution:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
+        if self.store is not None and not isinstance(self.store, str | Path):
+            raise InvalidInput(f"store is {self.store!r}; give the name of a folder, such as 'sweep.zarr'")
         if self.chunk is not None and (isinstance(self.chunk, bool) or not isinstance(self.chunk, int)):
             raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
         if self.chunk is not None and self.chunk < 1:
@@ -227,58 +229,38 @@ def _chunk(size: int, cost: float, workers: int) -> int:
 def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
     """The work that the arguments of `sweep` mean; `given` is its grid."""
     measures = () if measure is None else find_measures(measure)
-    chosen: dict[str, Any] = {"until": None if until is None else to_si(until, "s", "until"), **_checked(options)}
+    net = model.net if isinstance(model, Scenario) else model if isinstance(model, Network) else None
     if isinstance(model, Scenario):
-        for key in ("until", "seed", "delays"):
-            chosen[key] = getattr(model, key) if chosen.get(key) is None else chosen[key]
-        model = model.net
-    if isinstance(model, Network):
+        own = {key: getattr(model, key) for key in ("seed", "delays")}
+        options = {**own, **{k: v for k, v in options.items() if v is not None}}
+        until = model.until if until is None else until
+    end = None if until is None else _positive(until, "until")
+    chosen: dict[str, Any] = {"until": end, **checked(options, net), "window": span(window, end)}
+    if net is not None:
         if not measures:
             raise InvalidInput("the measure is missing; give a name such as 'mean_rate', or a function of a point")
-        targets = {str(name): find_target(model, str(name)) for name in given} if isinstance(given, Mapping) else {}
-        packets = {name: size for name, t in targets.items() if (size := t.packet(model)) is not None}
+        targets = find_targets(net, given)
+        packets = {name: size for name, t in targets.items() if (size := t.packet(net)) is not None}
         grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
-        _check_values(model, grid, targets)
+        _check_values(net, grid, targets)
     elif callable(model):
         targets, grid = {}, make_grid(given, {})
     else:
-        raise InvalidInput(f"what is swept is {model!r}; give a Network, a Scenario, or a function of a point")
+        ready = f", such as fluidcc.Scenario.load({model!r})" if isinstance(model, str) else ""
+        raise InvalidInput(f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a point")
     trajectories = any(m.kind == "trajectory" for m in measures)
-    if trajectories and isinstance(model, Network) and chosen["until"] is None and "until" not in grid.names:
+    if trajectories and net is not None and end is None and "until" not in grid.names:
         raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
-    chosen["window"] = _window(window, chosen["until"])
-    chosen["engine"] = _engine(chosen.get("engine"), model, grid, chosen)
-    task = Task(model, grid, targets, measures, chosen)
+    chosen["engine"] = _engine(chosen.get("engine"), net, grid)
+    task = Task(model if net is None else net, grid, targets, measures, chosen)
     return replace(task, batched=trajectories and can_batch(task))
 
 
-def _engine(given: str | None, model: Any, grid: Grid, options: Mapping[str, Any]) -> str:
+def _engine(given: str | None, net: Network | None, grid: Grid) -> str:
     """The same on every machine, whatever has been compiled there before, since results differ in their last bits."""
     if given not in (None, "auto"):
         return str(given)
-    return "fused" if isinstance(model, Network) and grid.size >= WORTH and fits(lay_out(model)) else "array"
-
-
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    import inspect
-
-    known = [n for n in inspect.signature(simulate).parameters if n not in ("net", "until", "progress", "t_eval")]
-    for name in options:
-        if name not in known:
-            raise InvalidInput(f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(known)}")
-    return options
-
-
-def _window(window: Any, until: float | None) -> tuple[float, float] | None:
-    if window is None:
-        return None
-    if not isinstance(window, tuple | list) or len(window) != 2:
-        raise InvalidInput(f"window is {window!r}; give its start and its end, such as ('30 s', '60 s')")
-    first, last = (to_si(v, "s", "window") for v in window)
-    if not 0 <= first < last or (until is not None and last > until):
-        end = "" if until is None else f" = {until:g} s"
-        raise InvalidInput(f"window is {first:g} to {last:g} s; it must lie within 0 and until{end}")
-    return first, last
+    return "fused" if net is not None and grid.size >= WORTH and fits(lay_out(net)) else "array"
 
 
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Any]) -> None:

@@ -50,6 +50,8 @@ def can_batch(task: Task) -> bool:
     laws: list[Any] = [*(f.law for f in net.flows.values()), *(link.law for link in net.links.values())]
     if not net.flows or any(law.jumps or law.ticks for law in laws):
         return False
+    if any(task.options.get(k) is not None for k in ("restart", "first_step")) or "until" in task.targets:
+        return False
     if any(link.schedule for link in net.links.values()):  # the capacity is no single number then
         return False
     return not any(t.kind in ("count", "law") for t in task.targets.values())

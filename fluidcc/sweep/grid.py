@@ -96,8 +96,12 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
     if isinstance(given, str) or not (isinstance(given, Sequence) or hasattr(given, "__array__")):
         raise InvalidInput(f"{what} is {given!r}; give a list of values")
     raw = np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
-    if not raw or any(isinstance(v, list) for v in raw):
-        raise InvalidInput(f"{what} is {given!r}; give a list of values, at least one")
+    if any(isinstance(v, list) for v in raw):
+        raise InvalidInput(f"{what} has {np.ndim(raw)} dimensions; give a list of values")
+    if not raw:
+        raise InvalidInput(f"{what} has no values; give at least one")
+    if any(isinstance(v, float) and v != v for v in raw):
+        raise InvalidInput(f"{what} has the value nan; leave it out")
     values = raw if unit is None else [_value(v, unit, what, packet) for v in raw]
     for k, value in enumerate(values):
         if any(value is other or value == other for other in values[:k] if type(value) is type(other)):

@@ -263,7 +263,8 @@ def _local(name: str, workers: int | None) -> Pool:
             end=False,
             apart=True,
         )
-    raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client")
+    client = f", here distributed.Client({name!r})" if "://" in name else ""
+    raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client{client}")
 
 
 def _cores() -> int:

@@ -99,7 +99,10 @@ class Store:
         import zarr
         from zarr.codecs import BloscCodec, Crc32cCodec
 
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"store {str(self.path)!r} cannot be made ({error.strerror}); give another") from None
         if self._lock is None:
             self._hold()
         _replace(self.path / _MAKING, "")

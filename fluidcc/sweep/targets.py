@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.errors import InvalidInput, UnitsError, UnknownName
 from fluidcc.law import Law
 from fluidcc.network import Network
 from fluidcc.patterns import near
 from fluidcc.symbols import plain
-from fluidcc.units import to_si
+from fluidcc.units import Dimension, dimension_of, to_si
 
-__all__ = ["OPTIONS", "Target", "changed", "find_target"]
+__all__ = ["OPTIONS", "Target", "changed", "find_target", "find_targets"]
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 _FLOW = {"access_delay": "s", "return_delay": "s", "packet": "bit/packet", "start": "s", "stop": "s"}
@@ -24,7 +24,7 @@ _ALL = ("flows", "links")
 
 @dataclass(frozen=True)
 class Target:
-    """What is set: ``kind`` is argument, parameter, initial, law, count, rtt or option."""
+    """What is set: ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt or option."""
 
     kind: str
     key: str
@@ -36,6 +36,40 @@ class Target:
         """Packet size [bit] by which values are read, where all that are set have the same."""
         sizes = {to_si(net.given("link", name)["packet"], "bit/packet") for name in self.links}
         return sizes.pop() if len(sizes) == 1 else None
+
+
+def find_targets(net: Network, grid: Any) -> dict[str, Target]:
+    """What every axis of a grid changes.
+
+    Raises
+    ------
+    UnknownName
+        If no flow and no link has what an axis names.
+    InvalidInput
+        If both have, or two axes set the same thing.
+    """
+    targets: dict[str, Target] = {}
+    for name in map(str, grid) if isinstance(grid, Mapping) else ():
+        new = find_target(net, name)
+        for other, target in targets.items():
+            both = {*new.flows, *new.links} & {*target.flows, *target.links}
+            if both and (new.kind, new.key) == (target.kind, target.key):
+                raise InvalidInput(
+                    f"axes {other!r} and {name!r} of the grid both set {new.key} of {min(both)!r}; leave one out, or "
+                    "name the flow or link that each is for"
+                )
+        values = grid.get(name, ())
+        if new.key == "buffer" and isinstance(values, list | tuple) and values and all(map(_is_time, values)):
+            new = replace(new, unit="s", kind="seconds")
+        targets[name] = new
+    return targets
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and dimension_of(value) == Dimension(s=1)
+    except UnitsError:
+        return False
 
 
 def find_target(net: Network, name: str) -> Target:
@@ -60,8 +94,10 @@ def find_target(net: Network, name: str) -> Target:
         known = sorted({*_names(net, flows, True), *_names(net, links, False), *(() if owner else ("rtt", *OPTIONS))})
         whose = f"{owner!r} of the network" if owner and owner not in _ALL else f"no {owner or 'flow or link'}"
         verb = "has no" if owner and owner not in _ALL else "has"
-        hint = near(key, known)
-        raise UnknownName(f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint} It may be {', '.join(known)}")
+        hint = near(key, known).rstrip(".")
+        raise UnknownName(
+            f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint.rstrip('.')}. It may be {', '.join(known)}"
+        )
     if len(found) > 1:
         raise InvalidInput(f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}")
     return found[0]
@@ -167,6 +203,8 @@ def _collect(new: dict[str, Any], net: Network, name: str, flow: bool, target: T
     """Add to the changed arguments of a flow or link."""
     if target.kind in ("argument", "law"):
         new[target.key] = value
+    elif target.kind == "seconds":
+        new[target.key] = f"{value!r} s"
     elif target.kind == "parameter":
         law = new.get("law", (net.flows if flow else net.links)[name].law)
         new["law"] = _with_parameter(law, target.key, value)

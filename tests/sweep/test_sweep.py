@@ -35,6 +35,7 @@ AXES: list[tuple[str, Any, Any]] = [
     ("a.beta", 0.15, lambda n: [n.flows[f].law.parameter("beta") for f in "ab"] == [0.15, 0.1]),
     ("flows.eta", 0.3, lambda n: n.flows["b"].law.parameter("eta") == 0.3),
     ("capacity", "4 Mbit/s", lambda n: (n.links["l"].capacity, n.links["l"].buffer) == (4e6, 2e6)),
+    ("buffer", "40 ms", lambda n: n.links["l"].buffer == pytest.approx(0.04 * 3e6)),
     ("l.delay", "30 ms", lambda n: n.links["l"].delay == 0.03),
     ("buffer", "100 packets", lambda n: n.links["l"].buffer == 8e5),
     ("b.return_delay", "40 ms", lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04)),
@@ -94,6 +95,19 @@ def test_a_scenario_brings_its_own_end() -> None:
     scenario = fc.Scenario("s", network(), until=4.0)
     ds = fc.sweep(scenario, {"beta": [0.1]}, {"end": lambda p: float(p.run.time[-1])})
     assert ds.end.item() == 4.0
+
+
+def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
+    """Each point has its own end; the options of `simulate` mean what they mean there."""
+    ds = fc.sweep(network(), {"until": ["2 s", "4 s"], "beta": [0.1]}, "final_rate", executor="serial")
+    for k, end in enumerate((2, 4)):
+        np.testing.assert_array_equal(ds.final_rate[k, 0], fc.simulate(network(), end).rate[-1])
+    ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, max_step="1 ms", first_step="0.1 ms")
+    run = fc.simulate(network(), 2, max_step="1 ms", first_step="0.1 ms")
+    np.testing.assert_array_equal(ds.final_rate[0], run.rate[-1])
+    first = fc.simulate(network(), 1)
+    ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, restart=first, window=(1, 2))
+    np.testing.assert_allclose(ds.final_rate[0], fc.simulate(network(), 2).rate[-1], rtol=1e-5)
 
 
 def test_a_function_may_build_networks() -> None:
@@ -166,6 +180,22 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
         ({"grid": {"beta": []}}, InvalidInput, "at least one"),
         ({"grid": {"beta": [0.1, 0.1]}}, InvalidInput, "twice"),
         ({"grid": {"beta": 0.1}}, InvalidInput, "give a list of values"),
+        ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "has 2 dimensions"),
+        ({"grid": {"beta": [0.1, float("nan")]}}, InvalidInput, "axis 'beta' of the grid has the value nan"),
+        ({"grid": {"beta": ["0.1 s"]}}, InvalidInput, "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
+        ({"grid": {"beta": [0.1], "a.beta": [0.2]}}, InvalidInput, "both set beta of 'a'"),
+        ({"grid": {"buffer": ["50 ms", "25 packets"]}}, InvalidInput, "axis 'buffer' of the grid is '50 ms'"),
+        ({"grid": [0.1]}, InvalidInput, "give axes by name"),
+        ({"until": -1}, InvalidInput, "until is -1; give a positive time"),
+        ({"rtol": 2}, InvalidInput, "rtol is 2"),
+        ({"samples": 1}, InvalidInput, "samples is 1"),
+        ({"engine": "warp"}, InvalidInput, "engine is 'warp'"),
+        ({"delays": "warp"}, InvalidInput, "delays is 'warp'"),
+        ({"seed": 1.5}, InvalidInput, "seed is 1.5"),
+        ({"max_step": "1 bit"}, InvalidInput, "max_step is '1 bit'"),
+        ({"store": 3}, InvalidInput, "give the name of a folder"),
+        ({"executor": "tcp://host:1"}, InvalidInput, "here distributed.Client('tcp://host:1')"),
+        ({"net": "ldcc_fig5"}, InvalidInput, "fluidcc.Scenario.load('ldcc_fig5')"),
         ({"grid": {"capacity": ["3 ms"]}}, InvalidInput, "axis 'capacity' of the grid"),
         ({"grid": {"capacity": [-1.0]}}, InvalidInput, "capacity of link 'l'"),
         ({"grid": {"count": [1.5]}}, InvalidInput, "whole numbers"),
