@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,9 @@ DASHES = ("--", ":", "-.")
 
 
 def filled_chart(
-    data: xr.Dataset, *, verdict: str = "stable", value: str | None = None, over: Sequence[str] = (), ax: Any = None
-) -> Axes:
+    data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
+    over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,
+) -> Axes:  # fmt: skip
     """Draw a sweep over two axes.
 
     Parameters
@@ -35,8 +36,9 @@ def filled_chart(
     value : str, optional
         A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only one that is neither
         the verdict nor in `over`, if there is one.
-    over : sequence of str
-        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines.
+    over : sequence of str, or mapping of str to DataArray
+        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines. A mapping may
+        bring them from another sweep over the same two axes, with values of its own along them.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -54,11 +56,12 @@ def filled_chart(
     axes = [str(name) for name in data.attrs.get("axes", data.dims)]
     if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
         raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes)}")
-    for name in (verdict, *over, *([] if value is None else [value])):
+    inside = () if isinstance(over, Mapping) else over
+    for name in (verdict, *inside, *([] if value is None else [value])):
         if name not in data.data_vars:
             raise UnknownName(f"the sweep has no variable {name!r}; {near(name, map(str, data.data_vars))}")
     if value is None:
-        known = (verdict, *over, "measured", "error")
+        known = (verdict, *inside, "measured", "error")
         numbers = [str(n) for n, v in data.data_vars.items() if v.dims == tuple(axes) and v.dtype.kind == "f"]
         rest = [name for name in numbers if name not in known]
         value = rest[0] if len(rest) == 1 else None
@@ -67,8 +70,9 @@ def filled_chart(
     if value is not None:
         _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
     _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
-    for k, name in enumerate(over):
-        _boundary(one, x, y, data[name].transpose(*axes), words(name), f"C{k + 1}", DASHES[k % len(DASHES)])
+    for k, (name, more) in enumerate(_more(data, over, axes).items()):
+        here, there = (_scaled(more[axis].assign_attrs(data[axis].attrs))[0] for axis in axes)
+        _boundary(one, here, there, more.transpose(*axes), name, f"C{k + 1}", DASHES[k % len(DASHES)])
     one.set(xlabel=x_label, ylabel=y_label)
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
@@ -76,6 +80,16 @@ def filled_chart(
     if one.get_legend_handles_labels()[0]:
         one.legend(loc="best", framealpha=0.9, fontsize="small")
     return one
+
+
+def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
+    """What is drawn on top, by its label."""
+    if not isinstance(over, Mapping):
+        return {words(name): data[name] for name in over}
+    for name, found in over.items():
+        if set(getattr(found, "dims", ())) != set(axes):
+            raise InvalidInput(f"over[{name!r}] must be a DataArray over {' and '.join(axes)}, as the chart is")
+    return dict(over)
 
 
 def _scaled(axis: Any) -> tuple[Any, str]:

@@ -72,7 +72,8 @@ def sweep(
         ``"a.beta"``, of flow or link a; ``"flows.beta"``, ``"links.beta"``), ``"capacity"``, ``"delay"``, ``"buffer"``,
         ``"access_delay"``, ``"return_delay"``, ``"packet"``, ``"start"``, ``"stop"``, ``"law"``, an initial state
         (``"initial.x"``, ``"a.initial.x"``), a number of flows (``"count"``, ``"a.count"``: so many copies of flow a),
-        ``"rtt"`` (all propagation delays in proportion), or ``"seed"`` and ``"until"`` of the runs.
+        ``"rtt"`` (all propagation delays in proportion), ``"a.rtt"`` (the return delay of flow a, such that its round
+        trip takes this long without queues), or ``"seed"`` and ``"until"`` of the runs.
     measure : str, function, or list or mapping of these
         See `fluidcc.sweep.measures`. A function is called with a `Point`, which has ``.net``, ``.run``,
         ``.equilibrium`` and ``.stability``.
@@ -265,8 +266,10 @@ def _engine(given: str | None, net: Network | None, grid: Grid) -> str:
 
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Any]) -> None:
     """Refuse a value that no point can take, before anything is computed."""
+    moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
-        if targets[axis.name].kind == "option":
+        kind = targets[axis.name].kind
+        if kind == "option" or (kind == "trip" and moved):
             continue
         for value in axis.values:
             changed(net, {axis.name: targets[axis.name]}, {axis.name: value})

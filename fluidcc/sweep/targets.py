@@ -24,7 +24,10 @@ _ALL = ("flows", "links")
 
 @dataclass(frozen=True)
 class Target:
-    """What is set: ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt or option."""
+    """What is set.
+
+    ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of single flows) or option.
+    """
 
     kind: str
     key: str
@@ -123,7 +126,7 @@ def _names(net: Network, owners: tuple[str, ...], flow: bool) -> set[str]:
     names: set[str] = set()
     for owner in owners:
         law = (net.flows if flow else net.links)[owner].law
-        names |= {*(_FLOW if flow else _LINK), "law", *(["count"] if flow else [])}
+        names |= {*(_FLOW if flow else _LINK), "law", *(["count", "rtt"] if flow else [])}
         names |= {plain(p) for p in law.params} | {f"initial.{plain(z)}" for z in law.states}
     return names
 
@@ -141,6 +144,8 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
         return make("argument", arguments[key], owners)
     if key == "law":
         return make("law", None, owners)
+    if key == "rtt" and flow:
+        return make("trip", "s", owners)
     if key == "count" and flow:
         return make("count", "count", owners)
     units: dict[str, str] = {}
@@ -186,6 +191,8 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
     for axis, target in targets.items():
         if target.kind == "rtt":
             last.insert(0, lambda n, v=values[axis]: _with_rtt(n, v))  # type: ignore[misc]
+        elif target.kind == "trip":
+            last.insert(0, lambda n, t=target, v=values[axis]: _with_trips(n, t.flows, v))  # type: ignore[misc]
         elif target.kind == "count":
             last.append(lambda n, t=target, v=values[axis]: _with_copies(n, t.flows, v))  # type: ignore[misc]
     for step in last:
@@ -220,8 +227,8 @@ def _with_rtt(net: Network, rtt: float) -> Network:
     now = {net.base_rtt(f) for f in net.flows}
     if len(now) != 1 or not min(now) > 0:
         raise InvalidInput(
-            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
-            "sweep delay, access_delay or return_delay, or give a function that builds the network"
+            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; sweep that of one flow, "
+            f"such as '{next(iter(net.flows))}.rtt', or delay, or give a function that builds the network"
         )
     factor = rtt / now.pop()
     for name, link in net.links.items():
@@ -229,6 +236,19 @@ def _with_rtt(net: Network, rtt: float) -> Network:
     for name, flow in net.flows.items():
         back = None if flow.return_delay is None else factor * flow.return_delay
         net = net.with_flow(name, access_delay=factor * flow.access_delay, return_delay=back)
+    return net
+
+
+def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
+    """Return delays such that the round trip of these flows takes `rtt` without queues."""
+    for name in flows:
+        back = rtt - net.propagation_delay(name)
+        if back < 0:
+            raise InvalidInput(
+                f"rtt of flow {name!r} is {rtt:g} s, and its way there alone takes {net.propagation_delay(name):g} s; "
+                "give more, or shorten its links"
+            )
+        net = net.with_flow(name, return_delay=back)
     return net
 
 

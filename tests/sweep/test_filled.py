@@ -32,6 +32,19 @@ def test_the_boundary_and_conditions_are_where_they_are() -> None:
     plt.close(ax.figure)
 
 
+def test_conditions_may_come_from_another_sweep() -> None:
+    fine = fc.sweep(measured, {"x": np.linspace(0, 1, 41), "y": np.linspace(0, 1, 41)}, executor="serial")
+    rough = fc.sweep(measured, {"y": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 81)}, executor="serial")
+    ax: Any = fc.plot.stability_chart(fine, over={"the paper's": rough.condition})
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["stable: boundary", "the paper's"]
+    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
+    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
+    np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=0.26)
+    plt.close(ax.figure)
+    with pytest.raises(InvalidInput, match="must be a DataArray over x and y"):
+        fc.plot.stability_chart(fine, over={"the paper's": rough.condition[0]})
+
+
 def test_one_verdict_everywhere_and_logarithmic_axes() -> None:
     ds = fc.sweep(measured, {"x": [0.001, 0.01, 0.1], "y": [0.01, 0.02, 0.03]}, executor="serial")
     ax: Any = fc.plot.stability_chart(ds)
