@@ -14,11 +14,14 @@ from sympy.core.relational import Relational
 
 from fluidcc._dimensions import Dim, dim_of_text, explain, measure, same
 from fluidcc.errors import LawError, UnitsError
-from fluidcc.symbols import SIGNAL_UNITS, Let, plain, unfold
+from fluidcc.symbols import REPORTING, SIGNAL_UNITS, Let, plain, unfold
 
 __all__ = ["check_law", "parameter_values"]
 
-_OUTPUT_UNITS = {"rate": "bit/s", "loss": "1", "mark": "1", "price": "1"}
+_OUTPUT_UNITS = {
+    "rate": "bit/s", "loss": "1", "mark": "1", "price": "1", "drop": "1", "offer": "bit/s", "factor": "1",
+    "raise": "bit/s", "reports": "1",
+}  # fmt: skip
 _PASSED: set[Any] = set()
 
 
@@ -230,7 +233,12 @@ def _check_kind(law: Any) -> None:
         if "rate" not in law.out:
             raise LawError(f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]")
         return
+    given, lacking = ([name for name in REPORTING if (name in law.out) is there] for there in (True, False))
+    if given and lacking:
+        raise LawError(f"{law.name}: it reports {given[0]!r} without {lacking[0]!r}; give {', '.join(REPORTING)}")
     if law.queue is None:
+        if "drop" in law.out:
+            raise LawError(f"{law.name}: 'drop' is what does not enter the queue; name the queue=, or use 'mark'")
         if "loss" in law.out:
             raise LawError(f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'")
         if not law.out:

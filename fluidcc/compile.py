@@ -26,7 +26,7 @@ from fluidcc.event_text import decided_text, event_kernel_text
 from fluidcc.kernel_text import scalar_text
 from fluidcc.law import Law, Link
 from fluidcc.numerics.fluid import calls
-from fluidcc.symbols import unfold
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
 __all__ = [
     "cache_folder", "count_switches", "event_kernel_address", "generated_file", "handwritten", "kernel_address",
@@ -34,9 +34,9 @@ __all__ = [
 ]  # fmt: skip
 
 #: order of a source's signals in the workspace, and of a link's
-SOURCE_ROWS = ("e", "edot", "pi", "price", "x_tau", "e_b", "packet", "t")
-LINK_ROWS = ("y", "c", "q", "q_max", "t")
-LINK_OUT = ("mark", "price")
+SOURCE_ROWS = tuple(plain(signal) for signal in SOURCE_INPUTS)
+LINK_ROWS = ("y", "c", "q", "q_max", "t", "crossing")
+LINK_OUT = ("mark", "price", "drop", "offer", *REPORTING)
 
 #: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not toggle it
 TIE = 1e-11
@@ -111,16 +111,16 @@ def _outputs(law: Law) -> tuple[str, ...]:
 
 def law_names(law: Law, states: list[str], signals: list[str], params: list[str]) -> dict[Symbol, str]:
     """Text of each symbol of a law: its states, its signals in the order of the rows, its parameters."""
-    from fluidcc import symbols as v
-
     names = dict(zip(_own_states(law), states, strict=True)) | dict(zip(law.params, params, strict=True))
     if isinstance(law, Link):
-        names |= dict(zip((v.y, v.c, v.q_max, v.t), (signals[0], signals[1], signals[3], signals[4]), strict=True))
+        from fluidcc import symbols as v
+
+        told = (signals[0], signals[1], signals[3], signals[4], signals[5])
+        names |= dict(zip((v.y, v.c, v.q_max, v.t, v.crossing), told, strict=True))
         if law.queue is not None:
             names[law.queue] = signals[2]
     else:
-        rows = (v.e, v.edot, v.pi, v.price, v.x_tau, v.e_b, v.packet, v.t)
-        names |= dict(zip(rows, signals, strict=True))
+        names |= dict(zip(SOURCE_INPUTS, signals, strict=True))
     return names
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Source
 from fluidcc.numerics.traffic import on_off_pareto, poisson_counts
-from fluidcc.symbols import plain
+from fluidcc.symbols import noise, plain, unfold
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Pairs = tuple[tuple[float, float], ...]
 _KINDS = {
     "on_off_pareto": {"peak": "bit/s", "mean_on": "s", "mean_off": "s", "shape": "1"},
     "poisson": {"mean_rate": "bit/s", "interval": "s"},
+    "noise": {"interval": "s"},  # standard normal numbers for laws that hear `fluidcc.symbols.noise`
 }
 
 
@@ -83,6 +85,10 @@ def is_list(value: Any) -> bool:
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
     """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the kind and its values."""
     what = f"pattern of {of}"
+    if _hears_noise(law):
+        if pattern is not None and not isinstance(pattern, Modulated):
+            raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; its noise follows from the seed")
+        return Modulated("noise", (("interval", law.parameter("interval")),))
     if pattern is None:  # a law of random traffic carries its own
         names = {plain(s) for s in law.params}
         kind = next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
@@ -105,6 +111,15 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
     return Modulated(kind, tuple(numbers.items()))
 
 
+@lru_cache(maxsize=256)
+def _hears(structure: tuple[Any, ...], law: Source) -> bool:
+    return any(noise in unfold(f).free_symbols for _, f in law.expressions())
+
+
+def _hears_noise(law: Source) -> bool:
+    return _hears(law.structure, law)
+
+
 def resolve_pattern(
     spec: FlowSpec, seed: int, until: float
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
@@ -122,6 +137,9 @@ def resolve_pattern(
     words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
     rng = np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=tuple(int(w) for w in words)))
     values = dict(spec.pattern.parameters)
+    if spec.pattern.kind == "noise":
+        begun = np.arange(0.0, until, values["interval"])
+        return begun, rng.standard_normal(len(begun))
     if spec.pattern.kind == "poisson":
         return poisson_counts(rng, until, packet=spec.packet, **values)
     return on_off_pareto(rng, until, **values)

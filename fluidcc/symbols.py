@@ -14,20 +14,28 @@ from sympy import Expr, Symbol, sympify
 __all__ = [
     "LINK_INPUTS",
     "LINK_OUTPUTS",
+    "REPORTING",
     "RTT",
     "SIGNAL_UNITS",
     "SOURCE_INPUTS",
     "SOURCE_OUTPUTS",
     "Let",
     "c",
+    "crossing",
     "e",
     "e_b",
     "edot",
+    "factors",
+    "noise",
+    "offer_max",
+    "offer_min",
     "packet",
     "pi",
     "plain",
     "price",
     "q_max",
+    "raises",
+    "reports",
     "t",
     "unfold",
     "x_tau",
@@ -45,15 +53,29 @@ x_tau = Symbol(r"x_{\tau}", nonnegative=True)  # own rate one feedback loop ago 
 e_b = Symbol("e_b", nonnegative=True)  # return delay, a constant of the flow [s]
 packet = Symbol(r"\ell", positive=True)  # packet length, a constant of the flow [bit a packet]
 
+# What routers on the path say, each straight back to the source: no queue delays it. An offer is a rate that a link
+# would grant; of those on the path a source knows the least (1e30 without one) and the largest (0 without one).
+offer_min = Symbol("offer_min", nonnegative=True)  # [bit/s]
+offer_max = Symbol("offer_max", nonnegative=True)  # [bit/s]
+# The k-th router on the route that reports: multiply your rate by a factor and raise it by so much; its reports so far.
+factors = tuple(Symbol(f"factor_{k}", nonnegative=True) for k in (1, 2, 3))  # [1]
+raises = tuple(Symbol(f"raise_{k}", nonnegative=True) for k in (1, 2, 3))  # [bit/s]
+reports = tuple(Symbol(f"reports_{k}", nonnegative=True) for k in (1, 2, 3))  # a count
+noise = Symbol("noise", real=True)  # of mean 0 and variance 1, drawn anew from time to time by the run's seed [1]
+
 # What a link knows.
 y = Symbol("y", nonnegative=True)  # arrival rate [bit/s]
 c = Symbol("c", positive=True)  # capacity [bit/s]
 q_max = Symbol(r"q_{\max}", positive=True)  # buffer / capacity, the longest queueing delay [s]
+crossing = Symbol("crossing", nonnegative=True)  # how many flows that are on cross the link
 
-SOURCE_INPUTS = (e, edot, pi, price, x_tau, e_b, packet, t)
+SOURCE_INPUTS = (
+    e, edot, pi, price, x_tau, e_b, packet, t, offer_min, offer_max, *factors, *raises, *reports, noise,
+)  # fmt: skip
 SOURCE_OUTPUTS = ("rate",)
-LINK_INPUTS = (y, c, q_max, t)
-LINK_OUTPUTS = ("loss", "mark", "price")
+LINK_INPUTS = (y, c, q_max, t, crossing)
+REPORTING = ("factor", "raise", "reports")
+LINK_OUTPUTS = ("loss", "mark", "price", "drop", "offer", *REPORTING)
 
 SIGNAL_UNITS = {
     t: "s",
@@ -67,6 +89,10 @@ SIGNAL_UNITS = {
     y: "bit/s",
     c: "bit/s",
     q_max: "s",
+    offer_min: "bit/s",
+    offer_max: "bit/s",
+    **dict.fromkeys((*factors, *reports, noise, crossing), "1"),
+    **dict.fromkeys(raises, "bit/s"),
 }
 
 

@@ -86,7 +86,7 @@ def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
 def link_inputs(point: Point) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
     zero = np.zeros(len(point.links))
-    known = {y: point.y, "c": point.c, "q_max": point.q_max, "t": zero}
+    known = {y: point.y, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
     return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
 
 

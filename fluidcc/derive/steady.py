@@ -12,7 +12,25 @@ from sympy import Dummy, Symbol, lambdify, sympify
 
 from fluidcc.errors import Unsupported
 from fluidcc.law import Law
-from fluidcc.symbols import c, e, e_b, edot, packet, pi, plain, price, q_max, t, unfold, x_tau, y
+from fluidcc.symbols import (
+    REPORTING,
+    SOURCE_INPUTS,
+    c,
+    crossing,
+    e,
+    e_b,
+    edot,
+    offer_min,
+    packet,
+    pi,
+    plain,
+    price,
+    q_max,
+    t,
+    unfold,
+    x_tau,
+    y,
+)  # fmt: skip
 
 __all__ = ["Structure", "bounds", "grouped", "link_function", "refuse_unsteady", "source_function"]
 
@@ -52,6 +70,11 @@ def refuse_unsteady(law: Law, of: str) -> None:
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
             "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
         )
+    if spoken := _past_the_data(Structure.of(law)):
+        raise Unsupported(
+            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it, or see "
+            "fluidcc.formulas for the closed forms of its paper"
+        )
     if _depends_on_time(Structure.of(law)):
         raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")
 
@@ -59,6 +82,20 @@ def refuse_unsteady(law: Law, of: str) -> None:
 @lru_cache(maxsize=256)
 def _depends_on_time(structure: Structure) -> bool:
     return any(t in unfold(f).free_symbols for _, f in structure.law.expressions())
+
+
+@lru_cache(maxsize=256)
+def _past_the_data(structure: Structure) -> str:
+    """What a law does beside what data carry, or nothing."""
+    law = structure.law
+    used = {s for _, f in law.expressions() for s in unfold(f).free_symbols}
+    if "drop" in law.out:
+        return "drops before its queue"
+    if {"offer", *REPORTING} & {*law.out}:
+        return "tells sources something past the data"
+    if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}:
+        return "knows more than data carry"
+    return ""
 
 
 @lru_cache(maxsize=256)

@@ -21,9 +21,11 @@ from fluidcc.compile import generated_file, handwritten, load_text
 from fluidcc.engine.fused_text import step_text
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.errors import InvalidInput
+from fluidcc.law import Link
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
 from fluidcc.numerics.fluid.freshness import prepare, source_hash, vectorised
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, unfold
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
@@ -104,7 +106,18 @@ def fused_address(at: Layout, build: bool) -> int:
 
 def fits(at: Layout) -> bool:
     """Whether a network is small enough for a fused step."""
-    return len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES and not any(map(handwritten, _laws(at)))
+    small = len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES
+    return small and not any(map(handwritten, _laws(at))) and not _talking(at)
+
+
+def _talking(at: Layout) -> str:
+    """Name of a law that a fused step does not take since routers and sources talk in it past the data; or none."""
+    heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
+    for group in (*at.groups, *at.link_groups):
+        used = {symbol for _, f in group.law.expressions() for symbol in unfold(f).free_symbols}
+        if used & heard or (isinstance(group.law, Link) and {*group.law.out} & {"offer", *REPORTING}):
+            return group.law.name
+    return ""
 
 
 def _laws(at: Layout) -> list[Any]:
@@ -119,6 +132,10 @@ def _check_size(at: Layout) -> None:
     if by_hand := [law.name for law in _laws(at) if handwritten(law)]:
         raise InvalidInput(
             f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use engine='array'"
+        )
+    if talking := _talking(at):
+        raise InvalidInput(
+            f"{talking} tells or hears more than data carry, which a fused step does not take; use engine='array'"
         )
     if not fits(at):
         raise InvalidInput(

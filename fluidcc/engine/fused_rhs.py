@@ -1,8 +1,8 @@
 """Text of one evaluation of a network's right-hand side, on scalars, with routes, classes and laws known.
 
 It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives ``d``, rates ``x``,
-arrivals ``a``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place ``r`` of the record, the range
-``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
+arrivals ``a``, what is dropped ``w``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place
+``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fluidcc.compile import LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
-from fluidcc.engine.layout import Group, Layout
+from fluidcc.compile import LINK_OUT, LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
+from fluidcc.engine.layout import Group, Layout, acts
 from fluidcc.law import Link
 from fluidcc.numerics.fluid import slots as s
 
@@ -62,7 +62,8 @@ class Rhs:
         self.at = at
         self.frozen = at.frozen is not None
         outs = {name for g in at.link_groups for name in g.law.out}
-        self.marks, self.prices = "mark" in outs, "price" in outs
+        self.marks, self.prices = bool({"mark", "drop"} & outs), "price" in outs
+        self.dropping = [bool(acts(link.law) & s.DROPS) for link in at.links]
         self.lossy = any(link.buffer != float("inf") for link in at.links) or self.marks
         self.scheduled = [bool(link.schedule) for link in at.links]
         self.texts = [LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
@@ -113,6 +114,8 @@ class Rhs:
             lines.append(f"ce{n} = stretch(F, b, y, {c}, {inverse})" + (f" * ce{parent}" if up else ""))
         if self.thinned:
             lines.append(f"cf{n} = factor(F, b, y, {c})" + (f" * cf{parent}" if up else ""))
+            if self.dropping[link]:
+                lines.append(f"cf{n} *= share(y, {self._dropped(n, link)})")
         if self.lossy:
             mark = f" * (1.0 - quartic(F, b + {s.LMARK}, u{n}))" if self.marks else ""
             lines.append(f"cs{n} = keep(F, b, y, {c}, buf{link}){mark}" + (f" * cs{parent}" if up else ""))
@@ -142,6 +145,17 @@ class Rhs:
     def _stored(self, leaf: int, slot: int) -> str:
         """A rate on the record that a node looks at."""
         return f"quartic(F, r{leaf} + {s.RLINKS + len(self.at.links) * s.LSIZE + 5 * slot}, u{leaf})"
+
+    def _dropped(self, node: int, link: int) -> str:
+        """What a link dropped, on the record that a node looks at."""
+        return f"quartic(F, r{node} + {self.act_place(link)}, u{node})"
+
+    def act_place(self, link: int) -> int:
+        """Where in a record the quartic of what a link drops begins."""
+        at = self.at
+        own = sum(slot >= 0 for slot in at.own_rate)
+        before = s.RLINKS + len(at.links) * s.LSIZE + 5 * (len(at.aggregates) + own)
+        return before + 5 * s.XSIZE * at.acting.index(link)
 
     def _known(self, i: int, group: Group, j: int) -> dict[str, list[str]]:
         """What a flow's law is a function of."""
@@ -195,24 +209,30 @@ class Rhs:
                 slopes[first].append(f"d{stage}_{self.rate_state(i)}")
         for leaf, g, link in at.streams:
             trunk = f"quartic(F, r{leaf} + {s.RLINKS + (-1 - g) * s.LSIZE + s.LY}, u{leaf})"
+            if g < 0 and self.dropping[-1 - g] and self.thinned:
+                trunk = f"({trunk} + {self._dropped(leaf, -1 - g)})"
             arrived = self._stored(leaf, g) if g >= 0 else trunk
             rates[link].append(arrived + (f" * cf{leaf}" if self.thinned else ""))
         lines = []
         for l in range(len(at.links)):
             lines.append(f"a{l} = {' + '.join(rates[l]) or '0.0'}")
-            if stage is not None:
-                lines.append(f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)")
-                if not at.refit:
-                    lines.append(f"ak{stage}_{l} = {' + '.join(slopes[l]) or '0.0'}")
+            if stage is not None and not at.refit:
+                lines.append(f"ak{stage}_{l} = {' + '.join(slopes[l]) or '0.0'}")
         for group, text in zip(at.link_groups, self.link_texts, strict=True):
             for j, l in enumerate(group.members):
                 known = {
                     "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
-                    "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", "now"],
+                    "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", "now", ""],
                     "P": [f"g{l}_{n}" for n in range(len(group.law.params))],
                     "M": self.modes(group, j),
                 }
-                lines.append(text.call(known, self._results(group, j, stage, [f"m{l}", f"q{l}"])))
+                outputs = [f"m{l}", f"q{l}", f"r{l}_", *["_"] * (len(LINK_OUT) - 3)]
+                lines.append(text.call(known, self._results(group, j, stage, outputs)))
+                if self.dropping[l]:
+                    lines += [f"w{l} = r{l}_ * a{l}", f"a{l} = a{l} - w{l}"]
+                    lines.append(f"m{l} = 1.0 - (1.0 - m{l}) * (1.0 - r{l}_)")
+        if stage is not None:
+            lines += [f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)" for l in range(len(at.links))]
         return lines
 
     def rate_state(self, i: int) -> int:

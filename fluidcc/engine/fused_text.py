@@ -21,7 +21,7 @@ import math
 from numba import cfunc, njit
 
 from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch
+from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, share, stretch
 from fluidcc.numerics.fluid.pieces import {looks}
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.step import judge
@@ -112,6 +112,9 @@ def _load(rhs: Rhs) -> list[str]:
         lines += _vector("m0_", s.OMN, nl)
     if rhs.prices:
         lines += _vector("q0_", s.OPN, nl)
+    if at.acting:
+        size = s.XSIZE
+        lines += [f"o = I[{s.OACTN}]", *(f"w0_{l} = F[o + {size * n}]" for n, l in enumerate(at.acting))]
     if rhs.lossy or at.link_groups:
         lines += _vector("buf", s.OBUF, nl)
     return lines
@@ -173,6 +176,7 @@ def _keep(rhs: Rhs, node: int) -> list[str]:
     for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
         if wanted:
             lines += [f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}" for l in range(len(rhs.at.links))]
+    lines += [f"w{node}_{l} = w{l}" for l in rhs.at.acting]
     return lines
 
 
@@ -217,6 +221,9 @@ def _record(rhs: Rhs, linear: bool) -> list[str]:
         lines += [f"F[r + {b + slot + j}] = {c}" for slot, five in pieces for j, c in enumerate(five)]
         lines += [f"F[r + {b + s.LCH}] = cap{l} * h", f"F[r + {b + s.LS0}] = F[I[{s.OS0}] + {l}]"]
         lines += [f"F[r + {b + s.LC}] = cap{l}", f"F[r + {b + s.LMODE}] = float(I[I[{s.JMODE}] + {l}])"]
+    for l in at.acting:
+        five = [f"w0_{l}", *["0.0"] * 4] if linear else _fit([f"w{k}_{l}" for k in range(5)])
+        lines += [f"F[r + {rhs.act_place(l) + j}] = {c}" for j, c in enumerate(five)]
     return lines + _rates_on_record(rhs, linear)
 
 
@@ -294,6 +301,9 @@ def _store(rhs: Rhs) -> list[str]:
     ):  # fmt: skip
         if wanted:
             lines += _put(slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count)
+    for n, l in enumerate(at.acting):
+        o, size = s.XSIZE * n, s.XSIZE * len(at.acting)
+        lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
     if not at.refit:
         lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
     lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])

@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
-from fluidcc.symbols import SOURCE_INPUTS, packet, unfold, x_tau
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.symbols import SOURCE_INPUTS, crossing, packet, unfold, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
+
+#: what a link law may give that is not the solver's own
+ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
+_GIVEN = {"mark", "price", *ACTING}
 
 LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
 
 
 @dataclass(frozen=True)
 class Node:
-    """A place where a queue is inverted: see `fluidcc.numerics.fluid.reads`."""
+    """A place where a queue is inverted, or a router heard: see `fluidcc.numerics.fluid.reads` and `told`."""
 
     parent: int
     link: int
@@ -68,6 +73,9 @@ class Layout:
     streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate (or trunk), link
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
+    acting: list[int] = field(default_factory=list)  # links that drop before their queue, or tell sources something
+    told: list[list[int]] = field(default_factory=list)  # by class: nodes that look at what links tell
+    counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
@@ -113,11 +121,12 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     _read_nodes(at)
     _stream_nodes(at)
     _own_rates(at)
+    _tellers(at)
     laws = [g.law for g in (*at.groups, *at.link_groups)]
     at.hybrid = any(law.jumps or law.ticks for law in laws)
     at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
     at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
-    at.refit = at.refit or any(set(g.law.out) & {"mark", "price"} for g in at.link_groups)
+    at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
     return at
 
 
@@ -151,7 +160,7 @@ def _group_links(at: Layout) -> None:
     for members in _by_structure([link.law for link in at.links]):
         law = at.links[members[0]].law
         own = tuple(z for z in law.states if z != law.queue)
-        if own or set(law.out) & {"mark", "price"}:
+        if own or set(law.out) & _GIVEN:
             at.link_groups.append(Group(law, members, at.n_states, own=own))
             at.n_states += len(own) * len(members)
 
@@ -232,6 +241,39 @@ def _trunks(at: Layout) -> dict[int, int]:
     if at.frozen is not None:
         return {}
     return {link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends}
+
+
+def acts(law: Law) -> int:
+    """What a link law gives, as bits of `slots`."""
+    return sum(bit for name, bit in ACTING.items() if name in law.out)
+
+
+def _tellers(at: Layout) -> None:
+    """The way from each router that tells something straight back to the sources.
+
+    A class's clock is that of its first queue, an access delay after that of its sources.
+    """
+    at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
+    at.counted = any(crossing in unfold(f).free_symbols for g in at.link_groups for _, f in g.law.expressions())
+    known: dict[Node, int] = {}
+    for k, (route, access, _) in enumerate(at.classes):
+        lag, found, reporters = 2 * access, [], 0
+        for link in route:
+            what = acts(at.links[link].law)
+            reporters += bool(what & s.REPORTS)
+            if what & (s.OFFERS | s.REPORTS):
+                if not lag > 0.0:
+                    _refuse(at, k, f"hears of link {at.links[link].name!r} at once; give it an access_delay above 0")
+                found.append(_node(at, known, s.TOLD, link, lag))
+            lag += at.links[link].delay
+        if reporters > s.REPORTERS:
+            _refuse(at, k, f"crosses {reporters} links that report, and a source hears of {s.REPORTERS} at most")
+        at.told.append(found)
+
+
+def _refuse(at: Layout, k: int, why: str) -> None:
+    name = at.flows[at.flow_class.index(k)].name
+    raise InvalidInput(f"flow {name!r} {why}")
 
 
 def _own_rates(at: Layout) -> None:

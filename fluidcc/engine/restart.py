@@ -245,7 +245,11 @@ class FinalState:
             rates[:, known[tuple(links[l] for l in self.row("route", k))]] = self.arrays["record_routes"][:, k]
         for k, i in enumerate(self.arrays["own"]):
             rates[:, nx + at.own_rate[flows[i]]] = self.arrays["record_own"][:, k]
-        ring[:, after:] = rates.reshape(count, -1)
+        ring[:, after : after + rates[0].size] = rates.reshape(count, -1)
+        acting = np.zeros((count, len(at.acting), 5 * s.XSIZE))
+        for k, l in enumerate(self.arrays["acting"]):
+            acting[:, at.acting.index(links[l])] = self.arrays["record_acting"][:, k]
+        ring[:, after + rates[0].size :] = acting.reshape(count, -1)
         space.I[s.NREC] = count
         space.I[space.I[s.JNCUR0] :][: len(at.nodes)] = count - 1
 
@@ -279,7 +283,7 @@ class FinalState:
 
 def _new_link(link: LinkSpec) -> LinkSpec:
     law = link.law
-    if any(z != law.queue for z in law.states) or {*law.out} & {"mark", "price"} or any(link.initial.values()):
+    if any(z != law.queue for z in law.states) or {*law.out} - {"loss"} or any(link.initial.values()):
         raise InvalidInput(
             f"link {link.name!r} is not in the run of restart, and only an empty queue without states of its own has "
             "no past; put it in the first run"

@@ -30,7 +30,7 @@ __all__ = [
     "snapshot",
 ]  # fmt: skip
 
-VERSION = 2
+VERSION = 3
 Array = NDArray[Any]
 
 
@@ -118,13 +118,16 @@ def _history(space: Workspace) -> dict[str, Array]:
     ring = space.F[int(I[s.OHIST]) :].reshape(-1, stride)
     records = ring[np.arange(int(I[s.FIRST]), int(I[s.NREC])) & int(I[s.MASK])]
     links = s.RLINKS + nl * s.LSIZE
+    acting = links + 5 * (nx + int(I[s.NT]))
     own = [i for i, slot in enumerate(at.own_rate) if slot >= 0]
     return {
         "record_head": records[:, : s.RLINKS],
         "record_links": records[:, s.RLINKS : links].reshape(len(records), nl, s.LSIZE),
         "record_routes": records[:, links : links + 5 * nx].reshape(len(records), nx, 5),
-        "record_own": records[:, links + 5 * nx :].reshape(len(records), -1, 5),
+        "record_own": records[:, links + 5 * nx : acting].reshape(len(records), -1, 5),
         "own": np.array(own, dtype=np.int64),
+        "record_acting": records[:, acting:].reshape(len(records), len(at.acting), 5 * s.XSIZE),
+        "acting": np.array(at.acting, dtype=np.int64),
         **_ragged("route", at.aggregates, int),
     }
 

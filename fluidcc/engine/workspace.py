@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, kernel_address
 from fluidcc.engine.hybrid import event_rows, jump_switches
-from fluidcc.engine.layout import Group, Layout, base_delay, parameters
-from fluidcc.network import FlowSpec, LinkSpec
+from fluidcc.engine.layout import Group, Layout, acts, base_delay, parameters
+from fluidcc.network import FlowSpec, LinkSpec, Modulated
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain
 
@@ -100,14 +100,15 @@ class Workspace:
             s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups), s.NGL: len(at.link_groups),
             s.NS: at.n_states, s.NN: len(at.nodes), s.NC: len(at.classes), s.NSTR: len(at.streams),
             s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
-            s.NODES: at.refit, s.MARKS: "mark" in outs, s.PRICES: "price" in outs,
-            s.LOSSY: any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
+            s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs), s.PRICES: "price" in outs,
+            s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
             s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60,
-            s.NSAMP: len(times), s.OB: at.backlog, s.ATONCE: _hops_at_once(at),
+            s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,
+            s.ATONCE: _hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
-        head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT])
+        head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
 
     def _groups(self) -> None:
         at = self.at
@@ -145,7 +146,8 @@ class Workspace:
     def _constants(self, atol: float) -> None:
         at = self.at
         nf, nl = len(at.flows), len(at.links)
-        signals = np.zeros((8, nf))
+        signals = np.zeros((s.USIZE, nf))
+        signals[s.UOFFERMIN] = s.NO_OFFER
         signals[s.UEB] = [at.net.return_delay(f.name) for f in at.flows]
         signals[s.UPACKET] = [f.packet for f in at.flows]
         self._floats(s.OU, signals)
@@ -159,8 +161,10 @@ class Workspace:
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
         zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 28, s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
-        zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN, s.OUL), 5 * nl)
-        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 2 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
+        zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
+        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 7 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
+        size = s.XSIZE * len(at.acting)
+        zeros |= {s.OUL: 6 * nl, s.OCROSS: nl, s.OACT: size, s.OACTN: 5 * size}
         for slot, size in zeros.items():
             self._floats(slot, np.zeros(size))
 
@@ -231,6 +235,9 @@ class Workspace:
         self._table(s.JPATH, s.JPATHV, at.paths)
         self._ints(s.JCSAMP, np.zeros(len(at.classes)))
         self._ints(s.JLSAMP, [0])
+        self._ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
+        self._ints(s.JACTS, [acts(link.law) for link in at.links])
+        self._table(s.JTOLD, s.JTOLDV, at.told)
         place = np.zeros((3, nf), dtype=np.int64)
         for g in at.groups:
             for n, i in enumerate(g.members):
@@ -281,7 +288,8 @@ class Workspace:
                 if math.isfinite(stop):
                     changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
             if f.name in patterns:
-                self.at.rate_state[i] = -2
+                if not (isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"):  # else its law sets the rate
+                    self.at.rate_state[i] = -2
                 drawn = zip(*patterns[f.name], strict=True)
                 rates = [(max(time, 0.0) + shift, value) for time, value in drawn]
                 changes += [(time, s.FLOW_RATE, i, value) for time, value in rates]
@@ -335,6 +343,7 @@ class Workspace:
         self.F[self.I[s.OY] :][: at.n_states] = states
         for i, rate in self.rates_before.items():
             self.F[self.I[s.OPAT] + i] = rate
+            self.F[self.I[s.OU] + s.UNOISE * len(at.flows) + i] = rate
         on = self.I[self.I[s.JON] :][: len(at.flows)]
         for i, f in enumerate(at.flows):
             if f.intervals and f.intervals[0][0] < 0.0:

@@ -1,12 +1,12 @@
-"""P-AQM, the inner loop of the ECF paper, equations (1) to (3): a sampled controller that marks.
+"""P-AQM, the inner loop of the ECF paper, equations (1) to (3): a sampled controller that marks, or drops.
 
 Every dT the router knows the bits that came, filters their rate and computes the share of packets that go unmarked,
 
     u = c/r + K (q0 - q) c/(dT r) if r > c, else c/r,   held within [0, 1],   r <- (1 - a) r + a bits/dT.
 
 The formulas of the paper are rebuilt from its prose; K, a and dT of its runs are not printed. The queue is a delay
-here, so that q c is what the paper calls q. This is its queue for TCP, which marks: dropping by u, as the queue for UDP
-does, would scale what enters, and only a full buffer drops here.
+here, so that q c is what the paper calls q. `PAQM` is the paper's queue for TCP, which marks, so that only a full
+buffer drops; `PAQMDrop` is that for UDP: what it does not let in at the ratio u is lost before the queue.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from sympy import Heaviside, Max, symbols
 
 from fluidcc.law import Link, Tick
 from fluidcc.links.droptail import DropTail
+from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, c, y
 
-__all__ = ["PAQM"]
+__all__ = ["PAQM", "PAQMDrop"]
 
 (q,) = DropTail.states
 u = symbols("u", nonnegative=True)  # share that goes unmarked [1]
@@ -42,3 +43,5 @@ PAQM = Link(
     ticks=(Tick(every=dT, update={r: _rate, u: (c + _buffer) / Max(_rate, c), came: 0}),),
     ref="the ECF paper, equations (1) to (3)",
 )
+
+PAQMDrop = dropping(PAQM, "PAQMDrop")

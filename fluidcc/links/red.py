@@ -1,9 +1,9 @@
-"""Random early detection that marks: the gentle form, the original one as a limit of it, and the adaptive form.
+"""Random early detection: the gentle form, the original one as a limit of it, and the adaptive form.
 
 The queue is a delay, and so are its thresholds and its average: a threshold of n packets is n packet/c seconds. The
 average of Floyd and Jacobson is taken at every packet with weight w_q; while the link is busy it is the low-pass filter
-of Misra, Gong and Towsley with time constant T = -packet/(c ln(1 - w_q)). Marks do not shorten the queue; only a full
-buffer drops.
+of Misra, Gong and Towsley with time constant T = -packet/(c ln(1 - w_q)). `RED` and `AdaptiveRED` mark: that shortens
+no queue, and only a full buffer drops. `REDDrop` and `AdaptiveREDDrop` drop at the same ratio, before the queue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fluidcc.law import Link, Steady, Tick
 from fluidcc.links.droptail import DropTail
 from fluidcc.symbols import Let
 
-__all__ = ["RED", "AdaptiveRED"]
+__all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop", "dropping"]
 
 (q,) = DropTail.states
 avg = symbols("avg", nonnegative=True)  # averaged queueing delay [s]
@@ -41,6 +41,15 @@ RED = Link(
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
     ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, SIGCOMM 2000",
 )
+
+
+def dropping(law: Link, name: str) -> Link:
+    """The same law for packets that cannot be marked: what it would mark is dropped before the queue."""
+    out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
+    return replace(law, name=name, out=out)
+
+
+REDDrop = dropping(RED, "REDDrop")
 
 maximum = symbols("p", positive=True)  # the p_max that adapts [1]
 interval, up, down = symbols("interval up down", positive=True)
@@ -67,3 +76,5 @@ AdaptiveRED = replace(
     claims={},
     ref="Floyd, Gummadi and Shenker 2001",
 )
+
+AdaptiveREDDrop = dropping(AdaptiveRED, "AdaptiveREDDrop")

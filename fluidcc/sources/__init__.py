@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.cxtcp import CxTCP
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
     from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
+    from fluidcc.sources.ecf import ECF, FramedECF, PoissonECF
     from fluidcc.sources.gcc import GCC, AdaptiveGCC
     from fluidcc.sources.ldcc import LDCC
     from fluidcc.sources.nada import NADA
@@ -56,6 +57,9 @@ _HOME = {
     "PlainDelayAIMD": "delay_aimd",
     "AdaptiveGCC": "gcc",
     "GCC": "gcc",
+    "ECF": "ecf",
+    "FramedECF": "ecf",
+    "PoissonECF": "ecf",
     "LDCC": "ldcc",
     "NADA": "nada",
     "NADA8698": "nada_rfc",
@@ -76,6 +80,7 @@ __all__ = [
     "AIMD",
     "AIPD",
     "CBR",
+    "ECF",
     "FAST",
     "GCC",
     "HTCP",
@@ -93,10 +98,12 @@ __all__ = [
     "BinomialFluid",
     "CxTCP",
     "DelayAIMD",
+    "FramedECF",
     "Kelly",
     "OnOff",
     "PlainDelayAIMD",
     "Poisson",
+    "PoissonECF",
     "PrimalDual",
     "PrimalPenalty",
     "RateAIMD",

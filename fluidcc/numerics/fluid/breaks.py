@@ -110,9 +110,23 @@ def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
 
 
 @njit(**_CFG)
+def _tell(F: Any, I: Any, link: int, now: float, generation: int) -> None:
+    """What `link` says is not smooth now: sources to whom it speaks hear that straight back."""
+    if generation > 0 and not _followed(I, generation):
+        return
+    for c in range(I[s.NC]):
+        for m in range(I[I[s.JTOLD] + c], I[I[s.JTOLD] + c + 1]):
+            node = I[I[s.JTOLDV] + m]
+            if I[I[s.JNLINK] + node] == link:
+                push(F, I, now + F[I[s.OOFF] + node], s.AT_CLASS, c, generation)
+
+
+@njit(**_CFG)
 def forward(F: Any, I: Any, link: int, generation: int) -> None:
     """The queue of `link` is not smooth now (at F[T])."""
     now = F[s.T]
+    if I[s.NACT] and I[I[s.JACTS] + link] & (s.OFFERS | s.REPORTS):
+        _tell(F, I, link, now, generation)
     if I[s.FROZEN]:
         if not I[s.TRACK] or not _followed(I, generation):
             return

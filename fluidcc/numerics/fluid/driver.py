@@ -46,6 +46,7 @@ def _apply(F: Any, I: Any, kind: int, index: int, value: float, generation: int)
 def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
     if kind == s.FLOW_RATE:
         F[I[s.OPAT] + i] = value
+        F[I[s.OU] + s.UNOISE * I[s.NF] + i] = value
         return
     if kind == s.FLOW_RELEASE:
         I[I[s.JON] + i] = s.ON
@@ -145,6 +146,9 @@ def _accept(F: Any, I: Any, end: float) -> None:
         F[I[s.OS0] + link] = work(F, I, link, end)[0]
         if not I[s.NODES]:
             F[I[s.OAK] + link] = F[I[s.OAK] + 6 * nl + link]
+    size = s.XSIZE * I[s.NACT]
+    for k in range(size):
+        F[I[s.OACTN] + k] = F[I[s.OACTN] + 4 * size + k]
     oldest = I[s.NREC]
     for j in range(I[s.NN]):
         I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]

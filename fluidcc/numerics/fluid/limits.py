@@ -11,6 +11,7 @@ from .modes import settle_links
 from .reads import work
 from .rhs import evaluate
 from .step import keep_node, write_record
+from .told import count_crossing
 
 __all__ = ["start"]
 
@@ -27,6 +28,8 @@ def start(F: Any, I: Any, flipped: int) -> None:
         I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
     for link in range(I[s.NL]):
         F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
+    if I[s.COUNTED]:
+        count_crossing(F, I)
     last = I[s.NREC] - 1
     hops = I[s.ATONCE]
     for sweep in range(3 + 3 * hops):

@@ -16,7 +16,7 @@ from .reads import invert
 
 __all__ = [
     "call_look_time", "call_look_work", "drift", "factor", "find_time", "find_work", "keep", "look_time", "look_work",
-    "norm", "pick", "quartic", "stretch",
+    "norm", "pick", "quartic", "share", "stretch",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -154,6 +154,12 @@ def keep(F: Any, b: int, y: float, c: float, buffer: float) -> float:
     if mode == s.HELD:
         return c / y if y > c and F[b] >= buffer else 1.0
     return 1.0
+
+
+@njit(**_INLINE)
+def share(let_in: float, dropped: float) -> float:
+    """What is let in of what comes."""
+    return let_in / (let_in + dropped) if let_in + dropped > 0.0 else 1.0
 
 
 @njit(**_INLINE)

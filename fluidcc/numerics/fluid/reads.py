@@ -13,7 +13,7 @@ from numba import njit
 
 from . import slots as s
 
-__all__ = ["invert", "read_list", "read_nodes", "work"]
+__all__ = ["act_place", "invert", "read_list", "read_nodes", "work"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -96,6 +96,12 @@ def _bisect(b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, 
 
 
 @njit(**_CFG)
+def act_place(I: Any, act: int) -> int:
+    """Where in a record the quartics of acting link number `act` begin; its first is what it drops."""
+    return s.RLINKS + I[s.NL] * s.LSIZE + 5 * (I[s.NX] + I[s.NT]) + 5 * s.XSIZE * act
+
+
+@njit(**_CFG)
 def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, right: int, last: int) -> int:
     """Evaluate the `count` nodes whose numbers stand at I[nodes], parents before their children, at time `now`.
 
@@ -103,7 +109,7 @@ def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, 
     the loop, since the compiler cannot know that the stores leave them alone. Return 1 if a node looked into the step
     in progress.
     """
-    frozen, prices, marks, streams = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.NSTR]
+    frozen, prices, marks, streams, acts = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.NSTR], I[s.NACT]
     stride, mask, ring, first = I[s.STRIDE], I[s.MASK], I[s.OHIST], I[s.FIRST]
     jpar, jlink, jcur, off, cap, seg = I[s.JNPAR], I[s.JNLINK], I[s.JNCUR], I[s.OOFF], I[s.OCAP], I[s.JSEG]
     oth, oun, oce, ocs, ocf, ocp, ocq = I[s.OTH], I[s.OUN], I[s.OCE], I[s.OCS], I[s.OCF], I[s.OCP], I[s.OCQ]
@@ -117,7 +123,7 @@ def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, 
         block0 = s.RLINKS + link * s.LSIZE
         k = min(I[cursors + n], last)
         c = F[cap + link]
-        if frozen:
+        if frozen or parent == s.TOLD:
             up = depart + tolt if right else depart - tolt
             while k < last and up >= F[ring + ((k + 1) & mask) * stride + s.RT0]:
                 k += 1
@@ -168,6 +174,9 @@ def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, 
             keep = c / y if y > c and F[block] >= F[I[s.OBUF] + link] else 1.0
         if marks:
             keep *= 1.0 - _quartic(F, block + s.LMARK, u)
+        if acts and streams and I[I[s.JACT] + link] >= 0:  # of what came, this was let in
+            dropped = _quartic(F, record + act_place(I, I[I[s.JACT] + link]), u)
+            factor *= y / (y + dropped) if y + dropped > 0.0 else 1.0
         if frozen:
             drift = (y - here_c) / here_c if mode == s.BUSY else 0.0
             wait = _quartic(F, block, u) / here_c

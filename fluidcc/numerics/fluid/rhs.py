@@ -9,6 +9,7 @@ from numba import njit
 from . import slots as s
 from .calls import call_kernel
 from .reads import read_nodes
+from .told import act, dropped_then, j_acts, tell
 
 __all__ = ["evaluate", "group_switches"]
 
@@ -41,6 +42,8 @@ def _signals(F: Any, I: Any, now: float) -> None:
         F[u + 7 * nf + i] = now - a
     if I[s.NT]:
         _own_past(F, I)
+    if I[s.NACT]:
+        tell(F, I)
 
 
 @njit(**_CFG)
@@ -118,6 +121,8 @@ def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
             o = record + (-1 - I[j + 1]) * s.LSIZE + s.LY
         v = F[I[s.OUN] + leaf]
         x = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
+        if j_acts(I, I[j + 1]):
+            x += dropped_then(F, I, leaf, -1 - I[j + 1])
         F[arr + I[j + 2]] += x * F[I[s.OCF] + leaf]
 
 
@@ -141,6 +146,7 @@ def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
         F[ul + 2 * nl + m] = F[oz + ob + l] / c
         F[ul + 3 * nl + m] = F[I[s.OBUF] + l] / c
         F[ul + 4 * nl + m] = now
+        F[ul + 5 * nl + m] = F[I[s.OCROSS] + l]
     for g in range(I[s.NGL]):
         j = I[s.JGRL] + 8 * g
         call_kernel(
@@ -151,6 +157,8 @@ def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
         l = I[I[s.JLMEM] + m]
         F[I[s.OMARK] + l] = F[lo + m]
         F[I[s.OPRICE] + l] = F[lo + nl + m]
+        if I[s.NACT] and I[I[s.JACT] + l] >= 0:
+            act(F, I, l, lo + 2 * nl + m, od + ob + l)
 
 
 @njit(**_CFG)

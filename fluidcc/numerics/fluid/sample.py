@@ -15,7 +15,9 @@ from numba import njit
 from . import slots as s
 from .breaks import finish
 from .lanes import LANES, Four, place_lanes, put, quartic_lanes, state_lanes, time_lanes, weigh
+from .pieces import quartic, share
 from .sample_paths import sample_path
+from .told import drop_place, drops
 
 __all__ = ["add_totals", "sample_step"]
 
@@ -98,6 +100,8 @@ def _link_lanes(F: Any, I: Any, link: int, at: Four, j: int, end: int) -> None:
     put(F, o + s.SENTERED * step, (a, b, entered + h * _area(F, v, p), entered + h * _area(F, v, q)))
     if I[s.LOSSY]:
         _loss_lanes(F, I, link, block, at, o, step)
+    if drops(I, link):
+        _drop_lanes(F, I, link, at, o, step)
 
 
 @njit(**_CFG)
@@ -108,6 +112,20 @@ def _loss_lanes(F: Any, I: Any, link: int, block: int, at: Four, o: int, step: i
         y, new = F[o + s.SARRIVAL * step + i], F[o + s.SENTERED * step + i] - entered
         F[o + s.SLLOSS * step + i] = 1.0 - c / y if full and y > c else 0.0
         F[o + s.SLOST * step + i] = before + (new - at[i] * h * c if full else 0.0)
+
+
+@njit(**_CFG)
+def _drop_lanes(F: Any, I: Any, link: int, at: Four, o: int, step: int) -> None:
+    """Add what was dropped before the queue to what arrived and what was lost."""
+    place, h = drop_place(I, link), F[s.H]
+    for i in range(LANES):
+        rate, total = quartic(F, place, at[i]), h * _area(F, place, at[i])
+        let_in = F[o + s.SARRIVAL * step + i]
+        kept = share(let_in, rate)
+        F[o + s.SARRIVAL * step + i] += rate
+        F[o + s.SENTERED * step + i] += total
+        F[o + s.SLLOSS * step + i] = 1.0 - kept * (1.0 - F[o + s.SLLOSS * step + i])
+        F[o + s.SLOST * step + i] += total
 
 
 @njit(**_CFG)
@@ -143,6 +161,10 @@ def add_totals(F: Any, I: Any) -> None:
         F[I[s.OINT] + link] += entered
         if F[block + s.LMODE] == s.FULL:
             F[I[s.OINT] + I[s.NL] + link] += entered - F[block + s.LCH]
+        if drops(I, link):
+            dropped = h * _area(F, drop_place(I, link), 1.0)
+            F[I[s.OINT] + link] += dropped
+            F[I[s.OINT] + I[s.NL] + link] += dropped
 
 
 @njit(**_CFG)

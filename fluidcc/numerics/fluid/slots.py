@@ -66,7 +66,7 @@ from __future__ import annotations
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OATOL,
-    OU,  # 8 x NF signals: e, edot, pi, price, x_tau, e_b, packet, t
+    OU,  # USIZE x NF signals
     ORATE,  # NF rates of the last evaluation
     ORN,  # 5 x NF rates at the nodes
     OARR,  # NL arrival rates of the last evaluation
@@ -85,8 +85,8 @@ from __future__ import annotations
     OPAR,  # parameters of all groups
     OSW,  # modes of all switches
     OGS,  # values of all switches
-    OUL,  # 5 x NL inputs of link laws: y, c, q, q_max, t
-    OLO,  # 2 x NL outputs of link laws: mark, price
+    OUL,  # 6 x NL inputs of link laws: y, c, q, q_max, t, crossing
+    OLO,  # 7 x NL outputs of link laws: mark, price, drop, offer, factor, raise, reports
     OCAP,  # NL capacities now
     OBUF,  # NL buffers
     OSEGT,  # capacity schedule: times
@@ -108,9 +108,9 @@ from __future__ import annotations
     OHEAP,  # landing times
     OINIT,  # NS initial states
     OPAT,  # NF scheduled rates
-    OINT,  # 2 x NL cumulative bits: entered, lost
+    OINT,  # 2 x NL cumulative bits: arrived, lost
     # offsets into I
-    JNPAR,  # NN parents
+    JNPAR,  # NN parents; ROOT: the source, TOLD: a router, straight back
     JNLINK,  # NN links
     JNCUR,  # NN cursors
     JALL,  # 0 .. NN - 1
@@ -163,8 +163,18 @@ from __future__ import annotations
     OLOG,  # 2 x LOGCAP: time, number of the jump or tick; -1 where only the modes may have changed
     JHY,  # HSIZE x NHY: see H... below
     JHSW,  # NSW jump of which a switch is the condition, -1: none
+    # links that drop before their queue, or tell sources something: see `told`
+    NACT,  # such links
+    COUNTED,  # 1: some link's law knows how many flows cross it
+    JACT,  # NL number of a link among them, -1: none
+    JACTS,  # NL what it gives: bits of DROPS, OFFERS, REPORTS
+    JTOLD,  # NC + 1 starts into JTOLDV
+    JTOLDV,  # nodes of a class that look at what links tell it, in the order of the route
+    OACT,  # XSIZE x NACT last evaluation
+    OACTN,  # 5 x XSIZE x NACT at the nodes
+    OCROSS,  # NL flows that are on
     HEADER,
-) = range(148)
+) = range(157)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -189,13 +199,22 @@ from __future__ import annotations
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
 # a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode; mark, price quartics
+# (arrivals are those let into the queue; the mark ratio is of all that does not come through unmarked)
 (LB, LCH, LS0, LY, LC, LMODE, LMARK, LPRICE, LSIZE) = (0, 5, 6, 7, 12, 13, 14, 19, 24)
+# the end of a record, after links, routes and own rates: of each acting link these quartics, five numbers each
+(XDROPPED, XOFFER, XFACTOR, XRAISE, XREPORTS, XSIZE) = range(6)
+(DROPS, OFFERS, REPORTS) = (1, 2, 4)
+(ROOT, TOLD) = (-1, -2)
+NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a mode of 0 would be no number
 
 # --- modes of a link -----------------------------------------------------------------------------------------------
 (EMPTY, BUSY, FULL, HELD) = range(4)
 
 # --- signals, as rows of OU ----------------------------------------------------------------------------------------
-(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT) = range(8)
+(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT, UOFFERMIN, UOFFERMAX, UFACTOR, URAISE, UREPORTS) = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16,
+)  # fmt: skip
+(UNOISE, USIZE, REPORTERS) = (19, 20, 3)  # of as many routers on a route a source hears the reports
 
 # --- a jump or tick, as a row of JHY -------------------------------------------------------------------------------
 # kind, flow or link, kernel, number in the law, states, their stride, signals (absolute), their stride, parameters

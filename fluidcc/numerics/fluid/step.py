@@ -13,6 +13,7 @@ from numba import njit
 
 from ..tableaus import TSIT5
 from . import slots as s
+from .reads import act_place
 from .rhs import evaluate
 
 __all__ = ["FIT", "dense", "error_norm", "keep_node", "step_array", "write_record"]
@@ -108,6 +109,9 @@ def keep_node(F: Any, I: Any, node: int) -> None:
         F[I[s.OAN] + node * nl + l] = F[I[s.OARR] + l]
         F[I[s.OMN] + node * nl + l] = F[I[s.OMARK] + l]
         F[I[s.OPN] + node * nl + l] = F[I[s.OPRICE] + l]
+    size = s.XSIZE * I[s.NACT]
+    for k in range(size):
+        F[I[s.OACTN] + node * size + k] = F[I[s.OACT] + k]
 
 
 @njit(**_CFG)
@@ -160,6 +164,13 @@ def write_record(F: Any, I: Any, h: float, linear: int) -> None:
         F[b + s.LS0] = F[I[s.OS0] + l]
         F[b + s.LC] = F[I[s.OCAP] + l]
         F[b + s.LMODE] = I[I[s.JMODE] + l]
+    size = s.XSIZE * I[s.NACT]
+    for k in range(size):
+        o = r + act_place(I, 0) + 5 * k
+        if linear:
+            F[o], F[o + 1], F[o + 2], F[o + 3], F[o + 4] = F[I[s.OACTN] + k], 0.0, 0.0, 0.0, 0.0
+        else:
+            _fit(F, I[s.OACTN] + k, size, o)
     x = r + s.RLINKS + nl * s.LSIZE
     for j in range(5 * (I[s.NX] + I[s.NT])):
         F[x + j] = 0.0

@@ -1,0 +1,74 @@
+"""ECF, explicit congestion feedback: a source that does what routers tell it, equation (12) of the ECF paper.
+
+Every router on the path that reports says how to change the rate: x <- MD x, or x <- min(r_max, x + AI). The source
+keeps the rate that results for each of them and sends at the lowest, so that rates are max-min fair. Without a router
+that reports it holds r_max. A source that starts goes by the reports that come from then on.
+
+`FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
+the rate that ECF sets: their number in an interval has the mean and, to be piecewise constant without counting packets,
+the normal distribution of a Poisson number, cut off at 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Max, Min, Rational, sqrt, symbols
+
+from fluidcc.law import Jump, Source, Tick
+from fluidcc.symbols import factors, noise, packet, raises, reports
+
+__all__ = ["ECF", "FramedECF", "PoissonECF"]
+
+rates = symbols("r1:4", nonnegative=True)  # that the reports of the first, second, third router allow [bit/s]
+heard = symbols("n1:4", real=True)  # their reports so far; -1: none yet
+r_max, r_min = symbols("r_max r_min", positive=True)  # [bit/s]
+lowest = Min(*rates)
+
+
+def _report(k: int) -> Jump:
+    """What the report of the k-th router changes. The first one that is there at the start is old, and passed over."""
+    told = Min(Max(factors[k] * lowest + raises[k], r_min), r_max)  # (12)
+    begun = Min(Max(heard[k] + 1, 0), 1)
+    return Jump(
+        when=reports[k] - heard[k] - Rational(1, 2),
+        reset={rates[k]: begun * told + (1 - begun) * rates[k], heard[k]: reports[k]},
+    )
+
+
+ECF = Source(
+    name="ECF",
+    flow=dict.fromkeys((*rates, *heard), 0),
+    out={"rate": lowest},
+    params={r_max: 20e6, r_min: 10e3},
+    units={**dict.fromkeys(rates, "bit/s"), **dict.fromkeys(heard, "1"), r_max: "bit/s", r_min: "bit/s"},
+    initial={**dict.fromkeys(rates, r_max), **dict.fromkeys(heard, -1)},
+    jumps=tuple(_report(k) for k in range(len(rates))),
+    ref="the ECF paper, equation (12)",
+)
+
+held = symbols("x", nonnegative=True)  # the rate until the next frame [bit/s]
+gop = symbols("gop", positive=True)  # [s]
+
+FramedECF = replace(
+    ECF,
+    name="FramedECF",
+    flow={**ECF.flow, held: 0},
+    out={"rate": held},
+    params={**ECF.params, gop: 0.48},
+    units={**ECF.units, held: "bit/s", gop: "s"},
+    initial={**ECF.initial, held: r_max},
+    ticks=(Tick(every=gop, update={held: lowest}),),
+    ref="the ECF paper, Section 2.3: the target rate is not activated until the next frame or group of pictures",
+)
+
+interval = symbols("interval", positive=True)  # in which packets are counted [s]
+
+PoissonECF = replace(
+    ECF,
+    name="PoissonECF",
+    out={"rate": Max(lowest + noise * sqrt(lowest * packet / interval), 0)},
+    params={**ECF.params, interval: 0.02},
+    units={**ECF.units, interval: "s"},
+    ref="the ECF paper, Section 2.3: a Poisson source whose intensity follows ECF",
+)
