@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import Float
 
-from fluidcc.derive.steady import Structure, bounds, grouped, link_function, source_function
+from fluidcc.derive.steady import Structure, state_bounds
 from fluidcc.errors import Unsupported
+from fluidcc.numerics.steady.layout import Numbers, Shape
 from fluidcc.patterns import Modulated
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
+from fluidcc.tapes import hears_rate, link_tape, source_tape
 
 if TYPE_CHECKING:
     from fluidcc.network import FlowSpec, LinkSpec, Network
-    from fluidcc.numerics.steady import FlowGroup, LinkGroup, SteadyNetwork
+    from fluidcc.numerics.tape import Tape
 
-__all__ = ["assemble", "capacity_at", "constant_rate", "fair_share", "is_on"]
+__all__ = ["Assembled", "assemble", "capacity_at", "constant_rate", "is_on"]
 
 
 def is_on(flow: FlowSpec, at: float) -> bool:
@@ -54,113 +59,133 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     return float(rate.xreplace({**law.params, packet: Float(flow.packet)}))
 
 
-def _stack(entries: Any, n: int) -> Any:
-    rows = np.empty((len(entries), n))
-    for row, f in zip(rows, entries, strict=True):
-        row[:] = f
-    return rows
+def _states(law: Any) -> list[Any]:
+    """The states of a law that are unknowns of their own: not a link's queue."""
+    return [z for z in law.states if z != getattr(law, "queue", None)]
 
 
-def _parameters(laws: list[Any]) -> list[Any]:
-    """One array a parameter, over laws of the same structure."""
-    return [np.array([float(v) for v in column]) for column in zip(*(f.params.values() for f in laws), strict=True)]
+def _joined(parts: Iterable[Any]) -> Any:
+    return np.array([float(v) for part in parts for v in part])
 
 
-def _flow_group(flows: list[FlowSpec], net: Network, structure: Structure, index: list[int]) -> FlowGroup:
-    from fluidcc.numerics.steady import FlowGroup
+@dataclass(frozen=True)
+class Assembled:
+    """A network at one time: its structure, and its numbers at one or more points."""
 
-    chosen = [flows[i] for i in index]
-    states = structure.law.states
-    n, k = len(chosen), len(states)
-    back = np.array([net.return_delay(f.name) for f in chosen])
-    size = np.array([f.packet for f in chosen])
-    params = _parameters([f.law for f in chosen])
-    function = source_function(structure)
-    ends = np.cumsum([k, 1, k * k, 4 * k, k, 4]).tolist()
+    net: Network
+    shape: Shape
+    numbers: Numbers
+    at: float
 
-    def evaluate(z: Any, signals: Any) -> Any:
-        rows = _stack(function(*z, *signals, 0.0, back, size, *params), n)
-        F, H, A, B, C, D = (rows[a:b] for a, b in pairwise((0, *ends)))
-        return F, H[0], A.reshape(k, k, n), B.reshape(k, 4, n), C, D
+    def queues(self, u: Any) -> Any:
+        """The queues s among some unknowns."""
+        return u[..., self.shape.flows : self.shape.flows + self.shape.links]
 
-    constants = [{e_b: b, packet: s} for b, s in zip(back, size, strict=True)]
-    initial = np.array([[f.initial[plain(z)] for f in chosen] for z in states]).reshape(k, n)
-    laws = [f.law for f in chosen]
-    ends_of = [bounds(laws, states, side, constants) for side in ("lower", "upper")]
-    return FlowGroup(np.array(index), evaluate, initial, *ends_of)
+    def arrivals(self, u: Any) -> Any:
+        """The arrival rates among some unknowns [bit/s]."""
+        first = self.shape.flows + self.shape.links
+        return u[..., first : first + self.shape.links]
 
+    @cached_property
+    def states(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Which unknowns are the states of each flow, and those of each link other than its queue."""
+        first, S = self.shape.flows + 2 * self.shape.links, self.shape
+        ends = np.cumsum([first, *S.flow_states, *S.link_states]).tolist()
+        own = [list(range(a, b)) for a, b in pairwise(ends)]
+        return own[: S.flows], own[S.flows :]
 
-def _link_group(net: Network, capacity: Any, longest: Any, structure: Structure, index: list[int]) -> LinkGroup:
-    from fluidcc.numerics.steady import LinkGroup
-
-    chosen = [list(net.links.values())[i] for i in index]
-    others = [z for z in structure.law.states if z != getattr(structure.law, "queue", None)]
-    n, k = len(chosen), len(others)
-    params = _parameters([s.law for s in chosen])
-    function = link_function(structure)
-
-    def evaluate(v: Any) -> Any:
-        rows = _stack(function(*v, capacity[index], longest[index], *params), n)
-        return rows[: k + 2], rows[k + 2 :].reshape(k + 2, k + 2, n)
-
-    constants = [{c: capacity[i], q_max: longest[i]} for i in index]
-    initial = np.array([[s.initial[plain(z)] for s in chosen] for z in others]).reshape(k, n)
-    laws = [s.law for s in chosen]
-    ends_of = [bounds(laws, others, side, constants) for side in ("lower", "upper")]
-    return LinkGroup(np.array(index), evaluate, initial, *ends_of)
+    def parameters(self, point: int, flow: int) -> dict[Any, Float]:
+        """Values of the parameters of an adaptive flow's law at a point, by symbol."""
+        law = list(self.net.flows.values())[flow].law
+        first = sum(self.shape.flow_par[:flow]) + PLACE_OF_A_FLOW
+        values = self.numbers.par[point, first : first + len(law.params)]
+        return {s: Float(v) for s, v in zip(law.params, values, strict=True)}
 
 
-def _constant_group(rate: Any, index: list[int]) -> FlowGroup:
-    """Flows that are off, or send at a constant rate."""
-    from fluidcc.numerics.steady import FlowGroup
+PLACE_OF_A_FLOW = 3
+"""Among a flow's parameters edot = 0, e_b and the packet size come first."""
 
-    n, none = len(index), np.zeros((0, len(index)))
-
-    def evaluate(z: Any, signals: Any) -> Any:
-        return none, rate, np.zeros((0, 0, n)), np.zeros((0, 4, n)), none, np.zeros((4, n))
-
-    return FlowGroup(np.array(index, dtype=int), evaluate, none, none, none)
+PLACE_OF_A_LINK = 2
+"""Among a link's, c and q_max."""
 
 
-def assemble(net: Network, at: float) -> SteadyNetwork:
-    """The network at one time, as arrays and functions of arrays."""
-    from fluidcc.numerics.steady import SteadyNetwork
+def assemble(net: Network, at: float) -> Assembled:
+    """The network at one time, as arrays and formulas on registers.
 
+    Raises
+    ------
+    Unsupported
+        If a flow sends at random, or a bound of a state varies.
+    """
     flows, links = list(net.flows.values()), list(net.links.values())
+    rates = [constant_rate(f, at) if is_on(f, at) else 0.0 for f in flows]
+    laws: list[Any] = [None if rate is not None else f.law for f, rate in zip(flows, rates, strict=True)]
     place = {name: l for l, name in enumerate(net.links)}
-    route = np.full((len(flows), max((len(f.route) for f in flows), default=1)), -1)
-    for i, flow in enumerate(flows):
-        route[i, : len(flow.route)] = [place[name] for name in flow.route]
+    shape = _shape([tuple(place[name] for name in f.route) for f in flows], laws, [link.law for link in links])
     capacity = np.array([capacity_at(link, at) for link in links])
     longest = np.array([link.buffer for link in links]) / capacity
-    rates = {i: constant_rate(f, at) if is_on(f, at) else 0.0 for i, f in enumerate(flows)}
-    fixed = [i for i, rate in rates.items() if rate is not None]
-    groups = [_constant_group(np.array([rates[i] for i in fixed], float), fixed)] if fixed else []
-    adaptive = [i for i, rate in rates.items() if rate is None]
-    for structure, index in grouped([flows[i].law for i in adaptive]):
-        groups.append(_flow_group(flows, net, structure, [adaptive[j] for j in index]))
-    return SteadyNetwork(
-        route,
-        np.array([net.propagation_delay(f.name) for f in flows]),
-        capacity,
-        longest,
-        np.array([link.law.queue is not None for link in links]),
-        groups,
-        [_link_group(net, capacity, longest, *g) for g in grouped([link.law for link in links])],
+    base = np.array([f.access_delay + sum(net.links[name].delay for name in f.route) for f in flows])
+    back = np.array([d if f.return_delay is None else f.return_delay for f, d in zip(flows, base, strict=True)])
+    own = [[f.initial[plain(z)] for z in law.states] if law else [] for f, law in zip(flows, laws, strict=True)]
+    own += [[link.initial[plain(z)] for z in _states(link.law)] for link in links]
+    numbers = Numbers(
+        base=base,
+        trip=base + back,
+        rate=np.array([rate or 0.0 for rate in rates]),
+        par=_joined(
+            [0.0, b, f.packet, *law.params.values()] if law else () for f, b, law in zip(flows, back, laws, strict=True)
+        ),
+        c=capacity,
+        q_max=longest,
+        link_par=_joined([c, q, *k.law.params.values()] for k, c, q in zip(links, capacity, longest, strict=True)),
+        initial=np.concatenate([np.zeros(len(flows) + 2 * len(links)), _joined(own)]),
+        lower=_bounds("lower", flows, laws, back, links, capacity, longest),
+        upper=_bounds("upper", flows, laws, back, links, capacity, longest),
     )
+    return Assembled(net, shape, Numbers(*(a[None] for a in numbers)), at)
 
 
-def fair_share(system: SteadyNetwork, net: Network) -> Any:
-    """Rates to start from [bit/s]: an equal share of the scarcest link, for states that are rates too."""
-    crossing = np.zeros(len(system.c))
-    np.add.at(crossing, system.at[system.inside], 1.0)
-    share = np.where(system.inside, (system.c / np.maximum(crossing, 1.0))[system.at], np.inf).min(axis=1)
-    for g, block in zip(system.flows, system.Z, strict=True):
-        if not block.size:
-            share[g.index] = g.evaluate(g.initial, np.zeros((4, len(g.index))))[1]
-            continue
-        law = list(net.flows.values())[g.index[0]].law
-        for k, z in enumerate(law.states):
-            if law.out["rate"] == z:
-                g.initial[k] = share[g.index]
-    return share
+def _bounds(side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: Any, longest: Any) -> Any:
+    """Bounds of all unknowns: none of rates and arrivals, 0 and nothing above of queues, the laws' of states."""
+    infinite = -np.inf if side == "lower" else np.inf
+    queue = [0.0 if side == "lower" or link.law.queue is None else np.inf for link in links]
+    own = [
+        state_bounds(law, tuple(law.states), side, ((e_b, float(b)), (packet, float(f.packet))))
+        for f, b, law in zip(flows, back, laws, strict=True)
+        if law
+    ]
+    own += [
+        state_bounds(k.law, tuple(_states(k.law)), side, ((c, float(rate)), (q_max, float(q))))
+        for k, rate, q in zip(links, capacity, longest, strict=True)
+    ]
+    return np.concatenate([np.full(len(flows), infinite), queue, np.full(len(links), infinite), _joined(own)])
+
+
+def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any]) -> Shape:
+    """The structure; a law of None is a flow of constant rate."""
+    known: dict[Any, int] = {}
+    tapes: list[Tape] = []
+
+    def tape_of(law: Any, write: Callable[[Structure], Tape]) -> int:
+        key = id(law)
+        if key not in known:
+            written = write(Structure.of(law))
+            known[key] = next((i for i, t in enumerate(tapes) if t is written), len(tapes))
+            tapes.extend([written] if known[key] == len(tapes) else [])
+        return known[key]
+
+    flow_law = [-1 if law is None else tape_of(law, source_tape) for law in laws]
+    link_law = [tape_of(law, link_tape) for law in link_laws]
+    return Shape(
+        routes=tuple(routes),
+        flow_law=tuple(flow_law),
+        flow_states=tuple(len(law.states) if law else 0 for law in laws),
+        flow_par=tuple(PLACE_OF_A_FLOW + len(law.params) if law else 0 for law in laws),
+        is_rate=tuple(law.out["rate"] == z for law in laws if law for z in law.states),
+        link_law=tuple(link_law),
+        link_states=tuple(len(_states(law)) for law in link_laws),
+        link_par=tuple(PLACE_OF_A_LINK + len(law.params) for law in link_laws),
+        queued=tuple(law.queue is not None for law in link_laws),
+        hears=tuple(hears_rate(Structure.of(law)) for law in link_laws),
+        tapes=tuple(tapes),
+    )

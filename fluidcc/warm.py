@@ -15,6 +15,7 @@ from fluidcc import links, sources
 from fluidcc.compile import kernel_address
 from fluidcc.engine.fused import fits, fused_address
 from fluidcc.engine.layout import lay_out
+from fluidcc.equilibrium import equilibrium
 from fluidcc.law import Law, Source
 from fluidcc.network import Network
 from fluidcc.numerics.dde import solve_dde
@@ -31,6 +32,7 @@ Task = tuple[str, Callable[[], object]]
 def tasks() -> Iterator[Task]:
     """What there is to compile: a name for people, and a function that does it."""
     yield "the network solver", _solver
+    yield "equilibria", _equilibrium
     yield "linear systems", lambda: DelayLTI.retarded(0, (-1, 1.0)).roots(2)
     yield "solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])
     yield "the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit
@@ -50,6 +52,11 @@ def _solver() -> None:
     net = Network().link("l", links.DropTail, capacity=3e6, delay=0.025)
     net.flow("f", sources.LDCC, route=["l"], start=0)
     simulate(net, 1.0, samples=2, engine="array")
+
+
+def _equilibrium() -> None:
+    net = Network().link("l", links.DropTail, capacity=3e6, delay=0.025)
+    equilibrium(net.flow("f", sources.LDCC, route=["l"]))
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.assembly import assemble, capacity_at, constant_rate, fair_share, is_on
+from fluidcc.assembly import assemble, capacity_at, constant_rate, is_on
 from fluidcc.errors import Unsupported
 
 
@@ -44,8 +44,11 @@ def test_constant_rates() -> None:
 
 def test_assembly() -> None:
     system = assemble(net(), 0.0)
-    np.testing.assert_array_equal(system.route, [[0, 1], [0, -1], [1, -1]])
-    np.testing.assert_array_equal(system.base, [0.02, 0.02, 0])
-    np.testing.assert_array_equal(system.q_max, [0.25, np.inf])
-    assert sorted(np.concatenate([g.index for g in system.flows]).tolist()) == [0, 1, 2]
-    np.testing.assert_array_equal(fair_share(system, net()), [0, 1e6, 4.5e6])  # a is off at 0
+    assert system.shape.routes == ((0, 1), (0,), (1,))
+    assert system.shape.flow_law[:2] == (-1, -1)  # a is off at 0, b has a constant rate
+    np.testing.assert_array_equal(system.numbers.base, [[0.02, 0.02, 0]])
+    np.testing.assert_array_equal(system.numbers.q_max, [[0.25, np.inf]])
+    np.testing.assert_array_equal(system.numbers.rate, [[0, 1e6, 0]])
+    np.testing.assert_array_equal(
+        system.numbers.lower[0, system.states[0][2]], [1, -np.inf][: len(system.states[0][2])]
+    )

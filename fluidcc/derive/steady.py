@@ -1,41 +1,21 @@
-"""Laws at rest, as functions of arrays: flows, outputs and their exact derivatives."""
+"""Laws at rest: which have a rest at all, which go together, and the bounds of their states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Symbol, lambdify, sympify
+from sympy import Symbol, sympify
 
 from fluidcc.errors import Unsupported
 from fluidcc.law import Law
-from fluidcc.symbols import (
-    REPORTING,
-    SOURCE_INPUTS,
-    c,
-    crossing,
-    e,
-    e_b,
-    edot,
-    offer_min,
-    packet,
-    pi,
-    plain,
-    price,
-    q_max,
-    t,
-    unfold,
-    x_tau,
-    y,
-)  # fmt: skip
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, plain, t, unfold
 
-__all__ = ["Structure", "bounds", "grouped", "link_function", "refuse_unsteady", "source_function"]
-
-# On either side of a step the slope is that of the side.
-_MODULES = [{"DiracDelta": np.zeros_like}, "numpy"]
+__all__ = ["Structure", "bounds", "grouped", "refuse_unsteady", "state_bounds"]
 
 
 @dataclass(frozen=True)
@@ -98,47 +78,31 @@ def _past_the_data(structure: Structure) -> str:
     return ""
 
 
-@lru_cache(maxsize=256)
-def source_function(structure: Structure) -> Callable[..., Any]:
-    """The flows, the rate, and their derivatives, of a source.
+@lru_cache(maxsize=4096)
+def state_bounds(
+    law: Law, states: tuple[Symbol, ...], side: str, constants: tuple[tuple[Symbol, float], ...]
+) -> tuple[float, ...]:
+    """Lower or upper bounds of some states; infinite where there is none.
 
-    Its arguments are the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It returns a list: F, H,
-    then row by row the derivatives of F by the states and by the four signals, and those of H.
+    Raises
+    ------
+    Unsupported
+        If a bound is no number once parameters and `constants` are put in.
     """
-    law: Any = structure.law
-    F, H = law.system
-    A, B, C, D = law.jacobians
-    pick = [law.inputs.index(s) for s in (e, pi, price, x_tau)]
-    r = list(law.out).index("rate")
-    entries = [*F, H[r], *A, *B[:, pick], *C[r, :], *D[r, pick]] if F else [H[r], *D[r, pick]]
-    return lambdify((*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params), entries, _MODULES, cse=True)
-
-
-@lru_cache(maxsize=256)
-def link_function(structure: Structure) -> Callable[..., Any]:
-    """The flows of a link's states other than its queue, its mark and price, and their derivatives.
-
-    Its arguments are the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It returns a
-    list: the values, then row by row their derivatives by queueing delay, other states and arrival rate.
-    """
-    law: Any = structure.law
-    queue = law.queue if law.queue is not None else Dummy("q")
-    others = [z for z in law.states if z != law.queue]
-    values = [unfold(f) for f in (*(law.flow[z] for z in others), law.out.get("mark", 0), law.out.get("price", 0))]
-    by = [queue, *others, y]
-    entries = [*values, *(f.diff(v) for f in values for v in by)]
-    return lambdify((*by, c, q_max, *law.params), entries, _MODULES, cse=True)
+    out = []
+    for z in states:
+        if z not in getattr(law, side):
+            out.append(-math.inf if side == "lower" else math.inf)
+            continue
+        value = sympify(unfold(getattr(law, side)[z]).xreplace({**law.params, **dict(constants)}))
+        if not value.is_number:
+            raise Unsupported(f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead")
+        out.append(float(value))
+    return tuple(out)
 
 
 def bounds(laws: Sequence[Law], states: Sequence[Symbol], side: str, constants: Sequence[Mapping[Any, float]]) -> Any:
     """Lower or upper bounds of the states, shape (states, laws); infinite where there is none."""
-    empty = -np.inf if side == "lower" else np.inf
-    out = np.full((len(states), len(laws)), empty)
-    for k, z in enumerate(states):
-        for i, law in enumerate(laws):
-            if z in getattr(law, side):
-                value = sympify(unfold(getattr(law, side)[z]).xreplace({**law.params, **constants[i]}))
-                if not value.is_number:
-                    raise Unsupported(f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead")
-                out[k, i] = float(value)
-    return out
+    given = zip(laws, constants, strict=True)
+    columns = [state_bounds(law, tuple(states), side, tuple(known.items())) for law, known in given]
+    return np.array(columns, float).T.reshape(len(states), len(laws))

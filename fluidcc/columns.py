@@ -1,0 +1,245 @@
+"""Numbers of one assembled network at many points, with the values of some axes put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from sympy import Expr, Symbol, lambdify
+
+from fluidcc.assembly import PLACE_OF_A_FLOW, PLACE_OF_A_LINK, Assembled
+from fluidcc.errors import FluidccError, InvalidInput, Unsupported
+from fluidcc.numerics.steady.layout import Numbers
+from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
+from fluidcc.units import Dimension, dimension_of, to_si
+
+if TYPE_CHECKING:
+    from fluidcc.network import Network
+
+__all__ = ["Columns", "Place"]
+
+_NUMBERS = {"flow": ("access_delay", "return_delay", "packet"), "link": ("capacity", "delay", "buffer")}
+_LEAST = {"capacity": False, "buffer": False, "packet": False}  # these are positive, delays may be 0
+
+
+class Place(Protocol):
+    """What is set, as `fluidcc.sweep.targets.Target` says it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def flows(self) -> tuple[str, ...]: ...
+    @property
+    def links(self) -> tuple[str, ...]: ...
+
+
+@lru_cache(maxsize=512)
+def _function(f: Expr, symbols: tuple[Symbol, ...]) -> Callable[..., Any]:
+    return lambdify(symbols, f, "numpy")
+
+
+def _within(law: Any, state: str, values: Any) -> Any:
+    """Whether values of a state are surely within its law's bounds."""
+    z = next((z for z in law.states if plain(z) == state), None)
+    ends = [law.lower.get(z, -np.inf), law.upper.get(z, np.inf)]
+    if z is None or not all(getattr(end, "is_number", True) for end in ends):
+        return False
+    return (values >= float(ends[0])) & (values <= float(ends[1])) & (values > 0 if z.is_positive else True)
+
+
+class Columns:
+    """Values of every argument, parameter and initial state that some axis sets, and what follows from them.
+
+    Parameters
+    ----------
+    system : Assembled
+        The network at one point.
+    net : Network
+        The same as it was given, before sampled laws were replaced.
+    targets, values : mapping
+        As `fluidcc.equilibria.equilibria` takes them.
+    """
+
+    def __init__(
+        self, system: Assembled, net: Network, targets: Mapping[str, Place], values: Mapping[str, Any]
+    ) -> None:
+        self.one, self.net = system, net
+        given = {axis: np.asarray(values[axis], float) for axis in targets}
+        sizes = {len(v) if v.ndim == 1 else -1 for v in given.values()}
+        if len(sizes) > 1 or -1 in sizes:
+            raise InvalidInput("the values of the axes have different lengths; give one value an axis for each point")
+        self.points = sizes.pop() if sizes else 1
+        self.set: dict[tuple[str, str, str, str], Any] = {}  # ("flow" or "link", name, kind, key) -> values
+        for axis, target in targets.items():
+            self._take(target, given[axis])
+        self.names = {"flow": list(net.flows), "link": list(net.links)}
+
+    def _take(self, target: Place, values: Any) -> None:
+        if target.kind == "option":
+            return
+        if target.kind == "rtt":
+            self._scale(values)
+            return
+        for kind, names in (("flow", target.flows), ("link", target.links)):
+            if not names:
+                continue
+            known = target.kind in ("parameter", "initial") or target.key in _NUMBERS[kind]
+            if target.kind not in ("parameter", "initial", "argument") or not known:
+                raise Unsupported(
+                    f"{target.key} changes more than numbers of the network: build its networks one by one"
+                )
+            for name in names:
+                self.set[kind, name, target.kind, target.key.removeprefix("initial.")] = values
+
+    def _scale(self, rtt: Any) -> None:
+        """All propagation delays in proportion, so that every flow's round trip takes `rtt`."""
+        now = {self.net.base_rtt(f) for f in self.net.flows}
+        if len(now) != 1 or not min(now) > 0:
+            raise InvalidInput(
+                "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
+                "sweep delay, access_delay or return_delay, or give a function that builds the network"
+            )
+        factor = rtt / now.pop()
+        for name, link in self.net.links.items():
+            self.set["link", name, "argument", "delay"] = factor * link.delay
+        for name, flow in self.net.flows.items():
+            self.set["flow", name, "argument", "access_delay"] = factor * flow.access_delay
+            if flow.return_delay is not None:
+                self.set["flow", name, "argument", "return_delay"] = factor * flow.return_delay
+
+    # --- points that no network can have ------------------------------------------------------------------------------
+
+    def errors(self) -> dict[int, FluidccError]:
+        """Why some points have no network, by point."""
+        doubtful = np.zeros(self.points, bool)
+        for (kind, name, what, key), values in self.set.items():
+            doubtful |= ~self._allowed(kind, name, what, key, values)
+        found: dict[int, FluidccError] = {}
+        for i in np.flatnonzero(doubtful).tolist():
+            try:
+                self._network(i)
+            except FluidccError as error:
+                found[i] = error
+        return found
+
+    def _allowed(self, kind: str, name: str, what: str, key: str, values: Any) -> Any:
+        """Where values are surely such as the network takes; elsewhere it is asked."""
+        fine = np.isfinite(values)
+        if what == "argument":
+            fine = fine | (np.isposinf(values) & (key == "buffer"))
+            return fine & (values > 0 if key in _LEAST else values >= 0)
+        law = getattr(self.net, f"{kind}s")[name].law
+        if what == "initial":
+            return fine & _within(law, key, values)
+        symbol = next(p for p in law.params if plain(p) == key)
+        if symbol.is_positive:
+            fine &= values > 0
+        elif symbol.is_nonnegative:
+            fine &= values >= 0
+        elif law.utility is not None and symbol in unfold(law.utility).free_symbols:
+            fine &= False  # whether the utility is concave is the law's to say
+        return fine
+
+    def _network(self, i: int) -> None:
+        """Build the network of a point, which raises if it cannot be."""
+        new = self.net
+        for kind, specs in (("link", self.net.links), ("flow", self.net.flows)):
+            for name, spec in specs.items():
+                mine = {(w, key): float(v[i]) for (k, n, w, key), v in self.set.items() if (k, n) == (kind, name)}
+                changes: dict[str, Any] = {key: v for (what, key), v in mine.items() if what == "argument"}
+                if params := {key: v for (what, key), v in mine.items() if what == "parameter"}:
+                    changes["law"] = spec.law(**params)
+                if initial := {key: v for (what, key), v in mine.items() if what == "initial"}:
+                    changes["initial"] = {**(self.net.given(kind, name)["initial"] or {}), **initial}
+                if changes:
+                    new = getattr(new, f"with_{kind}")(name, **changes)
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    def system(self) -> Assembled:
+        """The network at all points."""
+        S, one = self.one.shape, self.one.numbers
+        many = Numbers(*(np.repeat(a, self.points, axis=0) for a in one))
+        self._links(many)
+        self._flows(many)
+        queue = slice(S.flows, S.flows + S.links)
+        many.upper[:, queue] = np.where(S.queued, np.inf, 0.0)
+        return replace(self.one, numbers=many)
+
+    def _value(self, kind: str, name: str, key: str, default: Any) -> Any:
+        return self.set.get((kind, name, "argument", key), default)
+
+    def _links(self, N: Numbers) -> None:
+        own = self.one.states[1]
+        first = 0
+        for l, (name, link) in enumerate(self.one.net.links.items()):
+            given = self.net.given("link", name)
+            N.c[:, l] = self._value("link", name, "capacity", N.c[:, l])
+            buffer = given["buffer"]
+            size: Any = link.buffer
+            if isinstance(buffer, str) and dimension_of(buffer) == Dimension(s=1):  # at the capacity of time 0
+                size = to_si(buffer, "s", "buffer") * self._value("link", name, "capacity", link.capacity)
+            N.q_max[:, l] = self._value("link", name, "buffer", size) / N.c[:, l]
+            params = self._parameters("link", name, link.law, N.link_par, first + PLACE_OF_A_LINK)
+            N.link_par[:, first], N.link_par[:, first + 1] = N.c[:, l], N.q_max[:, l]
+            first += self.one.shape.link_par[l]
+            self._states("link", name, link, own[l], {**params, c: N.c[:, l], q_max: N.q_max[:, l]}, N)
+
+    def _flows(self, N: Numbers) -> None:
+        S, own, first = self.one.shape, self.one.states[0], 0
+        delay = {name: self._value("link", name, "delay", link.delay) for name, link in self.net.links.items()}
+        for r, (name, flow) in enumerate(self.one.net.flows.items()):
+            base = self._value("flow", name, "access_delay", flow.access_delay) + sum(delay[l] for l in flow.route)
+            back = self._value("flow", name, "return_delay", base if flow.return_delay is None else flow.return_delay)
+            size = self._value("flow", name, "packet", flow.packet)
+            N.base[:, r], N.trip[:, r] = base, base + back
+            if S.flow_law[r] < 0:
+                self._constant(r, name, flow, size, N)
+                continue
+            params = self._parameters("flow", name, flow.law, N.par, first + PLACE_OF_A_FLOW)
+            N.par[:, first + 1], N.par[:, first + 2] = back, size
+            first += S.flow_par[r]
+            constants = {e_b: N.trip[:, r] - N.base[:, r], packet: np.broadcast_to(size, self.points)}
+            self._states("flow", name, flow, own[r], {**params, **constants}, N)
+
+    def _constant(self, r: int, name: str, flow: Any, size: Any, N: Numbers) -> None:
+        """The rate of a flow that listens to nothing, where its law gives it."""
+        if flow.pattern is not None or not self._touched("flow", name) or not np.any(N.rate[:, r]):
+            return
+        known = {p: self.set.get(("flow", name, "parameter", plain(p)), v) for p, v in flow.law.params.items()}
+        N.rate[:, r] = self._evaluated(flow.law.out["rate"], {**known, packet: size})
+
+    def _touched(self, kind: str, name: str) -> bool:
+        return any(key[:2] == (kind, name) for key in self.set)
+
+    def _parameters(self, kind: str, name: str, law: Any, table: Any, first: int) -> dict[Symbol, Any]:
+        """Put the parameters of a law into its columns; they by symbol."""
+        for i, p in enumerate(law.params):
+            values = self.set.get((kind, name, "parameter", plain(p)))
+            if values is not None:
+                table[:, first + i] = values
+        return {p: table[:, first + i] for i, p in enumerate(law.params)}
+
+    def _states(self, kind: str, name: str, spec: Any, own: list[int], known: dict[Symbol, Any], N: Numbers) -> None:
+        """Initial values and bounds of a law's states."""
+        law, given = spec.law, self.net.given(kind, name)["initial"] or {}
+        states = [z for z in law.states if z != getattr(law, "queue", None)]
+        for z, i in zip(states, own, strict=True):
+            key = (kind, name, "initial", plain(z))
+            if key in self.set:
+                N.initial[:, i] = self.set[key]
+            elif plain(z) not in given and z in law.initial:
+                N.initial[:, i] = self._evaluated(law.initial[z], known)
+            for side, table in (("lower", N.lower), ("upper", N.upper)):
+                if z in getattr(law, side):
+                    table[:, i] = self._evaluated(getattr(law, side)[z], known)
+
+    def _evaluated(self, f: Any, known: Mapping[Symbol, Any]) -> Any:
+        f = unfold(f)
+        symbols = tuple(sorted(f.free_symbols, key=str))
+        return _function(f, symbols)(*(known[z] for z in symbols)) if symbols else float(f)

@@ -1,0 +1,119 @@
+"""Why a network has no equilibrium, or none was found: what grows without limit, and what would help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sympy import Gt
+
+from fluidcc.assembly import Assembled
+from fluidcc.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
+from fluidcc.law import Steady
+from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
+from fluidcc.numerics.steady.search import Found, Search
+from fluidcc.symbols import pi, unfold
+
+__all__ = ["from_above", "reason"]
+
+
+def from_above(system: Assembled, search: Search, point: int, grown: Any) -> Found | None:
+    """Search again from long queues where these would drain: gains that fall with the delay can outrun a search."""
+    endless = _endless(system, point, grown)
+    if not np.any(endless):
+        return None
+    held = _with_long_queues(system, search, point, grown, endless)
+    arrival, capacity = system.arrivals(held.u), system.numbers.c[point]
+    if held.status == GROWING or np.any((arrival >= capacity * (1 - 1e-6))[endless]):
+        return None
+    ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
+    again = search.again(system.numbers, point, held.u, ceiling=ceiling, bold=False)
+    return again if again.status == CONVERGED else None
+
+
+def reason(system: Assembled, search: Search, point: int, found: Found) -> FluidccError:
+    """The exception that says why no equilibrium was found at a point; `found` is that point's."""
+    if found.status == GROWING:
+        return NoEquilibrium(_why_none(system, search, point, found.u))
+    if found.status == UNDEFINED:
+        return InvalidInput(_why_undefined(system, search, point, found.u))
+    queue = system.queues(found.u)
+    l = int(np.argmax(queue))
+    return SolverError(
+        f"the search for an equilibrium did not converge in {found.steps} steps (last relative step "
+        f"{found.error:.1e}; the longest queue, of link {system.net.link_names[l]!r}, was at "
+        f"{min(queue[l], system.numbers.q_max[point, l]):.3g} s): give initial states nearer to it or finite "
+        "buffers, or simulate and look where it goes"
+    )
+
+
+def _endless(system: Assembled, point: int, u: Any) -> Any:
+    """The links whose queues have grown without limit."""
+    queue = system.queues(u)
+    long = queue >= max(0.01 * float(np.max(queue, initial=0.0)), 1e3)
+    return np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & long
+
+
+def _with_long_queues(system: Assembled, search: Search, point: int, u: Any, endless: Any) -> Found:
+    """Where the flows would settle if the endless queues were held at their present length."""
+    held = system.shape.flows + np.flatnonzero(endless)
+    return search.again(system.numbers, point, u, ceiling=np.inf, held=held)
+
+
+def _why_none(system: Assembled, search: Search, point: int, u: Any) -> str:
+    net, deaf = system.net, True
+    endless = _endless(system, point, u)
+    if np.any(endless):
+        held = _with_long_queues(system, search, point, u, endless)
+        u, deaf = held.u, held.status == GROWING
+    if not deaf:
+        return _why_queue(system, point, u, endless)
+    flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
+    start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
+    endless_path = not any(np.isfinite(net.links[name].buffer) for name in flow.route)
+    if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
+        return start + f"its law hears losses, but no buffer on {', '.join(flow.route)} is finite; give one"
+    return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
+
+
+def _why_queue(system: Assembled, point: int, u: Any, endless: Any) -> str:
+    flows, place = system.net.flow_names, np.flatnonzero(endless)
+    arrivals, capacities = system.arrivals(u), system.numbers.c[point]
+    l = int(place[np.argmax((arrivals / capacities)[place])])
+    on = [r for r, route in enumerate(system.shape.routes) if l in route and u[r] > 0]
+    on.sort(key=lambda r: -u[r])
+    rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
+    arrival, capacity = float(arrivals[l]), float(capacities[l])
+    name = system.net.link_names[l]
+    start = f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without limit: "
+    if arrival < capacity * (1 - 1e-6):
+        return start + f"its flows ({rates}) slow down only when they lose packets; give it a finite buffer"
+    floors = [text for r in on[:5] if (text := _floor(system, point, r))]
+    why = f"however long the delay, its flows send {arrival:.6g} bit/s ({rates})"
+    why += f", as {'; '.join(floors)}" if floors else ""
+    return start + why + "; give it a finite buffer, more capacity or fewer flows"
+
+
+def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str:
+    """Whose law gives no number."""
+    G = search.residual(system.numbers, point, u)
+    owners: Any = (system.net.flows, system.net.links)
+    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
+        for (name, spec), own in zip(specs.items(), states, strict=True):
+            if not np.all(np.isfinite(G[own])):
+                return (
+                    f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start; a "
+                    "round trip without any delay is a common cause: give its links or its access a delay"
+                )
+    return "the network has no finite rates at its start; give its links or flows a delay"
+
+
+def _floor(system: Assembled, point: int, r: int) -> str:
+    """A lower bound of the rate that the law itself claims without loss, such as (20) of LDCC."""
+    name, law = list(system.net.flows.items())[r][0], list(system.net.flows.values())[r].law
+    for label, claim in law.claims.items():
+        relation = claim.relation if isinstance(claim, Steady) else None
+        if isinstance(relation, Gt) and relation.lhs == law.out["rate"] and relation.rhs.free_symbols <= {*law.params}:
+            least = float(relation.rhs.xreplace(system.parameters(point, r)))
+            return f"{name!r} never falls below {relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
+    return ""

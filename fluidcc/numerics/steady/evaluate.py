@@ -1,0 +1,119 @@
+"""The residual of the steady state, and the derivatives of what flows and links tell one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from fluidcc.numerics.tape import run
+
+from . import slots as s
+
+__all__ = ["evaluate"]
+
+_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@_jit
+def _run(I: Any, D: Any, law: int, to: int) -> None:
+    """Run a tape whose inputs stand in the registers; put what it gives at `to`."""
+    tape, r = I[s.TAPE] + law * s.TAPE_SIZE, I[s.REGISTERS]
+    first = r + I[tape + s.INPUTS]
+    for i in range(I[tape + s.CONSTANTS], I[tape + s.CONSTANTS_END]):
+        D[first] = D[i]
+        first += 1
+    run(I, I[tape + s.OPS], I[tape + s.OPS_END], D, r)
+    for i in range(I[tape + s.OUT], I[tape + s.OUT_END]):
+        D[to] = D[r + I[i]]
+        to += 1
+
+
+@_jit
+def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
+    """What a link does: delay, loss, mark and price, and the flows of its states."""
+    F, L, link, G = I[s.FLOWS], I[s.LINKS], I[s.LINK] + l * s.LINK_SIZE, I[s.G]
+    q, y, c, q_max = u[F + l], u[F + L + l], P[I[s.C] + l], P[I[s.Q_MAX] + l]
+    over = q - q_max if q > q_max else 0.0
+    loss = over / (1.0 + over)
+    # At the kink: on into loss, or back into delay, by whether more arrives than leaves.
+    filling = q_max > 0 and (q < q_max or (q == q_max and not y > c))
+    D[I[s.QUEUE] + l], D[I[s.LOSS] + l] = min(q, q_max), loss
+    D[I[s.QUEUE_SLOPE] + l] = 1.0 if filling else 0.0
+    D[I[s.LOSS_SLOPE] + l] = 0.0 if filling else (1.0 - loss) ** 2
+    D[G + F + l] = y * (1.0 - loss) / c - 1.0
+    D[G + F + L + l] = -y
+    n, first, r, to = I[link + s.COUNT], I[link + s.STATES], I[s.REGISTERS], I[link + s.GIVES]
+    D[r] = min(q, q_max)
+    for i in range(n):
+        D[r + 1 + i] = u[first + i]
+    D[r + 1 + n] = y
+    r += n + 2
+    for i in range(I[link + s.PAR], I[link + s.PAR_END]):
+        D[r] = P[i]
+        r += 1
+    _run(I, D, I[link + s.LAW], to)
+    for i in range(n):
+        D[G + first + i] = D[to + i]
+
+
+@_jit
+def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
+    """The signals of a flow's path, and what it sends through each link."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    e, price, share, survival, unmarked = P[I[s.BASE] + f], 0.0, 1.0, 1.0, 1.0
+    for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
+        l = I[I[s.HOP] + h]
+        link = I[s.LINK] + l * s.LINK_SIZE
+        D[I[s.PASSING] + h] = share
+        D[I[s.G] + F + L + l] += u[f] * share
+        through = 1.0 - D[I[s.LOSS] + l]
+        # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
+        busy = min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300)) if u[F + l] > 0 else 1.0
+        share *= through * busy
+        survival *= through
+        told = I[link + s.GIVES] + I[link + s.COUNT]
+        e += D[I[s.QUEUE] + l]
+        unmarked *= 1.0 - D[told]
+        price += D[told + 1]
+    D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f] = e, 1.0 - survival * unmarked, price
+
+
+@_jit
+def _flow(I: Any, P: Any, D: Any, u: Any, f: int) -> None:
+    """What a flow does: its path's signals, the flows of its states, and its rate."""
+    flow, G = I[s.FLOW] + f * s.FLOW_SIZE, I[s.G]
+    _path(I, P, D, u, f, flow)
+    if I[flow + s.LAW] < 0:
+        D[G + f] = P[I[s.RATE] + f] - u[f]
+        return
+    k, first, r, to = I[flow + s.COUNT], I[flow + s.STATES], I[s.REGISTERS], I[flow + s.GIVES]
+    for i in range(k):
+        D[r + i] = u[first + i]
+    r += k
+    D[r], D[r + 1], D[r + 2], D[r + 3] = D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f], u[f]
+    r += 4
+    for i in range(I[flow + s.PAR], I[flow + s.PAR_END]):
+        D[r] = P[i]
+        r += 1
+    _run(I, D, I[flow + s.LAW], to)
+    for i in range(k):
+        D[G + first + i] = D[to + i]
+    D[G + f] = D[to + k] - u[f]
+
+
+@_jit
+def evaluate(I: Any, P: Any, D: Any, u: Any) -> bool:
+    """Put the residual at `u` and the derivatives of all laws into `D`; whether all of it is finite."""
+    for l in range(I[s.LINKS]):
+        _link(I, P, D, u, l)
+    for f in range(I[s.FLOWS]):
+        _flow(I, P, D, u, f)
+    for i in range(I[s.G], I[s.G] + I[s.UNKNOWNS]):
+        if not np.isfinite(D[i]):
+            return False
+    for i in range(I[s.TOLD], I[s.TOLD_END]):  # noqa: SIM110 - numba has no generators
+        if not np.isfinite(D[i]):
+            return False
+    return True

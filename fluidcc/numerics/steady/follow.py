@@ -1,0 +1,273 @@
+"""Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are Newton steps.
+
+Following the dynamics loosely keeps the iteration away from equilibria that no trajectory reaches, and makes a system
+without any equilibrium show itself as growth without limit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from . import slots as s
+from .evaluate import evaluate
+from .step import projected_step
+
+__all__ = ["CONVERGED", "GROWING", "LONGEST_QUEUE", "STALLED", "UNDEFINED", "find", "find_many", "tell"]
+
+_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+
+CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
+"""How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the start."""
+
+LONGEST_QUEUE = 1e7
+"""A queueing delay [s] beyond which a queue counts as growing without limit."""
+
+LARGEST_RATE = 1e9
+"""A rate this many times the largest capacity counts as growing without limit."""
+
+SMALL_QUEUE = 0.02
+"""Changes of a queueing delay [s] are small relative to at least this."""
+
+
+@_jit
+def _largest_capacity(I: Any, P: Any) -> float:
+    largest = 0.0
+    for l in range(I[s.LINKS]):
+        largest = max(largest, P[I[s.C] + l])
+    return largest
+
+
+@_jit
+def _scales(I: Any, P: Any, D: Any, u: Any) -> None:
+    """Sizes below which a change is small (0 where none is known), and the largest so far."""
+    F, L, scale = I[s.FLOWS], I[s.LINKS], I[s.SCALE]
+    largest = _largest_capacity(I, P)
+    for i in range(I[s.UNKNOWNS]):
+        D[scale + i] = 1e-6 * largest if i < F else 0.0
+    for l in range(L):
+        D[scale + F + l], D[scale + F + L + l] = SMALL_QUEUE, 1e-6 * P[I[s.C] + l]
+    for i in range(I[s.UNKNOWNS]):
+        D[I[s.REFERENCE] + i] = max(abs(u[i]), D[scale + i])
+
+
+@_jit
+def _sizes(I: Any, D: Any, u: Any, least: float) -> None:
+    """What changes are measured by."""
+    for i in range(I[s.UNKNOWNS]):
+        size = max(max(abs(u[i]), least * D[I[s.REFERENCE] + i]), D[I[s.SCALE] + i])
+        D[I[s.SIZE] + i] = size if size > 0 else 1.0
+
+
+@_jit
+def _guarded(I: Any, P: Any, D: Any, u: Any) -> bool:
+    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0.
+
+    A move there against a rising G is what too long a step makes of an unstable zero; it is refused.
+    """
+    move = I[s.MOVE]
+    for i in range(I[s.Z_FIRST], I[s.UNKNOWNS]):
+        reference = D[I[s.REFERENCE] + i]
+        if P[I[s.LOWER] + i] == 0 and reference > 0 and u[i] > 1e-9 * reference and u[i] + D[move + i] < 0.1 * u[i]:
+            if D[I[s.G] + i] > 0:
+                return False
+            D[move + i] = -0.9 * u[i]
+    return True
+
+
+@_jit
+def _changes(I: Any, D: Any) -> tuple[float, float]:
+    """Largest relative change of a state or queue, and of any unknown."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    change = error = 0.0
+    for i in range(I[s.UNKNOWNS]):
+        relative = abs(D[I[s.MOVE] + i]) / D[I[s.SIZE] + i]
+        known = D[I[s.REFERENCE] + i] > 0 or D[I[s.MOVE] + i] == 0
+        if known and not (i < F or F + L <= i < F + 2 * L):
+            change = max(change, relative)
+        error = max(error, relative if known else 1.0)
+    return change, error
+
+
+@_jit
+def _to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
+    """The end of a move, cut short at the first buffer that fills: beyond, derivatives are wrong, and steps cycle."""
+    F, move, q_max = I[s.FLOWS], I[s.MOVE], I[s.Q_MAX]
+    first, at = 1.0, -1
+    for l in range(I[s.LINKS]):
+        if D[move + F + l] != 0 and 0 < P[q_max + l] < np.inf:
+            share = (P[q_max + l] - u[F + l]) / D[move + F + l]
+            if 1e-9 < share < first:
+                first, at = share, l
+    for i in range(I[s.UNKNOWNS]):
+        end[i] = u[i] + first * D[move + i]
+    if at >= 0:
+        end[F + at] = P[q_max + at]
+
+
+@_jit
+def _too_far(I: Any, P: Any, u: Any, ceiling: float) -> bool:
+    """Whether a rate or an endless queue is beyond its ceiling."""
+    F = I[s.FLOWS]
+    for l in range(I[s.LINKS]):
+        if u[F + l] > (ceiling if P[I[s.Q_MAX] + l] == np.inf else 1e15):
+            return True
+    most = LARGEST_RATE * _largest_capacity(I, P)
+    for f in range(F):  # noqa: SIM110 - numba has no generators
+        if u[f] > most:
+            return True
+    return False
+
+
+@_jit
+def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
+    """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
+    n, end = I[s.UNKNOWNS], np.empty(len(u))
+    h, error = 1e-2, np.inf
+    _scales(I, P, D, u)
+    if not evaluate(I, P, D, u):
+        return UNDEFINED, error, 0
+    for count in range(limit):
+        _sizes(I, D, u, 1e-3)
+        fine, change = projected_step(I, P, D, u, h) and _guarded(I, P, D, u), 0.0
+        if fine:
+            change, error = _changes(I, D)
+            fine = change <= max(largest, 0.95)  # 0.9 is what `_guarded` lets through
+        if fine:
+            _to_kink(I, P, D, u, end)
+            fine = evaluate(I, P, D, end)
+            if not fine:
+                evaluate(I, P, D, u)
+        if not fine:
+            h *= 0.25
+            if h < 1e-14:
+                return STALLED, error, count + 1
+            continue
+        for i in range(n):
+            u[i] = end[i]
+            D[I[s.REFERENCE] + i] = max(D[I[s.REFERENCE] + i], abs(u[i]))
+        if _too_far(I, P, u, ceiling):
+            return GROWING, error, count + 1
+        if h > 1e8 and error < 1e-9:
+            return CONVERGED, error, count + 1
+        ratio = change / largest
+        h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
+    return STALLED, error, limit
+
+
+@_jit
+def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
+    """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is only rounding."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    near = np.zeros(L, np.bool_)
+    for l in range(L):
+        near[l] = u[F + l] < 1e-7 * SMALL_QUEUE
+        if near[l]:
+            u[F + l] = 0.0
+    evaluate(I, P, D, u)
+    for l in range(L):
+        if near[l] and abs(D[I[s.G] + F + l]) <= 1e-8 * (1.0 + u[F + L + l] / P[I[s.C] + l]):
+            P[I[s.UPPER] + F + l] = 0.0
+    return 0
+
+
+@_jit
+def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
+    """Newton steps as long as they get smaller; the last one's size, and how many they are."""
+    n, last = I[s.UNKNOWNS], np.inf
+    _settle(I, P, D, u)
+    for count in range(8):
+        _sizes(I, D, u, 1e-6)
+        if not projected_step(I, P, D, u, 1e16):
+            return last, count
+        error = 0.0
+        for i in range(n):
+            error = max(error, abs(D[I[s.MOVE] + i]) / D[I[s.SIZE] + i])
+        if not error < 0.5 * last:
+            return last, count
+        for i in range(n):
+            u[i] += D[I[s.MOVE] + i]
+        last = error
+        evaluate(I, P, D, u)
+    return last, 8
+
+
+@_jit
+def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[int, float, int]:
+    """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of steps.
+
+    `P` is changed.
+    """
+    for i in range(I[s.UNKNOWNS]):
+        u[i] = min(max(u[i], P[I[s.LOWER] + i]), P[I[s.UPPER] + i])
+    status, error, steps = STALLED, np.inf, 0
+    # Largest relative change of a state in one step, and for how many steps: bold at first, but not for long, as kinks
+    # may make bold steps cycle for ever.
+    for k in range(0 if bold else 1, 3):
+        largest, limit = (3.0, 60) if k == 0 else ((0.5, 400) if k == 1 else (0.1, 800))
+        status, error, more = _follow(I, P, D, u, ceiling, largest, limit)
+        steps += more
+        if status != STALLED:
+            break
+    if status == CONVERGED:
+        error, more = _finish(I, P, D, u)
+        steps += more
+    return status, error, steps
+
+
+@_jit
+def _start(I: Any, P: Any, u: Any) -> None:
+    """Unknowns to start from: an equal share of the scarcest link, for states that are rates too.
+
+    A path without any delay gets a queue, as laws may divide by the round trip.
+    """
+    F, L = I[s.FLOWS], I[s.LINKS]
+    crossing = np.zeros(L)
+    for f in range(F):
+        flow = I[s.FLOW] + f * s.FLOW_SIZE
+        for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
+            crossing[I[I[s.HOP] + h]] += 1.0
+    for i in range(I[s.UNKNOWNS]):
+        u[i] = P[I[s.INITIAL] + i]
+    for f in range(F):
+        flow = I[s.FLOW] + f * s.FLOW_SIZE
+        share = np.inf
+        for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
+            l = I[I[s.HOP] + h]
+            share = min(share, P[I[s.C] + l] / crossing[l])
+        if I[flow + s.LAW] < 0:
+            share = P[I[s.RATE] + f]
+        u[f] = share
+        for i in range(I[flow + s.STATES], I[flow + s.STATES] + I[flow + s.COUNT]):
+            if I[I[s.IS_RATE] + i]:
+                u[i] = share
+        for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
+            u[F + L + I[I[s.HOP] + h]] += share
+        l = I[I[s.HOP] + I[flow + s.HOPS]]
+        if P[I[s.TRIP] + f] == 0 and I[I[s.LINK] + l * s.LINK_SIZE + s.QUEUED]:
+            u[F + l] = min(0.01, 0.5 * P[I[s.Q_MAX] + l])
+
+
+@_jit
+def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
+    """What follows from `u`: e and loss ratio of the paths, queueing delay, loss ratio and price of the links."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    evaluate(I, P, D, u)
+    for f in range(F):
+        told[f], told[F + f] = D[I[s.E] + f], D[I[s.PI] + f]
+    for l in range(L):
+        link = I[s.LINK] + l * s.LINK_SIZE
+        told[2 * F + l], told[2 * F + L + l] = D[I[s.QUEUE] + l], D[I[s.LOSS] + l]
+        told[2 * F + 2 * L + l] = D[I[link + s.GIVES] + I[link + s.COUNT] + 1]
+
+
+@_jit
+def find_many(I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
+    """The equilibrium at each point from its own start, so that no result depends on which points go together."""
+    for i in range(len(N)):
+        P = N[i].copy()
+        _start(I, P, u[i])
+        status[i], error[i], steps[i] = find(I, P, D, u[i], ceiling, True)
+        tell(I, P, D, u[i], told[i])

@@ -1,0 +1,93 @@
+"""Equilibria at many points: those of each point's own network, with the same reasons where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.equilibria import equilibria
+from fluidcc.errors import FluidccError, InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.sweep.targets import changed, find_target
+
+ARRAYS = ("rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full", "arrival_rate")
+SPANS = {
+    "a.beta": (0.05, 0.3), "w": (1e4, 4e4), "l.capacity": (1e6, 4e6), "m.capacity": (5e5, 4e6), "delay": (1e-3, 0.1),
+    "b.access_delay": (0.0, 0.1), "u.rate": (0.0, 6e5), "packet": (4e3, 12e3), "initial.x": (-2e4, 1e6),
+    "d.return_delay": (0.0, 0.2),
+}  # fmt: skip
+
+
+def network() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="20 ms", buffer="0.5 s")
+    net.link("m", fc.DropTail, capacity="2 Mbit/s", delay="5 ms")
+    net.flow("a", fc.LDCC, route=["l", "m"]).flow("b", fc.Reno, route=["l"], access_delay=0.01)
+    return net.flow("u", fc.CBR, route=["m"]).flow("d", fc.LDCC, route=["m"])
+
+
+def both(net: fc.Network, values: dict[str, Any]) -> Any:
+    """Many at once, and the networks of the points one by one."""
+    targets = {axis: find_target(net, axis) for axis in values}
+    count = len(next(iter(values.values())))
+    many = equilibria(net, targets, values)
+    for i in range(count):
+        point = {axis: float(column[i]) for axis, column in values.items()}
+        try:
+            one = fc.equilibrium(changed(net, targets, point))
+        except FluidccError as error:
+            told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            np.testing.assert_equal((many.found[i], many.reasons()[i]), (False, told))
+            with pytest.raises(type(error)):
+                many.point(i)
+            continue
+        assert many.found[i], many.reasons()[i]
+        for name in ARRAYS:
+            np.testing.assert_allclose(getattr(many, name)[i], one.array(name), rtol=1e-12, atol=1e-300)
+        for name, states in one.states.items():
+            for z, value in states.items():
+                assert many.states[name][z][i] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_array_equal(many.point(i).array("rate"), many.rate[i])
+    return many
+
+
+def test_every_point_is_that_of_its_network() -> None:
+    rng = np.random.default_rng(0)
+    many = both(network(), {axis: rng.uniform(*span, 40) for axis, span in SPANS.items()})
+    assert 0 < len(many.errors) < 15
+    kinds = {type(error) for error in many.errors.values()}
+    assert kinds == {InvalidInput, NoEquilibrium}  # a negative start, and flows that cannot slow down enough
+
+
+def test_no_point_depends_on_its_company() -> None:
+    rng, net = np.random.default_rng(1), network()
+    values = {axis: rng.uniform(*span, 12) for axis, span in SPANS.items()}
+    targets = {axis: find_target(net, axis) for axis in values}
+    all_at_once = equilibria(net, targets, values)
+    chosen = [7, 3, 11]
+    some = equilibria(net, targets, {axis: column[chosen] for axis, column in values.items()})
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(some, name), getattr(all_at_once, name)[chosen])
+
+
+def test_round_trips_are_scaled() -> None:
+    net = fc.dumbbell([fc.LDCC, fc.LDCC(T=0.2)], {"capacity": 3e6, "delay": 0.01}, rtt=0.06)
+    both(net, {"rtt": np.linspace(0.01, 0.5, 6), "T": np.linspace(0.05, 0.3, 6)})
+
+
+def test_marks_prices_and_sampled_laws() -> None:
+    net = fc.Network().link("l", fc.DualLink, capacity=2.5e6, delay=0.01).link("r", fc.RED, capacity=3e6, delay=0.02)
+    net.flow("a", fc.PrimalDual, route=["l", "r"]).flow("s", fc.SampledLDCC, route=["r"]).flow(
+        "b", fc.Reno, route=["r"]
+    )
+    both(net, {"l.capacity": np.linspace(1e6, 3e6, 4), "r.capacity": np.linspace(2e6, 6e6, 4)})
+
+
+def test_what_is_no_number_is_refused() -> None:
+    net = network()
+    with pytest.raises(Unsupported, match="count changes more than numbers"):
+        equilibria(net, {"b.count": find_target(net, "b.count")}, {"b.count": [1, 2]})
+    targets = {axis: find_target(net, axis) for axis in ("w", "delay")}
+    with pytest.raises(InvalidInput, match="different lengths"):
+        equilibria(net, targets, {"w": [1e4, 2e4], "delay": [0.1]})
