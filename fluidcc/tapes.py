@@ -184,6 +184,8 @@ class _Writer:
             return self.put(Op.NEG, self.put(Op.FLOOR, self.put(Op.NEG, self.register(f.args[0]))))
         if kind in _ONE:
             return self.put(_ONE[kind], self.register(f.args[0]))
+        if isinstance(f, Symbol):
+            raise Unsupported(f"{plain(f)} has no steady value, so that what depends on it has no rest: simulate it")
         raise Unsupported(
             f"{plain(str(f.func))} is no function that equilibria are computed with: write {f} by "
             f"{', '.join(sorted(g.__name__ for g in _ONE))}, Max, Min or Piecewise"
