@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
@@ -23,9 +22,10 @@ from fluidcc.simulate import _positive
 from fluidcc.sweep.batch import can_batch
 from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
+from fluidcc.sweep.jobs import SPAN, Jobs, Points, split
 from fluidcc.sweep.measures import find_measures
 from fluidcc.sweep.options import checked, span
-from fluidcc.sweep.pool import chunk_jobs, make_pool
+from fluidcc.sweep.pool import make_pool
 from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.store import Store
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Execution", "make_task", "run", "sweep"]
 
-SPAN = 0.5  # seconds of work in a chunk: long enough that sending it costs little, short enough to lose little
 WORTH = 2000  # points for which a fused step is compiled
 SMALL = 1.0  # seconds of work in all that are not worth starting workers
-Points = NDArray[np.int64] | range
+ENOUGH, TRIES = 0.02, 2  # seconds of work from which its cost is taken, and how often it is measured
 BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 
 
@@ -150,18 +149,18 @@ class Execution:
             raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
 
 
-def run(task: Task, how: Execution, points: Points, part: str = "") -> tuple[Task, Piece]:
+def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[Task, Piece]:
     """Measure these points, but those that are in the store; the task with its schema, and the results.
 
     Parameters
     ----------
-    part : str
-        Folder inside the store, for sweeps of several parts.
+    folder : str
+        Inside the store, for sweeps of several parts.
     """
     kept = None
     if how.store is not None:
         chosen = None if len(points) == task.grid.size else np.asarray(points)
-        kept = Store(Path(how.store) / part, identity(task, chosen))
+        kept = Store(Path(how.store) / folder, identity(task, chosen))
     try:
         task, chunk = _begun(task, how, points, kept)
         free = task.batched and all(m.kind == "trajectory" for m in task.measures)
@@ -170,12 +169,14 @@ def run(task: Task, how: Execution, points: Points, part: str = "") -> tuple[Tas
         done = set() if kept is None else kept.finished()
         count = chunk * len(done) - (chunk * (max(done) + 1) > len(points) if done else 0) * (-len(points) % chunk)
         with _bar(len(points), how.progress, count) as bar:
-            for number, piece in pool.run(task, chunk_jobs(points, chunk, done)):
-                if kept is not None:
-                    kept.write(number, piece)
-                else:
-                    _put(whole, piece, number * chunk)
-                count += min(chunk, len(points) - number * chunk)
+            jobs = Jobs(points, chunk, done, workers=pool.workers, fixed=how.chunk is not None)
+            for first, piece in pool.run(task, jobs):
+                for number, part in split(first, piece, chunk):
+                    if kept is not None:
+                        kept.write(number, part)
+                    else:
+                        _put(whole, part, number * chunk)
+                    count += min(chunk, len(points) - number * chunk)
                 bar.reach(count)
         return task, (whole if kept is None else kept.read())
     finally:
@@ -214,11 +215,13 @@ def _cost(task: Task, points: Points) -> float:
     seconds = task.evaluate(np.asarray(points[middle : middle + 1])).seconds
     if seconds > SPAN:  # too dear to be measured again
         return seconds
+    least = math.inf  # of several: another program may have had the processor meanwhile
     while True:  # what was done once, such as loading code, is no point's cost
         some = np.asarray(points[middle : middle + count])
-        seconds = task.evaluate(some).seconds
-        if seconds > 0.02 or len(some) < count:
-            return seconds / len(some)
+        for _ in range(TRIES):
+            least = min(least, task.evaluate(some).seconds / len(some))
+        if least * len(some) > ENOUGH or len(some) < count:
+            return least
         count *= 4
 
 

@@ -10,7 +10,7 @@ import os
 import pickle
 import platform
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweep.identity import versions
+from fluidcc.sweep.jobs import Job, Jobs
 from fluidcc.sweep.task import Piece, Task, empty_piece
 
-__all__ = ["Pool", "chunk_jobs", "make_pool"]
+__all__ = ["Pool", "make_pool"]
 
 AHEAD = 3  # chunks in flight for each worker: so that none waits, and the scheduler's load does not grow with the sweep
 LIVES = 2  # workers that a chunk may take with it before it is split, and a single point before it is given up
 
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
-
-Job = tuple[int, NDArray[np.int64]]  # number of the chunk, its points
 
 
 class Pool:
@@ -72,8 +71,8 @@ class Pool:
         self._ahead = ahead
         self._present = present
 
-    def run(self, task: Task, jobs: Iterator[Job]) -> Iterator[tuple[int, Piece]]:
-        """Results of the chunks, as they come."""
+    def run(self, task: Task, jobs: Jobs) -> Iterator[tuple[int, Piece]]:
+        """Results of the jobs, by their first chunk, as they come."""
         executor, work = self._make(), self._work(task)
         running: dict[Future[Piece], tuple[Job, int]] = {}
         ended: SimpleQueue[Future[Piece]] = SimpleQueue()  # a look at all that run would cost more, the more workers
@@ -105,6 +104,7 @@ class Pool:
                     self._still_there()
                     again.append((one, deaths + 1))
                     continue
+                jobs.learn(piece.seconds, len(one[1]))
                 yield one[0], piece
         finally:
             for future in running:
@@ -269,10 +269,3 @@ def _local(name: str, workers: int | None) -> Pool:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def chunk_jobs(points: NDArray[np.int64] | range, chunk: int, done: Collection[int]) -> Iterator[Job]:
-    """The chunks that are still to be computed."""
-    for number in range(-(-len(points) // chunk)):
-        if number not in done:
-            yield number, np.asarray(points[number * chunk : (number + 1) * chunk], dtype=np.int64)

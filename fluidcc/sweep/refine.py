@@ -111,7 +111,7 @@ class _Refinement:
         points = points[~self.measured[points]]
         if not len(points):
             return
-        self.task, piece = self._run(self.task, points=points, part=f"part{self._parts}")
+        self.task, piece = self._run(self.task, points=points, folder=f"part{self._parts}")
         self._parts += 1
         self._check()
         if self._whole is None:

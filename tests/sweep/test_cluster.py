@@ -19,6 +19,7 @@ from fluidcc.cli import main
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweep import command, pool
 from fluidcc.sweep.api import make_task
+from fluidcc.sweep.jobs import Jobs
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -160,7 +161,7 @@ def test_when_a_cluster_goes_away_in_the_middle(left: int | None, monkeypatch: p
             return late[-1]
 
     work = pool.Pool(Executor, 1, end=False, apart=True, present=lambda: left)
-    jobs = pool.chunk_jobs(range(1), 1, ())
+    jobs = Jobs(range(1), 1)
     if left is None:
         with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
             list(work.run(task, jobs))
