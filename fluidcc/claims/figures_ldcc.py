@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import lambdify
 
-from fluidcc.claims import figures_ldcc_stability
+from fluidcc.claims import figures_ldcc_coexistence, figures_ldcc_stability
 from fluidcc.claims.ldcc_common import FAIR_DELAYS, W_OVER_BETA, T, beta, run
 from fluidcc.claims.ldcc_fairness import CAPACITIES, fair_rates
 from fluidcc.claims.ldcc_law import V
@@ -185,6 +185,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ldcc_fig8": fig8,
     "ldcc_fig10": fig10,
     "ldcc_fig11": fig11,
+    "ldcc_fig12": figures_ldcc_coexistence.fig12,
+    "ldcc_fig13": figures_ldcc_coexistence.fig13,
+    "ldcc_fig14": figures_ldcc_coexistence.fig14,
     "ldcc_fifo_frozen": fifo_against_frozen,
     "ldcc_starvation": starvation,
     "ldcc_conditions": figures_ldcc_stability.conditions,

@@ -56,6 +56,9 @@ _ROOMS = {
         "ldcc_regimes",
         "ldcc_runs",
         "ldcc_fairness",
+        "ldcc_coexistence",
+        "ldcc_comparison",
+        "ldcc_related",
         "ldcc_errata",
     ),
     "binomial": (

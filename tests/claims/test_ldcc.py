@@ -36,7 +36,7 @@ def test_every_equation_has_a_row(rows: Table, number: int) -> None:
     assert any(covers(r.place) for r in rows), f"({number})"
 
 
-@pytest.mark.parametrize("figure", [2, 5, 6, 7, 8, 10, 11])
+@pytest.mark.parametrize("figure", [2, 5, 6, 7, 8, 10, 11, 12, 13, 14])
 def test_every_figure_has_a_row(rows: Table, figure: int) -> None:
     assert any(
         f"{figure}" in r.place.replace("Figs.", "Fig.").split("Fig.")[-1].replace(",", "").split()
@@ -52,6 +52,7 @@ def test_every_suspected_misprint_has_a_row(rows: Table) -> None:
         "propagation_vectors", "fig7_capacity", "kilobyte", "gain_divided",
         "gain_before_the_sum", "link_storage_offset", "users_inequality", "slope_inequality", "links_inequality",
         "sum_of_storages", "each_user_alone", "several_bottlenecks", "stable_without_condition", "mixed_regime",
+        "coexistence_static", "comparison_gcc_rule", "constant_delay",
     }  # fmt: skip
     assert {r.id.split(".")[1] for r in rows.filter(erratum=True)} == wanted
 
@@ -63,7 +64,7 @@ def test_misprints_are_not_confirmed_as_printed(rows: Table) -> None:
 REFUTED = {
     "no_queue_at_optimum", "delay_cannot_starve", "delayed_rates", "projection_freezes", "path_loss_as_printed",
     "gain_divided", "users_inequality", "slope_inequality", "sum_of_storages",
-    "each_user_alone", "several_bottlenecks",
+    "each_user_alone", "several_bottlenecks", "coexistence_static",
 }  # fmt: skip
 
 
@@ -128,6 +129,14 @@ NUMBERS = [
     ("delayed_rates", "made", 10e6),
     ("starvation", "queueing delay", 5e3),
     ("jain_bounds", "mixed", 36 / 42),
+    ("coexistence_aggressive", "limit", (20e3 * (0.1 + 30 * 8000 / 2.5e6) / 8000) ** 2 / 2),
+    ("coexistence_floor", "static", 0.2e6 * (0.05 + 64.0 + 0.05) / (0.05 + 64.0 - 0.1)),
+    ("comparison_small_capacities", "least R_max", 0.2e6 * (math.sqrt(0.1) + math.sqrt(0.125)) ** 2 / 0.025),
+    ("comparison_small_capacities", "LDCC", delay(0.5e6, 0.025) / delay(3e6, 0.025)),
+    ("comparison_constant", "LDCC", delay(1.5e6, 0.025)),
+    ("comparison_constant", "NADA", 5 / 1.5 * 0.025),
+    ("related_nada_new", "NADA8698 600000", 0.01 * 1.5 / 0.6),
+    ("related_nada_new", "NADA 300000", 0.025 * 4),
     ("fig5_settling", "mode", 0.4 / (0.025 + delay(1e6, 0.025)) * 20e3 / 1e6),
 ]
 
