@@ -90,8 +90,8 @@ def simulate(
         time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``, ``utilisation`` over (time, link).
         Each law's own states. Units are in the attributes of each variable, solver statistics and warnings in those of
         the dataset. At the instant of a jump a sample shows what holds just after it. Where laws jump or tick,
-        ``jump_time``, ``jump_of`` over jump and ``tick_time``, ``tick_of`` over tick list every instant and the flow
-        or link whose it was.
+        ``jump_time``, ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick list
+        every instant, the flow or link whose it was, and which of its law's jumps or ticks.
 
     Raises
     ------

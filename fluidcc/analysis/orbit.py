@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.returns import Section, events, natural_sizes, state_names, states_at
 from fluidcc.errors import InvalidInput, SolverError, Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
-from fluidcc.numerics.periodic import HAIR, Recurrence, find_recurrence, smooth_pieces
+from fluidcc.numerics.periodic import find_recurrence, smooth_pieces
 from fluidcc.simulate import simulate
+from fluidcc.symbols import plain
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LimitCycle", "limit_cycle"]
 
 _FIRST, _MOST = 400, 400_000  # round trips of the first and the longest run
+_NEWTON = 8  # steps at most
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,11 @@ class LimitCycle:
     period : float
         [s]
     error : float
-        Largest change from the last cycle but one to the last: of the intervals between jumps relative to the period,
-        of the states at the first jump relative to their size.
-    contraction : float
-        The factor by which the states at the first jump approach the orbit from cycle to cycle, in the end: the modulus
-        of the largest multiplier of the return map. 0 if they are on it within two cycles, NaN if they got there too
-        fast to tell.
+        Largest change from one cycle to the next: of the period relative to itself, of the states at the jump where it
+        begins relative to their sizes, over what the slowest multiplier makes of all later ones.
     jumps : DataArray over "jump"
         When each jump (or, in networks without jumps, tick) of the cycle happens after the first one [s]; whose it is
-        stands in the coordinate ``of``.
+        stands in the coordinate ``of``, and which of its law's in ``rule``.
     mean, least, most : Dataset over "flow", "link"
         Time averages and extremes over the cycle, of ``rate``, ``one_way_delay``, ``rtt``, ``backlog``,
         ``queueing_delay``, ``throughput``, ``utilisation`` and each law's states, in the units of `simulate`; one-sided
@@ -50,35 +50,64 @@ class LimitCycle:
         Bits lost over bits arrived, over the cycle [1].
     orbit : Dataset over "time", "flow", "link"
         One cycle, the time from its first jump [s].
+    steps : int
+        Newton steps on the return map that were made.
     """
 
     period: float
     error: float
-    contraction: float
     jumps: xr.DataArray
     mean: xr.Dataset
     least: xr.Dataset
     most: xr.Dataset
     loss: xr.DataArray
     orbit: xr.Dataset
+    steps: int
+    _section: Section = field(repr=False, compare=False)
+
+    @cached_property
+    def multipliers(self) -> NDArray[np.complex128]:
+        """Multipliers of the return map, the largest first: by what a small disturbance is multiplied in a cycle.
+
+        Those that can be told from zero, to about 1e-5. They are measured: every state that a disturbance moves (see
+        `inputs`) is moved a little both ways, and the map that takes what is left after a cycle to what is left after
+        the next is fitted. What only jumps set, or the data under way, is a parameter of the cycle.
+        """
+        return self._section.map.multipliers
+
+    @property
+    def contraction(self) -> float:
+        """Modulus of the largest multiplier: the factor by which the orbit is approached from cycle to cycle."""
+        return float(np.abs(self.multipliers).max(initial=0.0))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The states that were disturbed for `multipliers`, as ``flow.state``."""
+        net = self._section.net
+        found = []
+        for kind, name, number in self._section.inputs:
+            law = (net.flows if kind == "flow" else net.links)[name].law
+            found.append(f"{name}.{plain([z for z in law.states if z != getattr(law, 'queue', None)][number])}")
+        return tuple(found)
 
 
 def limit_cycle(net: Network, *, tol: float = 1e-9, rtol: float = 1e-9, until: float | str | None = None) -> LimitCycle:
     """Find the attracting limit cycle of a network whose laws jump or tick.
 
-    The network is run until its jumps repeat, in which order and at what intervals, to `tol`; then one cycle is
-    integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
+    The network is run until one of its jumps comes back at the same intervals with the same states, about. From there
+    on the orbit is approached by itself where that is fast, else by Newton's method on the return map; then one cycle
+    is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
 
     Parameters
     ----------
     net : Network
         Capacities and the set of flows must come to rest; the cycle is that at the end.
     tol : float
-        Largest relative change of any interval between jumps from one cycle to the next.
+        Largest relative change of the period and of any state from one cycle to the next.
     rtol : float
-        Tolerance of the integration.
+        Accuracy of the integration over a cycle; steps are controlled to a tenth of it.
     until : float or str, optional
-        How long to run at most [s]; by default up to 400000 of the longest base round trips.
+        How long to run at most before the orbit is near [s]; by default up to 400000 of the longest base round trips.
 
     Returns
     -------
@@ -103,89 +132,127 @@ def limit_cycle(net: Network, *, tol: float = 1e-9, rtol: float = 1e-9, until: f
     laws: list[Law] = [*(f.law for f in net.flows.values()), *(k.law for k in net.links.values())]
     if not any(law.jumps or law.ticks for law in laws):
         raise Unsupported("no law of the network jumps or ticks: simulate it, and ask stability() why it oscillates")
-    if not 1e-12 <= tol <= 1e-2:
-        raise InvalidInput(f"tol is {tol!r}; give a number between 1e-12 and 0.01")
+    for name, value in (("tol", tol), ("rtol", rtol)):
+        if not 1e-12 <= value <= 1e-2:
+            raise InvalidInput(f"{name} is {value!r}; give a number between 1e-12 and 0.01")
+    longest = to_si(until, "s", "until") if until is not None else None
+    return _settled(_near(net, max(0.1 * rtol, 1e-12), longest), tol)
+
+
+# --- coming near ------------------------------------------------------------------------------------------------------
+
+
+def _near(net: Network, rtol: float, until: float | None) -> Section:
+    """Run until something repeats to three digits, and a little on."""
     trip = max(net.base_rtt(name) for name in net.flows)
-    longest = to_si(until, "s", "until") if until is not None else _MOST * trip
-    stop = min(_FIRST * trip, longest)
+    longest = _MOST * trip if until is None else until
+    stop, before = min(_FIRST * trip, longest), None
     while True:
-        run = simulate(net, stop, samples=2, rtol=rtol, atol=1e-3 * rtol)
-        found, why = _recurrence(run)
-        if found is not None:
-            change, name = _changes(net, run, found, rtol)
-            error = max(float(found.errors[-1]), float(change[-1]))
-            if error <= tol:
-                return _measured(net, run, found, error, _contraction(change, 30 * rtol), rtol)
-            why = f"they still change by {error:.1e} of their size from cycle to cycle, most of all {name}"
+        run = _go(net, rtol, before, stop, [stop])
+        section, why = _section(net, rtol, before, run, stop)
+        if section is not None:
+            return section
         if stop >= longest:
             raise SolverError(
-                f"no limit cycle within {stop:.6g} s: {why}; give a larger tol or until, or simulate it and look"
+                f"no limit cycle within {stop:.6g} s: {why}; give a larger until, or simulate it and look"
             )
-        stop = min(3.0 * stop, longest)
+        before, stop = run, min(2.0 * stop, longest)
 
 
-def _instants(run: xr.Dataset) -> tuple[str, NDArray[np.float64], NDArray[Any]]:
-    """What marks the cycle: the jumps, or where there are none the ticks; when, and whose."""
-    kind = "jump" if run.attrs["jumps"] or "tick_time" not in run else "tick"
-    return kind, run[f"{kind}_time"].values, run[f"{kind}_of"].values
+def _go(net: Network, rtol: float, before: xr.Dataset | None, stop: float, at: Any) -> xr.Dataset:
+    run = simulate(net, stop, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=before, progress=False)
+    run.attrs["end"] = stop
+    return run
 
 
-def _recurrence(run: xr.Dataset) -> tuple[Recurrence | None, str]:
-    kind, times, owners = _instants(run)
-    if len(times) < 2:
-        return None, f"there {'was one' if len(times) else 'was no'} {kind}"
-    return find_recurrence(times, owners), f"the {kind}s do not repeat"
+def _section(
+    net: Network, rtol: float, before: xr.Dataset | None, run: xr.Dataset, stop: float
+) -> tuple[Section | None, str]:
+    """The rarest event that still comes back, if it does so with the same states."""
+    kind, times, labels = events(run)
+    counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
+    often = {label: n for label, n in counts.items() if n >= 4 and _late(label, labels, times, stop)}
+    if not often:
+        return None, f"there was no {kind}" if len(times) == 0 else f"no {kind} comes back often enough"
+    label = min(often, key=lambda one: often[one])
+    marks = times[[one == label for one in labels]][-40:]
+    there = _go(net, rtol, before, stop, marks)
+    states, _ = states_at(there)
+    floor = natural_sizes(there, net)
+    size = np.maximum(np.abs(states).max(axis=0), floor)
+    found = find_recurrence(marks, states / size)
+    if found is None:
+        return None, f"the {kind}s of {label[0]!r} do not repeat with the same states"
+    ahead = _go(net, rtol, run, stop + 2.5 * found.period, np.linspace(stop, stop + 2 * found.period, 201)[1:])
+    size = np.maximum(np.abs(states_at(ahead)[0]).max(axis=0), size)
+    _, times, labels = events(ahead)
+    marks = times[[one == label for one in labels]]
+    gap = np.diff(marks)
+    middle = float(marks[0] + 0.37 * gap[0])
+    base = _go(net, rtol, run, middle, [middle])
+    return Section(net, label, found.marks, found.period, base, size, rtol), ""
 
 
-def _state_names(run: xr.Dataset) -> list[str]:
-    """Variables that must return: backlogs, and each law's own states."""
-    own = [name for name, v in run.items() if str(v.attrs.get("long_name", "")).startswith("state of ")]
-    return ["backlog", *map(str, own)]
+def _late(label: Any, labels: list[Any], times: NDArray[np.float64], stop: float) -> bool:
+    """Whether an event still happens at the end, as often as it did."""
+    own = times[[one == label for one in labels]]
+    return bool(stop - own[-1] <= 2.0 * np.diff(own).max())
 
 
-def _changes(net: Network, run: xr.Dataset, found: Recurrence, rtol: float) -> tuple[NDArray[np.float64], str]:
-    """Largest change of a state from one first jump of a cycle to the next, relative to its size, and whose it is."""
-    _, times, _ = _instants(run)
-    marks = np.unique(times[:: -found.events][::-1])
-    marks = marks + HAIR * max(1.0, marks[-1])  # surely after the jump
-    names = _state_names(run)
-    at = simulate(net, float(marks[-1]), t_eval=marks, rtol=rtol, atol=1e-3 * rtol)
-    worst, name = np.zeros(len(marks) - 1), names[0]
-    for which in names:
-        values = at[which].values
-        size = np.nanmax(np.abs(values), axis=0, initial=1e-300, where=~np.isnan(values))
-        change = np.nanmax(np.abs(np.diff(values, axis=0)) / size, axis=1, initial=0.0)
-        if change[-1] > worst[-1]:
-            name = which
-        worst = np.maximum(worst, change)
-    return worst, name
+# --- onto it ----------------------------------------------------------------------------------------------------------
 
 
-def _contraction(change: NDArray[np.float64], floor: float) -> float:
-    """Ratio of the last two changes that stand clear of rounding."""
-    clear = np.flatnonzero(change > floor)
-    if len(clear) == 0 or clear[-1] < 2:
-        return 0.0
-    last = clear[-1]
-    if change[last - 1] > 0.03:
-        return math.nan
-    return float(change[last] / change[last - 1])
+def _settled(section: Section, tol: float) -> LimitCycle:
+    """The cycle to `tol`: by waiting where that is fast, else by Newton's method."""
+    best, steps = math.inf, 0
+    for _ in range(_NEWTON + 1):
+        marks, states = section.walk(section.base, 4)
+        changes = _changes(marks, states)
+        ratio = changes[-1] / changes[-2] if changes[-2] > 0 else 0.0
+        if changes[-1] <= tol:
+            return _measured(section, _left(changes, section.rtol), steps)
+        if changes[-1] < 0.1 * best and ratio < 0.3:
+            best = changes[-1]
+            section = section.later(4)  # it comes by itself
+            continue
+        if changes[-1] > 0.5 * best:  # disturbances reached over a kink of the map
+            section = replace(section, step=section.step / 30)
+        best = min(best, changes[-1])
+        section, steps = section.corrected(), steps + 1
+    raise SolverError(
+        f"no limit cycle near {section.start:.6g} s: from cycle to cycle something still changes by {changes[-1]:.1e} "
+        "of its size; give a larger tol or a smaller rtol, or simulate it and look"
+    )
+
+
+def _changes(marks: NDArray[np.float64], states: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Largest changes from cycle to cycle."""
+    period = np.diff(marks)
+    by_time = np.abs(np.diff(period)) / period[-1]
+    by_state = np.abs(np.diff(states, axis=0)).max(axis=1, initial=0.0)[1:]
+    return np.maximum(by_time, by_state)
+
+
+def _left(changes: NDArray[np.float64], floor: float) -> float:
+    """How far it still is to the orbit, if the changes go on falling as they did."""
+    last, ratio = float(changes[-1]), float(changes[-1] / max(changes[-2], 1e-300))
+    return last if last <= floor or ratio >= 1 else last / (1 - ratio)
 
 
 _VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
 
 
-def _measured(
-    net: Network, run: xr.Dataset, found: Recurrence, error: float, contraction: float, rtol: float
-) -> LimitCycle:
+def _measured(section: Section, error: float, steps: int) -> LimitCycle:
     import xarray as xr
 
-    kind, times, owners = _instants(run)
-    start, end = found.start, found.start + found.period
-    pieces = smooth_pieces(start, end, run["break_time"].values)
+    marks, _ = section.walk(section.base, 1)
+    start, end = marks
+    until = float(end + 0.5 * (end - start))
+    ahead = section.run(section.base, until, t_eval=[until])
+    pieces = smooth_pieces(start, end, ahead["break_time"].values)
     nodes = pieces.nodes.ravel()
-    fine = simulate(net, float(end), t_eval=nodes, rtol=rtol, atol=1e-3 * rtol)
-    names = [*_VARIABLES, *_state_names(fine)[1:]]
+    fine = section.run(section.base, until, t_eval=nodes)
+    names = [*_VARIABLES, *state_names(fine)[1:]]
     mean, least, most = (fine[names].isel(time=0, drop=True).copy(deep=True) for _ in range(3))
     for name in names:
         for k in range(fine[name].shape[1]):
@@ -197,8 +264,10 @@ def _measured(
         for v in (fine.link_loss * fine.arrival_rate, fine.arrival_rate)
     )
     loss = xr.DataArray(np.divide(lost, arrived), {"link": fine.link}, ("link",), "loss", {"units": "1"})
-    inside = (times >= start) & (times < end)
+    kind, times, labels = events(fine)
+    inside = np.flatnonzero((times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start)))
+    of = {"of": ("jump", [labels[k][0] for k in inside]), "rule": ("jump", [labels[k][1] for k in inside])}
     about = {"units": "s", "long_name": f"{kind}s of one cycle"}
-    jumps = xr.DataArray(times[inside] - start, {"of": ("jump", owners[inside])}, ("jump",), "jumps", about)
+    jumps = xr.DataArray(times[inside] - start, of, ("jump",), "jumps", about)
     orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
-    return LimitCycle(found.period, error, contraction, jumps, mean, least, most, loss, orbit)
+    return LimitCycle(float(end - start), error, jumps, mean, least, most, loss, orbit, steps, section)

@@ -70,9 +70,10 @@ def sawtooth(law: Source, n: int, C: float, T: float, *, window: Any, stop: floa
 
 
 def backoffs(run: xr.Dataset, flow: str = "f1") -> NDArray[np.float64]:
-    """When a flow backed off [s]; its first jump only marks the first acknowledgement."""
-    times: NDArray[np.float64] = run.jump_time.values[run.jump_of.values == flow]
-    return times[1:]
+    """When a flow backed off [s]."""
+    cuts = [k for k, jump in enumerate(PlainDelayAIMD.jumps) if any(z.name == "w" for z in jump.reset)]
+    times: NDArray[np.float64] = run.jump_time.values[(run.jump_of == flow) & np.isin(run.jump_rule, cuts)]
+    return times
 
 
 def last_cycle(run: xr.Dataset) -> tuple[float, float, xr.Dataset]:
@@ -86,8 +87,7 @@ def last_cycle(run: xr.Dataset) -> tuple[float, float, xr.Dataset]:
 
 def smallest_rtt(run: xr.Dataset) -> NDArray[np.float64]:
     """The smallest round trip each flow has seen [s], over time."""
-    seen: NDArray[np.float64] = run.rtt.values - run.PlainDelayAIMD_delta.values
-    return seen
+    return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
 
 
 @lru_cache(maxsize=2)
@@ -103,7 +103,7 @@ def ratchet_run(flows: int, delta: float) -> xr.Dataset:
     rng = np.random.default_rng(4)
     parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
     return sawtooth(
-        PlainDelayAIMD(delta_p=delta, burst=0.3), flows, C2, T2, window=0.2 * C2 / PACKET / flows * parts,
+        PlainDelayAIMD(delta_p=delta), flows, C2, T2, window=0.2 * C2 / PACKET / flows * parts,
         starts=np.linspace(0, 0.1, flows), stop=25.0, buffer=1500 * PACKET, q=0.08,
     )  # fmt: skip
 

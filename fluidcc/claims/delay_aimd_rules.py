@@ -146,9 +146,8 @@ def busy_link() -> Outcome:
 @claim("delay_aimd", "(3)", "Flows of different round trips keep the link busy.", "100 %")
 def busy_with_two_round_trips() -> Outcome:
     net = Network().link("l", DropTail, capacity=C2, delay=T2 / 4, buffer=400 * PACKET)
-    law = PlainDelayAIMD(burst=0.3)
-    net.flow("near", law, route=["l"], start=0, packet=PACKET, initial={"w": 200})
-    net.flow("far", law, route=["l"], start=0, packet=PACKET, access_delay=T2 / 4, initial={"w": 400})
+    net.flow("near", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, initial={"w": 200})
+    net.flow("far", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, access_delay=T2 / 4, initial={"w": 400})
     late = simulate(net, 60.0, samples=6001, rtol=1e-6, progress=False).sel(time=slice(20.0, None))
     used, least = float(late.utilisation.mean()), float(late.utilisation.min())
     rates = late.rate.mean("time").values

@@ -129,7 +129,15 @@ def _events(space: Workspace) -> dict[str, Any]:
         found, inside = number[which], moment[which]
         data[f"{kind}_time"] = (kind, inside, {"units": "s", "long_name": f"time of each {kind}"})
         data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
+        about = {"units": "1", "long_name": f"which of its law's {kind}s each is, from 0"}
+        before = [0 if kind == "jump" else _jumps(at, *owner) for owner in owners]  # ticks are numbered after jumps
+        data[f"{kind}_rule"] = (kind, (rows[:, s.HWANT] - np.array(before, dtype=np.int64))[found], about)
     return data
+
+
+def _jumps(at: Any, source: bool, i: int) -> int:
+    """How many jumps the law of a flow or link has."""
+    return len((at.flows if source else at.links)[i].law.jumps)
 
 
 def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -26,8 +26,8 @@ from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain, unfold
 
 __all__ = [
-    "CLOCKS", "COUNTS", "VERSION", "digest", "event_keys", "event_table", "flow_places", "link_places", "past",
-    "snapshot",
+    "CLOCKS", "COUNTS", "VERSION", "digest", "event_keys", "event_table", "flow_places", "link_places", "nudged",
+    "past", "snapshot",
 ]  # fmt: skip
 
 VERSION = 3
@@ -59,6 +59,30 @@ def snapshot(space: Workspace) -> NDArray[np.uint8]:
     about = {"version": VERSION, "frozen": dict(frozen) if frozen is not None else None}
     arrays["about"] = np.array(json.dumps(about))
     arrays["clock"] = np.array([space.F[s.T], space.F[s.HNEXT]])
+    return _bytes(arrays)
+
+
+def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -> Array:
+    """A final state with some states moved a little, at the instant it was taken.
+
+    Parameters
+    ----------
+    final : array of bytes
+        As `snapshot` gives it.
+    changes : mapping of (kind, name) to mapping of int to float
+        What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its law; of a link, not
+        its queue.
+    """
+    with np.load(io.BytesIO(np.asarray(final, dtype=np.uint8).tobytes()), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    for (kind, name), moves in changes.items():
+        first = arrays[f"{kind}_states_starts"][list(arrays[kind]).index(name)]
+        for number, step in moves.items():
+            arrays[f"{kind}_states"][first + number] += step
+    return _bytes(arrays)
+
+
+def _bytes(arrays: dict[str, Array]) -> Array:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # its stubs take the names for options
     return np.frombuffer(buffer.getvalue(), dtype=np.uint8)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Max, Min, log, symbols
+from sympy import Eq, Max, Min, log, sqrt, symbols
 
 from fluidcc.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
@@ -24,6 +24,7 @@ __all__ = [
     "epoch_duration",
     "epoch_growth",
     "increase",
+    "late_cycle",
     "max_ssthresh",
     "mean_queueing_delay",
     "ratchet",
@@ -35,6 +36,7 @@ tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=
 RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)
 offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
 left = symbols("left", positive=True)
+trickle = symbols("trickle", nonnegative=True)
 
 _UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s", tau0_bar: "s",
           alpha: "packet", cwnd: "packet", W: "packet"}  # fmt: skip
@@ -114,6 +116,33 @@ cycle = Formula(
     "of their windows when the queueing delay is tau0: period [s], largest and smallest window of a flow [packet], "
     "smallest round trip [s], utilisation [1] and mean queueing delay over time [s]; C in packets/s. With beta by (3), "
     "T/(T + tau0), the queue just empties and the link is always busy",
+)
+_trip = T + tau0  # what a packet takes that meets tau0 in the queue
+_peak = sqrt((C * _trip) ** 2 + 2 * n * alpha * C * _trip)  # sum of the windows when news of it comes
+_left = T / _trip * _peak
+_pace = 1 - trickle
+_silent = (  # until C (1 - trickle) t packets more have left than were sent, and the window has grown to what is there
+    (_pace * _peak + n * alpha - sqrt((_pace * _peak + n * alpha) ** 2 - _pace**2 * (_peak**2 - _left**2)))
+    / (_pace**2 * C)
+)
+late_cycle = Formula(
+    "late_cycle",
+    (alpha, tau0, T, C, n, trickle),
+    {
+        "period": (_peak**2 - _left**2) / (2 * n * alpha * C),
+        "window_high": _peak / n,
+        "window_low": _left / n,
+        "queue_high": _peak / C - T,
+        "queue_low": sqrt(_left**2 + 2 * n * alpha * C * _silent) / C - T,
+    },
+    domain=(Bound(trickle < 1, "a flow that sends no less does not back off"),),
+    defaults={n: 1, trickle: 0},
+    units=_UNITS,
+    ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised flows with an ack clock, "
+    "which grow by alpha over the window at each ack: period [s], largest and smallest window of a flow [packet], "
+    "largest and smallest queueing delay [s]; C in packets/s. While the queue is busy acks come at the rate C, so "
+    "that the square of all windows grows by 2 n alpha C a second, and the queue is W/C - T. What crosses tau0 is "
+    "known T + tau0 later. After a backoff only the part `trickle` of C is sent until what is under way is the window",
 )
 mean_queueing_delay = Formula(
     "mean_queueing_delay",

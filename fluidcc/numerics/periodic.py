@@ -1,67 +1,93 @@
-"""Periods in a sequence of labelled instants, and integrals and extremes of what is smooth between given times."""
+"""Returns of a periodic orbit and their map; integrals and extremes of what is smooth between given times."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-__all__ = ["HAIR", "Pieces", "Recurrence", "find_recurrence", "smooth_pieces"]
+__all__ = ["HAIR", "Pieces", "Recurrence", "ReturnMap", "find_recurrence", "return_map", "smooth_pieces"]
 
 Array = NDArray[np.float64]
 
 
 class Recurrence(NamedTuple):
-    """How a sequence of events repeats: `events` events make a cycle, of which the last began at `start`.
+    """How a sequence of marks repeats: `marks` of them make a cycle of length `period`.
 
-    ``errors`` are the largest relative changes of the intervals from one cycle to the next, the last one last.
+    ``changes`` are the largest changes of an interval or state from each cycle to the next, the last one last.
     """
 
-    events: int
-    start: float
+    marks: int
     period: float
-    errors: Array
+    changes: Array
 
 
-def find_recurrence(
-    times: Array, labels: Sequence[Any] | NDArray[Any], cycles: int = 3, close: float = 1e-3
-) -> Recurrence | None:
-    """The shortest cycle in which events repeat, label by label, in the last `cycles` rounds.
+def find_recurrence(times: Array, states: Array, close: float = 1e-3, cycles: int = 3) -> Recurrence | None:
+    """The shortest cycle in which marks repeat, in the last `cycles` rounds.
 
     Parameters
     ----------
-    times : ndarray
-        Instants, not falling.
-    labels : sequence
-        What happened at each.
+    times : ndarray (marks,)
+        Instants, rising.
+    states : ndarray (marks, n)
+        What is there at each, in units of its size.
     close : float
-        Largest change of any interval from cycle to cycle, relative to the period, that still counts as a repetition.
+        Largest change from cycle to cycle that still counts as a repetition: of the intervals, relative to the period,
+        and of the states.
 
     Returns
     -------
     Recurrence or None
         None if nothing repeats.
     """
-    n = len(times)
-    codes = np.unique([str(label) for label in labels], return_inverse=True)[1] if n else np.empty(0, int)
-    for count in range(1, n // (cycles + 1) + 1):
-        used = cycles * count
-        if np.any(codes[n - used :] != codes[n - used - count : n - count]):
-            continue
-        gaps = np.diff(times)
-        period = times[-1] - times[-1 - count]
-        if period <= 0.0:
-            continue
-        rounds = (len(gaps) // count) * count
-        table = gaps[len(gaps) - rounds :].reshape(-1, count)
-        errors = np.max(np.abs(np.diff(table, axis=0)), axis=1) / period
-        if np.all(errors[-(cycles - 1) :] <= close):
-            return Recurrence(count, float(times[-1 - count]), float(period), errors)
+    gaps = np.diff(times)
+    for count in range(1, len(times) // (cycles + 1) + 1):
+        period = float(times[-1] - times[-1 - count])
+        by_time = np.abs(gaps[count:] - gaps[:-count])[::-1] / period
+        by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)[::-1]
+        rounds = len(by_time) // count
+        changes = [max(v[k * count : (k + 1) * count].max() for v in (by_time, by_state)) for k in range(rounds)]
+        if rounds >= cycles - 1 and max(changes[: cycles - 1]) <= close:
+            return Recurrence(count, period, np.array(changes[::-1]))
     return None
+
+
+class ReturnMap(NamedTuple):
+    """A linear map of what is seen from one return to the next, on the directions `basis` that were seen to move."""
+
+    basis: Array  # (seen, r)
+    map: Array  # (r, r)
+
+    @property
+    def multipliers(self) -> NDArray[np.complex128]:
+        """Its eigenvalues, the largest first."""
+        found = np.linalg.eigvals(self.map).astype(complex)
+        return found[np.lexsort((-found.imag, -np.abs(found).round(9)))]
+
+    def error(self, change: Array) -> Array:
+        """Distance from the fixed point at the end of a return that has moved what is seen by `change`."""
+        inner = self.basis.T @ change
+        return np.asarray(self.map @ np.linalg.solve(self.map - np.eye(len(self.map)), inner))
+
+
+def return_map(responses: Array, noise: float) -> ReturnMap:
+    """The map that takes each response to the next: its eigenvalues are the multipliers of a periodic orbit.
+
+    Parameters
+    ----------
+    responses : ndarray (returns, seen, inputs)
+        What is seen at each return after each of several small disturbances, over its size.
+    noise : float
+        Size of what in `responses` is noise.
+    """
+    pairs = [np.concatenate(part, axis=1) for part in (list(responses[:-1]), list(responses[1:]))]
+    left, sizes, right = np.linalg.svd(pairs[0], full_matrices=False)
+    r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
+    basis = left[:, :r]
+    return ReturnMap(basis, basis.T @ pairs[1] @ right[:r].T / sizes[:r])
 
 
 HAIR = 4e-11

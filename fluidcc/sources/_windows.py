@@ -2,21 +2,27 @@
 
 An ack-clocked source sends what is acknowledged, plus what its window grows: what it has in flight, F, is its window w.
 A fluid of exactly that has no memory of its own but the path: any pattern of the rate comes round for ever, and its
-equation is neutral. So a small part, `pace`, of the packets is spread over the round trip instead of sent at the ack,
+equation is neutral. So a part, `pace`, of the packets is sent at `paced`, the mean of acknowledgements over about
+a round trip, instead of at the ack itself,
 
-    rate = pace F/RTT + max(0, (1 - pace) acked + w' + (w - F)/(burst RTT)),   F' = rate - acked,
+    rate = max(pace paced + (1 - pace) acked + w' + (w - F)/(burst RTT), trickle w/RTT),   F' = rate - acked,
 
-and what a window has to spare at first, or after a change at once, is sent within about `burst` of a round trip. With
-pace = 0 the clock is exact. The static form, rate = w/RTT, is what most papers write; it misstates transients.
+and what a window has to spare, at first or after a pause, is sent within about `burst` of a round trip. A source whose
+window is cut below what is in flight sends next to nothing, `trickle` of `paced`, until no more is in
+flight than the window allows. (Not nothing: who sends nothing learns nothing.) From then on F = w while w' > 0.
+With pace = 0 the clock is exact. The static form, rate = w/RTT, is what most papers write; it misstates transients.
 
-The queueing delay that a source sees is RTT less the smallest RTT seen, delta. The smallest so far is a running
-minimum, so that delta is the round trip's change, reflected at 0: a queue's own equation. A newcomer begins with 0,
-whatever the queue.
+The queueing delay that a source sees is RTT less the smallest RTT seen. In laws that jump that is `low`, set anew
+wherever the round trip turns upwards below it: nothing is integrated, so nothing drifts. The largest is RTT + `high`,
+where `high` follows the round trip's falls and decays, down to 0. Both begin at the first acknowledgement. Smooth laws
+have `delta`, the round trip's change reflected at 0: a queue's own equation. A newcomer begins with 0, whatever the
+queue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sympy import Heaviside, Max, Symbol, symbols, sympify
@@ -24,15 +30,23 @@ from sympy import Heaviside, Max, Symbol, symbols, sympify
 from fluidcc.law import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, packet, x_tau
 
-__all__ = ["F", "acked", "change", "delta", "w", "window_source"]
+__all__ = ["F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source"]
 
 w = symbols("w", nonnegative=True)  # congestion window [packet]
 F = symbols("F", nonnegative=True)  # in flight: sent, and not yet known to have arrived or been lost [packet]
 delta = symbols("delta", nonnegative=True)  # queueing delay as the source sees it: RTT less the smallest RTT seen [s]
-pace, burst = symbols("pace burst", positive=True)
+low = symbols("low", positive=True)  # smallest RTT at which it has turned upwards [s]
+high = symbols("high", nonnegative=True)  # largest RTT seen, decaying, less the present one [s]
+decay = symbols("decay", nonnegative=True)  # of the largest RTT [1]
+paced = symbols("paced", nonnegative=True)  # acknowledgements, smoothed over a round trip [packet/s]
+drain = symbols("drain", nonnegative=True)  # 1 after a cut, until what is in flight fits the window; else 0
+pace, trickle = symbols("pace trickle", nonnegative=True)
+burst = symbols("burst", positive=True)
 
 acked = Let("a", x_tau / (1 + edot) / packet)  # packets/s of which news comes back, arrived or lost
 change = Let("r'", edot / (1 + edot))  # d RTT/dt, as the source sees it
+largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
+_NEARLY, _SOON = 1 - 1e-12, RTT / 10000  # so that rounding sets nothing anew, and a ripple nothing without end
 _answered = x_tau - packet / (1000 * RTT)  # acknowledgements come: nothing is known before the first of them
 
 
@@ -69,26 +83,49 @@ def window_source(
         Of the rate: a source that pauses or probes.
     """
     states = {w: Let("w'", growth), **(flow or {})}
-    named = {**units, w: "packet"}
-    given = dict(params)
-    start = {w: 10, **(initial or {})}
-    bounds = {w: least, **(lower or {})}
+    own: dict[str, Any] = {"params": dict(params), "units": {**units, w: "packet"}}
+    own |= {"initial": {w: 10, **(initial or {})}, "lower": {w: least, **(lower or {})}}
     used = [growth, factor, *states.values(), *(f for jump in jumps for f in (jump.when, *jump.reset.values()))]
-    if any(delta in sympify(f).free_symbols for f in used):
-        named[delta], start[delta], bounds[delta] = "s", 0, 0
-        if jumps:  # a law without derivative anyway; silences after a cut are bridged
-            states[delta] = change
-            jumps = (*jumps, Jump(when=_answered, reset={delta: 0}, once=True, refractory=1e9 * RTT))
-        else:
-            states[delta] = change * Heaviside(_answered, 0)
-    if clock == "static":
-        rate = packet * w / RTT
-    else:
-        rate = packet * (pace * F / RTT + Max((1 - pace) * acked + states[w] + (w - F) / (burst * RTT), 0))
-        states[F], named[F], start[F] = factor * rate / packet - acked, "packet", 0
-        named |= {pace: "1", burst: "1"}
-        given |= {pace: 0.05, burst: 0.1}
-    return Source(
-        name=name, flow=states, out={"rate": factor * rate}, params=given, units=named, lower=bounds, initial=start,
-        jumps=jumps, **more,
-    )  # fmt: skip
+    needed = set().union(*(sympify(f).free_symbols for f in used))
+    if delta in needed:
+        states[delta] = change * Heaviside(_answered, 0)
+        own["units"][delta], own["initial"][delta], own["lower"][delta] = "s", 0, 0
+    if low in needed:
+        jumps = (*jumps, *_extremes(states, own, high in needed))
+    rate = packet * w / RTT
+    if clock == "ack":
+        rate, jumps = _ack_clock(states, own, jumps, factor)
+    return Source(name=name, flow=states, out={"rate": factor * rate}, jumps=jumps, **own, **more)
+
+
+def _extremes(states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both: bool) -> list[Jump]:
+    """Add the smallest round trip, and with `both` the largest, to a law; return what sets them."""
+    first = {low: RTT}
+    states[low], own["units"][low], own["initial"][low] = 0, "s", 1e6  # more than any: none has been seen
+    if both:
+        first[high] = 0
+        states[high], own["units"][high], own["initial"][high], own["lower"][high] = -change - decay, "s", 0, 0
+        own["units"][decay] = "1"
+        own["params"].setdefault(decay, 0.001)
+    return [
+        Jump(when=Heaviside(change, 0) * (low * _NEARLY - RTT), reset={low: RTT}, refractory=_SOON),
+        Jump(when=_answered, reset=first, once=True, refractory=1e9 * RTT),
+    ]
+
+
+def _ack_clock(
+    states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], jumps: tuple[Jump, ...], factor: Any
+) -> tuple[Any, tuple[Jump, ...]]:
+    """Add an ack clock to a law; return its rate [bit/s] and its jumps."""
+    rate = Max(pace * paced + (1 - pace) * acked + states[w] + (w - F) / (burst * RTT), trickle * w / RTT)
+    states[paced], own["units"][paced], own["initial"][paced] = (acked - paced) / RTT, "packet/s", 0
+    own["units"] |= {pace: "1", burst: "1", trickle: "1"}
+    own["params"] |= {pace: 0.05, burst: 0.1, trickle: 0.01}
+    if any(w in jump.reset for jump in jumps):
+        own["params"][pace] = 0.5  # a cut leaves a gap, which comes round a hundred times with 0.05
+        rate = (1 - drain) * rate + drain * trickle * paced
+        states[drain], own["units"][drain], own["initial"][drain] = 0, "1", 0
+        cuts = (replace(j, reset={**j.reset, drain: 1}) if w in j.reset else j for j in jumps)
+        jumps = (*cuts, Jump(when=drain * (w - F), reset={drain: 0}))
+    states[F], own["units"][F], own["initial"][F] = factor * rate - acked, "packet", 0
+    return packet * rate, jumps

@@ -21,34 +21,33 @@ from typing import Any
 from sympy import Heaviside, Max, Min, Symbol, symbols
 
 from fluidcc.law import Jump, Source
-from fluidcc.sources._windows import change, delta, w, window_source
+from fluidcc.sources._windows import acked, largest, low, w, window_source
 from fluidcc.symbols import RTT, Let, pi
 
 __all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD"]
 
 Delta = symbols("Delta", nonnegative=True)  # time since the last backoff [s]
-high = symbols("high", nonnegative=True)  # largest round trip seen, less the present one [s]
 alpha, slope, coefficient, offset = symbols("alpha slope coefficient offset", nonnegative=True)
-tau0, w0, gamma, Delta0, kappa, decay = symbols("tau0 w0 gamma Delta0 kappa decay", nonnegative=True)
+tau0, w0, gamma, Delta0, kappa = symbols("tau0 w0 gamma Delta0 kappa", nonnegative=True)
 probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_max", positive=True)
 
 _UNITS: dict[Symbol, str] = {
-    alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", high: "s", tau0: "s", w0: "packet",
-    gamma: "1", Delta0: "s", kappa: "1", decay: "1", probe: "1", cap: "1", hold: "1", beta_min: "1", beta_max: "1",
+    alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s", w0: "packet",
+    gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1", beta_min: "1", beta_max: "1",
 }  # fmt: skip
 
 _late = Let("d", Max(Delta - offset, 0))
 _increase = Let("alpha_h", alpha * (1 + slope * _late + coefficient * _late**2))  # (2), packets a round trip
 _HTCP = {alpha: 1, slope: 10, coefficient: 0.5, offset: 1}
 
-_smallest = Let(r"\mathrm{RTT}_{\min}", RTT - delta)
-_span = Let("s", delta + high)  # RTT_max - RTT_min, the recent queue
+_delay = Let("delta", RTT - low)
+_span = Let("s", largest - low)  # the recent queue
 
 
 def _law(
     name: str, growth: Any, beta: Any, params: Mapping[Symbol, Any], ref: str, on_delay: tuple[Any, ...] = ()
 ) -> Source:
-    """A window that grows by `growth` a round trip; at a loss, or on a delay, beta of it is left.
+    """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it is left.
 
     Parameters
     ----------
@@ -58,12 +57,11 @@ def _law(
     cut = {w: beta * w, Delta: 0}
     return window_source(
         name,
-        growth / RTT,
-        flow={Delta: 1, high: -change - decay},
-        initial={Delta: 0, high: 0},
-        lower={high: 0},
-        params={**params, decay: 0.001, hold: 1.5},
-        units={s: _UNITS[s] for s in (*params, decay, hold, Delta, high)},
+        growth * acked / w,
+        flow={Delta: 1},
+        initial={Delta: 0},
+        params={**params, hold: 1.5},
+        units={s: _UNITS[s] for s in (*params, hold, Delta)},
         jumps=tuple(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
         ref=ref,
     )
@@ -71,13 +69,13 @@ def _law(
 
 HTCP = _law(
     "HTCP",
-    2 * (1 - (_backoff := Let("beta", Min(Max(_smallest / (_smallest + _span), beta_min), beta_max)))) * _increase,
+    2 * (1 - (_backoff := Let("beta", Min(Max(low / largest, beta_min), beta_max)))) * _increase,
     _backoff,
     {**_HTCP, coefficient: 0.25, beta_min: 0.5, beta_max: 0.8},
     "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = RTT_min/RTT_max",
 )
 
-_beta = Let("beta", Min(probe * _smallest / RTT, cap))  # (4), and (3) with delta_p = 1
+_beta = Let("beta", Min(probe * low / RTT, cap))  # (4), and (3) with delta_p = 1
 _limit = Let("h", (1 - gamma) * tau0 + gamma * _span)  # (5)
 _idle = Let("g", Delta0 + kappa * _span)
 _DELAY = {tau0: 0.02, w0: 0, probe: 1, cap: 0.9}
@@ -89,15 +87,15 @@ PlainDelayAIMD = _law(
     _beta,
     {**_HTCP, **_DELAY},
     "Delay-based AIMD, (1) to (4)",
-    on_delay=(delta * Heaviside(w - w0, 0) - tau0,),
+    on_delay=(_delay * Heaviside(w - w0, 0) - tau0,),
 )
 
 # (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max - RTT_min).
 DelayAIMD = _law(
     "DelayAIMD",
-    _increase * (1 - Heaviside(w - w0, 0) * Heaviside(delta - _limit, 0)),
+    _increase * (1 - Heaviside(w - w0, 0) * Heaviside(_delay - _limit, 0)),
     _beta,
     {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
     "Delay-based AIMD, (2) to (6)",
-    on_delay=(delta * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
 )

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.analysis.orbit import LimitCycle
 from fluidcc.errors import InvalidInput, SolverError, Unsupported
+from fluidcc.formulas import delay_aimd
 from fluidcc.symbols import RTT
 
 C, BUFFER, DELAY, BACK, SLOPE = 10e6, 300e3, 0.025, 0.04, 1e6
@@ -53,11 +55,28 @@ def test_synchronised_flows_contract_by_one_minus_b(b: float) -> None:
     for i in range(3):
         net.flow(f"f{i}", aimd(b), route=["l"], return_delay=BACK, initial={"x": (1 + 1.5 * i) * 1e6})
     cycle = fc.limit_cycle(net)
-    assert cycle.contraction == pytest.approx(1 - b, rel=1e-6)
+    # two differences shrink so; what all have together is the same again after one cycle
+    np.testing.assert_allclose(cycle.multipliers, [1 - b, 1 - b], rtol=1e-6)
+    assert cycle.inputs == ("f0.x", "f1.x", "f2.x")
     np.testing.assert_allclose(cycle.mean.rate, float(cycle.mean.rate[0]), rtol=1e-8)
     assert cycle.jumps.of.values.tolist() == ["f0", "f1", "f2"]
     one = fc.limit_cycle(bottleneck().flow("f", aimd(b, 3.0), route=["l"], return_delay=BACK))
     assert cycle.period == pytest.approx(one.period, rel=1e-9)
+
+
+def test_newtons_method_spares_a_slow_approach() -> None:
+    """Backoffs by 2 % forget a difference in 0.02 of it a cycle: 1,000 cycles for nine digits."""
+    b, net = 0.02, bottleneck()
+    for i in range(2):
+        net.flow(f"f{i}", aimd(b), route=["l"], return_delay=BACK, initial={"x": (3 + 2 * i) * 1e6})
+    cycle = fc.limit_cycle(net)
+    backoffs = len(cycle.jumps) // 2  # of each flow: one does not end the loss
+    assert 1 <= cycle.steps <= 3
+    assert cycle.error < 1e-9
+    np.testing.assert_allclose(cycle.multipliers[0], (1 - b) ** backoffs, rtol=1e-6)
+    np.testing.assert_allclose(cycle.most.rate[0], cycle.most.rate[1], rtol=1e-8)
+    one = fc.limit_cycle(bottleneck().flow("f", aimd(b, 2.0), route=["l"], return_delay=BACK))
+    assert cycle.period == pytest.approx(one.period, rel=1e-8)
 
 
 def test_flows_of_different_round_trips_lock_to_one_period() -> None:
@@ -81,3 +100,42 @@ def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
         fc.limit_cycle(idle, until=30)
     with pytest.raises(InvalidInput, match="tol is 2"):
         fc.limit_cycle(idle, tol=2)
+
+
+LINK, TRIP, THRESHOLD, PACKET = 50e6, 0.12, 0.02, 8000.0
+
+
+def delay_aimd_cycle(n: int, alpha: float) -> LimitCycle:
+    """The cycle of `n` equal flows with an exact ack clock and a constant increase."""
+    net = fc.Network().link("l", fc.DropTail, capacity=LINK, delay=TRIP / 2)
+    law = fc.PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0, tau0=THRESHOLD)
+    for k in range(n):
+        net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, initial={"w": 800 / n})
+    return fc.limit_cycle(net)
+
+
+@pytest.fixture(scope="module")
+def one() -> LimitCycle:
+    return delay_aimd_cycle(1, 3.0)
+
+
+def test_the_cycle_of_delay_based_aimd_is_the_closed_form(one: LimitCycle) -> None:
+    closed = delay_aimd.late_cycle(3.0, THRESHOLD, TRIP, LINK / PACKET, trickle=fc.PlainDelayAIMD.parameter("trickle"))
+    queue = {which: getattr(one, which).queueing_delay.values[0] for which in ("least", "most", "mean")}
+    window = {which: getattr(one, which).PlainDelayAIMD_w.values[0] for which in ("least", "most")}
+    assert one.period == pytest.approx(closed.period, rel=1e-9)
+    assert window["most"] == pytest.approx(closed.window_high, rel=1e-9)
+    assert window["least"] == pytest.approx(closed.window_low, rel=1e-9)
+    assert queue["most"] == pytest.approx(closed.queue_high, rel=1e-9)
+    assert queue["least"] == pytest.approx(closed.queue_low, rel=1e-8)  # a small difference of two round trips
+    assert float(one.mean.utilisation[0]) == pytest.approx(1, abs=1e-9)
+    assert len(one.multipliers) == 0  # a backoff forgets what was before it
+
+
+def test_synchronised_flows_are_one_with_the_sum_of_their_increases(one: LimitCycle) -> None:
+    many = delay_aimd_cycle(3, 1.0)
+    assert many.period == pytest.approx(one.period, rel=1e-9)
+    np.testing.assert_allclose(many.most.PlainDelayAIMD_w, one.most.PlainDelayAIMD_w.values[0] / 3, rtol=1e-8)
+    for name in ("least", "most", "mean"):
+        a, b = (getattr(cycle, name).queueing_delay.values[0] for cycle in (many, one))
+        assert a == pytest.approx(b, rel=1e-8)

@@ -6,32 +6,56 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from fluidcc.numerics.periodic import find_recurrence, smooth_pieces
+from fluidcc.numerics.periodic import find_recurrence, return_map, smooth_pieces
 
 
 def test_the_shortest_cycle_is_found_with_its_convergence() -> None:
     gaps = np.tile([0.1, 0.4, 0.2], 12) + 0.05 * 0.5 ** (np.arange(36) // 3)
     times = np.cumsum(gaps)
-    found = find_recurrence(times, list("bca" * 12), close=0.01)
+    found = find_recurrence(times, np.zeros((36, 0)), close=0.01)
     assert found is not None
-    assert found.events == 3
+    assert found.marks == 3
     assert found.period == pytest.approx(times[-1] - times[-4], abs=0)
-    np.testing.assert_allclose(found.errors[1:] / found.errors[:-1], 0.5, rtol=0.01)
+    np.testing.assert_allclose(found.changes[1:] / found.changes[:-1], 0.5, rtol=0.01)
 
 
-def test_equal_intervals_of_two_owners_are_a_cycle_of_two() -> None:
-    found = find_recurrence(np.arange(20.0), ["a", "b"] * 10)
+def test_equal_intervals_with_two_states_are_a_cycle_of_two() -> None:
+    found = find_recurrence(np.arange(20.0), np.tile([[1.0], [2.0]], (10, 1)))
     assert found is not None
-    assert (found.events, found.period, found.start) == (2, 2.0, 17.0)
+    assert (found.marks, found.period) == (2, 2.0)
 
 
 @pytest.mark.parametrize(
-    ("times", "labels"),
-    [(np.arange(3.0), "aaa"), (np.cumsum(1.1 ** np.arange(40)), "a" * 40), (np.arange(12.0), "aabbbaababba"), ([], "")],
+    ("times", "states"),
+    [
+        (np.arange(3.0), np.zeros((3, 1))),
+        (np.cumsum(1.1 ** np.arange(40)), np.zeros((40, 1))),
+        (np.arange(12.0), np.arange(12.0)[:, None]),
+        (np.empty(0), np.empty((0, 1))),
+    ],
 )
-def test_what_does_not_repeat_is_no_cycle(times: object, labels: str) -> None:
-    assert find_recurrence(np.asarray(times, dtype=np.float64), list(labels)) is None
+def test_what_does_not_repeat_is_no_cycle(times: NDArray[np.float64], states: NDArray[np.float64]) -> None:
+    assert find_recurrence(times, states) is None
+
+
+def test_the_return_map_has_the_eigenvalues_of_what_made_the_responses() -> None:
+    """Three inputs into a map of five directions, one of them still and one that is forgotten at once."""
+    rng = np.random.default_rng(1)
+    turn = 0.8 * np.array([[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]])
+    inner = np.zeros((5, 5))
+    inner[:2, :2], inner[2, 2], inner[3, 3] = turn, 0.95, 0.3
+    basis = np.linalg.qr(rng.normal(size=(7, 5)))[0]
+    start = rng.normal(size=(5, 3))
+    start[4] = 0.0
+    seen = np.array([basis @ np.linalg.matrix_power(inner, k) @ start for k in range(5)])
+    found = return_map(seen, 1e-12)
+    wanted = np.array([0.95, 0.8 * np.exp(1j), 0.8 * np.exp(-1j), 0.3])
+    np.testing.assert_allclose(found.multipliers, wanted, atol=1e-10)
+    away = basis @ (rng.normal(size=5) * [1, 1, 1, 1, 0])
+    after = basis @ inner @ basis.T @ away
+    np.testing.assert_allclose(found.basis @ found.error(after - away), after, atol=1e-10)
 
 
 def test_integrals_and_extremes_are_those_of_the_pieces() -> None:

@@ -1,0 +1,198 @@
+"""A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances become there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.engine.snapshot import nudged
+from fluidcc.errors import SolverError
+from fluidcc.law import Law
+from fluidcc.network import Network
+from fluidcc.numerics.periodic import ReturnMap, return_map
+from fluidcc.simulate import simulate
+from fluidcc.symbols import plain, unfold
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Label", "Section", "events", "movable", "natural_sizes", "state_names", "states_at"]
+
+Array = NDArray[np.float64]
+Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
+
+RETURNS = 4  # that are looked at after it
+
+
+def events(run: xr.Dataset) -> tuple[str, Array, list[Label]]:
+    """What marks a cycle: the jumps, or where there are none the ticks; when, whose and which."""
+    kind = "jump" if run.attrs["jumps"] or "tick_time" not in run else "tick"
+    names, rules = run[f"{kind}_of"].values, run[f"{kind}_rule"].values
+    return kind, run[f"{kind}_time"].values, [(str(n), int(k)) for n, k in zip(names, rules, strict=True)]
+
+
+def state_names(run: xr.Dataset) -> list[str]:
+    """Variables that must return: backlogs, and each law's own states."""
+    own = [name for name, v in run.items() if str(v.attrs.get("long_name", "")).startswith("state of ")]
+    return ["backlog", *map(str, own)]
+
+
+def states_at(run: xr.Dataset) -> tuple[Array, list[str]]:
+    """All states (time, n) of a result, and the name of each."""
+    parts, labels = [], []
+    for name in state_names(run):
+        values = run[name].values
+        there = ~np.all(np.isnan(values), axis=0)
+        parts.append(values[:, there])
+        labels += [f"{name} of {owner}" for owner in run[name][run[name].dims[1]].values[there]]
+    return np.concatenate(parts, axis=1), labels
+
+
+def natural_sizes(run: xr.Dataset, net: Network) -> Array:
+    """What counts as little of a state (n,): a thousandth of a packet, of a round trip, of a capacity, or of one."""
+    trip = max(net.base_rtt(name) for name in net.flows)
+    length = max(f.packet for f in net.flows.values())
+    rate = max(link.capacity for link in net.links.values())
+    size = {"s": trip, "bit": length, "bit/s": rate, "packet/s": rate / length}
+    found = []
+    for name in state_names(run):
+        there = ~np.all(np.isnan(run[name].values), axis=0)
+        found += [1e-3 * size.get(str(run[name].attrs["units"]), 1.0)] * int(there.sum())
+    return np.array(found)
+
+
+def movable(law: Law) -> list[int]:
+    """States, by number, that a small disturbance moves for a while.
+
+    Not those that only jumps set, such as a flag or the smallest round trip: they are parameters of a cycle. Nor what
+    the data under way determine (a flow of rate - x_tau/(1 + edot)), or the delay: nothing brings that back.
+    """
+    return [k for k, z in enumerate(law.states) if z != getattr(law, "queue", None) and not _fixed(law, z)]
+
+
+def _fixed(law: Law, z: Any) -> bool:
+    from fluidcc.derive.trackers import trackers
+
+    if z in trackers(law):
+        return True
+    return unfold(law.flow[z]) == 0 and not any(z in tick.update for tick in law.ticks)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Where an orbit is looked at: every `count`-th event with the label, just after it.
+
+    Attributes
+    ----------
+    base : Dataset
+        A run that ended near the orbit, between two marks.
+    size : ndarray
+        Of each state, over the cycle.
+    step : float
+        Of disturbances, relative to the size of the state.
+    """
+
+    net: Network
+    label: Label
+    count: int
+    period: float
+    base: xr.Dataset
+    size: Array
+    rtol: float
+    step: float = 1e-4
+
+    @property
+    def start(self) -> float:
+        """When the base run ended [s]."""
+        return float(self.base.attrs["end"])
+
+    def run(self, base: xr.Dataset, until: float, **more: Any) -> xr.Dataset:
+        """Go on from `base`."""
+        return simulate(self.net, until, rtol=self.rtol, atol=1e-3 * self.rtol, restart=base, progress=False, **more)
+
+    def walk(self, base: xr.Dataset, cycles: int) -> tuple[Array, Array]:
+        """Times (cycles + 1,) and states (cycles + 1, n) at the next returns."""
+        until = self.start + (cycles + 2) * self.period
+        ahead = self.run(base, until, t_eval=[until])
+        _, times, labels = events(ahead)
+        marks = times[[label == self.label for label in labels]][:: self.count][: cycles + 1]
+        if len(marks) <= cycles:
+            raise SolverError(
+                f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as often any more"
+            )
+        there = self.run(base, until, t_eval=marks)
+        return marks, states_at(there)[0] / self.size
+
+    def moved(self, changes: dict[tuple[str, str, int], float]) -> xr.Dataset:
+        """The base with some states moved, by kind, name and number."""
+        table: dict[tuple[str, str], dict[int, float]] = {}
+        for (kind, name, number), step in changes.items():
+            table.setdefault((kind, name), {})[number] = step
+        return self.base.assign(final_state=("final_state_byte", nudged(self.base.final_state.values, table)))
+
+    @cached_property
+    def inputs(self) -> dict[tuple[str, str, int], float]:
+        """The states that are disturbed, with the size of each."""
+        place = {name: k for k, name in enumerate(states_at(self.base)[1])}
+        found = {}
+        for kind, specs in (("flow", self.net.flows), ("link", self.net.links)):
+            for name, spec in specs.items():
+                for number in movable(spec.law) if _is_on(self.base, kind, name) else []:
+                    label = f"{spec.law.name}_{plain(spec.law.states[number])} of {name}"
+                    found[kind, name, _own_number(spec.law, number)] = float(self.size[place[label]])
+        return found
+
+    @cached_property
+    def responses(self) -> Array:
+        """What a disturbance of each input becomes at the next returns: (returns, states, inputs), over sizes."""
+        columns = []
+        for key, size in self.inputs.items():
+            ends = [self.walk(self.moved({key: sign * self.step * size}), RETURNS)[1][1:] for sign in (1.0, -1.0)]
+            columns.append((ends[0] - ends[1]) / (2 * self.step))
+        return np.stack(columns, axis=2)
+
+    @cached_property
+    def map(self) -> ReturnMap:
+        """The return map; two returns in a row are seen together, so that data under way count too."""
+        both = np.concatenate([self.responses[:-1], self.responses[1:]], axis=1)
+        return return_map(both, 100 * self.rtol / self.step)
+
+    def later(self, cycles: int) -> Section:
+        """The section some cycles on."""
+        marks, _ = self.walk(self.base, cycles)
+        return self._from(self.base, float(marks[-1]))
+
+    def _from(self, base: xr.Dataset, mark: float) -> Section:
+        """The section between that mark and the next, on the way that goes on from `base`."""
+        until = mark + 1.5 * self.period
+        _, times, labels = events(self.run(base, until, t_eval=[until]))
+        next_one = next(t for t, one in zip(times, labels, strict=True) if one == self.label and t > mark * (1 + 1e-12))
+        at = float(mark + 0.37 * (next_one - mark))
+        run = self.run(base, at, t_eval=[at])
+        run.attrs["end"] = at
+        return replace(self, base=run)
+
+    def corrected(self) -> Section:
+        """The section nearer to the orbit: one step of Newton's method on the return map."""
+        _, states = self.walk(self.base, 3)
+        seen = np.concatenate([states[:-1], states[1:]], axis=1)
+        ahead = self.map.error(seen[2] - seen[1])
+        push = self.map.basis.T @ np.concatenate([self.responses[1], self.responses[2]], axis=0)
+        steps = -np.linalg.lstsq(push, ahead, rcond=1e-6)[0]
+        base = self.moved({key: float(d) * size for (key, size), d in zip(self.inputs.items(), steps, strict=True)})
+        marks, _ = self.walk(base, 3)
+        return self._from(base, float(marks[-1]))
+
+
+def _own_number(law: Any, number: int) -> int:
+    """Number of a state among those that the engine keeps with the law: a link's queue is kept elsewhere."""
+    queue = getattr(law, "queue", None)
+    return [k for k, z in enumerate(law.states) if z != queue].index(number)
+
+
+def _is_on(run: xr.Dataset, kind: str, name: str) -> bool:
+    return kind == "link" or bool(run.rate.sel(flow=name).values[-1] > 0)
