@@ -264,6 +264,22 @@ def test_links_without_delay_see_the_present() -> None:
     assert float(ds.backlog.sel(link=["a", "b"]).max()) == 0.0
 
 
+@pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
+def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
+    """Flows that cross two links in opposite order pass each kink on for ever; landings may not multiply with it."""
+    net = Network()
+    for name, capacity in (("a", 2.0), ("b", 2.2), ("c", 2.4)):
+        net.link(name, DropTail, capacity=capacity * MBIT, delay=delay)
+    routes = {"ab": "ab", "ba": "ba", "bc": "bc", "cb": "cb", "ca": "ca", "ac": "ac", "abc": "abc"}
+    for k, (name, route) in enumerate(routes.items()):
+        net.flow(name, LDCC, route=list(route), return_delay=0.03 + 0.004 * k, start=0.1 * k)
+    rough, fine = simulate(net, 8), simulate(net, 8, rtol=1e-9)
+    assert rough.attrs["breaking_points"] < 100_000  # unbounded, they are millions, and at no delay without end
+    assert rough.attrs["untracked_breaking_points"] > 0
+    np.testing.assert_allclose(rough.rate[-1], fine.rate[-1], rtol=1e-5)
+    np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
+
+
 def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
     net = one_link(buffer=200e3)
     for k in range(3):

@@ -227,9 +227,13 @@ class Workspace:
         self._ints(s.JMODE, np.full(nl, s.HELD))
         self._ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
         pairs = {(a, b) for route in routes for a, b in pairwise(route)}
-        self._table(s.JNEXT, s.JNEXTV, [sorted(b for a, b in pairs if a == l) for l in range(nl)])
+        nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
+        self._table(s.JNEXT, s.JNEXTV, nexts)
+        self._floats(s.OLANDED, np.full(nl + len(at.classes), -math.inf))
+        self._ints(s.JLANDED, np.zeros(nl + len(at.classes)))
         ends = [route[-1] for route, _, _ in at.classes]
         self._table(s.JLAST, s.JLASTV, _inverse(ends, nl))
+        self.head[s.HOPS], self.head[s.SPREAD] = _followed(nexts, [ends.count(l) for l in range(nl)])
         self._ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
         self._table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
         self._table(s.JPATH, s.JPATHV, at.paths)
@@ -412,6 +416,29 @@ def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | 
     for j, z in enumerate(group.own):
         for n, i in enumerate(group.members):
             states[group.states + j * group.size + n] = specs[i].initial[plain(z)]
+
+
+def _followed(nexts: list[list[int]], ends: list[int], most: int = 64) -> tuple[int, int]:
+    """Hops over which a breaking point is followed, once round all links at most, and its landings at sources.
+
+    `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are cut where they would
+    make more than `most` landings at links.
+    """
+    n = len(nexts)
+    fan = np.zeros((n, n))
+    for a, after in enumerate(nexts):
+        fan[a, after] = 1.0
+    landings, ways, sources = np.zeros(n), np.eye(n), np.array(ends, dtype=float)
+    spread = sources.copy()
+    hops = 0
+    while hops < n:
+        ways = ways @ fan
+        landings += ways.sum(axis=1)
+        if landings.max() > most:
+            break
+        spread += ways @ sources
+        hops += 1
+    return hops, max(sum(ends), int(spread.max(initial=0.0)))
 
 
 def _hops_at_once(at: Layout) -> int:

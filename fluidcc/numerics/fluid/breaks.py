@@ -4,9 +4,13 @@ With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at 
 propagation delay later, and in the end the sources. It is a landing in a heap, forwarded hop by hop. Each passage
 through a source makes it smoother by one order, which is a generation.
 
-How far it is followed is a rule, so that exactness does not cost scale: the first generation with at most 64
-feedback classes (8 where laws jump or tick), the second with at most 8, the third with at most 4. What is not
-followed is counted in the statistics and left to error control.
+How far it is followed is a rule, so that exactness does not cost scale: the first generation where a kink lands at
+sources at most 64 times (8 where laws jump or tick), once for each feedback class unless routes cross; the second
+with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
+
+A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them, and round a cycle
+of links for ever, weaker by the flows' shares each time. It is followed once round, and over as many hops as make at
+most 64 landings: in a mesh of links they would double and double again.
 """
 
 from __future__ import annotations
@@ -18,9 +22,11 @@ from numba import njit
 from . import slots as s
 from .reads import work
 
-__all__ = ["emit", "forward", "forward_class", "pop", "push"]
+__all__ = ["emit", "forward", "forward_class", "news", "pop", "push"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+
+_HOP = 8  # a landing's generation counts ones for passages through sources, and eights for links crossed since
 
 
 @njit(**_CFG)
@@ -75,6 +81,20 @@ def pop(F: Any, I: Any) -> tuple[int, int, int]:
 
 
 @njit(**_CFG)
+def news(F: Any, I: Any, kind: int, index: int, generation: int, tol: float) -> bool:
+    """Whether a landing at F[T] tells what none before it told there at that instant: coincident ones count once."""
+    place = index if kind == s.AT_LINK else I[s.NL] + index
+    before = I[I[s.JLANDED] + place]
+    if abs(F[I[s.OLANDED] + place] - F[s.T]) > tol:
+        F[I[s.OLANDED] + place] = F[s.T]
+        I[I[s.JLANDED] + place] = generation
+        return True
+    passed, hops = min(generation % _HOP, before % _HOP), min(generation // _HOP, before // _HOP)
+    I[I[s.JLANDED] + place] = passed + _HOP * hops
+    return I[I[s.JLANDED] + place] != before
+
+
+@njit(**_CFG)
 def finish(F: Any, I: Any, link: int, amount: float) -> float:
     """The time by which the link has done `amount` of work: the inverse of `work`."""
     first = I[I[s.JSEG] + link]
@@ -86,11 +106,11 @@ def finish(F: Any, I: Any, link: int, amount: float) -> float:
 
 @njit(**_CFG)
 def _followed(I: Any, generation: int) -> bool:
-    classes = I[s.NC]
+    spread = I[s.SPREAD]
     if generation > I[s.GMAX]:
         return False
     most = 8 if I[s.NHY] else 64  # jumps and ticks are many, and each makes as many landings as there are classes
-    if classes <= 4 or generation <= 0 or (generation <= 1 and classes <= most) or (generation <= 2 and classes <= 8):
+    if spread <= 4 or generation <= 0 or (generation <= 1 and spread <= most) or (generation <= 2 and spread <= 8):
         return True
     I[s.UNTRACKED] += 1
     return False
@@ -100,8 +120,13 @@ def _followed(I: Any, generation: int) -> bool:
 def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
     """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose path ends here."""
     arrive = leave + F[I[s.OPROP] + link]
-    for k in range(I[I[s.JNEXT] + link], I[I[s.JNEXT] + link + 1]):
-        push(F, I, arrive, s.AT_LINK, I[I[s.JNEXTV] + k], generation)
+    first, after = I[I[s.JNEXT] + link], I[I[s.JNEXT] + link + 1]
+    if generation < _HOP * I[s.HOPS]:
+        for k in range(first, after):
+            push(F, I, arrive, s.AT_LINK, I[I[s.JNEXTV] + k], generation + _HOP)
+    else:
+        I[s.UNTRACKED] += after - first
+    generation %= _HOP
     if not I[s.TRACK] or not _followed(I, generation):
         return
     for k in range(I[I[s.JLAST] + link], I[I[s.JLAST] + link + 1]):
@@ -126,7 +151,7 @@ def forward(F: Any, I: Any, link: int, generation: int) -> None:
     """The queue of `link` is not smooth now (at F[T])."""
     now = F[s.T]
     if I[s.NACT] and I[I[s.JACTS] + link] & (s.OFFERS | s.REPORTS):
-        _tell(F, I, link, now, generation)
+        _tell(F, I, link, now, generation % _HOP)
     if I[s.FROZEN]:
         if not I[s.TRACK] or not _followed(I, generation):
             return

@@ -8,7 +8,7 @@ from typing import Any
 from numba import njit
 
 from . import slots as s
-from .breaks import emit, forward, forward_class, pop
+from .breaks import emit, forward, forward_class, news, pop
 from .calls import call_step
 from .hybrid import act, crossed, restart
 from .limits import start
@@ -73,13 +73,10 @@ def _arrive(F: Any, I: Any) -> int:
         I[s.ISCHED] = k + 1
         _apply(F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0)
         count += 1
-    done = -1
     while I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= t + tol:
         kind, index, generation = pop(F, I)
-        key = (index * 2 + (1 if kind == s.AT_LINK else 0)) * 8 + generation
-        if key != done:  # equal landings at one instant count once
+        if news(F, I, kind, index, generation, tol):
             _apply(F, I, kind, index, 0.0, generation)
-        done = key
         count += 1
     if count:
         I[s.BREAKS] += 1

@@ -47,6 +47,8 @@ from __future__ import annotations
     SWEEPS,  # passes of the last step
     NSW,  # source and link switches, in all
     GMAX,  # generations of breaking points that are followed
+    HOPS,  # links over which one of them is followed before a source is reached
+    SPREAD,  # landings at sources that one breaking point makes before it passes through a source, at most
     # statistics
     STEPS,
     REJECTED,
@@ -65,6 +67,7 @@ from __future__ import annotations
     OBATCH,  # 28 weights of the stages at four samples
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
+    OLANDED,  # NL + NC times of the last landing at a link, at a class
     OATOL,
     OU,  # USIZE x NF signals
     ORATE,  # NF rates of the last evaluation
@@ -131,6 +134,7 @@ from __future__ import annotations
     JSEG,  # NL + 1 starts of the schedule of each link
     JSCHED,  # 2 x NSCHED: kind, index
     JHEAP,  # 3 x HEAPCAP: kind, index, generation
+    JLANDED,  # NL + NC generations of the landings that were handled at that time
     JNEXT,  # NL + 1 starts into JNEXTV
     JNEXTV,  # next links
     JLAST,  # NL + 1 starts into JLASTV
@@ -174,7 +178,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(157)
+) = range(161)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
