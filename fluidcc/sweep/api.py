@@ -163,8 +163,7 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
         kept = Store(Path(how.store) / folder, identity(task, chosen))
     try:
         task, chunk = _begun(task, how, points, kept)
-        free = task.batched and all(m.kind == "trajectory" for m in task.measures)
-        pool = make_pool(how.executor, how.workers, free, task.cost * len(points) < SMALL)
+        pool = make_pool(how.executor, how.workers, task.free, task.cost * len(points) < SMALL)
         whole = empty_piece(task.schema, len(points)) if kept is None else Piece({}, {})
         done = set() if kept is None else kept.finished()
         count = chunk * len(done) - (chunk * (max(done) + 1) > len(points) if done else 0) * (-len(points) % chunk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -19,6 +19,7 @@ from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.targets import Target, changed
+from fluidcc.sweep.together import KINDS, can_together, together_of
 
 __all__ = ["Piece", "Task", "Variable", "empty_piece"]
 
@@ -135,26 +136,58 @@ class Task:
         """Measure some points."""
         began = perf_counter()
         piece = empty_piece(self.schema, len(points))
-        rest = [m for m in self.measures if not (self.batched and m.kind == "trajectory")]
+        failed: dict[int, dict[str, str]] = {}
+        alone = [m for m in self.measures if not self._is_batched(m)]
         if self.batched:
-            found, piece.errors = batch_of(self).run(points)
+            found, told = batch_of(self).run(points)
+            failed = {row: {"": text} for row, text in told.items()}
             for measure in self.measures:
                 if measure.kind == "trajectory":
                     piece.values[measure.name][...] = found[measure.key]
-        for row, number in enumerate(points) if rest or not self.batched else ():
-            values, failed = self.values_at(int(number), rest)
+        several = [m for m in self.measures if m.kind in KINDS and self._is_batched(m)]
+        left = np.zeros(0, dtype=np.int64)
+        if several:
+            values, reasons, left = together_of(self).run(points, several)
+            for name, array in values.items():
+                piece.values[name][...] = array
+            for row, by_name in reasons.items():
+                failed[row] = failed.get(row, {}) | by_name
+        if alone or not self.measures:
+            self._one_by_one(points, range(len(points)), alone, piece, failed)
+        if len(left):
+            self._one_by_one(points, left.tolist(), several, piece, failed)
+        order = {m.name: k for k, m in enumerate(self.measures)}
+        for row, by_name in sorted(failed.items()):
+            names = sorted(by_name, key=lambda name: order.get(name, -1))
+            piece.errors[row] = "; ".join(f"{k}: {by_name[k]}" if k else by_name[k] for k in names)
+        piece.seconds = perf_counter() - began
+        return piece
+
+    def _is_batched(self, measure: Measure) -> bool:
+        """Whether it is measured at many points at once."""
+        if measure.kind == "trajectory":
+            return self.batched
+        return measure.kind in KINDS and can_together(self)
+
+    @property
+    def free(self) -> bool:
+        """Whether all of the work is in compiled code that releases the GIL, so that threads do it best."""
+        return bool(self.measures) and all(self._is_batched(m) for m in self.measures)
+
+    def _one_by_one(
+        self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any
+    ) -> None:
+        for row in rows:
+            values, reasons = self.values_at(int(points[row]), measures)
             for name, value in values.items():
                 try:
                     if name not in self.schema:
                         raise InvalidInput(f"there is a variable {name!r} here, which the first point has not")
                     self.schema[name].fill(value, piece.values[name][row, ...], name)
                 except Exception as error:
-                    failed[name] = _reason(error)
-            if failed:
-                told = [f"{k}: {v}" if k else v for k, v in failed.items()]
-                piece.errors[row] = "; ".join([*([piece.errors[row]] if row in piece.errors else []), *told])
-        piece.seconds = perf_counter() - began
-        return piece
+                    reasons[name] = _reason(error)
+            if reasons:
+                failed[row] = failed.get(row, {}) | reasons
 
     def probed(self) -> Task:
         """The task with its schema, from the first point that can be measured.

@@ -1,0 +1,155 @@
+"""Equilibria of many points at once: one compiled search for all points of a structure.
+
+Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go to that search as arrays.
+For each combination of those that change more (numbers of flows, starts and stops) a network is built, and the points
+that have it are searched together. Laws that are swept are left to the search of single points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import local
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.equilibria import Equilibria, equilibria
+from fluidcc.errors import FluidccError, InvalidInput, Unsupported
+from fluidcc.network import Network
+from fluidcc.sweep.measures import EQUILIBRIUM, Measure
+from fluidcc.sweep.targets import Target, changed
+
+if TYPE_CHECKING:
+    from fluidcc.sweep.task import Task
+
+__all__ = ["KINDS", "Found", "Together", "can_together", "together_of"]
+
+KINDS = ("equilibrium",)  # of the measures that are found so
+BLOCK = 256  # points in one call, so that Ctrl-C is heard and the memory is small
+KEPT = 4  # networks of the axes that change more than numbers
+
+_kept = local()
+
+Found = tuple[dict[str, NDArray[Any]], dict[int, dict[str, str]], NDArray[np.int64]]
+
+
+def can_together(task: Task) -> bool:
+    """Whether points of this task may be found together."""
+    return isinstance(task.model, Network) and not any(t.kind == "law" for t in task.targets.values())
+
+
+def together_of(task: Task) -> Together:
+    """That of a task, kept by this thread from chunk to chunk."""
+    if getattr(_kept, "token", None) != task.token:
+        _kept.token, _kept.one = task.token, Together(task)
+    one: Together = _kept.one
+    return one
+
+
+class Together:
+    """Equilibria of the points of a task."""
+
+    def __init__(self, task: Task) -> None:
+        assert isinstance(task.model, Network)
+        self.task, self.net = task, task.model
+        names = task.grid.names
+        self.more = [k for k, name in enumerate(names) if self._is_more(task.targets[name])]
+        self.numbers = [k for k in range(len(names)) if k not in self.more]
+        self._nets: dict[tuple[int, ...], Network | FluidccError] = {}
+        self._values = {k: np.array(task.grid.axes[k].values, dtype=float) for k in self.numbers}
+
+    def run(self, points: NDArray[np.int64], measures: Sequence[Measure]) -> Found:
+        """Values by measure, reasons by row and measure, and the rows that must be found one by one."""
+        places = self.task.grid.places(points)
+        schema = self.task.schema
+        values = {m.name: np.full((len(points), *schema[m.name].shape), np.nan) for m in measures}
+        errors: dict[int, dict[str, str]] = {}
+        left: list[int] = []
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for row, place in enumerate(map(tuple, places[self.more].T.tolist())):
+            groups.setdefault(place, []).append(row)
+        for place, members in groups.items():
+            for start in range(0, len(members), BLOCK):
+                rows = np.array(members[start : start + BLOCK])
+                try:
+                    found = self._equilibria(place, places[:, rows])
+                except (InvalidInput, Unsupported):  # of all points, or of something that it cannot do: one by one
+                    left += rows.tolist()
+                    continue
+                self._put(found, rows, measures, values, errors)
+        return values, errors, np.array(left, dtype=np.int64)
+
+    def _put(self, found: Equilibria, rows: Any, measures: Sequence[Measure], values: Any, errors: Any) -> None:
+        reasons = found.reasons()
+        for measure in measures:
+            dim = EQUILIBRIUM[measure.key]
+            here = found.flow_names if dim == "flow" else found.link_names
+            labels = list(self.task.schema[measure.name].coords[dim])
+            columns = [labels.index(name) for name in here]
+            got = np.where(found.found[:, None], getattr(found, measure.key), np.nan)
+            values[measure.name][np.ix_(rows, columns)] = got
+            for k, reason in reasons.items():
+                errors.setdefault(int(rows[k]), {})[measure.name] = reason
+
+    def _equilibria(self, place: tuple[int, ...], places: Any) -> Equilibria:
+        net = self._net(place)
+        targets: dict[str, Target] = {}
+        values: dict[str, Any] = {}
+        for k in self.numbers:
+            name = self.task.grid.axes[k].name
+            for axis, target, numbers in self._as_numbers(net, name, self._values[k][places[k]]):
+                targets[axis], values[axis] = target, numbers
+        if not targets:  # its number of points follows from the axes
+            targets[""], values[""] = Target("option", "", None), np.zeros(places.shape[1])
+        return equilibria(net, targets, values)
+
+    def _net(self, place: tuple[int, ...]) -> Network:
+        """The network with the values of the axes that change more than numbers."""
+        if place not in self._nets:
+            while len(self._nets) >= KEPT:
+                del self._nets[next(iter(self._nets))]
+            axes = [self.task.grid.axes[k] for k in self.more]
+            targets = {axis.name: self.task.targets[axis.name] for axis in axes}
+            given = {axis.name: axis.values[position] for axis, position in zip(axes, place, strict=True)}
+            try:
+                self._nets[place] = changed(self.net, targets, given)
+            except FluidccError as error:
+                self._nets[place] = error
+        net = self._nets[place]
+        if isinstance(net, FluidccError):
+            raise InvalidInput(str(net))
+        return net
+
+    # --- what axes change -------------------------------------------------------------------------------------------
+
+    def _is_more(self, target: Target) -> bool:
+        """Whether an axis changes more than numbers, or numbers that follow from those of another axis."""
+        if target.kind == "count" or target.key in ("start", "stop"):
+            return True
+        others = [t for t in self.task.targets.values() if t is not target]
+        if target.kind == "seconds":
+            return any(t.key == "capacity" for t in others)
+        ways = ("delay", "access_delay", "rtt")
+        if target.kind == "trip":
+            return any(t.key in ways for t in others)
+        return target.key in ways and any(t.kind == "trip" for t in others)
+
+    def _as_numbers(self, net: Network, axis: str, values: Any) -> list[tuple[str, Target, Any]]:
+        """An axis as the search takes it: its target, that of every copy of its flows, and its values."""
+        target: Target = self.task.targets[axis]
+        copies = tuple(f for f in net.flows if f in target.flows or self._origin(f) in target.flows)
+        target = replace(target, flows=copies)
+        if target.kind == "seconds":
+            made = replace(target, kind="argument")
+            return [(f"{axis} {l}", replace(made, links=(l,)), values * net.links[l].capacity) for l in target.links]
+        if target.kind == "trip":
+            made = replace(target, kind="argument", key="return_delay")
+            return [(f"{axis} {f}", replace(made, flows=(f,)), values - net.propagation_delay(f)) for f in copies]
+        return [(axis, target, values)]
+
+    def _origin(self, flow: str) -> str:
+        """The flow of which this one is a copy."""
+        name, _, number = flow.rpartition("_")
+        return name if number.isdigit() and flow not in self.net.flows else flow
