@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import lambdify
 
-from fluidcc.claims import figures_ldcc_coexistence, figures_ldcc_stability
+from fluidcc.claims import figures_ldcc_boundaries, figures_ldcc_coexistence, figures_ldcc_stability
 from fluidcc.claims.ldcc_common import FAIR_DELAYS, W_OVER_BETA, T, beta, run
 from fluidcc.claims.ldcc_fairness import CAPACITIES, fair_rates
 from fluidcc.claims.ldcc_law import V
@@ -191,6 +191,8 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ldcc_fifo_frozen": fifo_against_frozen,
     "ldcc_starvation": starvation,
     "ldcc_conditions": figures_ldcc_stability.conditions,
+    "ldcc_boundaries": figures_ldcc_boundaries.delay_driven,
+    "ldcc_boundaries_losses": figures_ldcc_boundaries.loss_driven,
     "ldcc_each_user": figures_ldcc_stability.each_user,
     "ldcc_sampled": figures_ldcc_stability.sampled,
 }

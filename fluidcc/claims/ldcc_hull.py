@@ -13,9 +13,8 @@ from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.nyquist import crossings, passes
 from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sufficient import Conditions, sufficient_conditions
-from fluidcc.claims.ldcc_common import eta, w, x
 from fluidcc.claims.ldcc_networks import unstable
-from fluidcc.claims.ldcc_user_loop import pole_symbol, slope_symbol
+from fluidcc.claims.ldcc_user_loop import pole_and_zero
 from fluidcc.claims.model import PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.claims.stability_chart import Chart, chart
 from fluidcc.errors import InvalidInput, Undecided
@@ -34,10 +33,9 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
     rate, trip = 10 ** rng.uniform(5, 7, users), rng.uniform(0.02, 1, users)
     laws = []
     for v, r in zip(rate, trip, strict=True):
-        values = {x: v, w: 20e3, eta: 10 ** rng.uniform(-1, 0.5)}
-        a = float(pole_symbol(r).subs(values))
-        z = float(slope_symbol(r).subs({**values, **LDCC.params}))
-        drive = -float(values[eta]) / r * v
+        gain = 10 ** rng.uniform(-1, 0.5)
+        a, z = pole_and_zero(r, gain, LDCC.parameter("w"), LDCC.parameter("beta"), v)
+        drive = -gain / r * v
         laws.append((np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3)))
     load = route @ rate
     gamma = np.divide(1.0, load, out=np.ones(links), where=load > 0)
@@ -61,7 +59,7 @@ def nyquist_criterion() -> Outcome:
             point = operating_point(net)
         except InvalidInput:  # on a switching surface
             continue
-        counts.append((_encirclements(local_loop(point)), unstable(net, "frozen")))
+        counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
     wrong = sum(a != b for a, b in counts)
     values = {"networks": len(counts), "unstable": sum(b > 0 for _, b in counts), "wrong": wrong}
     if wrong or not 0 < values["unstable"] < len(counts):

@@ -7,6 +7,7 @@ import math
 from sympy import log, symbols
 
 from fluidcc.analysis.linearize import linearize
+from fluidcc.equilibrium import Equilibrium
 from fluidcc.law import Link, Source, marginal
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -60,6 +61,6 @@ def series(first: float, second: float, rate: float, start: float = -math.inf) -
     return net.flow("flow", CBR(rate=rate), route=["link1", "link2"], start=start)
 
 
-def unstable(net: Network, delays: str = "fifo") -> int:
+def unstable(net: Network, delays: str = "fifo", at: float | Equilibrium = math.inf) -> int:
     """How many characteristic roots of the network lie right of the axis."""
-    return linearize(net, delays=delays).count_unstable().unstable
+    return linearize(net, delays=delays, at=at).count_unstable().unstable

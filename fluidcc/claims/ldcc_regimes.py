@@ -116,9 +116,10 @@ def hops_neglected() -> Outcome:
 )
 def stable_without_condition() -> Outcome:
     low, high = 0.4, 4.0
+    rest = equilibrium(_one_flow(low))  # does not depend on the gain
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if unstable(_one_flow(middle)) else (middle, high)
+        low, high = (low, middle) if unstable(_one_flow(middle), at=rest) else (middle, high)
     values = {"critical": low}
     if not unstable(_one_flow(high * 1.01)):
         return Outcome(REPRODUCED, "stable up to eta = 4", "", values)

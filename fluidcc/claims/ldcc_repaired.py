@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, I, Symbol, conjugate, diff, lambdify, re, simplify
+from sympy import Eq, I, Symbol, conjugate, diff, re, simplify
 
 from fluidcc.analysis.passivity import StorageReport, check_storage
 from fluidcc.analysis.storage import repaired_storage
 from fluidcc.analysis.undelayed import undelayed
-from fluidcc.claims.ldcc_common import beta, eta, positive, w, x
+from fluidcc.claims.ldcc_common import beta, positive, w, x
 from fluidcc.claims.ldcc_law import ABOVE, V
 from fluidcc.claims.ldcc_passivity import GAIN, RATE
 from fluidcc.claims.ldcc_stability import REST, U2
-from fluidcc.claims.ldcc_user_loop import pole_symbol, slope_symbol
+from fluidcc.claims.ldcc_user_loop import pole_and_zero, pole_symbol, slope_symbol
 from fluidcc.claims.model import PROVED, REFUTED, Outcome, claim, from_proofs, proof
 from fluidcc.network import Network
 from fluidcc.sources import LDCC
@@ -109,11 +109,6 @@ def locally_stable() -> Outcome:
     )
 
 
-_ROUND = Symbol("R", positive=True)
-
-_POLE_AND_ZERO = lambdify((_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy")
-
-
 def _slowest(rng: np.random.Generator) -> float:
     """The rightmost root of a random undelayed network, times its mean round-trip time."""
     links = int(rng.integers(1, 5))
@@ -122,7 +117,7 @@ def _slowest(rng: np.random.Generator) -> float:
         pass
     trip, size = rng.uniform(0.02, 0.5, flows), 2e5 * 10 ** rng.uniform(0.05, 2, flows)
     gain, weight = 10 ** rng.uniform(-1, 0.5, flows), 20e3
-    a, z = _POLE_AND_ZERO(trip, gain, weight, 0.1, size)
+    a, z = pole_and_zero(trip, gain, weight, 0.1, size)
     drive = gain / trip * size
     c_inv = np.diag(1 / (R @ size))
     # x' = -a x - k x (v' q + q'), q' = C^-1 R x.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Dummy, Eq, Expr, I, Matrix, Symbol, conjugate, diff, exp, factor, prod, simplify
+from sympy import Dummy, Eq, Expr, I, Matrix, Symbol, conjugate, diff, exp, factor, lambdify, prod, simplify
 
 from fluidcc.claims.ldcc_common import T, beta, eta, positive, w, x
 from fluidcc.claims.ldcc_law import ABOVE, V
@@ -11,7 +11,7 @@ from fluidcc.claims.model import REFUTED, Outcome, claim, from_proofs, proof
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, unfold
 
-__all__ = ["loop_symbol", "pole_symbol", "slope_symbol"]
+__all__ = ["loop_symbol", "pole_and_zero", "pole_symbol", "slope_symbol"]
 
 
 def slope_symbol(round_trip: Expr) -> Expr:
@@ -28,6 +28,11 @@ def loop_symbol(round_trip: Expr) -> Expr:
 def pole_symbol(round_trip: Expr) -> Expr:
     """The pole of (43), as a positive number, with a free round-trip time."""
     return eta * w / (x * round_trip)
+
+
+_ROUND = Symbol("R", positive=True)
+pole_and_zero = lambdify((_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy")
+"""Pole (as a positive number) and zero of (43) from round-trip time, eta, w, beta and rate."""
 
 
 @claim(

@@ -19,9 +19,11 @@ from sympy import Symbol, lambdify
 from fluidcc.claims.ldcc_common import beta, eta, w, x
 from fluidcc.claims.ldcc_stability import s
 from fluidcc.claims.ldcc_user_loop import loop_symbol, pole_symbol
+from fluidcc.links import DropTail
+from fluidcc.network import Network
 from fluidcc.sources import LDCC
 
-__all__ = ["Chart", "chart", "critical_gains"]
+__all__ = ["Chart", "ParkingLots", "chart", "critical_gains", "parking_lot_network"]
 
 HOPS = (1, 2, 3, 5)
 RATES = np.geomspace(0.25e6, 25e6, 10)
@@ -61,40 +63,77 @@ def chart() -> Chart:
     return Chart(HOPS, RATES, RATIOS, *(v.reshape(shape) for v in found))
 
 
-def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
-    """Critical eta of the network, by the -1/M rule, by the hull with the exact spectral radius, and by eta_1/M.
+class ParkingLots:
+    """Parking lots side by side: how far left each condition's curve crosses the real axis, as a function of eta.
 
     Parameters
     ----------
     M, rate, ratio : array_like (points,)
         Hops, rate of every flow [bit/s], RTT of the long flow over that of the others.
     """
-    M, rate, ratio = (np.asarray(v, float)[:, None] for v in (M, rate, ratio))
-    half = 0.5  # x/c: each link carries its own flow and the long one
 
-    omega = np.geomspace(1e-3, 30, _POINTS)[None] / np.sqrt(ratio)
-    parts = [_PARTS(1j * omega, rate, LDCC.parameter("w"), LDCC.parameter("beta"), trip) for trip in (1.0, ratio)]
+    share = 0.5  # x/c: each link carries its own flow and the long one
 
-    def users(gain: Any) -> list[Any]:
+    def __init__(self, M: Any, rate: Any, ratio: Any) -> None:
+        self.M, rate, ratio = (np.asarray(v, float)[:, None] for v in (M, rate, ratio))
+        self.omega = np.geomspace(1e-3, 30, _POINTS)[None] / np.sqrt(ratio)
+        w_, beta_ = LDCC.parameter("w"), LDCC.parameter("beta")
+        self.parts = [_PARTS(1j * self.omega, rate, w_, beta_, trip) for trip in (1.0, ratio)]
+
+    def users(self, gain: Any) -> list[Any]:
+        """G of a flow on one link, and of the long one, at each frequency."""
         g = np.asarray(gain, float)[:, None]
-        return [g * base / (1j * omega + g * pole) for base, pole in parts]
+        return [g * base / (1j * self.omega + g * pole) for base, pole in self.parts]
 
-    def exact(gain: Any) -> Any:
-        own, long = users(gain)
-        return np.maximum(_reach(half * own), _reach(half * (own + M * long)))
+    def exact(self, gain: Any) -> Any:
+        """Of the eigenvalues of F: one, and M - 1 times that of a flow on one link."""
+        own, long = self.users(gain)
+        others = np.where(self.M[:, 0] > 1, _reach(self.share * own), 0.0)
+        return np.maximum(others, _reach(self.share * (own + self.M * long)))
 
-    def rule(gain: Any) -> Any:
-        return M[:, 0] * np.max([_reach(g) for g in users(gain)], axis=0)
+    def rule(self, gain: Any) -> Any:
+        """Of each G, times M."""
+        return self.M[:, 0] * self.alone(gain)
 
-    def hull(gain: Any) -> Any:
-        own, long = users(gain)
-        return half * (1 + M[:, 0]) * _between(own, long)
+    def hull(self, gain: Any) -> Any:
+        """Of the hull of both, times the exact spectral radius."""
+        return self.share * (1 + self.M[:, 0]) * _between(*self.users(gain))
 
-    def alone(gain: Any) -> Any:
-        return np.max([_reach(g) for g in users(gain)], axis=0)
+    def alone(self, gain: Any) -> Any:
+        """Of each G."""
+        return np.max([_reach(g) for g in self.users(gain)], axis=0)
 
-    one = _critical(alone, len(M))
-    return _critical(exact, len(M)), _critical(rule, len(M)), _critical(hull, len(M)), one / M[:, 0]
+
+def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
+    """Critical eta of the network, by the -1/M rule, by the hull with the exact spectral radius, and by eta_1/M.
+
+    Parameters
+    ----------
+    M, rate, ratio : array_like (points,)
+        As for `ParkingLots`.
+    """
+    lots = ParkingLots(M, rate, ratio)
+    n = len(lots.M)
+    one = _critical(lots.alone, n)
+    return _critical(lots.exact, n), _critical(lots.rule, n), _critical(lots.hull, n), one / lots.M[:, 0]
+
+
+def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Network:
+    """One of these parking lots as a network: M links of 2 `rate`, thresholds such that every flow gets `rate`.
+
+    The RTT of the flows on one link is 0.2 s, nine tenths of every RTT are before the receiver, and half of that of
+    the flows on one link is in the links of the long flow together if its RTT is the same.
+    """
+    trip, hop = 0.2, 0.1 / M
+    net = Network()
+    for l in range(M):
+        net.link(f"l{l}", DropTail, capacity=2 * rate, delay=0.2 * hop)
+    for name, own, hops in [("long", ratio * trip, M), *((f"f{l}", trip, 1) for l in range(M))]:
+        route = list(net.link_names) if name == "long" else [f"l{name[1:]}"]
+        threshold = 0.9 * own - LDCC.parameter("w") / (LDCC.parameter("beta") * rate) * own  # v = w/x at e = 0.9 RTT
+        net.flow(name, LDCC(eta=gain, T=threshold), route=route, access_delay=0.9 * own - hops * hop,
+                 return_delay=0.1 * own)  # fmt: skip
+    return net
 
 
 def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.claims import figures_ldcc, ldcc_common, reproduction
+from fluidcc.claims import figures_ldcc, figures_ldcc_boundaries, ldcc_common, reproduction
 from fluidcc.claims.model import Outcome
 from fluidcc.claims.tables import Table
 
 
 @pytest.mark.parametrize("name", figures_ldcc.FIGURES)
-def test_axes_are_labelled_and_hold_finite_data(name: str) -> None:
+def test_axes_are_labelled_and_hold_finite_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 8)
+    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
     figure = figures_ldcc.draw(name)
     assert figure.axes
     assert any(ax.get_xlabel() for ax in figure.axes)
     for ax in figure.axes:
-        assert ax.lines
+        assert ax.lines or ax.get_label() == "<colorbar>"
         assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
     words = [text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel()) if text]
     assert all("[" in text or text in ("Jain's index", "delay penalty v(e)", "loss") for text in words)
@@ -43,6 +45,22 @@ def test_a_flow_that_is_off_has_no_delay_in_the_picture() -> None:
     below = figures_ldcc.fig10().axes[1]
     t, delay = next(line for line in below.lines if line.get_label() == "flow3").get_data()
     assert np.all(np.isnan(np.asarray(delay, dtype=float)[np.asarray(t) < 99]))
+
+
+def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 6)
+    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
+    for ax in figures_ldcc_boundaries.delay_driven().axes[:8]:
+        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        exact = lines["exact, frozen delays"]
+        assert np.all(lines["convex hull, exact radius"] <= 1.001 * exact)
+        if "M = 1" in ax.get_title():  # one queue: frozen delays or not
+            inside = exact[[0, -1]] < 9
+            assert lines["exact, queues conserve flow"][inside] == pytest.approx(exact[[0, -1]][inside], rel=6e-3)
+    for ax in figures_ldcc_boundaries.loss_driven().axes:
+        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        for name in ("Vinnicombe", "Johari-Tan"):
+            assert np.all(lines[name] <= 1.006 * lines["exact"])
 
 
 def test_reproduce_writes_the_same_files_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

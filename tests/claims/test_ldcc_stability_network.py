@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.linearize import linearize
 from fluidcc.claims import ldcc_hull as hull_rows
 from fluidcc.claims import ldcc_regimes as regimes
 from fluidcc.claims import stability_chart
@@ -67,18 +66,14 @@ def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None
     assert round(float(turns)) == 2
 
 
-@pytest.mark.parametrize(("rate", "ratio"), [(1e6, 1.0), (4e6, 3.0)])
-def test_the_chart_is_the_boundary_of_the_linearised_network(rate: float, ratio: float) -> None:
-    (exact,), (_rule,), (hull,), (_divided,) = critical_gains([1], [rate], [ratio])
+@pytest.mark.parametrize(
+    ("hops", "rate", "ratio"), [(1, 1e6, 1.0), (1, 0.25e6, 3.0), (1, 4e6, 3.4), (2, 1e6, 3.0), (3, 4e6, 20.0)]
+)
+def test_the_chart_is_the_boundary_of_the_linearised_network(hops: int, rate: float, ratio: float) -> None:
+    (exact,), _, (hull,), _ = critical_gains([hops], [rate], [ratio])
     assert hull <= exact * 1.001
-
-    def unstable(gain: float) -> int:
-        # Thresholds such that both flows get the same rate: v = w/x at e = q + 10 ms, with q = 100 ms.
-        net = fc.Network().link("l", fc.DropTail, capacity=2 * rate, delay=0.01)
-        for name, trip in (("near", 0.15), ("far", 0.15 * ratio)):
-            T = 0.11 - 20e3 / rate / 0.1 * trip
-            net.flow(name, fc.LDCC(eta=gain, T=T), route=["l"], return_delay=trip - 0.11)
-        return linearize(net).count_unstable().unstable
-
-    assert unstable(exact * 0.99) == 0
-    assert unstable(exact * 1.01) == 2
+    net = stability_chart.parking_lot_network(hops, rate, ratio, exact)
+    assert fc.equilibrium(net).rate.values == pytest.approx(rate, rel=1e-9)
+    edge: Any = fc.stability_boundary(net, "eta", (0.9 * exact, 1.1 * exact), delays="frozen")
+    assert edge.value == pytest.approx(exact, rel=1e-3)
+    assert edge.stable_below
