@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.analysis.orbit import limit_cycle
     from fluidcc.analysis.published import published
     from fluidcc.analysis.report import stability
+    from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium
@@ -63,6 +64,7 @@ _HOME = {
     "scenarios": "scenarios",
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
+    "sampled_stability": "analysis.sampled",
     "stability": "analysis.report",
     "stability_boundary": "analysis.boundary",
     "sweep": "sweep",
@@ -94,6 +96,7 @@ __all__ = [
     "plot",
     "prove",
     "published",
+    "sampled_stability",
     "scenarios",
     "simulate",
     "solve_dde",

@@ -13,7 +13,7 @@ from fluidcc.assembly import capacity_at, constant_rate, is_on
 from fluidcc.derive.linear import active_modes
 from fluidcc.derive.steady import bounds, grouped
 from fluidcc.equilibrium import Equilibrium, equilibrium
-from fluidcc.errors import InvalidInput
+from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.law import Law
 from fluidcc.symbols import c, e_b, packet, plain, q_max
 
@@ -102,10 +102,13 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
 
     Raises
     ------
+    Unsupported
+        If a law is sampled.
     InvalidInput
         If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning point there; if the
         equilibrium given is that of a network with other flows or links.
     """
+    _refuse_ticks(net)
     rest = at if isinstance(at, Equilibrium) else equilibrium(net, at)
     time = rest.at
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
@@ -144,6 +147,17 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         y=np.asarray(rest.array("arrival_rate"), float),
     )
     return with_groups(point)
+
+
+def _refuse_ticks(net: Network) -> None:
+    """A sampled law may rest, but what it does near there is a recursion and no differential equation."""
+    for kind, specs in (("flow", net.flows), ("link", net.links)):
+        for name, spec in specs.items():
+            if spec.law.ticks:
+                raise Unsupported(
+                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in continuous time: "
+                    "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
+                )
 
 
 def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium) -> NDArray[np.intp]:

@@ -19,6 +19,7 @@ from sympy import lambdify
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.network import require_network
 from fluidcc.numerics.linear.sampled import SampledLoop
 from fluidcc.sources import LDCC, SampledLDCC
 from fluidcc.symbols import e_b, packet, plain, unfold
@@ -69,28 +70,33 @@ class SampledStability:
         return f"<p>{html.escape(text)}</p>"
 
 
-def sampled_stability(net: Network, period: Any, at: float | str | Equilibrium = math.inf) -> SampledStability:
-    """Replace every LDCC flow by its sampled law (25) with the given period, and find its multipliers.
+def sampled_stability(net: Network, period: Any = None, at: float | str | Equilibrium = math.inf) -> SampledStability:
+    """Find the multipliers of a network of LDCC flows whose rates follow the sampled law (25).
 
     All flows tick at the same instants. Delays are those of the equilibrium, which is that of the continuous law.
 
     Parameters
     ----------
     net : Network
-        LDCC flows on queues; constant flows may be there as well.
-    period : float or str
-        T_s [s].
+        Flows of LDCC or of its sampled law on queues; constant flows may be there as well.
+    period : float or str, optional
+        T_s [s] of all flows; by default that of the sampled laws.
     at : float, str or Equilibrium
         As in `fluidcc.linearize`.
 
     Raises
     ------
     InvalidInput
-        If the period is not positive.
+        If the period is not positive, or none is given and the flows do not agree on one.
     Unsupported
         If a flow has another law, or the links do not answer by their queueing delays.
     """
-    h = to_si(period, "s", "period")
+    require_network(net)
+    net, ticks = _continuous(net)
+    if period is None and len(ticks) != 1:
+        said = f"tick every {' or '.join(f'{t:g} s' for t in sorted(ticks))}" if ticks else "are not sampled"
+        raise InvalidInput(f"no period is given and the flows of the network {said}; give one, such as '100 ms'")
+    h = next(iter(ticks)) if period is None else to_si(period, "s", "period")
     if not 0 < h < math.inf:
         raise InvalidInput(f"the period is {period!r}; give a positive time, such as '100 ms'")
     point = operating_point(net, at)
@@ -103,6 +109,17 @@ def sampled_stability(net: Network, period: Any, at: float | str | Equilibrium =
     if loop.signal != "queueing delay":
         raise Unsupported(f"its links answer by {loop.signal}; the sampled law is analysed on queues that are not full")
     return SampledStability(h, _loop(point, loop, h).multipliers)
+
+
+def _continuous(net: Network) -> tuple[Network, set[float]]:
+    """The network with LDCC in the place of its sampled law, whose periods are told."""
+    ticks = set()
+    for name, flow in net.flows.items():
+        if flow.law.name == SampledLDCC.name and flow.law.flow == SampledLDCC.flow:
+            own = {plain(s): value for s, value in flow.law.params.items()}
+            ticks.add(float(own.pop("T_s")))
+            net = net.with_flow(name, law=LDCC(**own), initial=None)
+    return net, ticks
 
 
 @lru_cache(maxsize=1)

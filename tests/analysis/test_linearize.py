@@ -195,3 +195,19 @@ def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
     assert len({complex(np.round(s, 6)) for s in found}) == 3
     with pytest.raises(InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of this network"):
         fc.linearize(net, at=fc.equilibrium(networks.penalty_prices().without_flow("a")))
+
+
+@pytest.mark.parametrize(
+    ("net", "who"),
+    [
+        (fc.dumbbell([fc.SampledLDCC], {"capacity": 3e6}, rtt=0.05), r"flow 'flow1' \(SampledLDCC\)"),
+        (
+            fc.Network().link("l", fc.AdaptiveRED, capacity=3e6, delay=0.05).flow("a", fc.Reno, route=["l"]),
+            r"link 'l' \(AdaptiveRED\)",
+        ),
+    ],
+    ids=["flow", "link"],
+)
+def test_sampled_laws_are_refused(net: fc.Network, who: str) -> None:
+    with pytest.raises(Unsupported, match=f"{who} is sampled, so it has no Jacobian in continuous time: use its"):
+        fc.linearize(net)

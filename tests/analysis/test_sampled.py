@@ -11,7 +11,6 @@ from sympy import Min
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.symbols import plain
 
@@ -33,7 +32,7 @@ def _numbers(eta: float) -> tuple[float, float, float, float]:
 def test_one_flow_is_a_short_recursion(eta: float, trips: float) -> None:
     trip, a, slope, k = _numbers(eta)
     h = trip / trips
-    found = sampled_stability(_net(eta), h)
+    found = fc.sampled_stability(_net(eta), h)
     # x+ = x - h a x - k c (v' int q + the change of q), of the period that ended a round trip, m + f periods, ago.
     m = int(trips + 1e-9)
     f = max(trips - m, 0.0)
@@ -58,7 +57,7 @@ def test_short_periods_give_the_continuous_law() -> None:
     net = fc.dumbbell([fc.LDCC(eta=0.9), fc.LDCC(eta=0.5)], {"capacity": C}, rtt=[0.05, 0.09])
     roots = linearize(net).roots(4)
     exact = -roots.real.max()
-    errors = [abs(sampled_stability(net, h).decay_rate - exact) for h in (0.02, 0.01, 0.005)]
+    errors = [abs(fc.sampled_stability(net, h).decay_rate - exact) for h in (0.02, 0.01, 0.005)]
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02 * exact
     assert errors[1] / errors[2] == pytest.approx(2, rel=0.2)  # of first order in the period
@@ -67,7 +66,7 @@ def test_short_periods_give_the_continuous_law() -> None:
 def test_the_engine_decays_as_the_multipliers_say() -> None:
     eta, trip = 0.8, _numbers(0.8)[0]
     h = 0.7 * trip
-    found = sampled_stability(_net(eta), h)
+    found = fc.sampled_stability(_net(eta), h)
     assert found.stable
     net = fc.dumbbell([fc.SampledLDCC(eta=eta, T_s=h)], {"capacity": C}, rtt=0.08)
     queue = trip - 0.08
@@ -104,7 +103,7 @@ def test_several_flows_and_links_run_as_the_multipliers_say(make: Any, h: float)
     """Once those below 0.2 have died out, the odd part of two runs obeys the recursion of the other multipliers."""
     net = make()
     rest = fc.equilibrium(net)
-    found = sampled_stability(net, h, rest)
+    found = fc.sampled_stability(net, h, rest)
     assert found.stable
     late, end = 20, 60
     odd: Any = 0.0
@@ -149,27 +148,39 @@ def test_a_link_that_marks_everything_stops_the_flow_at_its_next_tick() -> None:
 def test_long_periods_lose_stability_before_the_continuous_law_does() -> None:
     net = _net(0.9)
     trip = _numbers(0.9)[0]
-    radius = [sampled_stability(net, r * trip).radius for r in (0.25, 1.0, 2.0, 4.0)]
+    radius = [fc.sampled_stability(net, r * trip).radius for r in (0.25, 1.0, 2.0, 4.0)]
     assert radius[0] < 1 < radius[-1]
     assert linearize(net).count_unstable().unstable == 0
 
 
 def test_a_parking_lot_and_identical_flows_have_their_multipliers() -> None:
     lot = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], {"capacity": 2.5e6, "delay": 0.02})
-    found = sampled_stability(lot, 0.1)
+    found = fc.sampled_stability(lot, 0.1)
     assert found.stable
     alone, many = (
-        sampled_stability(_net(), 0.05),
-        sampled_stability(_net(count=3).with_link("bottleneck", capacity=9e6), 0.05),
+        fc.sampled_stability(_net(), 0.05),
+        fc.sampled_stability(_net(count=3).with_link("bottleneck", capacity=9e6), 0.05),
     )
     assert alone.radius == pytest.approx(many.radius, rel=1e-9)  # at the same share a flow
 
 
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(InvalidInput, match="the period is 0"):
-        sampled_stability(_net(), 0)
+        fc.sampled_stability(_net(), 0)
     net = fc.Network().link("l", fc.PenaltyLink, capacity=1e6, delay=0.01).flow("f", fc.PrimalPenalty, route=["l"])
     with pytest.raises(Unsupported, match="has the law PrimalPenalty"):
-        sampled_stability(net, 0.1)
+        fc.sampled_stability(net, 0.1)
     with pytest.raises(Unsupported, match="answer by loss"):
-        sampled_stability(fc.scenarios["ldcc_fig6"].net, 0.1)
+        fc.sampled_stability(fc.scenarios["ldcc_fig6"].net, 0.1)
+
+
+def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
+    laws = [fc.SampledLDCC(eta=eta, T_s=0.1) for eta in (0.4, 0.7)]
+    net = fc.dumbbell(laws, {"capacity": C}, rtt=0.08)
+    same = fc.dumbbell([fc.LDCC(eta=eta) for eta in (0.4, 0.7)], {"capacity": C}, rtt=0.08)
+    assert fc.sampled_stability(net).multipliers == pytest.approx(fc.sampled_stability(same, "100 ms").multipliers)
+    with pytest.raises(InvalidInput, match="the flows of the network are not sampled; give one"):
+        fc.sampled_stability(same)
+    other = net.with_flow("flow1", law=fc.SampledLDCC(T_s=0.2))
+    with pytest.raises(InvalidInput, match=r"the flows of the network tick every 0\.1 s or 0\.2 s; give one"):
+        fc.sampled_stability(other)
