@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sweep import sweep
     from fluidcc.symbols import Let
     from fluidcc.synchronized import synchronized
-    from fluidcc.topologies import dumbbell, parking_lot
+    from fluidcc.topologies import dumbbell, parking_lot, two_queues
 
 __version__ = "0.1.0"
 
@@ -69,6 +69,7 @@ _HOME = {
     "stability_boundary": "analysis.boundary",
     "sweep": "sweep",
     "synchronized": "synchronized",
+    "two_queues": "topologies",
 }
 _LAWS = ("sources", "links")
 
@@ -104,6 +105,7 @@ __all__ = [
     "stability_boundary",
     "sweep",
     "synchronized",
+    "two_queues",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.doubts import doubts, unheard
 from fluidcc.engine.fused import fused_address
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
 from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import InvalidInput
+from fluidcc.errors import FluidccWarning, InvalidInput
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
@@ -93,6 +95,12 @@ def simulate(
         ``jump_time``, ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick list
         every instant, the flow or link whose it was, and which of its law's jumps or ticks.
 
+    Warns
+    -----
+    FluidccWarning
+        If a flow waits for reports of routers, and none on its route makes any. What else makes a result doubtful, such
+        as windows of few packets, stands in the attribute ``warnings`` of the dataset.
+
     Raises
     ------
     InvalidInput
@@ -123,7 +131,11 @@ def simulate(
     with Progress(stop - since, progress) as bar:
         final, seconds = run(space, stop, before, first, address, bar)
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
-    return dataset(space, times, seconds, used, final)
+    result = dataset(space, times, seconds, used, final)
+    for text in unheard(at):
+        warnings.warn(text, FluidccWarning, stacklevel=2)
+    result.attrs["warnings"] = "; ".join(doubts(at, result))
+    return result
 
 
 def _positive(value: Any, what: str, most: float = 1e12) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from fluidcc.law import Source
 from fluidcc.network import Network
 from fluidcc.patterns import is_list, near, quantity
 
-__all__ = ["dumbbell", "parking_lot"]
+__all__ = ["dumbbell", "parking_lot", "two_queues"]
 
 Flows = Mapping[str, Any] | Iterable[Any]
 NONE: Mapping[str, Any] = {}
@@ -107,6 +108,62 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
         for name, given in named.items():
             net.flow(name, **given, route=[hop])
     return net
+
+
+def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Mapping[str, Any]) -> Network:
+    """A router with a queue for UDP and one for TCP, equation (7) of the ECF paper.
+
+    The scheduler gives each queue the part of the capacity that its flows are of all flows that are on, to UDP
+    c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What a queue does not use is not lent out.
+
+    Parameters
+    ----------
+    udp, tcp : mapping or sequence
+        The flows of each queue, as in `dumbbell`; in a sequence they are named udp1, ... and tcp1, ...
+    udp_link, tcp_link : mapping
+        Arguments of `Network.link`; the capacity is that of the router, given for one of them or the same for both.
+        The law is ``DropTail`` unless given, the names are "udp" and "tcp".
+
+    Raises
+    ------
+    InvalidInput
+        If no capacity is given, or two different ones, or one that changes.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.two_queues([fc.CBR], [fc.Reno, {"law": fc.Reno, "start": 5}], dict(capacity="30 Mbit/s"), {})
+    >>> net.links["udp"].capacity, net.links["udp"].schedule
+    (15000000.0, ((5.0, 10000000.0),))
+    """
+    given = {quantity(link["capacity"], "bit/s", "capacity", positive=True) for link in (udp_link, tcp_link)
+             if "capacity" in link}  # fmt: skip
+    if len(given) != 1:
+        raise InvalidInput(f"the router has {len(given)} capacities; give one, for either queue or the same for both")
+    named = {"udp": _named(udp, "udp"), "tcp": _named(tcp, "tcp")}
+    net = Network()
+    for queue, link in (("udp", udp_link), ("tcp", tcp_link)):
+        _with_link(net, queue, {**link, "capacity": given.copy().pop()})
+        for name, arguments in named[queue].items():
+            net.flow(name, **{**arguments, "route": [queue]})
+    capacity = given.pop()
+    for queue, other in (("udp", "tcp"), ("tcp", "udp")):
+        net = net.with_link(queue, capacity=_shares(net, named[queue], named[other], capacity))
+    return net
+
+
+def _shares(net: Network, mine: Iterable[str], others: Iterable[str], capacity: float) -> list[tuple[float, float]]:
+    """What a queue has of the capacity: pairs of time and rate."""
+    on = [[net.flows[name].intervals for name in names] for names in (mine, others)]
+    times = {0.0} | {t for flows in on for flow in flows for pair in flow for t in pair if 0.0 < t < math.inf}
+    pairs: list[tuple[float, float]] = []
+    for time in sorted(times):
+        here, there = (sum(any(a <= time < b for a, b in flow) for flow in flows) for flows in on)
+        # a queue without flows keeps a millionth, as a link must have some capacity
+        share = here / (here + there) if here else (1e-6 if there else 1.0)
+        if not pairs or pairs[-1][1] != share * capacity:
+            pairs.append((time, share * capacity))
+    return pairs
 
 
 def _with_link(net: Network, name: str, arguments: Mapping[str, Any], defaults: Mapping[str, Any] = NONE) -> Network:

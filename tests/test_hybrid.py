@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from sympy import symbols
 
 from fluidcc import sources
 from fluidcc.equilibrium import equilibrium
-from fluidcc.errors import LawError, NotFinite, Unsupported, Zeno
+from fluidcc.errors import FluidccWarning, LawError, NotFinite, Unsupported, Zeno
 from fluidcc.law import Jump, Link, Source, Tick
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -442,7 +443,9 @@ def test_a_fused_step_gives_the_same_run() -> None:
 @pytest.mark.parametrize("law", [getattr(sources, name) for name in sources.__all__], ids=lambda law: law.name)
 def test_every_source_runs_on_a_link_beside_another(law: Source) -> None:
     net = link(buffer=60e3).flow("f", law, route=["l"], start=0).flow("g", AIMD, route=["l"], initial={"W": 70})
-    ds = simulate(net, 3, samples=50)
+    waits = law.name.endswith("ECF")  # for routers that report, and here there is none
+    with pytest.warns(FluidccWarning, match="no router on the route of f") if waits else nullcontext():
+        ds = simulate(net, 3, samples=50)
     assert np.all(np.isfinite(ds.rate))
     assert float(ds.rate.min()) >= 0.0
     assert float(ds.lost[-1, 0]) > 0.0

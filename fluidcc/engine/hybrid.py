@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from fluidcc.compile import count_switches, event_kernel_address
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.law import Law, Tick
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import unfold
+from fluidcc.symbols import REPORTING, unfold
 
 __all__ = ["event_of", "event_rows", "jump_switches", "owner_of"]
 
@@ -51,13 +51,20 @@ def _rows(at: Layout, g: Group, source: bool, head: NDArray[np.int64]) -> Iterat
         row[s.HU] = head[s.OU if source else s.OUL] + g.first + member
         for want, jump in enumerate(law.jumps):
             row[s.HWANT], row[s.HKIND], row[s.HONCE] = want, jump_kind, jump.once
+            row[s.HTELLS] = _tells(law, jump.reset)
             row[s.HSWITCH] = first_condition + want * g.size + member
             yield list(row)
         row[s.HKIND], row[s.HONCE], row[s.HSWITCH] = tick_kind, 0, -1
         for want, tick in enumerate(law.ticks, len(law.jumps)):
-            row[s.HWANT], row[s.HCONST] = want, _constant(law, tick)
+            row[s.HWANT], row[s.HCONST], row[s.HTELLS] = want, _constant(law, tick), _tells(law, tick.update)
             yield list(row)
         row[s.HCONST] = 0
+
+
+def _tells(law: Law, changed: Iterable[Any]) -> bool:
+    """Whether what a router says depends on one of the states that change."""
+    said = [unfold(law.out[name]) for name in ("offer", *REPORTING) if name in law.out]
+    return any(f.has(z) for f in said for z in changed)
 
 
 def _constant(law: Law, tick: Tick) -> bool:

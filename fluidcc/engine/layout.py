@@ -14,7 +14,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, crossing, packet, unfold, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, packet, unfold, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
@@ -74,6 +74,7 @@ class Layout:
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
     acting: list[int] = field(default_factory=list)  # links that drop before their queue, or tell sources something
+    hears: list[bool] = field(default_factory=list)  # by class: whether some source goes by what data carry
     told: list[list[int]] = field(default_factory=list)  # by class: nodes that look at what links tell
     counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
@@ -255,6 +256,10 @@ def _tellers(at: Layout) -> None:
     """
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
     at.counted = any(crossing in unfold(f).free_symbols for g in at.link_groups for _, f in g.law.expressions())
+    carried = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}
+    hearing = {g.members[0]: any(unfold(f).free_symbols & carried for _, f in g.law.expressions()) for g in at.groups}
+    first = {i: g.members[0] for g in at.groups for i in g.members}
+    at.hears = [any(hearing[first[i]] for i in of) for of in _members(at)]
     known: dict[Node, int] = {}
     for k, (route, access, _) in enumerate(at.classes):
         lag, found, reporters = 2 * access, [], 0
@@ -269,6 +274,14 @@ def _tellers(at: Layout) -> None:
         if reporters > s.REPORTERS:
             _refuse(at, k, f"crosses {reporters} links that report, and a source hears of {s.REPORTERS} at most")
         at.told.append(found)
+
+
+def _members(at: Layout) -> list[list[int]]:
+    """Flows of each class."""
+    found: list[list[int]] = [[] for _ in at.classes]
+    for i, k in enumerate(at.flow_class):
+        found[k].append(i)
+    return found
 
 
 def _refuse(at: Layout, k: int, why: str) -> None:

@@ -242,6 +242,7 @@ class Workspace:
         self._ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
         self._ints(s.JACTS, [acts(link.law) for link in at.links])
         self._table(s.JTOLD, s.JTOLDV, at.told)
+        self._ints(s.JHEARS, at.hears)
         place = np.zeros((3, nf), dtype=np.int64)
         for g in at.groups:
             for n, i in enumerate(g.members):

@@ -42,7 +42,7 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str) -> Link:
     share = Let("r'/r", want / Max(measured, c / 1000))  # of a link that is all but idle nothing is asked
     rest = Let("k", Heaviside(share - calm, 0) * Heaviside(1 / calm - share, 0))
     stall = Let("s", rest * Heaviside(rests - STALLS + Rational(3, 2), 0))
-    params = {**PAQMDrop.params, T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.9}
+    params = {**PAQMDrop.params, T_ECF: 0.16, T_s: 0.14, aim: 0.028, calm: 0.96, forced: 0.95}
     return replace(
         PAQMDrop,
         name=name,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.cbr import CBR
     from fluidcc.sources.cxtcp import CxTCP
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
+    from fluidcc.sources.dccp import DCCP
     from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
     from fluidcc.sources.ecf import ECF, FramedECF, PoissonECF
     from fluidcc.sources.gcc import GCC, AdaptiveGCC
@@ -52,6 +53,7 @@ _HOME = {
     "StaticFAST": "dca",
     "StaticVegas": "dca",
     "Vegas": "dca",
+    "DCCP": "dccp",
     "DelayAIMD": "delay_aimd",
     "HTCP": "delay_aimd",
     "PlainDelayAIMD": "delay_aimd",
@@ -80,6 +82,7 @@ __all__ = [
     "AIMD",
     "AIPD",
     "CBR",
+    "DCCP",
     "ECF",
     "FAST",
     "GCC",

@@ -1,8 +1,9 @@
 """ECF, explicit congestion feedback: a source that does what routers tell it, equation (12) of the ECF paper.
 
 Every router on the path that reports says how to change the rate: x <- MD x, or x <- min(r_max, x + AI). The source
-keeps the rate that results for each of them and sends at the lowest, so that rates are max-min fair. Without a router
-that reports it holds r_max. A source that starts goes by the reports that come from then on.
+keeps a rate for each of them and sends at the lowest, so that rates are max-min fair. (Were each report applied to the
+rate that is sent, a source over two busy routers would suffer the decreases of both.) Without a router that reports it
+holds r_max. A source that starts goes by the reports that come from then on.
 
 `FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
 the rate that ECF sets: their number in an interval has the mean and, to be piecewise constant without counting packets,
@@ -28,7 +29,7 @@ lowest = Min(*rates)
 
 def _report(k: int) -> Jump:
     """What the report of the k-th router changes. The first one that is there at the start is old, and passed over."""
-    told = Min(Max(factors[k] * lowest + raises[k], r_min), r_max)  # (12)
+    told = Min(Max(factors[k] * rates[k] + raises[k], r_min), r_max)  # (12)
     begun = Min(Max(heard[k] + 1, 0), 1)
     return Jump(
         when=reports[k] - heard[k] - Rational(1, 2),

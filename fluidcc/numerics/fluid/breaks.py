@@ -4,6 +4,9 @@ With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at 
 propagation delay later, and in the end the sources. It is a landing in a heap, forwarded hop by hop. Each passage
 through a source makes it smoother by one order, which is a generation.
 
+Classes of sources that go by nothing that data carry are passed over. What routers say comes straight back: where that
+changes at once, by a tick or a jump, is a breaking point of who hears it.
+
 How far it is followed is a rule, so that exactness does not cost scale: the first generation where a kink lands at
 sources at most 64 times (8 where laws jump or tick), once for each feedback class unless routes cross; the second
 with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
@@ -22,7 +25,7 @@ from numba import njit
 from . import slots as s
 from .reads import work
 
-__all__ = ["emit", "forward", "forward_class", "news", "pop", "push"]
+__all__ = ["emit", "forward", "forward_class", "news", "pop", "push", "speak"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -131,31 +134,31 @@ def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
         return
     for k in range(I[I[s.JLAST] + link], I[I[s.JLAST] + link + 1]):
         c = I[I[s.JLASTV] + k]
+        if not I[I[s.JHEARS] + c]:
+            continue
         push(F, I, arrive + F[I[s.OCLAG] + c], s.AT_CLASS, c, generation)
 
 
 @njit(**_CFG)
-def _tell(F: Any, I: Any, link: int, now: float, generation: int) -> None:
-    """What `link` says is not smooth now: sources to whom it speaks hear that straight back."""
-    if generation > 0 and not _followed(I, generation):
-        return
+def speak(F: Any, I: Any, link: int) -> None:
+    """What `link` says changes now, at once: sources to whom it speaks hear that straight back."""
     for c in range(I[s.NC]):
         for m in range(I[I[s.JTOLD] + c], I[I[s.JTOLD] + c + 1]):
             node = I[I[s.JTOLDV] + m]
             if I[I[s.JNLINK] + node] == link:
-                push(F, I, now + F[I[s.OOFF] + node], s.AT_CLASS, c, generation)
+                push(F, I, F[s.T] + F[I[s.OOFF] + node], s.AT_CLASS, c, 0)
 
 
 @njit(**_CFG)
 def forward(F: Any, I: Any, link: int, generation: int) -> None:
     """The queue of `link` is not smooth now (at F[T])."""
     now = F[s.T]
-    if I[s.NACT] and I[I[s.JACTS] + link] & (s.OFFERS | s.REPORTS):
-        _tell(F, I, link, now, generation % _HOP)
     if I[s.FROZEN]:
         if not I[s.TRACK] or not _followed(I, generation):
             return
         for c in range(I[s.NC]):
+            if not I[I[s.JHEARS] + c]:
+                continue
             for k in range(I[I[s.JPATH] + c], I[I[s.JPATH] + c + 1]):
                 n = I[I[s.JPATHV] + k]
                 if I[I[s.JNLINK] + n] == link:

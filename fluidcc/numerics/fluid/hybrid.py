@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
-from .breaks import forward, forward_class
+from .breaks import forward, forward_class, speak
 from .calls import call_kernel
 from .limits import start
 
@@ -99,6 +99,8 @@ def _change(F: Any, I: Any, k: int) -> None:
         forward_class(F, I, I[I[s.JFIRST] + owner], 0)
     else:
         forward(F, I, owner, 0)
+        if I[row + s.HTELLS]:
+            speak(F, I, owner)
     _log(F, I, k)
 
 

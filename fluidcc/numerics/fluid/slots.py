@@ -174,11 +174,12 @@ from __future__ import annotations
     JACTS,  # NL what it gives: bits of DROPS, OFFERS, REPORTS
     JTOLD,  # NC + 1 starts into JTOLDV
     JTOLDV,  # nodes of a class that look at what links tell it, in the order of the route
+    JHEARS,  # NC 1: some source of the class goes by what data carry
     OACT,  # XSIZE x NACT last evaluation
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(161)
+) = range(162)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -222,10 +223,12 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
 
 # --- a jump or tick, as a row of JHY -------------------------------------------------------------------------------
 # kind, flow or link, kernel, number in the law, states, their stride, signals (absolute), their stride, parameters
-# (absolute), switch, once, period constant, number of states; held or ticks so far, located now, quick repeats
+# (absolute), switch, once, period constant, number of states; held or ticks so far, located now, quick repeats; whether
+# it changes what a router says
 (
-    HKIND, HOWNER, HKERNEL, HWANT, HZ, HN, HU, HSU, HP, HSWITCH, HONCE, HCONST, HNZ, HCOUNT, HDUE, HREPEAT, HSIZE,
-) = range(17)  # fmt: skip
+    HKIND, HOWNER, HKERNEL, HWANT, HZ, HN, HU, HSU, HP, HSWITCH, HONCE, HCONST, HNZ, HCOUNT, HDUE, HREPEAT, HTELLS,
+    HSIZE,
+) = range(18)  # fmt: skip
 (LINK_TICK, SOURCE_TICK, LINK_JUMP, SOURCE_JUMP) = range(4)
 
 # --- kinds of breaking points --------------------------------------------------------------------------------------

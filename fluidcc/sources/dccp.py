@@ -1,0 +1,37 @@
+"""DCCP with TCP-like congestion control (CCID 2, RFC 4341): AIMD over marks, once a round trip, with a largest rate.
+
+A fluid's marks are a ratio, and a window is halved at a mark: at the moment when, by the ratio, one packet has been
+marked since the round trip of the last halving. `fluidcc.Reno` is the mean over random marks of the same.
+"""
+
+from __future__ import annotations
+
+from sympy import Heaviside, Min, symbols
+
+from fluidcc.law import Jump, Source
+from fluidcc.symbols import RTT, Let, packet, pi, x_tau
+
+__all__ = ["DCCP"]
+
+W = symbols("W", positive=True)  # congestion window [packet]
+marked = symbols("m", nonnegative=True)  # packets marked since the last round trip with a halving
+since = symbols("since", nonnegative=True)  # time since the last halving [s]
+a, b, r_max = symbols("a b r_max", positive=True)  # increase a round trip [packet], decrease factor [1], [bit/s]
+
+_rate = Let("r", packet * W / RTT)
+
+DCCP = Source(
+    name="DCCP",
+    flow={
+        W: a / RTT * Heaviside(r_max - _rate, 0),  # what the access does not carry is not acknowledged sooner
+        marked: x_tau * pi / packet * Heaviside(since - RTT, 0),
+        since: 1,
+    },
+    out={"rate": Min(_rate, r_max)},
+    params={a: 1, b: 0.5, r_max: 20e6},
+    units={W: "packet", marked: "packet", since: "s", a: "packet", b: "1", r_max: "bit/s"},
+    lower={W: 1},
+    initial={W: 1, marked: 0, since: 1},
+    jumps=(Jump(when=marked - 1, reset={W: (1 - b) * W, marked: 0, since: 0}),),
+    ref="RFC 4340 and 4341; the ECF paper, Section 3, with the access at 20 Mbit/s",
+)
