@@ -11,10 +11,11 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from fluidcc.analysis.lags import DISCRETE, JOHARI_TAN, PAGANINI, VINNICOMBE, lag_gains
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.nyquist import crossings, hull_reach, passes
 from fluidcc.analysis.point import Point, operating_point
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "Conditions", "sufficient_conditions"]
 
 RULE, HULL, DIVIDED = "-1/M rule", "convex hull", "eta divided by M"
-JOHARI_TAN, VINNICOMBE, PAGANINI = "Johari-Tan", "Vinnicombe", "Paganini"
 _REF = {
     RULE: "LDCC, after (39): every G_r passes -1/M",
     HULL: "LDCC (39), with the exact spectral radius (Vinnicombe 2000)",
     DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
     JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; proved by Vinnicombe, 2002",
+    DISCRETE: "Johari and Tan 2001, for rates that change once a step: gain times step below 2 sin(pi/(4 D + 2))",
     VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
     PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
 }
@@ -249,55 +250,12 @@ def _divided(point: Point, loop: LocalLoop, exact: float) -> Condition:
     return _every_user(DIVIDED, alone, 1, exact, f"-1, with eta times M = {loop.hops}")
 
 
-# --- one lag, and a delay -----------------------------------------------------------------------------------------
-
-
 def _lags(loop: LocalLoop, exact: float) -> list[Condition]:
-    """The pi/2 conditions: users that are one integral or lag on links that answer at once, or the other way round."""
-    reasons = [
-        "its links integrate" if loop.integrates else "",
-        next((f"flow {l!r} is not one integral or lag" for l, law in zip(loop.labels, loop.laws, strict=True)
-              if not _is_lag(law)), ""),
-    ]  # fmt: skip
-    static = [
-        "" if loop.integrates else "its links answer at once, without an integral",
-        next((f"flow {l!r} has dynamics of its own, which the condition has not"
-              for l, law in zip(loop.labels, loop.laws, strict=True) if len(law[0]) or np.any(law[3][1:])), ""),
-    ]  # fmt: skip
     found = []
-    own, gain = _lag_gains(loop, any(static))
-    total = loop.gamma * (loop.route @ (loop.count * loop.x))
-    rows = loop.trip * (own + gain * (loop.route.T @ total))
-    M = (loop.route.T * loop.gamma) @ loop.route  # per user, from user: how much of its rate each link shows
-    nonnegative = (loop.trip * gain)[:, None] * M * (loop.count * loop.x) + np.diag(loop.trip * own)
-    radius = float(np.max(np.abs(np.linalg.eigvals(nonnegative)))) if not any(reasons) else math.nan
-    for name, why, value, text in (
-        (JOHARI_TAN, reasons, float(np.max(rows)), "largest RTT times gain"),
-        (VINNICOMBE, reasons, radius, "spectral radius of RTT times gain"),
-        (PAGANINI, static, float(np.max(rows)), "largest RTT times gain"),
-    ):
-        said = " and ".join(v for v in why if v)
-        if said:
-            found.append(_no(name, said))
+    for name, why, value, text in lag_gains(loop):
+        if why:
+            found.append(_no(name, why))
         else:
             margin = math.pi / 2 / value if value > 0 else math.inf
             found.append(_yes(name, value < math.pi / 2, margin, exact, f"{text} {value:.4g} against pi/2"))
     return found
-
-
-def _is_lag(law: Any) -> bool:
-    A, B, C, D = law
-    if len(A) != 1 or np.any(D) or B[1][0] != 0:
-        return False
-    return bool(A[0, 0] <= 0 and -C[0] * B[0][0] >= 0 and -B[2][0] * C[0] >= 0)
-
-
-def _lag_gains(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
-    """Of each user, from its own past rate and from its signal over its rate [1/s]."""
-    own, gain = np.zeros((2, len(loop.x)))
-    for k, (A, B, C, D) in enumerate(loop.laws):
-        if lag and len(A):
-            own[k], gain[k] = -B[2][0] * C[0], -C[0] * B[0][0] / loop.x[k]
-        elif not lag:
-            gain[k] = -D[0] / loop.x[k]
-    return own, gain

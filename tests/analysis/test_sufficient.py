@@ -84,6 +84,28 @@ def test_johari_tan_and_vinnicombe_are_exact_for_one_user(delay: float) -> None:
     assert "own past" in found["convex hull"].why
 
 
+def _stepped(k: float, D: int) -> float:
+    """Largest root of z^(D+1) - z^D + k, that is of x[n+1] = x[n] - k x[n-D]."""
+    return float(np.abs(np.roots([1, -1, *[0] * (D - 1), k])).max())
+
+
+@pytest.mark.parametrize("ratio", [1, 3, 7])
+def test_the_discrete_condition_is_exact_where_users_do_not_meet(ratio: int) -> None:
+    """Each user on a link of its own, at round trips of one and of `ratio` steps: the first to fail decides."""
+    net = fc.Network()
+    for name, trip in (("a", 0.1), ("b", 0.1 * ratio)):
+        net.link(name, fc.PenaltyLink(B=4), capacity=1e6, delay=0.01)
+        net.flow(name, DelayedPrimal(kappa=5.0), route=[name], access_delay=0.01, return_delay=trip - 0.02)
+    found = _frozen(net)
+    discrete, continuous = found["Johari-Tan, discrete"], found["Johari-Tan"]
+    assert discrete.applies
+    assert discrete.margin < continuous.margin
+    gain = math.pi / 2 / continuous.margin / (0.1 * ratio)  # of the longer one, [1/s]; both have the same
+    k = gain * 0.1 * discrete.margin
+    radii = [_stepped(k * scale, D) for D in (1, ratio) for scale in (0.999, 1.001)]
+    assert max(radii[0], radii[2]) < 1 < max(radii[1], radii[3])
+
+
 @pytest.mark.parametrize("gain", [2.0, 30.0])
 def test_the_lag_conditions_never_promise_too_much(gain: float) -> None:
     found = _frozen(_kelly((3.0, 6.0), (0.01, 0.05, 0.2), gain))
@@ -109,6 +131,7 @@ def test_paganini_is_exact_for_one_static_user_and_safe_for_many() -> None:
 def test_losses_of_full_buffers_have_the_lag_conditions() -> None:
     found = sufficient_conditions(fc.scenarios["ldcc_fig6"].net)
     assert found["Vinnicombe"].holds
+    assert "a pole of its own, and no integral" in found["Johari-Tan, discrete"].why
     assert not found["-1/M rule"].applies
     assert "loss" in found["-1/M rule"].why
 
