@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
-    from fluidcc.equilibrium import equilibrium
+    from fluidcc.equilibrium import equilibrium, hold_trackers
     from fluidcc.law import Jump, Link, Source, Tick
     from fluidcc.links import *
     from fluidcc.network import Network
@@ -51,6 +51,7 @@ _HOME = {
     "compile": "engine.fused",
     "dumbbell": "topologies",
     "equilibrium": "equilibrium",
+    "hold_trackers": "equilibrium",
     "errors": "",
     "formulas": "",
     "limit_cycle": "analysis.orbit",
@@ -89,6 +90,7 @@ __all__ = [
     "equilibrium",
     "errors",
     "formulas",
+    "hold_trackers",
     "limit_cycle",
     "linearize",
     "metrics",

@@ -18,8 +18,10 @@ import numpy as np
 from fluidcc.assembly import Assembled, assemble, is_on
 from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
+from fluidcc.derive.trackers import settled, values_at_rest, with_levels
 from fluidcc.equilibrium_result import Equilibrium
 from fluidcc.errors import InvalidInput
+from fluidcc.law import Source
 from fluidcc.network import require_network
 from fluidcc.symbols import plain
 from fluidcc.units import to_si
@@ -27,7 +29,7 @@ from fluidcc.units import to_si
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-__all__ = ["Equilibrium", "equilibrium"]
+__all__ = ["Equilibrium", "equilibrium", "hold_trackers"]
 
 
 def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
@@ -78,7 +80,49 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
         name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
     }
     names = {"flow": list(net.flows), "link": list(net.links)}
-    return Equilibrium(names, {k: v[0] for k, v in values.items()}, own, found.error, system.at)
+    values = {k: v[0] for k, v in values.items()}
+    for k, (name, flow) in enumerate(net.flows.items()):
+        x, e, back = values["rate"][k], values["one_way_delay"][k], net.return_delay(name)
+        empty = net.propagation_delay(name)
+        own[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+    return Equilibrium(names, values, own, found.error, system.at)
+
+
+def hold_trackers(net: Network) -> Network:
+    """The network with states that follow the round trip, such as a smallest one seen, as parameters.
+
+    A state z with z' = a d(RTT)/dt keeps z - a RTT: its flow vanishes at every equilibrium, which leaves it
+    undetermined. It is put in as z = a e + z_0, where the parameter z_0 is such that z has its initial value when the
+    queues are empty: a flow that knows its path. Of a flow that met a queue, z_0 is lower by that; set it with
+    ``net.with_flow(name, law=law(delta_0=...))`` in the result. `equilibrium`, `linearize`, `stability` and
+    `stability_boundary` do this by themselves.
+
+    Parameters
+    ----------
+    net : Network
+
+    Returns
+    -------
+    Network
+        The same object where no law has such a state.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
+    >>> held = fc.hold_trackers(net.flow("f", fc.StaticFAST, route=["l"]))
+    >>> held.flows["f"].law.parameter("delta_0")
+    -0.05
+    """
+    require_network(net)
+    new = net
+    for name, flow in net.flows.items():
+        law = with_levels(flow.law, net.propagation_delay(name), flow.initial)
+        if law is not flow.law:
+            new = net.copy() if new is net else new
+            kept = {z: v for z, v in flow.initial.items() if z in map(plain, law.states)}
+            new._flows[name] = replace(flow, law=law, initial=kept)
+    return new
 
 
 def system_of(net: Network, at: float | str) -> Assembled:
@@ -97,17 +141,18 @@ def system_of(net: Network, at: float | str) -> Assembled:
 def _at_rest(law: Any, of: str) -> Any:
     held = standing(law, of)
     refuse_unsteady(held, of)
-    return held
+    return settled(held) if isinstance(held, Source) else held
 
 
 def _standing(net: Network, at: float) -> Network:
     """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
-    new = net.copy()
-    for name, flow in net.flows.items():
+    new = hold_trackers(net).copy()
+    for name, flow in new.flows.items():
         if is_on(flow, at):
             law = _at_rest(flow.law, f"flow {name!r}")
             if law is not flow.law:
-                new._flows[name] = replace(flow, law=law)
+                kept = {z: v for z, v in flow.initial.items() if z in map(plain, law.states)}
+                new._flows[name] = replace(flow, law=law, initial=kept)
     for name, link in net.links.items():
         held = _at_rest(link.law, f"link {name!r}")
         if held is not link.law:

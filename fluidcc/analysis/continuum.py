@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.change import conditions, shifted
 from fluidcc.analysis.rest import residual
 from fluidcc.analysis.split import with_alone
+from fluidcc.derive.trackers import trackers
 from fluidcc.errors import FluidccWarning
 from fluidcc.symbols import plain
 
@@ -107,15 +108,25 @@ def left_out(point: Point, counts: Mapping[str, RootCount]) -> tuple[tuple[FreeD
     if sum(not d.among for d in found) != zeros.get("", 0):
         found = tuple(d for d in found if d.among)
     explained = {d.among for d in found}
-    if found:
-        total = sum(d.multiplicity for d in found)
+    told = [d for d in found if not _by_account(point, d)]
+    if told:
+        total = sum(d.multiplicity for d in told)
         warnings.warn(
-            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, found))}; the verdict leaves "
+            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; the verdict leaves "
             f"out the {f'{total} roots' if total > 1 else 'root'} at zero that this means",
             FluidccWarning,
             stacklevel=3,
         )
     return found, {name: n for name, n in zeros.items() if name in explained}
+
+
+def _by_account(point: Point, direction: FreeDirection) -> bool:
+    """Whether a direction is that of data under way, which a state only keeps account of: no choice of equilibria."""
+    for f in point.classes:
+        states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
+        if states and (direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)):
+            return True
+    return False
 
 
 def without_zeros(roots: NDArray[np.complex128], zeros: int) -> NDArray[np.complex128]:

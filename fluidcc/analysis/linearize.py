@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.point import FULL, Point, operating_point
 from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.network import require_network
 from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.equilibrium import Equilibrium
@@ -35,7 +37,8 @@ class LinearNetwork(DelayLTI):
     classes : dict of str to tuple of str
         The flows behind each input and output.
     trackers : tuple of str
-        States that were taken as parameters: constant near the equilibrium, or integrators that nobody reads.
+        States that were taken as parameters: of the round trip (`fluidcc.hold_trackers`), constant near the
+        equilibrium, or integrators that nobody reads.
     """
 
     point: Point
@@ -45,7 +48,8 @@ class LinearNetwork(DelayLTI):
     def of(cls, point: Point, m: Matrices) -> LinearNetwork:
         """The system of matrices wired from a point."""
         new = cls(m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs)
-        new.point, new.trackers = point, m.trackers
+        held = [f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()]
+        new.point, new.trackers = point, (*held, *m.trackers)
         return new
 
     @property

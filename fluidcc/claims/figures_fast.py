@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.analysis.boundary import stability_boundary
+from fluidcc.analysis.curve import BoundaryCurve
 from fluidcc.claims.fast_common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
+from fluidcc.claims.fast_stability import TAU, ack_edge, alone, growth, static_edge
 from fluidcc.formulas import fast
 from fluidcc.plot import timeseries
+from fluidcc.sources import FAST, StaticFAST
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,12 +102,34 @@ def fig3b() -> Figure:
     return figure
 
 
+def stability() -> Figure:
+    """Where rates stabilize, with x = w/r and with the ack clock."""
+    figure, ax = _figure()
+    edge = stability_boundary(alone(StaticFAST, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2))
+    assert isinstance(edge, BoundaryCurve)
+    r = 0.05 + edge.x
+    ax.plot(1e3 * r, edge.y * r / TAU, label="x = w/r, by continuation")
+    trips = (0.06, 0.1, 0.15, 0.2, 0.25)
+    ax.plot(1e3 * np.array(trips), [ack_edge(v) for v in trips], "s-", label="ack clock")
+    for law, at, mark in ((StaticFAST, static_edge(0.1), "C0"), (FAST, ack_edge(0.1), "C1")):
+        for side in (0.95, 1.05):
+            found, _ = growth(law(gamma=side * at * TAU / 0.1), 0.1)
+            ax.plot(100, side * at, marker="o" if found < 0 else "x", color=mark, linestyle="", markersize=7)
+    ax.plot([], [], "ko", label="simulation: decays")
+    ax.plot([], [], "kx", label="simulation: grows")
+    ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
+    ax.set_title("FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium")
+    ax.legend(fontsize="small", loc="center right")
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "fast_fig2a": fig2a,
     "fast_fig2b": fig2b,
     "fast_fig2c": fig2c,
     "fast_fig3a": fig3a,
     "fast_fig3b": fig3b,
+    "fast_stability": stability,
 }
 
 

@@ -7,16 +7,31 @@ z - a RTT - b (data under way) never changes. At rest a rate x has x RTT under w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sympy import Expr, Integer, N, Rational, Symbol, cancel, together
 
 from fluidcc.derive.steady import Structure
-from fluidcc.law import Law
-from fluidcc.symbols import e, edot, packet, x_tau
+from fluidcc.law import Law, Source
+from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
 
-__all__ = ["Account", "trackers"]
+__all__ = ["Account", "Level", "levels", "settled", "trackers", "values_at_rest", "with_levels"]
+
+
+class Level(Symbol):
+    """The parameter that stands for a tracker of the round trip: z = a e + level."""
+
+    state: Symbol
+
+    def __new__(cls, state: Symbol) -> Level:
+        self: Level = Symbol.__xnew__(cls, f"{state.name}_0", real=True)
+        self.state = state
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Symbol], dict[str, Any]]:
+        return (self.state,), {}
 
 
 class Account(NamedTuple):
@@ -73,3 +88,67 @@ def _vanishes(f: Expr) -> bool:
 
 def _plain(f: Expr) -> Expr:
     return cancel(together(f))
+
+
+def levels(law: Law) -> dict[Level, Symbol]:
+    """The parameters of a law that stand for trackers, and the state that each stood for."""
+    return {p: p.state for p in law.params if isinstance(p, Level)}
+
+
+def with_levels(law: Source, propagation: float, initial: Any) -> Source:
+    """The law with each tracker of the round trip as a parameter, its level.
+
+    Parameters
+    ----------
+    law : Source
+    propagation : float
+        One-way delay of the path with empty queues [s].
+    initial : mapping of str to float
+        What trackers show there, by state name.
+    """
+    found = {z: account for z, account in trackers(law).items() if account.data == 0}
+    if not found or law.jumps or law.ticks:
+        return law
+    put, params, units = {}, dict(law.params), dict(law.units)
+    for z, account in found.items():
+        level, slope = Level(z), account.delay
+        put[z] = slope * e + level
+        params[level] = float(initial[plain(z)]) - float(slope.xreplace(dict(law.params))) * propagation
+        units[level] = units.pop(z)
+    return _without(law, put, params=params, units=units)
+
+
+def settled(law: Source) -> Source:
+    """The law at rest, where a rate x has x RTT under way."""
+    put = {z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0}
+    return _without(law, put) if put and not law.jumps else law
+
+
+def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
+    """The law with some states put in."""
+    flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
+    out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
+    maps: dict[str, Any] = {
+        k: {z: f for z, f in getattr(law, k).items() if z not in put} for k in ("lower", "upper", "initial")
+    }
+    units = {z: u for z, u in more.pop("units", law.units).items() if z not in put}
+    return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
+
+
+def values_at_rest(law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float) -> Any:
+    """What the trackers show at rest, by name.
+
+    Parameters
+    ----------
+    x, delay, back, length : float
+        Rate [bit/s], one-way delay [s], return delay [s], packet [bit].
+    start : mapping of str to float
+        What they show with empty queues, where the one-way delay is `empty` [s].
+    """
+    found = {}
+    known = {**law.params, packet: length, e_b: back}
+    for z, account in trackers(law).items():
+        slope, share = (float(f.xreplace(known)) for f in (account.delay, account.data))
+        first = float(start[plain(z)]) if share == 0 else 0.0
+        found[plain(z)] = first + slope * (delay - empty) + share * x * (delay + back)
+    return found

@@ -100,7 +100,7 @@ def window_source(
 
 def _extremes(states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both: bool) -> list[Jump]:
     """Add the smallest round trip, and with `both` the largest, to a law; return what sets them."""
-    first = {low: RTT}
+    first: dict[Symbol, Any] = {low: RTT}
     states[low], own["units"][low], own["initial"][low] = 0, "s", 1e6  # more than any: none has been seen
     if both:
         first[high] = 0

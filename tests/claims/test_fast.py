@@ -21,8 +21,9 @@ WANTED = {
         "room", "positive_theta", "small_buffer", "longer_pause", "plateaus_of_fast", "plateaus_of_estimator", "queues",
         "fast_over_rtt", "reduction_over_rtt", "estimator_over_rtt", "fast_over_n", "estimator_over_n",
     },
-    "differs": {"exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe", "reduction_over_n"},
-    "not given": {"decoded", "settings"},
+    "differs": {"exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe", "reduction_over_n",
+                "stability_needs_the_clock"},
+    "not given": {"decoded", "settings", "stabilizes"},
     "out of a fluid's reach": {"packets"},
 }  # fmt: skip
 
@@ -108,3 +109,29 @@ def test_one_of_two_newcomers_at_once_takes_four_others_for_twelve() -> None:
     values = outcome("simultaneous").values
     assert values["apart"] == pytest.approx(12 / 4, rel=0.05)
     assert values["together"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
+    """Below and above both boundaries; that of x = w/r from its characteristic equation, worked out here."""
+    values = outcome("stability_needs_the_clock").values
+    for law in ("StaticFAST", "FAST"):
+        for side, sign in (("0.95", -1), ("1.05", 1)):
+            assert values[f"{law}, {side}"] == pytest.approx(values[f"{law}, {side}, root"], rel=1e-3)
+            assert sign * values[f"{law}, {side}"] > 0
+    # w' = k (1 - q w/(R alpha)), C q' = w/R - C, where R = r + q is heard one round trip late: small disturbances
+    # C s dq = dw/R - C/R e dq and s dw = -k (w/(R alpha) (1 - q/R) e dq + q/(R alpha) dw), with w = C R
+    r, q = 0.1, ALPHA / C
+    R = r + q
+
+    def crossing(omega: float) -> tuple[float, float]:
+        e = complex(math.cos(omega * R), -math.sin(omega * R))  # what is heard is q one round trip ago
+        left = 1j * omega * (1j * omega + e / R)
+        right = -(C * (1 - q / R) * e / ALPHA / (R * C) + q / (R * ALPHA) * (1j * omega + e / R))
+        k = left / right
+        return k.real, k.imag
+
+    from scipy.optimize import brentq
+
+    omega = brentq(lambda v: crossing(v)[1], 0.3 / R, 1.6 / R)
+    gamma = crossing(omega)[0] * 0.2 / ALPHA
+    assert outcome("stabilizes").values["static, r = 0.1"] == pytest.approx(gamma * r / 0.2, rel=1e-9)
