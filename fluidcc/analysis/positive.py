@@ -40,12 +40,15 @@ class UserPassivity:
         Where that is [rad/s].
     kyp : bool
         Whether the matrix inequality has a solution, that is a quadratic storage function.
+    settles : bool
+        Whether its own poles lie left of the imaginary axis, without which the real part there says too little.
     """
 
     name: str
     index: float
     omega: float
     kyp: bool
+    settles: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class PassivityReport:
     @property
     def stable(self) -> bool:
         """Whether it does; if not, nothing is said."""
-        return self.rank == self.links and all(user.index > 0 for user in self.users)
+        return self.rank == self.links and all(user.settles and user.index > 0 for user in self.users)
 
     def __bool__(self) -> bool:
         return self.stable
@@ -82,6 +85,8 @@ class PassivityReport:
             return "locally stable without delays: every user is strictly positive real, and the routes have full rank"
         if self.rank < self.links:
             return f"undecided: {self.links} queues have routes of rank {self.rank}, so how they share is undetermined"
+        if free := [user.name for user in self.users if not user.settles]:
+            return f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or right of it"
         worst = min(self.users, key=lambda user: user.index)
         return (
             f"undecided: flow {worst.name} is not positive real, least real part {worst.index:.4g} at {worst.omega:.4g}"
@@ -121,7 +126,9 @@ def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> Passi
     for k, label in enumerate(loop.labels):
         system = _user(loop, k)
         found = positive_real(system)
-        users.append(UserPassivity(label, found.least, found.omega, kyp(system).feasible))
+        A = loop.laws[k][0] * loop.trip[k]
+        settles = bool(np.all(np.linalg.eigvals(A).real < -1e-9)) if len(A) else True
+        users.append(UserPassivity(label, found.least, found.omega, kyp(system).feasible, settles))
     return PassivityReport(tuple(users), len(loop.links), int(np.linalg.matrix_rank(loop.route)))
 
 

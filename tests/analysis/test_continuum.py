@@ -11,6 +11,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.positive import passivity
 from fluidcc.errors import FluidccWarning, InvalidInput
 from fluidcc.law import Source
 from fluidcc.symbols import e, edot
@@ -98,6 +99,12 @@ def test_redundant_links_of_a_cycle_of_routes() -> None:
         net.flow(f"f{i}", fc.PrimalDual(alpha=2e7 + i * 1e6), route=list(route))
     (free,) = _judged(net).free
     assert str(free) == "p.lambda + q.lambda - r.lambda - s.lambda"
+
+
+def test_passivity_decides_nothing_where_a_user_integrates() -> None:
+    found = passivity(_shared())
+    assert not found.stable
+    assert found.verdict == "undecided: flow a has a pole of its own on the imaginary axis or right of it"
 
 
 def test_a_fold_is_marginal_and_no_continuum() -> None:
