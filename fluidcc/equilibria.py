@@ -133,8 +133,8 @@ def equilibria(
     >>> many.reasons()[0][:40]
     "NoEquilibrium: link 'bottleneck' has 3000"
     """
-    from fluidcc.no_equilibrium import from_above, reason
-    from fluidcc.numerics.steady.follow import CONVERGED, GROWING
+    from fluidcc.no_equilibrium import settled
+    from fluidcc.numerics.steady.follow import CONVERGED
     from fluidcc.numerics.steady.search import Search
 
     columns = Columns(system_of(net, at), net, targets, values)
@@ -144,11 +144,11 @@ def equilibria(
     for i in np.flatnonzero(found.status != CONVERGED).tolist():
         if i in errors:
             continue
-        again = from_above(system, search, i, found.u[i]) if found.status[i] == GROWING else None
-        if again is None:
-            errors[i] = reason(system, search, i, found.point(i))
+        end = settled(system, search, i, found.point(i))
+        if isinstance(end, FluidccError):
+            errors[i] = end
             continue
-        for array, value in zip(found, again, strict=True):
+        for array, value in zip(found, end, strict=True):
             array[i] = value
     good = np.ones(len(found.status), bool)
     good[list(errors)] = False

@@ -64,17 +64,14 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
     0.113889
     """
-    from fluidcc.no_equilibrium import from_above, reason
-    from fluidcc.numerics.steady.follow import CONVERGED, GROWING
+    from fluidcc.no_equilibrium import settled
     from fluidcc.numerics.steady.search import Search
 
     system = system_of(net, at)
     search = Search(system.shape)
-    found = search.everywhere(system.numbers).point(0)
-    if found.status == GROWING:
-        found = from_above(system, search, 0, found.u) or found
-    if found.status != CONVERGED:
-        raise reason(system, search, 0, found)
+    found = settled(system, search, 0, search.everywhere(system.numbers).point(0))
+    if isinstance(found, Exception):
+        raise found
     values = values_of(system, found.u[None], found.told[None])
     own = {
         name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()

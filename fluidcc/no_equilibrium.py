@@ -14,29 +14,24 @@ from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UN
 from fluidcc.numerics.steady.search import Found, Search
 from fluidcc.symbols import pi, unfold
 
-__all__ = ["from_above", "reason"]
+__all__ = ["settled"]
+
+DOUBTFUL_QUEUE = 30.0
+"""Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
 
 
-def from_above(system: Assembled, search: Search, point: int, grown: Any) -> Found | None:
-    """Search again from long queues where these would drain: gains that fall with the delay can outrun a search."""
-    endless = _endless(system, point, grown)
-    if not np.any(endless):
-        return None
-    held = _with_long_queues(system, search, point, grown, endless)
-    arrival, capacity = system.arrivals(held.u), system.numbers.c[point]
-    if held.status == GROWING or np.any((arrival >= capacity * (1 - 1e-6))[endless]):
-        return None
-    ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
-    again = search.again(system.numbers, point, held.u, ceiling=ceiling, bold=False)
-    return again if again.status == CONVERGED else None
-
-
-def reason(system: Assembled, search: Search, point: int, found: Found) -> FluidccError:
-    """The exception that says why no equilibrium was found at a point; `found` is that point's."""
-    if found.status == GROWING:
-        return NoEquilibrium(_why_none(system, search, point, found.u))
+def settled(system: Assembled, search: Search, point: int, found: Found) -> Found | FluidccError:
+    """The equilibrium at a point, or the exception that says why there is none; `found` is that point's search."""
+    if found.status == CONVERGED:
+        return found
     if found.status == UNDEFINED:
         return InvalidInput(_why_undefined(system, search, point, found.u))
+    u = found.u if found.status == GROWING else _longer(system, point, found.u)
+    held = _held(system, search, point, u)
+    if held is not None and (again := _from_above(system, search, point, held)) is not None:
+        return again
+    if found.status == GROWING or (held is not None and _surely_none(system, point, u, held)):
+        return NoEquilibrium(_why_none(system, point, u, held))
     queue = system.queues(found.u)
     l = int(np.argmax(queue))
     return SolverError(
@@ -47,6 +42,45 @@ def reason(system: Assembled, search: Search, point: int, found: Found) -> Fluid
     )
 
 
+def _longer(system: Assembled, point: int, u: Any) -> Any:
+    """Where a search stalled, with those queues much longer that seem to grow without limit."""
+    u = u.copy()
+    queue = system.queues(u)
+    growing = np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & (queue > DOUBTFUL_QUEUE)
+    queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
+    return u
+
+
+def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None:
+    """Where the flows would settle if the endless queues were held at their present length; None without such."""
+    endless = _endless(system, point, u)
+    if not np.any(endless):
+        return None
+    return search.again(
+        system.numbers, point, u, ceiling=np.inf, held=system.shape.flows + np.flatnonzero(endless)
+    )
+
+
+def _from_above(system: Assembled, search: Search, point: int, held: Found) -> Found | None:
+    """Search again from long queues where these would drain: gains that fall with the delay can outrun a search."""
+    if held.status != CONVERGED or np.any(_full_load(system, point, held.u)):
+        return None
+    ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
+    again = search.again(system.numbers, point, held.u, ceiling=ceiling, bold=False)
+    return again if again.status == CONVERGED else None
+
+
+def _full_load(system: Assembled, point: int, u: Any) -> Any:
+    """Links with endless queues at which no less arrives than leaves."""
+    enough = system.arrivals(u) >= system.numbers.c[point] * (1 - 1e-6)
+    return enough & _endless(system, point, u)
+
+
+def _surely_none(system: Assembled, point: int, u: Any, held: Found) -> bool:
+    """Whether a rate grows without limit beside long queues, or these grow for ever."""
+    return held.status == GROWING or (held.status == CONVERGED and bool(np.any(_full_load(system, point, held.u))))
+
+
 def _endless(system: Assembled, point: int, u: Any) -> Any:
     """The links whose queues have grown without limit."""
     queue = system.queues(u)
@@ -54,20 +88,12 @@ def _endless(system: Assembled, point: int, u: Any) -> Any:
     return np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & long
 
 
-def _with_long_queues(system: Assembled, search: Search, point: int, u: Any, endless: Any) -> Found:
-    """Where the flows would settle if the endless queues were held at their present length."""
-    held = system.shape.flows + np.flatnonzero(endless)
-    return search.again(system.numbers, point, u, ceiling=np.inf, held=held)
-
-
-def _why_none(system: Assembled, search: Search, point: int, u: Any) -> str:
-    net, deaf = system.net, True
-    endless = _endless(system, point, u)
-    if np.any(endless):
-        held = _with_long_queues(system, search, point, u, endless)
-        u, deaf = held.u, held.status == GROWING
-    if not deaf:
-        return _why_queue(system, point, u, endless)
+def _why_none(system: Assembled, point: int, u: Any, held: Found | None) -> str:
+    net = system.net
+    if held is not None:
+        u = held.u
+        if held.status != GROWING:
+            return _why_queue(system, point, u, _endless(system, point, u))
     flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
     start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
     endless_path = not any(np.isfinite(net.links[name].buffer) for name in flow.route)

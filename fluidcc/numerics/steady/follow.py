@@ -22,7 +22,7 @@ _jit: Any = njit(cache=True, error_model="numpy", nogil=True)
 CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
 """How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the start."""
 
-LONGEST_QUEUE = 1e7
+LONGEST_QUEUE = 1e5
 """A queueing delay [s] beyond which a queue counts as growing without limit."""
 
 LARGEST_RATE = 1e9
