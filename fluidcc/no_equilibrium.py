@@ -56,9 +56,7 @@ def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None
     endless = _endless(system, point, u)
     if not np.any(endless):
         return None
-    return search.again(
-        system.numbers, point, u, ceiling=np.inf, held=system.shape.flows + np.flatnonzero(endless)
-    )
+    return search.again(system.numbers, point, u, ceiling=np.inf, held=system.shape.flows + np.flatnonzero(endless))
 
 
 def _from_above(system: Assembled, search: Search, point: int, held: Found) -> Found | None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fluidcc as fc
 from fluidcc.equilibria import equilibria
@@ -91,3 +93,50 @@ def test_what_is_no_number_is_refused() -> None:
     targets = {axis: find_target(net, axis) for axis in ("w", "delay")}
     with pytest.raises(InvalidInput, match="different lengths"):
         equilibria(net, targets, {"w": [1e4, 2e4], "delay": [0.1]})
+
+
+def random_network(rng: np.random.Generator, count: int) -> tuple[fc.Network, dict[str, Any]]:
+    """Links with and without limits, LDCC and constant rates; and numbers for `count` points."""
+    net, values, links = fc.Network(), {}, int(rng.integers(1, 7))
+    for l in range(links):
+        finite = rng.random() < 0.4
+        net.link(f"l{l}", fc.DropTail, capacity=1e6, delay=0.01, buffer=1e5 if finite else None)
+        values[f"l{l}.capacity"] = 10 ** rng.uniform(5.5, 7, count)
+        values[f"l{l}.delay"] = rng.uniform(0.001, 0.05, count)
+        if finite:
+            values[f"l{l}.buffer"] = 10 ** rng.uniform(4, 6.5, count)
+    for r in range(int(rng.integers(1, 12))):
+        route = [f"l{i}" for i in rng.permutation(links)[: rng.integers(1, links + 1)]]
+        net.flow(f"f{r}", fc.CBR if rng.random() < 0.25 else fc.LDCC, route=route)
+        values[f"f{r}.access_delay"] = rng.uniform(0, 0.1, count)
+        if net.flows[f"f{r}"].law is fc.CBR:
+            values[f"f{r}.rate"] = 10 ** rng.uniform(4, 5.5, count)
+        else:
+            spans = {"T": (0.02, 0.3), "w": (3e3, 3e4), "beta": (0.05, 1)}
+            values |= {f"f{r}.{name}": rng.uniform(*span, count) for name, span in spans.items()}
+    return net, values
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_networks_rest_or_are_known_not_to(seed: int) -> None:
+    """Every arrival is what the flows leave to it, every queue is empty or used up; and overload is told as such."""
+    net, values = random_network(np.random.default_rng(seed), 20)
+    many = equilibria(net, {axis: find_target(net, axis) for axis in values}, values)
+    assert {type(error) for error in many.errors.values()} <= {NoEquilibrium}
+    capacity = np.stack([values[f"{name}.capacity"] for name in net.links], 1)[many.found]
+    arrival, queue = many.arrival_rate[many.found], many.queueing_delay[many.found]
+    loss = np.where(many.full[many.found], 1 - capacity / np.maximum(arrival, 1e-9), 0.0)
+    left = arrival.copy()
+    place = list(net.links)
+    for r, flow in enumerate(net.flows.values()):
+        rate, kept = many.rate[many.found][:, r].copy(), np.ones(len(arrival))
+        for name in flow.route:
+            left[:, place.index(name)] -= rate
+            rate *= 1 - loss[:, place.index(name)]
+            kept *= 1 - loss[:, place.index(name)]
+        np.testing.assert_allclose(many.loss[many.found][:, r], 1 - kept, atol=1e-9)
+    np.testing.assert_allclose(left, 0, atol=1e-9 * capacity.max(initial=1.0))
+    used = arrival * (1 - loss) / capacity
+    assert np.all(used <= 1 + 1e-9)
+    np.testing.assert_allclose(used[queue > 0], 1, rtol=1e-9)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sympy import lambdify
 
@@ -27,6 +28,13 @@ def with_flows(net: fc.Network, n: int, law: Any, route: tuple[str, ...] = ("l",
     return net
 
 
+@lru_cache
+def drift_functions(law: Any, symbols: Any) -> Any:
+    """A law's flows, and the terms s df/ds that they balance, by symbol."""
+    flows = list(law.system[0])
+    return lambdify(symbols, flows), lambdify(symbols, [[f.diff(s) * s for s in symbols] for f in flows])
+
+
 def relative_drift(net: fc.Network, eq: Any, name: str) -> np.ndarray:
     """The law's flows at the result, over the sum of the sizes of what they balance."""
     spec = net.flows[name]
@@ -43,12 +51,10 @@ def relative_drift(net: fc.Network, eq: Any, name: str) -> np.ndarray:
         **law.params,
     }
     values |= {z: eq.states[name][sy.plain(z)] for z in law.states}
-    point = {s: float(v) for s, v in values.items()}
-    out = []
-    for f in law.system[0]:
-        size = sum(abs(float(lambdify(list(point), f.diff(s) * s)(*point.values()))) for s in point)
-        out.append(float(lambdify(list(point), f)(*point.values())) / size)
-    return np.array(out)
+    flows, terms = drift_functions(law, tuple(values))
+    point = [float(v) for v in values.values()]
+    sizes = [sum(map(abs, row)) for row in terms(*point)]
+    return np.array(flows(*point)) / sizes
 
 
 def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
@@ -219,7 +225,8 @@ def test_constant_rate_overloads_a_finite_buffer() -> None:
     assert eq.full.item()
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@example(seed=11068)  # a loss of 2e-5 behind a buffer of 3 s
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_networks_meet_every_condition(seed: int) -> None:
     rng = np.random.default_rng(seed)

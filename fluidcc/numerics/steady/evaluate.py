@@ -34,18 +34,20 @@ def _run(I: Any, D: Any, law: int, to: int) -> None:
 def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
     """What a link does: delay, loss, mark and price, and the flows of its states."""
     F, L, link, G = I[s.FLOWS], I[s.LINKS], I[s.LINK] + l * s.LINK_SIZE, I[s.G]
-    q, y, c, q_max = u[F + l], u[F + L + l], P[I[s.C] + l], P[I[s.Q_MAX] + l]
-    over = q - q_max if q > q_max else 0.0
-    loss = over / (1.0 + over)
+    y, c, q_max = u[F + L + l], P[I[s.C] + l], P[I[s.Q_MAX] + l]
+    beyond = I[I[s.BEYOND] + l] == 1
+    over = u[F + l] if beyond else u[F + l] - q_max
+    queue = q_max if over > 0 else (u[F + l] + q_max if beyond else u[F + l])
+    loss = over / (1.0 + over) if over > 0 else 0.0
     # At the kink: on into loss, or back into delay, by whether more arrives than leaves.
-    filling = q_max > 0 and (q < q_max or (q == q_max and not y > c))
-    D[I[s.QUEUE] + l], D[I[s.LOSS] + l] = min(q, q_max), loss
+    filling = q_max > 0 and (over < 0 or (over == 0 and not y > c))
+    D[I[s.QUEUE] + l], D[I[s.LOSS] + l] = queue, loss
     D[I[s.QUEUE_SLOPE] + l] = 1.0 if filling else 0.0
     D[I[s.LOSS_SLOPE] + l] = 0.0 if filling else (1.0 - loss) ** 2
     D[G + F + l] = y * (1.0 - loss) / c - 1.0
     D[G + F + L + l] = -y
     n, first, r, to = I[link + s.COUNT], I[link + s.STATES], I[s.REGISTERS], I[link + s.GIVES]
-    D[r] = min(q, q_max)
+    D[r] = queue
     for i in range(n):
         D[r + 1 + i] = u[first + i]
     D[r + 1 + n] = y
@@ -62,7 +64,7 @@ def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
 def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
     F, L = I[s.FLOWS], I[s.LINKS]
-    e, price, share, survival, unmarked = P[I[s.BASE] + f], 0.0, 1.0, 1.0, 1.0
+    e, price, share, lost = P[I[s.BASE] + f], 0.0, 1.0, 0.0
     for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
         l = I[I[s.HOP] + h]
         link = I[s.LINK] + l * s.LINK_SIZE
@@ -70,14 +72,14 @@ def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
         D[I[s.G] + F + L + l] += u[f] * share
         through = 1.0 - D[I[s.LOSS] + l]
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
-        busy = min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300)) if u[F + l] > 0 else 1.0
+        busy = min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300)) if D[I[s.QUEUE] + l] > 0 else 1.0
         share *= through * busy
-        survival *= through
         told = I[link + s.GIVES] + I[link + s.COUNT]
         e += D[I[s.QUEUE] + l]
-        unmarked *= 1.0 - D[told]
+        lost += (1.0 - lost) * D[I[s.LOSS] + l]  # not 1 - survival, which loses the digits of small losses
+        lost += (1.0 - lost) * D[told]
         price += D[told + 1]
-    D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f] = e, 1.0 - survival * unmarked, price
+    D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f] = e, lost, price
 
 
 @_jit

@@ -54,11 +54,15 @@ def _scales(I: Any, P: Any, D: Any, u: Any) -> None:
 
 
 @_jit
-def _sizes(I: Any, D: Any, u: Any, least: float) -> None:
-    """What changes are measured by."""
+def _sizes(I: Any, P: Any, D: Any, u: Any, least: float, exact: bool) -> None:
+    """What changes are measured by; if `exact`, those of losses by the losses alone."""
     for i in range(I[s.UNKNOWNS]):
         size = max(max(abs(u[i]), least * D[I[s.REFERENCE] + i]), D[I[s.SCALE] + i])
         D[I[s.SIZE] + i] = size if size > 0 else 1.0
+    for l in range(I[s.LINKS]):
+        if I[I[s.BEYOND] + l]:
+            i = I[s.FLOWS] + l
+            D[I[s.SIZE] + i] = max(u[i], 1e-9) if exact else max(u[i] + P[I[s.Q_MAX] + l], SMALL_QUEUE)
 
 
 @_jit
@@ -94,17 +98,44 @@ def _changes(I: Any, D: Any) -> tuple[float, float]:
 @_jit
 def _to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
     """The end of a move, cut short at the first buffer that fills: beyond, derivatives are wrong, and steps cycle."""
-    F, move, q_max = I[s.FLOWS], I[s.MOVE], I[s.Q_MAX]
+    F, move = I[s.FLOWS], I[s.MOVE]
     first, at = 1.0, -1
     for l in range(I[s.LINKS]):
-        if D[move + F + l] != 0 and 0 < P[q_max + l] < np.inf:
-            share = (P[q_max + l] - u[F + l]) / D[move + F + l]
+        if D[move + F + l] != 0 and 0 < P[I[s.Q_MAX] + l] < np.inf:
+            kink = 0.0 if I[I[s.BEYOND] + l] else P[I[s.Q_MAX] + l]
+            share = (kink - u[F + l]) / D[move + F + l]
             if 1e-9 < share < first:
                 first, at = share, l
     for i in range(I[s.UNKNOWNS]):
         end[i] = u[i] + first * D[move + i]
     if at >= 0:
-        end[F + at] = P[q_max + at]
+        end[F + at] = 0.0 if I[I[s.BEYOND] + at] else P[I[s.Q_MAX] + at]
+
+
+@_jit
+def _shift(I: Any, P: Any, u: Any, l: int, beyond: bool) -> None:
+    """Measure a link's unknown from q_max, or from 0 again."""
+    i, q_max = I[s.FLOWS] + l, P[I[s.Q_MAX] + l]
+    by = -q_max if beyond else q_max
+    I[I[s.BEYOND] + l] = 1 if beyond else 0
+    u[i] += by
+    P[I[s.LOWER] + i] += by
+    P[I[s.UPPER] + i] += by
+    if not beyond:
+        P[I[s.LOWER] + i] = max(P[I[s.LOWER] + i], 0.0)
+
+
+@_jit
+def _choose_origins(I: Any, P: Any, u: Any) -> None:
+    """Measure each link's unknown from where its kink or its regime is."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    for l in range(L):
+        beyond, rising = I[I[s.BEYOND] + l] == 1, u[F + L + l] > P[I[s.C] + l]
+        over = u[F + l] if beyond else u[F + l] - P[I[s.Q_MAX] + l]
+        if not beyond and (over > 0 or (over == 0 and rising)):
+            _shift(I, P, u, l, True)
+        elif beyond and (over < 0 or (over == 0 and not rising)):
+            _shift(I, P, u, l, False)
 
 
 @_jit
@@ -130,7 +161,7 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
     if not evaluate(I, P, D, u):
         return UNDEFINED, error, 0
     for count in range(limit):
-        _sizes(I, D, u, 1e-3)
+        _sizes(I, P, D, u, 1e-3, False)
         fine, change = projected_step(I, P, D, u, h) and _guarded(I, P, D, u), 0.0
         if fine:
             change, error = _changes(I, D)
@@ -148,6 +179,7 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
         for i in range(n):
             u[i] = end[i]
             D[I[s.REFERENCE] + i] = max(D[I[s.REFERENCE] + i], abs(u[i]))
+        _choose_origins(I, P, u)
         if _too_far(I, P, u, ceiling):
             return GROWING, error, count + 1
         if h > 1e8 and error < 1e-9:
@@ -163,7 +195,7 @@ def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     F, L = I[s.FLOWS], I[s.LINKS]
     near = np.zeros(L, np.bool_)
     for l in range(L):
-        near[l] = u[F + l] < 1e-7 * SMALL_QUEUE
+        near[l] = not I[I[s.BEYOND] + l] and u[F + l] < 1e-7 * SMALL_QUEUE
         if near[l]:
             u[F + l] = 0.0
     evaluate(I, P, D, u)
@@ -179,7 +211,7 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
     n, last = I[s.UNKNOWNS], np.inf
     _settle(I, P, D, u)
     for count in range(8):
-        _sizes(I, D, u, 1e-6)
+        _sizes(I, P, D, u, 1e-6, True)
         if not projected_step(I, P, D, u, 1e16):
             return last, count
         error = 0.0
@@ -189,6 +221,7 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
             return last, count
         for i in range(n):
             u[i] += D[I[s.MOVE] + i]
+        _choose_origins(I, P, u)
         last = error
         evaluate(I, P, D, u)
     return last, 8
@@ -202,6 +235,7 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
     """
     for i in range(I[s.UNKNOWNS]):
         u[i] = min(max(u[i], P[I[s.LOWER] + i]), P[I[s.UPPER] + i])
+    _choose_origins(I, P, u)
     status, error, steps = STALLED, np.inf, 0
     # Largest relative change of a state in one step, and for how many steps: bold at first, but not for long, as kinks
     # may make bold steps cycle for ever.
@@ -261,6 +295,8 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
         link = I[s.LINK] + l * s.LINK_SIZE
         told[2 * F + l], told[2 * F + L + l] = D[I[s.QUEUE] + l], D[I[s.LOSS] + l]
         told[2 * F + 2 * L + l] = D[I[link + s.GIVES] + I[link + s.COUNT] + 1]
+        if I[I[s.BEYOND] + l]:
+            _shift(I, P, u, l, False)
 
 
 @_jit

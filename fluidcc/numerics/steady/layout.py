@@ -135,7 +135,7 @@ def arrays(S: Shape) -> Arrays:
     w.put(s.HOP, [l for route in S.routes for l in route])
     w.put(s.OWNER, [*range(F), *range(L), *range(L), *np.repeat(range(F), k), *np.repeat(range(L), own)])
     w.put(s.IS_RATE, [*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(own))])
-    for slot in (s.PLACE, s.LOW, s.HIGH, s.FIXED):
+    for slot in (s.PLACE, s.LOW, s.HIGH, s.FIXED, s.BEYOND):
         w.put(slot, np.zeros(n))
     D = np.zeros(int(constants[-1]))
     D[int(constants[0]) :] = np.concatenate([t.constants for t in S.tapes]) if S.tapes else ()

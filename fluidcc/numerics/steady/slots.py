@@ -14,6 +14,7 @@ Z_FIRST, V_FIRST = 3, 4  # first unknown that is a flow's state; that is a link'
 FLOW, LINK, TAPE = 5, 6, 7  # records
 HOP, OWNER, IS_RATE, PLACE = 8, 9, 10, 11  # links of routes; by unknown: whose it is, whether a rate, place in a matrix
 LOW, HIGH, FIXED = 12, 13, 14  # by unknown: flags of the active set
+BEYOND = 42  # by link: 1 where its unknown is what s is beyond q_max, so that small losses keep all their digits
 # --- header of I: offsets into P -------------------------------------------------------------------------------------
 BASE, TRIP, RATE = 15, 16, 17  # by flow: one-way and round-trip propagation delay [s], constant rate [bit/s]
 C, Q_MAX = 18, 19  # by link: [bit/s], [s]
@@ -25,7 +26,7 @@ QUEUE, LOSS, QUEUE_SLOPE, LOSS_SLOPE = 34, 35, 36, 37  # by link
 PASSING = 38  # by hop: share of the flow that reaches it
 REGISTERS = 39
 TOLD, TOLD_END = 40, 41  # what all tapes gave
-HEADER = 42
+HEADER = 43
 
 # --- fields of a flow's record ---------------------------------------------------------------------------------------
 LAW = 0  # tape, -1 for a constant rate
