@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from sympy import And, Expr, latex, sympify
+from sympy import And, Basic, Expr, latex, sympify
 from sympy.core.relational import Relational
 
 from fluidcc.derive._decide import Decision, decide
@@ -131,6 +131,11 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
         difference rises from there. *Checked*: no proof was found, and it holds to 50 digits at random points over many
         orders of magnitude. *Refuted*: it fails at the values given.
 
+    Raises
+    ------
+    InvalidInput
+        If the statement or a condition is none, such as text.
+
     Examples
     --------
     >>> from sympy import symbols, Eq
@@ -144,8 +149,17 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
         return Proof(tuple(prove_claim(statement, k, claim) for k, claim in statement.claims.items()), statement.name)
     if isinstance(claims := getattr(statement, "claims", None), Mapping):  # a formula
         return Proof(tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name)
-    statement = sympify(statement)
-    return _verdict(label, statement, decide(statement, tuple(map(sympify, where))))
+    statement = _symbolic("statement", statement)
+    return _verdict(label, statement, decide(statement, tuple(_symbolic("where", given) for given in where)))
+
+
+def _symbolic(what: str, given: Any) -> Any:
+    """Text is refused: the symbols in it would have no assumptions, and so be others than those of any law."""
+    if isinstance(given, (Basic, bool, int, float)):
+        return sympify(given)
+    raise InvalidInput(
+        f"{what} is {type(given).__name__} {str(given)[:40]!r}; give a law, a formula, or a SymPy relation"
+    )
 
 
 def prove_claim(law: Law, label: str, claim: Any) -> Verdict:

@@ -48,15 +48,17 @@ def timeseries(
 
     Raises
     ------
-    UnknownName
-        If the result has no such variable, flow or link.
+    InvalidInput
+        If `ds` is no result; `UnknownName` if it has no such variable, flow or link.
     """
+    if not hasattr(ds, "data_vars"):
+        raise InvalidInput(f"the result is {type(ds).__name__}; give the Dataset that fluidcc.simulate returns")
     names = [variables] if isinstance(variables, str) else list(variables)
     if not names:
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
     for name in names:
-        if name not in getattr(ds, "data_vars", ()):
-            known = [str(n) for n in getattr(ds, "data_vars", ())]
+        if name not in ds.data_vars:
+            known = [str(n) for n in ds.data_vars]
             hint = near(name, known) if get_close_matches(name, known) else f"it has {', '.join(known) or 'none'}"
             raise UnknownName(f"the result has no variable {name!r}; {hint}")
     axes = axes_for(ax, len(names))

@@ -112,7 +112,7 @@ def test_contradictory_conditions_are_undecided() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="neither an expression nor"):
+    with pytest.raises(InvalidInput, match="statement is tuple .*give a law, a formula, or a SymPy relation"):
         prove((p, q))
     with pytest.raises(InvalidInput, match="the condition p is no equation"):
         prove(p > q, where=(p,))
@@ -182,3 +182,9 @@ def test_results_show_themselves() -> None:
         proof["(99)"]
     assert proof["(18)"] is proof[list(LDCC.claims).index("(18)")]
     assert repr(prove(PrimalDual(w=1), label="ignored"))
+
+
+@pytest.mark.parametrize(("statement", "where"), [("p > q", ()), (object(), ()), (p > q, ("p > 2*q",))])
+def test_what_is_no_statement_is_refused(statement: Any, where: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidInput, match=r"^(statement|where) is (str|object) .*give a law, a formula, or a SymPy"):
+        prove(statement, where=where)
