@@ -112,7 +112,11 @@ def _why_queue(system: Assembled, point: int, u: Any, endless: Any) -> str:
     start = f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without limit: "
     if arrival < capacity * (1 - 1e-6):
         return start + f"its flows ({rates}) slow down only when they lose packets; give it a finite buffer"
-    floors = [text for r in on[:5] if (text := _floor(system, point, r))]
+    alike: dict[str, list[str]] = {}
+    for r in on[:5]:
+        alike.setdefault(_floor(system, point, r), []).append(repr(flows[r]))
+    floors = [f"{', '.join(names)} never {'fall' if len(names) > 1 else 'falls'} below {what}"
+              for what, names in alike.items() if what]  # fmt: skip
     why = f"however long the delay, its flows send {arrival:.6g} bit/s ({rates})"
     why += f", as {'; '.join(floors)}" if floors else ""
     return start + why + "; give it a finite buffer, more capacity or fewer flows"
@@ -134,10 +138,10 @@ def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str
 
 def _floor(system: Assembled, point: int, r: int) -> str:
     """A lower bound of the rate that the law itself claims without loss, such as (20) of LDCC."""
-    name, law = list(system.net.flows.items())[r][0], list(system.net.flows.values())[r].law
+    law = list(system.net.flows.values())[r].law
     for label, claim in law.claims.items():
         relation = claim.relation if isinstance(claim, Steady) else None
         if isinstance(relation, Gt) and relation.lhs == law.out["rate"] and relation.rhs.free_symbols <= {*law.params}:
             least = float(relation.rhs.xreplace(system.parameters(point, r)))
-            return f"{name!r} never falls below {relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
+            return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
     return ""
