@@ -71,6 +71,7 @@ _ROOMS = {
     ),
     "fast": ("fast_equations", "fast_estimator", "fast_runs", "fast_stability"),
     "delay_aimd": ("delay_aimd_rules", "delay_aimd_runs", "delay_aimd_knee"),
+    "ecf": ("ecf_equations", "ecf_loops", "ecf_runs"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
 

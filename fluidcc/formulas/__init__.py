@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fluidcc.formulas import binomial, delay_aimd, fast, gcc, response
+from fluidcc.formulas import binomial, delay_aimd, ecf, fast, gcc, response
 from fluidcc.formulas._formula import Bound, Formula
 
-__all__ = ["Bound", "Formula", "binomial", "delay_aimd", "fast", "gcc", "response"]
+__all__ = ["Bound", "Formula", "binomial", "delay_aimd", "ecf", "fast", "gcc", "response"]

@@ -24,7 +24,7 @@ from fluidcc.law import Link, Tick
 from fluidcc.links.paqm import PAQMDrop
 from fluidcc.symbols import Let, c, crossing, y
 
-__all__ = ["PAQMECF", "PAQMECF2"]
+__all__ = ["PAQMECF", "PAQMECF2", "V1", "V2", "measured"]
 
 q = PAQMDrop.queue
 factor, rise, count = symbols("MD AI n", nonnegative=True)  # what is told: [1], [bit/s], and how often so far
@@ -82,12 +82,11 @@ def _outer(name: str, wanted: Expr, old_rate: bool, ref: str) -> Link:
 
 
 # (6), (8) and (9): all of the error within one period, as if the new rate came at once.
-PAQMECF = _outer("PAQMECF", c + (aim - q) * c / T_ECF, False, "the ECF paper, equations (1) to (11), V1")
+V1 = c + (aim - q) * c / T_ECF
+PAQMECF = _outer("PAQMECF", V1, False, "the ECF paper, equations (1) to (11), V1")
 
 # The old rate fills the queue for R more, and only then the new one.
+V2 = c + ((aim - q) * c - (measured - c) * R) / (T_ECF - R)
 PAQMECF2 = _outer(
-    "PAQMECF2",
-    c + ((aim - q) * c - (measured - c) * R) / (T_ECF - R),
-    True,
-    "the ECF paper, equations (1) to (11), V2: the mean round trip taken into account",
+    "PAQMECF2", V2, True, "the ECF paper, equations (1) to (11), V2: the mean round trip taken into account"
 )

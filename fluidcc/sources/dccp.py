@@ -6,7 +6,7 @@ marked since the round trip of the last halving. `fluidcc.Reno` is the mean over
 
 from __future__ import annotations
 
-from sympy import Heaviside, Min, symbols
+from sympy import Heaviside, Max, Min, symbols
 
 from fluidcc.law import Jump, Source
 from fluidcc.symbols import RTT, Let, packet, pi, x_tau
@@ -23,7 +23,7 @@ _rate = Let("r", packet * W / RTT)
 DCCP = Source(
     name="DCCP",
     flow={
-        W: a / RTT * Heaviside(r_max - _rate, 0),  # what the access does not carry is not acknowledged sooner
+        W: a / RTT * Min(Max(50 * (1 - _rate / r_max), 0), 1),  # no window is opened beyond what the access carries
         marked: x_tau * pi / packet * Heaviside(since - RTT, 0),
         since: 1,
     },

@@ -1,0 +1,130 @@
+"""The loops of ECF and of DCCP over RED near equilibrium: eigenvalues, periods, margins, max-min."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+from sympy import Eq, Symbol, simplify
+
+from fluidcc.analysis.report import stability
+from fluidcc.claims.ecf_common import (
+    COUNTS,
+    RTTS,
+    C,
+    at_rest,
+    averages,
+    dumbbell,
+    mean_field,
+    outer_loop,
+    outer_map,
+    two_nodes,
+)  # fmt: skip
+from fluidcc.claims.model import DIFFERS, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.formulas import ecf
+from fluidcc.links import PAQMECF
+from fluidcc.simulate import simulate
+from fluidcc.sources import ECF
+
+_T, _R = (Symbol(name, positive=True) for name in ("T", "R"))
+_z = Symbol("z")
+
+
+def _characteristic(version: int) -> object:
+    return simplify(outer_map(version).charpoly(_z).as_expr())
+
+
+def _critical(version: int) -> float:
+    """The longest R over T at which the exact sampled loop is stable."""
+    return float(brentq(lambda share: outer_loop(version, 1.0, share).spectral_radius - 1, 0.2, 1.6))
+
+
+@claim("ecf", "Section 2.3", "The time between reports must at least be RTT_max.", "T_ECF >= RTT")
+def period_of_v1() -> Outcome:
+    found = _critical(1)
+    return from_proofs(
+        proof(Eq(_characteristic(1), _z**2 - _R * _z / _T + _R / _T)), proof(ecf.v1_radius.form**2 - _R / _T),
+        computed="V1: z^2 - (R/T) z + R/T, |z| = sqrt(R/T), so it settles iff T_ECF > RTT; the exact sampled loop "
+        "turns "
+        f"unstable at R = {found:.6f} T",
+        reason="derived for decreases, which are carried out in full; of increases only half is",
+        values={"critical": found},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 2.3", "The time between reports must at least be RTT_max (with the mean round trip allowed "
+"for).",
+       "T_ECF >= RTT", erratum=True)  # fmt: skip
+def period_of_v2() -> Outcome:
+    found = _critical(2)
+    return Outcome(
+        DIFFERS,
+        f"V2: roots 0 and -R/(T - R), so it settles iff T_ECF > 2 RTT; the exact sampled loop turns unstable at R = "
+        f"{found:.6f} T",
+        "The form that allows for the old rate meets the set point in one period, but its rate swings about c by "
+        "-R/(T - R) each time. The printed periods of 160 and 520 ms are more than twice their round trips.",
+        {"critical": found},
+    )
+
+
+@claim("ecf", "(9)", "The error of a zero-order-hold model of the sampled loop.", "not considered")
+def hold_form() -> Outcome:
+    cross = float(brentq(lambda v: 2 * np.sin(v / 2) - v**2, 0.5, 1.5))
+    found, exact = (np.pi / 2 - cross / 2) / cross, _critical(1)
+    error, bound = float(ecf.hold_error(cross, 1)), cross**2 / 12
+    return Outcome(
+        DIFFERS,
+        f"(1 - e^(-sT)) e^(-sR)/(sT)^2 puts V1's critical R at {found:.3f} T, the exact multipliers at {exact:.3f} T",
+        f"The form leaves out the aliases; at the crossover omega T = {cross:.3f} it is {100 * error:.1f} % too small, "
+        f"within its bound (omega T)^2/12 = {100 * bound:.1f} %, and so finds too long a round trip still stable.",
+        {"form": found, "exact": exact, "error": error, "bound": bound},
+    )
+
+
+@claim("ecf", "Section 2.3", "Fairness stalls when the rate matches capacity and buffer.", "stalls")
+def continuum() -> Outcome:
+    """Without the stall rule and with constant rates: shares of 15, 9 and 6 Mbit/s stay."""
+    net = dumbbell(ECF, PAQMECF(forced=1), 3, 0.06, np.zeros(3), np.full(3, np.inf))
+    for i, rate in enumerate((15e6, 9e6, 6e6)):
+        net = net.with_flow(f"s{i + 1}", initial={"r1": rate})
+    r = simulate(net, 30, samples=301)
+    x, wait = r.rate.values[-1], float(r.queueing_delay.values[-1, 0])
+    good = abs(x.sum() / C - 1) < 1e-3 and np.ptp(x) > 6e6 and abs(wait - 0.028) < 1e-4
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"without excitation {x[0] / 1e6:.1f}, {x[1] / 1e6:.1f}, {x[2] / 1e6:.1f} Mbit/s rest at a queue of "
+        f"{1e3 * wait:.1f} ms: only the sum is determined",
+        "" if good else "they do not stay", {"delay": wait, "spread": np.ptp(x)},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 2.3", "One rate for each node, the lowest wins: max-min fairness.", "max-min")
+def max_min() -> Outcome:
+    x = two_nodes().rate.values.mean(0)
+    worst = float(np.max(np.abs(x / np.array([4e6, 4e6, 4e6, 26e6]) - 1)))
+    return Outcome(
+        REPRODUCED if worst < 0.01 else DIFFERS,
+        f"over nodes of 30 and 12 Mbit/s: {', '.join(f'{v / 1e6:.2f}' for v in x)} Mbit/s; max-min has 4, 4, 4, 26",
+        "" if worst < 0.01 else "another share", {"worst": worst},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 4", "Over RED queue oscillations grow with the number of sources and the RTT.", "larger jitter")
+def red_margins() -> Outcome:
+    """Reno over RED at the largest ratio that the adaptive form comes to: verdict, margin and the run itself."""
+    values: dict[str, float] = {}
+    lines, agree = [], True
+    for count in COUNTS:
+        row = []
+        for rtt in RTTS:
+            net, _ = at_rest(count, rtt)
+            report = stability(net)
+            jitter = averages(mean_field("TCP-like", "RED", count, rtt))["jitter"]
+            agree &= bool(report) == (jitter < 1e-3)
+            margin = 1e3 * report.delay_margin if report else -1.0
+            values |= {f"margin {count}, {rtt:g}": margin, f"jitter {count}, {rtt:g}": jitter}
+            row.append(f"stable, {margin:.0f} ms of delay left" if report else f"oscillates by {1e3 * jitter:.0f} ms")
+        lines.append(f"{count} sources: {'; '.join(row)}")
+    return Outcome(
+        REPRODUCED if agree else DIFFERS, ". ".join(lines) + f" (RTT {', '.join(f'{1e3 * r:.0f}' for r in RTTS)} ms)",
+        "" if agree else "verdict and run disagree somewhere", values,
+    )  # fmt: skip
