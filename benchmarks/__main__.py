@@ -19,7 +19,7 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "first": [first_result],
     "scaling": [scaling],
     "chart": [sweep.chart],
-    "sweep": [sweep.trajectories, sweep.cluster],
+    "sweep": [sweep.trajectories, sweep.margin_points, sweep.cluster],
     "stability": [stability],
     "formulas": [formulas],
     "intervals": [intervals],

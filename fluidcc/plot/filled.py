@@ -38,7 +38,8 @@ def filled_chart(
         the verdict nor in `over`, if there is one.
     over : sequence of str, or mapping of str to DataArray
         Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines. A mapping may
-        bring them from another sweep over the same two axes, with values of its own along them.
+        bring them from another sweep over the same two axes, with values of its own along them. Of a variable with
+        other values than yes and no, such as a margin, the line is where it is 1.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -126,12 +127,16 @@ def _between(values: Any, places: Any, enough: int) -> Any:
 
 
 def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
-    """The line half-way between neighbours of different verdicts; hatched where the verdict of a solid line is no."""
+    """The line half-way between neighbours of different verdicts, or where a margin is 1.
+
+    Where the verdict of a solid line is no, it is hatched.
+    """
     import matplotlib.lines as lines
 
     yes = np.asarray(verdict.values, dtype=float).T
     if style == "-":
         one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"])
-    if np.nanmin(yes) < 0.5 < np.nanmax(yes):
-        one.contour(x, y, np.ma.masked_invalid(yes), [0.5], colors=[color], linestyles=[style], linewidths=1.6)
+    level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
+    if np.nanmin(yes) < level < np.nanmax(yes):
+        one.contour(x, y, np.ma.masked_invalid(yes), [level], colors=[color], linestyles=[style], linewidths=1.6)
     one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))

@@ -210,18 +210,22 @@ def _bar(total: int, show: bool | None, start: int) -> Progress:
 
 def _cost(task: Task, points: Points) -> float:
     """Seconds a point takes: measured on ever more points, from the middle on, until that says something."""
-    count, middle = 1, len(points) // 2
-    seconds = task.evaluate(np.asarray(points[middle : middle + 1])).seconds
-    if seconds > SPAN:  # too dear to be measured again
-        return seconds
-    least = math.inf  # of several: another program may have had the processor meanwhile
-    while True:  # what was done once, such as loading code, is no point's cost
+    middle = len(points) // 2
+
+    def seconds(count: int) -> float:
         some = np.asarray(points[middle : middle + count])
-        for _ in range(TRIES):
-            least = min(least, task.evaluate(some).seconds / len(some))
-        if least * len(some) > ENOUGH or len(some) < count:
-            return least
+        return min(task.evaluate(some).seconds for _ in range(TRIES)) / len(some) * count
+
+    first = task.evaluate(np.asarray(points[middle : middle + 1])).seconds
+    if first > SPAN:  # too dear to be measured again
+        return first
+    # What is done once, such as loading code, is no point's cost; nor is what a call costs, of many points at once.
+    count, single, fixed = 1, seconds(1), 3.0 if task.free else 1.0
+    found = single
+    while (found < ENOUGH or found < fixed * single) and found < SPAN and count < len(points) - middle:
         count *= 4
+        found = seconds(count)
+    return found / count
 
 
 def _chunk(size: int, cost: float, workers: int) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Found", "Together", "can_together", "together_of"]
 
 KINDS = ("equilibrium",)  # of the measures that are found so
-BLOCK = 256  # points in one call, so that Ctrl-C is heard and the memory is small
+BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 KEPT = 4  # networks of the axes that change more than numbers
 
 _kept = local()

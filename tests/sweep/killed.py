@@ -30,33 +30,43 @@ def measured(point: Mapping[str, float]) -> dict[str, Any]:
     return {"sine": np.sin(point["x"]) * point["y"], "both": [point["x"] / 3, point["y"]]}
 
 
-def sweep(folder: Path, log: Path) -> Any:
+def sweep(folder: Path, log: Path, network: bool) -> Any:
+    """Of a function, which writes down the points it was called for, or of a network: runs and equilibria."""
     os.environ["POINTS"] = str(log)
-    return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)
+    if not network:
+        return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)
+    net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    grid = {"beta": np.linspace(0.05, 0.3, 6), "capacity": [2e6, 3e6, 6e6, 60e6]}
+    return fc.sweep(net, grid, ["mean_rate", "equilibrium_rtt"], until=20, store=folder, executor="serial", chunk=CHUNK)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether all variables are, to the last bit."""
+    return set(one) == set(other) and all(one[name].values.tobytes() == other[name].values.tobytes() for name in one)
 
 
 def main(folder: Path) -> None:
-    whole = sweep(folder / "whole", folder / "log")
-    began = time.perf_counter()
-    sweep(folder / "again", folder / "log")
-    span = time.perf_counter() - began
+    whole, span = {}, {}
+    for network in (False, True):
+        whole[network] = sweep(folder / f"whole{network}", folder / "log", network)
+        began = time.perf_counter()
+        sweep(folder / f"again{network}", folder / "log", network)
+        span[network] = time.perf_counter() - began
     found: dict[str, Any] = {"identical": 0, "again": 0, "killed": 0, "finished": []}
     for k in range(20):
+        network = k % 4 == 3
         store, log = folder / f"{k}", folder / f"log{k}"
         child = os.fork()
         if not child:
-            sweep(store, log)
+            sweep(store, log, network)
             os._exit(0)
-        time.sleep(random.Random(k).uniform(0.0, span))
+        time.sleep(random.Random(k).uniform(0.0, span[network]))
         os.kill(child, signal.SIGKILL)
         found["killed"] += os.waitpid(child, 0)[1] == signal.SIGKILL
         there = sorted(int(f.stem) for f in (store / "chunks").glob("[0-9]*.json"))
         found["finished"].append(len(there))
         resumed = folder / f"resumed{k}"
-        data = sweep(store, resumed)
-        found["identical"] += all(
-            data[name].values.tobytes() == whole[name].values.tobytes() for name in ("sine", "both", "error")
-        )
+        found["identical"] += same(sweep(store, resumed, network), whole[network])
         computed = set(resumed.read_text().splitlines()) if resumed.exists() else set()
         points = [f"{x} {y}" for x in GRID["x"] for y in GRID["y"]]
         found["again"] += sum(points[CHUNK * n + j] in computed for n in there for j in range(CHUNK))

@@ -41,6 +41,11 @@ def test_conditions_may_come_from_another_sweep() -> None:
     places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
     np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=0.26)
     plt.close(ax.figure)
+    ax = fc.plot.stability_chart(fine, over={"a margin": rough.gain_margin / (1 / 0.8)})
+    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
+    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
+    np.testing.assert_allclose(places.sum(axis=1), 0.7, atol=0.03)
+    plt.close(ax.figure)
     with pytest.raises(InvalidInput, match="must be a DataArray over x and y"):
         fc.plot.stability_chart(fine, over={"the paper's": rough.condition[0]})
 

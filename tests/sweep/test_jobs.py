@@ -84,6 +84,7 @@ def test_a_cost_is_not_that_of_another_program(hiccup: float) -> None:
 
     class Fake:
         looks = 0
+        free = False
 
         def evaluate(self, points: Any) -> Piece:
             self.looks += 1
@@ -92,3 +93,14 @@ def test_a_cost_is_not_that_of_another_program(hiccup: float) -> None:
     cost = _cost(Fake(), range(10_000))  # type: ignore[arg-type]
     assert cost == pytest.approx(1e-4)
     assert cost * 10_000 > ENOUGH
+
+
+@pytest.mark.parametrize(("each", "call"), [(1e-4, 0.05), (0.02, 0.05), (1e-6, 0.001)])
+def test_what_a_call_costs_is_not_what_a_point_costs(each: float, call: float) -> None:
+    class Fake:
+        free = True
+
+        def evaluate(self, points: Any) -> Piece:
+            return Piece({}, {}, call + each * len(points))
+
+    assert _cost(Fake(), range(1_000_000)) < 2.5 * each  # type: ignore[arg-type]
