@@ -189,7 +189,9 @@ def _bounded(
             if automatic:
                 free = f"(1.0 if {gap} > 0.0 or {sign}{flow} > 0.0 else 0.0)"
                 lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {free}")
-            lines.append(f"{prefix}g{n} = {gap} if {prefix}m{n} > 0.5 else {sign}{flow}")
+            # A free state that stands a hair beyond its bound and comes back stays free.
+            free = f"({gap} if {sign}{flow} <= 0.0 else abs({gap}))"
+            lines.append(f"{prefix}g{n} = {free} if {prefix}m{n} > 0.5 else {sign}{flow}")
             lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
             switches.append(f"{prefix}g{n}")
     return flows
