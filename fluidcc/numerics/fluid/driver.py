@@ -23,6 +23,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
 EPS = 2.220446049250313e-16
+LET_PASS = 100  # steps of a hair in a row at most
 
 
 @njit(**_CFG)
@@ -196,10 +197,19 @@ def _advance(F: Any, I: Any, address: int) -> int:
         u, index, new = first_event(F, I)
         # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
         if u >= 2.0 or (pending >= 0 and u >= 1.0 - near):
+            if h > _hair(F):
+                I[s.LETPASS] = 0
             break
         near = min(1e-3, 4.0 * near)  # each attempt looks back a little differently
         if u * h <= F[s.TOLT] * max(1.0, abs(F[s.T])):
-            return _flip_here(F, I, index, new)
+            if not _chatters(F, I) or I[s.LETPASS] >= LET_PASS:
+                return _flip_here(F, I, index, new)
+            if h <= _hair(F):  # between two breaking points that are one but for rounding, say: no mode is to be had
+                pending = -1
+                I[s.LETPASS] += 1
+                break
+            pending, end = -1, F[s.T] + 0.5 * _hair(F)
+            continue
         pending, mode = index, new
         for k in range(I[s.NSW]):
             I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
@@ -208,14 +218,26 @@ def _advance(F: Any, I: Any, address: int) -> int:
 
 
 @njit(**_CFG)
+def _hair(F: Any) -> float:
+    """A time that is hardly more than rounding, within which a change of mode does not matter."""
+    return 100.0 * F[s.TOLT] * max(1.0, abs(F[s.T]))
+
+
+@njit(**_CFG)
+def _chatters(F: Any, I: Any) -> bool:
+    """Whether modes have changed so often at this instant that they will without end."""
+    return F[s.TFLIP] == F[s.T] and I[s.MODEFLIPS] >= 20 + 4 * (I[s.NL] + I[s.NSW])
+
+
+@njit(**_CFG)
 def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
     """A mode changes at the very start of the step: no time passes."""
+    if _chatters(F, I):
+        I[s.CODE] = s.CHATTER
+        I[s.WHERE] = index
+        return 1
     if F[s.TFLIP] == F[s.T]:
         I[s.MODEFLIPS] += 1
-        if I[s.MODEFLIPS] > 20 + 4 * (I[s.NL] + I[s.NSW]):
-            I[s.CODE] = s.CHATTER
-            I[s.WHERE] = index
-            return 1
     else:
         I[s.MODEFLIPS] = 0
         F[s.TFLIP] = F[s.T]

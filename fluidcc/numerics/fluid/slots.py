@@ -58,6 +58,7 @@ from __future__ import annotations
     UNTRACKED,
     EXTRA,  # passes beyond the first
     MODEFLIPS,  # changes of mode without progress in time
+    LETPASS,  # steps of a hair taken past such changes, since the last longer one
     # offsets into F
     OB,  # first backlog among the states
     OY,  # states at the start of the step
@@ -179,7 +180,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(162)
+) = range(163)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (

@@ -1,0 +1,70 @@
+"""Every pair of sources on one link: it runs, and what comes out is what a link can do."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from fluidcc import sources
+from fluidcc.law import Source
+from fluidcc.links import DropTail
+from fluidcc.network import Network
+from fluidcc.simulate import simulate
+
+CAPACITY, BUFFER, UNTIL = 10e6, 60e3, 1.5
+RTOL = 1e-4
+LAWS = [getattr(sources, name) for name in sources.__all__]
+
+
+def pair(first: Source, second: Source) -> Network:
+    net = Network().link("l", DropTail, capacity=CAPACITY, delay=0.0213, buffer=BUFFER)
+    return net.flow("a", first, route=["l"], start=0).flow("b", second, route=["l"], start=0.137)
+
+
+def sane(run: xr.Dataset) -> None:
+    """Finite rates, no more served than the link can, and nothing made or lost on the way."""
+    rate, queue = run.rate.values, run.backlog.values[:, 0]
+    assert np.all(np.isfinite(rate))
+    assert rate.min() >= 0.0
+    assert rate[-1].max() > 0.0
+    assert np.all(rate[run.time.values < 0.137, 1] == 0.0)
+    np.testing.assert_allclose(run.arrival_rate[:, 0], rate.sum(axis=1), rtol=1e-5, atol=1.0)
+    assert float(run.utilisation.max()) <= 1 + 1e-9
+    assert queue.min() >= 0.0
+    assert queue.max() <= BUFFER * (1 + 1e-9)
+    loss = run.link_loss.values
+    assert loss.min() >= 0.0
+    assert loss.max() < 1.0
+    served = np.diff((run.entered - run.lost).values[:, 0] - queue)
+    most = CAPACITY * np.diff(run.time.values)
+    assert served.min() >= -10 * RTOL * most.max()
+    assert np.all(served <= most * (1 + 20 * RTOL))
+    assert np.all(np.diff(run.lost.values[:, 0]) >= 0.0)
+
+
+@pytest.mark.parametrize("first", range(len(LAWS)), ids=lambda k: LAWS[k].name)
+def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
+    for second in LAWS[first:]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = simulate(pair(LAWS[first], second), UNTIL, samples=31, rtol=RTOL, engine="array")
+        try:
+            sane(run)
+        except AssertionError as error:
+            raise AssertionError(f"{LAWS[first].name} beside {second.name}: {error}") from error
+        named = [n for n, law in (("a", LAWS[first]), ("b", second)) if "ECF" in law.name]  # no router reports here
+        said = [str(w.message) for w in caught]
+        wanted = [f"no router on the route of {', '.join(named)} reports or offers anything"] if named else []
+        assert len(said) == len(wanted), (LAWS[first].name, second.name, said)
+        assert all(text.startswith(start) for text, start in zip(said, wanted, strict=True)), said
+
+
+def test_what_is_checked_can_fail() -> None:
+    good = simulate(pair(LAWS[0], LAWS[1]), UNTIL, samples=31, rtol=RTOL, engine="array")
+    sane(good)
+    for name, factor in (("rate", 1.01), ("utilisation", 1.5), ("backlog", 2.0), ("entered", 1.3)):
+        with pytest.raises(AssertionError):
+            sane(good.assign({name: good[name] * factor}))
