@@ -135,7 +135,7 @@ class Law:
 
     # --- use ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, **values: Any) -> Self:
+    def __call__(self, *unnamed: Any, **values: Any) -> Self:
         """Return the same law with other parameter values (numbers in SI units, or text with units).
 
         Raises
@@ -144,6 +144,9 @@ class Law:
             If there is no such parameter, or the value is not one it can take.
         """
         names = {plain(s): s for s in self.params}
+        if unnamed:
+            known = ", ".join(names) or "none"
+            raise LawError(f"{self.name} takes parameters by name, not {unnamed[0]!r} by position; it has {known}")
         for name in values:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)

@@ -7,23 +7,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import Float
 
 from fluidcc.derive.steady import Structure, state_bounds
-from fluidcc.errors import Unsupported
+from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.numerics.steady.layout import Numbers, Shape
 from fluidcc.patterns import Modulated
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
 from fluidcc.tapes import hears_rate, link_tape, source_tape
+from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     from fluidcc.network import FlowSpec, LinkSpec, Network
     from fluidcc.numerics.tape import Tape
 
-__all__ = ["Assembled", "assemble", "capacity_at", "constant_rate", "is_on"]
+__all__ = ["Assembled", "assemble", "capacity_at", "constant_rate", "is_on", "moment"]
+
+
+def moment(at: Any) -> float:
+    """The time `at` [s] at which a network is looked at, from a number or text.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+    """
+    value = to_si(at, "s", "at") if isinstance(at, str) else at
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        raise InvalidInput(f"at is {at!r}; give a time in seconds, or infinity for after every change")
+    return float(value)
 
 
 def is_on(flow: FlowSpec, at: float) -> bool:

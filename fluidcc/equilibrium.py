@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.assembly import Assembled, assemble, is_on
+from fluidcc.arguments import explained
+from fluidcc.assembly import Assembled, assemble, is_on, moment
 from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.derive.trackers import settled, values_at_rest, with_levels
@@ -24,7 +24,6 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Source
 from fluidcc.network import require_network
 from fluidcc.symbols import plain
-from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Equilibrium", "equilibrium", "hold_trackers"]
 
 
+@explained
 def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     """Find the equilibrium of a network.
 
@@ -127,11 +127,8 @@ def system_of(net: Network, at: float | str) -> Assembled:
     require_network(net)
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
-    if isinstance(at, str):
-        at = to_si(at, "s", "at")
-    if isinstance(at, bool) or not isinstance(at, Real) or math.isnan(at):
-        raise InvalidInput(f"at is {at!r}; give a time in seconds, or infinity for after every change")
-    return assemble(_standing(net, float(at)), float(at))
+    time = moment(at)
+    return assemble(_standing(net, time), time)
 
 
 @lru_cache(maxsize=4096)

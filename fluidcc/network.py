@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import explained
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Link, Source
 from fluidcc.patterns import Modulated, near, resolve_pattern
@@ -38,6 +39,7 @@ class Network:
 
     # --- building -------------------------------------------------------------------------------------------------
 
+    @explained
     def link(
         self,
         name: str,
@@ -93,6 +95,7 @@ class Network:
         self._given["link", name] = given
         return self
 
+    @explained
     def flow(
         self,
         name: str,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Symbol, diff, lambdify, powsimp, simplify
 
-from fluidcc.assembly import capacity_at, constant_rate, is_on
+from fluidcc.arguments import explained
+from fluidcc.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
 from fluidcc.network import require_network
 from fluidcc.symbols import e_b, packet, plain, unfold
@@ -66,7 +67,8 @@ def _items(array: Any) -> tuple[list[str], list[float]]:
     return [str(n) for n in array[array.dims[0]].values], [float(v) for v in array.values]
 
 
-def solve(net: Network, at: float = math.inf) -> NumSolution:
+@explained
+def solve(net: Network, at: float | str = math.inf) -> NumSolution:
     """Maximise the sum of the flows' utilities over the rates that fit the links.
 
     Each flow's utility is its law's (``law.utility``); flows of constant rate take their share of the capacity first.
@@ -76,7 +78,7 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
     ----------
     net : Network
         The network.
-    at : float
+    at : float or str
         Time [s] at which the flows that are on and the capacities are taken; by default after every change.
 
     Returns
@@ -91,7 +93,7 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
     Unbounded
         If a flow crosses no link of finite capacity.
     InvalidInput
-        If a flow has neither a utility nor a constant rate.
+        If the network has no flows, or a flow neither a utility nor a constant rate.
     SolverError
         If the optimality conditions are not met to 1e-10.
 
@@ -104,6 +106,11 @@ def solve(net: Network, at: float = math.inf) -> NumSolution:
     from fluidcc.numerics.num_core import maximise
 
     require_network(net)
+    if not net.flows:
+        raise InvalidInput(
+            "the network has no flows, so there is nothing to share; add one with .flow(name, law, route=)"
+        )
+    at = moment(at)
     flows = list(net.flows.values())
     links = list(net.links.values())
     capacity = np.array([capacity_at(link, at) for link in links])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fluidcc.arguments import explained
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Source
 from fluidcc.network import Network
@@ -17,6 +18,7 @@ Flows = Mapping[str, Any] | Iterable[Any]
 NONE: Mapping[str, Any] = {}
 
 
+@explained
 def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
     """Flows that share one link.
 
@@ -70,6 +72,7 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
     return net
 
 
+@explained
 def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Network:
     """Links in a row: some flows cross all of them, others one each.
 
@@ -92,6 +95,8 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
     """
     if not is_list(cross) or not len(cross):
         raise InvalidInput(f"cross is {cross!r}; give a sequence with the flows of each link")
+    if not isinstance(link, Mapping) and not is_list(link):
+        raise InvalidInput(f"link is {link!r}; give arguments such as {{'capacity': '3 Mbit/s'}}, or one for each link")
     each = [link] * len(cross) if isinstance(link, Mapping) else list(link)
     if len(each) != len(cross):
         raise InvalidInput(f"link has {len(each)} entries and cross {len(cross)}; give one of each for each link")

@@ -274,7 +274,7 @@ def maximise(
 
     rough = minimize(
         objective, price / scale, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(price),
-        options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-8, "maxcor": 10},
+        options={"maxiter": 40, "ftol": 1e-12, "gtol": 1e-8, "maxcor": 10},
     )  # fmt: skip
     price, count = _polish(dual, np.maximum(rough.x, 0.0) * scale, scale, max_iterations)
     x = dual.rates(price)
