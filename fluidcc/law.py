@@ -137,6 +137,10 @@ class Source(Law):
 class Link(Law):
     """A queue or price: states z' = flow(z, y), outputs any of ``LINK_OUTPUTS``; inputs `fluidcc.symbols.LINK_INPUTS`.
 
+    Outputs: ``"loss"`` of a full buffer; ``"mark"``, the share that is marked; ``"drop"``, the share that never enters
+    the queue; ``"price"``. What a router tells its sources straight back, past the data: ``"offer"``, a rate [bit/s];
+    or reports, ``"factor"`` and ``"raise"`` [bit/s] of a rate, and ``"reports"``, how many there were so far.
+
     Parameters
     ----------
     queue : Symbol, optional

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sympy import Matrix, Rational, Symbol, eye, roots, simplify, solve, symbols
+from sympy import Rational, Symbol, eye, roots, simplify, solve
 
 import fluidcc as fc
-from fluidcc.symbols import c, plain, unfold
+from fluidcc.claims.ecf_common import inner_map
 
 C, DT = 1e6, 0.02
 
@@ -49,34 +49,17 @@ def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
 # --- the loop of a queue that drops by u, linear about r > c and q = q0 -----------------------------------------------
 
 
-def inner_loop(late: bool) -> Matrix:
-    """How a deviation (q, r) is passed on from one period to the next; (q, r, u), if u is applied a period late."""
-    law = fc.PAQM
-    (tick,) = law.ticks
-    q, u, r, came = law.states
-    names = {plain(p): p for p in law.params}
-    arrivals = symbols("R", positive=True)  # constant, above capacity
-    update = {z: unfold(f).subs(came, arrivals * names["dT"]) for z, f in tick.update.items()}
-    point = {q: names["q_0"], r: arrivals}
-    beyond = {c: arrivals / (1 + symbols("s", positive=True))}
-    column = [q, r, u] if late else [q, r]
-    share = u if late else update[u]
-    flow = [q + names["dT"] * (share * arrivals / c - 1), update[r], update[u]][: len(column)]
-    jac = Matrix(flow).jacobian(column).subs(point).subs(beyond)
-    return jac.applyfunc(simplify)
-
-
 def test_eigenvalues_of_the_inner_loop() -> None:
     """Without computing delay 1 - K and 1 - a, whatever dT, capacity and overload."""
     K, a, *_ = fc.PAQM.params
-    assert {simplify(v) for v in inner_loop(late=False).eigenvals()} == {1 - K, 1 - a}
+    assert {simplify(v) for v in inner_map(late=False).eigenvals()} == {1 - K, 1 - a}
 
 
 def test_eigenvalues_with_a_period_of_computing_delay() -> None:
     """lambda^2 - lambda + K = 0: stable for K < 1, critically damped at K = 1/4."""
     K, a, *_ = fc.PAQM.params
     z = Symbol("z")
-    loop = inner_loop(late=True)
+    loop = inner_map(late=True)
     poly = simplify((z * eye(3) - loop).det() / (z - (1 - a)))
     assert simplify(poly - (z**2 - z + K)) == 0
     (critical,) = solve(poly.as_poly(z).discriminant(), K)

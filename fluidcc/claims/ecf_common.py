@@ -12,7 +12,7 @@ from sympy import Matrix, Symbol, simplify
 
 from fluidcc.formulas import ecf
 from fluidcc.law import Link, Source
-from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED
+from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
@@ -79,23 +79,34 @@ def dumbbell(
     return net
 
 
-_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=0.04), "DCCP": DCCP}
+_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=0.04), "DCCP": DCCP, "TFRC": TFRCFluid}
 
 
 @lru_cache(maxsize=8)
 def starting(kind: str, version: str = "V1") -> xr.Dataset:
-    """Five sources that start 10 s apart, Fig. 6 and 7; `kind` is "CBR", "Poisson" or "DCCP"."""
-    link = RED if kind == "DCCP" else _router(version, 0.06)
-    net = dumbbell(_LAWS[kind], link, 5, 0.06, np.arange(0, 50, 10.0), np.full(5, np.inf))
-    return simulate(net, 50, samples=2001, seed=1)
+    """Five sources that start 10 s apart, Fig. 6 and 7; `kind` is "CBR", "Poisson", "DCCP" or "TFRC"."""
+    return _transient(kind, version, np.arange(0, 50, 10.0), np.full(5, np.inf), 50)
 
 
 @lru_cache(maxsize=8)
 def stopping(kind: str, version: str = "V1") -> xr.Dataset:
     """Five sources that start together and stop 10 s apart from 60 s on."""
-    link = RED if kind == "DCCP" else _router(version, 0.06)
-    net = dumbbell(_LAWS[kind], link, 5, 0.06, np.zeros(5), np.arange(60, 110, 10.0)[::-1])
-    return simulate(net, 100, samples=4001, seed=1)
+    return _transient(kind, version, np.zeros(5), np.arange(60, 110, 10.0)[::-1], 100)
+
+
+def _transient(
+    kind: str, version: str, starts: NDArray[np.floating], stops: NDArray[np.floating], until: float
+) -> xr.Dataset:
+    link = RED if kind in ("DCCP", "TFRC") else _router(version, 0.06)
+    net = dumbbell(_LAWS[kind], link, 5, 0.06, starts, stops)
+    if kind == "TFRC":  # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
+        behind = Network().link("aqm", RED, capacity=C, delay=HOPS, buffer=400 * PACKET)
+        for name in net.flow_names:
+            behind.link(f"access of {name}", DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
+            given = {**net.given("flow", name), "route": [f"access of {name}", "aqm"], "access_delay": 0.0}
+            behind.flow(name, **given)
+        net = behind
+    return simulate(net, until, samples=int(40 * until) + 1, seed=1, rtol=1e-5).sel(link=["aqm"])
 
 
 @lru_cache(maxsize=32)

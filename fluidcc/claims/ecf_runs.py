@@ -100,6 +100,20 @@ def sawtooth() -> Outcome:
     )  # fmt: skip
 
 
+@claim("ecf", "Fig. 7", "DCCP TFRC is smoother, but slow to respond.", "slow")
+def slow_tfrc() -> Outcome:
+    r = starting("TFRC").rate
+    first = float(r.sel(time=9.9, method="nearest")[0])
+    late = float(r.sel(time=slice(47.0, 50.0)).mean("time")[4])
+    return _outcome(
+        first < 10e6 and late < 4.5e6,
+        f"alone it comes to {first / 1e6:.1f} of 20 Mbit/s in 10 s, and the fifth to {late / 1e6:.1f} of its 6 "
+        "Mbit/s; the "
+        "start is without slow start, from loss intervals of 100 packets, which makes it slower than it would be",
+        "it is quick", {"first": first, "late": late},
+    )  # fmt: skip
+
+
 @claim("ecf", "Section 3.2", "100 packets of 1500 bytes over 30 Mbit/s are 40 ms, 70 are 28 ms.", "40 ms, 28 ms")
 def set_points() -> Outcome:
     found = [float(ecf.set_point(n, PACKET, C)) for n in (100, 70)]

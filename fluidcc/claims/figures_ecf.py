@@ -62,8 +62,8 @@ def fig6() -> Figure:
 
 
 def fig7() -> Figure:
-    """DCCP TCP-like over adaptive RED."""
-    return _transients({"DCCP": "DCCP TCP-like over RED"})
+    """DCCP TCP-like and TFRC over adaptive RED."""
+    return _transients({"DCCP": "DCCP TCP-like over RED", "TFRC": "TFRC over RED"})
 
 
 def fig8() -> Figure:

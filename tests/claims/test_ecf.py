@@ -18,7 +18,8 @@ WANTED = {
     "reproduced": {
         "truncated", "filtered", "gains", "measured_rate", "scheduler", "decrease_and_increase", "source",
         "drops_and_marks", "continuum", "max_min", "red_margins", "shares", "started", "excited", "sawtooth",
-        "set_points", "ecf_jitter", "utilisation", "red_delay", "dccp_drops", "late_ones", "frames", "overheads",
+        "set_points", "ecf_jitter", "utilisation", "red_delay", "dccp_drops", "late_ones", "slow_tfrc", "frames",
+        "overheads",
     },
     "differs": {"period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc"},
     "not given": {"report_period", "increase_limit", "stall"},
