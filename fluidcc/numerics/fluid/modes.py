@@ -143,9 +143,7 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
         dense(F, I, m, oz, h)
         evaluate(F, I, F[s.T] + m * h, oz, scratch, -1, 0, last, 1)
         fm = F[g]
-        if fm == 0.0:
-            return m
-        if (fm > 0.0) == (fb > 0.0):
+        if (fm > 0.0) == (fb > 0.0):  # not where it is 0: so it may be for long, as of states held at a bound
             if k2 % 4 < 3:
                 fa *= 0.5
             b, fb = m, fm
