@@ -56,7 +56,7 @@ def reference(case: Case) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def fastest(run: Callable[[float], tuple[float, float]], repeats: int = 3) -> tuple[float, float, float]:
+def fastest(run: Callable[[float], tuple[float, float]], repeats: int = 10) -> tuple[float, float, float]:
     """Tolerance, seconds and error of the cheapest tolerance whose error is at most `ERROR`."""
     best: tuple[float, float, float] | None = None
     for rtol in LADDER:

@@ -63,35 +63,34 @@ def run(
                 "access_delay after the restart; give a later time"
             )
         stops.sort(key=lambda stop: stop[:2])
-    began = perf_counter()
     if before is not None:
         resume(space.F, space.I, before.time, first_step or before.step)
         hops = 0
+    seconds = 0.0
     for when, flow, parameters in stops:
-        _drive(space, min(when, end), address, bar, hops, first_step)
+        seconds += _drive(space, min(when, end), address, bar, hops, first_step)
         hops = 0
         if flow < 0:
-            paused = perf_counter()
             final = snapshot(space)
-            began += perf_counter() - paused
         else:
             space.F[space.parameter_places(flow)] = parameters
             start_anew(space.F, space.I, flow)
     if space.F[s.T] < end:
-        _drive(space, end, address, bar)
-    return final, perf_counter() - began
+        seconds += _drive(space, end, address, bar)
+    return final, seconds
 
 
-def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int = 0, first_step: float = 0.0) -> None:
-    """Go on to `stop`; with `hops` the run begins."""
+def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int = 0, first_step: float = 0.0) -> float:
+    """Go on to `stop`, and return how long that took [s]; with `hops` the run begins."""
     space.F[s.TSTOP] = stop
+    began = perf_counter()
     while True:
         code = advance(space.F, space.I, address, hops, first_step)
         hops = 0
         if space.I[s.NLOG]:
             space.drain_log()
         if code == s.DONE:
-            return
+            return perf_counter() - began
         if code == s.GROW_RING:
             space.grow_ring()
         elif code == s.GROW_HEAP:
