@@ -77,26 +77,29 @@ class Rhs:
 
     # --- reading the past ------------------------------------------------------------------------------------------
 
-    def reads(self) -> list[str]:
-        """Where each node looks, and what the path down to it does."""
+    def reads(self, tag: str) -> list[str]:
+        """What the network looks up at time ``now``: where each node looks, and all that comes of it.
+
+        The names of what is used later end with `tag`.
+        """
         lines = ["tl = tolt * max(1.0, abs(now))"]
         for n, node in enumerate(self.at.nodes):
             lines += self._place(n, node.parent, node.link)
             lines += self._pass(n, node.parent, node.link)
-        return lines
+        return lines + self._signals(tag) + self._streams(tag)
 
     def _place(self, n: int, parent: int, link: int) -> list[str]:
         found = f"k{n}, r{n}, lo{n}, hi{n}, u{n}, th{n} = "
         known = f"k{n}, r{n}, lo{n}, hi{n}"
         if self.frozen:
-            lines = [found + f"look_time(F, I, {known}, now - off{n}, tl, last)"]
+            lines = [found + f"look_time(F, I, {known}, now - off{n}, tl, nrec)"]
         else:
             leave = f"{'now' if parent < 0 else f'th{parent}'} - off{n}"
             if self.scheduled[link]:
                 lines = [f"w, c{n} = work(F, I, {link}, {leave})"]
             else:
                 lines = [f"c{n} = cap{link}", f"w = c{n} * ({leave})"]
-            lines.append(found + f"look_work(F, I, {link}, {known}, w, tl * c{n}, last)")
+            lines.append(found + f"look_work(F, I, {link}, {known}, w, tl * c{n}, nrec)")
         return [*lines, f"inside |= (k{n} >= nrec) | (th{n} > t + tl)"]
 
     def _pass(self, n: int, parent: int, link: int) -> list[str]:
@@ -123,23 +126,37 @@ class Rhs:
             lines.append(f"cp{n} = quartic(F, b + {s.LPRICE}, u{n})" + (f" + cp{parent}" if up else ""))
         return lines
 
-    # --- sources ---------------------------------------------------------------------------------------------------
-
-    def signals(self) -> list[str]:
+    def _signals(self, tag: str) -> list[str]:
         """What the sources of each class know."""
         at, lines = self.at, []
         for k in range(len(at.classes)):
             leaf = at.paths[k][-1]
             if self.frozen:
-                lines += [f"e{k} = acc{k} + prop{k} + cq{leaf}", f"edot{k} = ce{leaf}"]
+                lines += [f"e{k}_{tag} = acc{k} + prop{k} + cq{leaf}", f"edot{k}_{tag} = ce{leaf}"]
             else:
-                lines += [f"e{k} = acc{k} + (now - lag{k}) - th{leaf}", f"edot{k} = ce{leaf} - 1.0"]
+                lines += [f"e{k}_{tag} = acc{k} + (now - lag{k}) - th{leaf}", f"edot{k}_{tag} = ce{leaf} - 1.0"]
             if self.lossy:
-                lines.append(f"pi{k} = 1.0 - cs{leaf}")
-            lines.append(f"tk{k} = now - acc{k}")
+                lines.append(f"pi{k}_{tag} = 1.0 - cs{leaf}")
+            if self.prices:
+                lines.append(f"pr{k}_{tag} = cp{leaf}")
+            lines.append(f"tk{k}_{tag} = now - acc{k}")
         for i, slot in enumerate(at.own_rate):
             if slot >= 0:
-                lines.append(f"xt{i} = {self._stored(at.paths[at.flow_class[i]][-1], len(at.aggregates) + slot)}")
+                past = self._stored(at.paths[at.flow_class[i]][-1], len(at.aggregates) + slot)
+                lines.append(f"xt{i}_{tag} = {past}")
+        if at.link_groups:
+            lines.append(f"now_{tag} = now")
+        return lines
+
+    def _streams(self, tag: str) -> list[str]:
+        """What arrives at links from others."""
+        lines = []
+        for n, (leaf, g, _) in enumerate(self.at.streams):
+            trunk = f"quartic(F, r{leaf} + {s.RLINKS + (-1 - g) * s.LSIZE + s.LY}, u{leaf})"
+            if g < 0 and self.dropping[-1 - g] and self.thinned:
+                trunk = f"({trunk} + {self._dropped(leaf, -1 - g)})"
+            arrived = self._stored(leaf, g) if g >= 0 else trunk
+            lines.append(f"st{n}_{tag} = {arrived}" + (f" * cf{leaf}" if self.thinned else ""))
         return lines
 
     def _stored(self, leaf: int, slot: int) -> str:
@@ -157,14 +174,16 @@ class Rhs:
         before = s.RLINKS + len(at.links) * s.LSIZE + 5 * (len(at.aggregates) + own)
         return before + 5 * s.XSIZE * at.acting.index(link)
 
-    def _known(self, i: int, group: Group, j: int) -> dict[str, list[str]]:
+    # --- sources ---------------------------------------------------------------------------------------------------
+
+    def _known(self, i: int, group: Group, j: int, tag: str) -> dict[str, list[str]]:
         """What a flow's law is a function of."""
         k = self.at.flow_class[i]
-        pi = f"pi{k}" if self.lossy else "0.0"
-        price = f"cp{self.at.paths[k][-1]}" if self.prices else "0.0"
+        pi = f"pi{k}_{tag}" if self.lossy else "0.0"
+        price = f"pr{k}_{tag}" if self.prices else "0.0"
         return {
             "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
-            "U": [f"e{k}", f"edot{k}", pi, price, f"xt{i}", f"eb{k}", f"pk{i}", f"tk{k}"],
+            "U": [f"e{k}_{tag}", f"edot{k}_{tag}", pi, price, f"xt{i}_{tag}", f"eb{k}", f"pk{i}", f"tk{k}_{tag}"],
             "P": [f"p{i}_{n}" for n in range(len(group.law.params))],
             "M": self.modes(group, j),
         }
@@ -182,13 +201,13 @@ class Rhs:
             return [*(f"d_{k}" for k in states), *outputs, *(f"v_{mode[1:]}" for mode in modes)]
         return [*(f"d{stage}_{k}" for k in states), *outputs, *(f"v{mode[1:]}" for mode in modes)]
 
-    def sources(self, stage: int | None) -> list[str]:
+    def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""
         lines: list[str] = []
         for group, text in zip(self.at.groups, self.texts, strict=True):
             for j, i in enumerate(group.members):
                 results = self._results(group, j, stage, [f"x{i}"])
-                lines.append(text.call(self._known(i, group, j), results))
+                lines.append(text.call(self._known(i, group, j, tag), results))
                 lines += [f"{d} = pick(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
                 if not group.own:
                     lines.append(f"x{i} = pick(sch{i}, pat{i}, x{i})")
@@ -197,7 +216,7 @@ class Rhs:
 
     # --- links -----------------------------------------------------------------------------------------------------
 
-    def links(self, stage: int | None) -> list[str]:
+    def _links(self, stage: int | None, tag: str) -> list[str]:
         """Arrivals, backlogs, and the laws of links."""
         at = self.at
         rates: list[list[str]] = [[] for _ in at.links]
@@ -207,12 +226,8 @@ class Rhs:
             rates[first].append(f"x{i}")
             if self.rate_state(i) >= 0:
                 slopes[first].append(f"d{stage}_{self.rate_state(i)}")
-        for leaf, g, link in at.streams:
-            trunk = f"quartic(F, r{leaf} + {s.RLINKS + (-1 - g) * s.LSIZE + s.LY}, u{leaf})"
-            if g < 0 and self.dropping[-1 - g] and self.thinned:
-                trunk = f"({trunk} + {self._dropped(leaf, -1 - g)})"
-            arrived = self._stored(leaf, g) if g >= 0 else trunk
-            rates[link].append(arrived + (f" * cf{leaf}" if self.thinned else ""))
+        for n, (_, _, link) in enumerate(at.streams):
+            rates[link].append(f"st{n}_{tag}")
         lines = []
         for l in range(len(at.links)):
             lines.append(f"a{l} = {' + '.join(rates[l]) or '0.0'}")
@@ -222,7 +237,7 @@ class Rhs:
             for j, l in enumerate(group.members):
                 known = {
                     "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
-                    "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", "now", ""],
+                    "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", f"now_{tag}", ""],
                     "P": [f"g{l}_{n}" for n in range(len(group.law.params))],
                     "M": self.modes(group, j),
                 }
@@ -239,6 +254,6 @@ class Rhs:
         """State that is the flow's rate, or -1; a scheduled rate has none."""
         return max(self.at.rate_state[i], -1)
 
-    def evaluation(self, stage: int | None) -> list[str]:
-        """All of it, at time ``now``, from states ``z``."""
-        return [*self.reads(), *self.signals(), *self.sources(stage), *self.links(stage)]
+    def evaluation(self, stage: int | None, tag: str) -> list[str]:
+        """Derivatives and arrivals, from states ``z`` and what has been looked up by the name `tag`."""
+        return [*self._sources(stage, tag), *self._links(stage, tag)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fluidcc.engine.fused_rhs import LawText, Rhs
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.step import FIT
+from fluidcc.numerics.fluid.records import FIT
 from fluidcc.numerics.tableaus import TSIT5
 
 __all__ = ["step_text"]
@@ -24,7 +24,8 @@ from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, share, stretch
 from fluidcc.numerics.fluid.pieces import {looks}
 from fluidcc.numerics.fluid.reads import work
-from fluidcc.numerics.fluid.step import judge
+from fluidcc.numerics.fluid.guess import begin_passes
+from fluidcc.numerics.fluid.passes import judge, measure, mix
 
 {laws}
 '''
@@ -54,22 +55,20 @@ def _step(rhs: Rhs) -> str:
     at = rhs.at
     n = at.n_states
     lines = [*_load(rhs), *_inputs(rhs)]
-    lines += ["if guess == nrec:", *_indent(_record(rhs, linear=True))]
     lines += [
-        "before = delta = math.inf",
-        "inside, sweep, extra, status = False, 0, 0, 1",
+        "begin_passes(F, I)",
+        "inside, sweep, status = False, 0, 1",
         *(f"z{i} = zp{i} = y{i}" for i in range(n)),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
         "for sweep in range(passes):",
-        "    last = guess if sweep == 0 else nrec",
         "    inside = False",
     ]
-    lines += _indent([*_cursors(rhs), *_stages(rhs)])
+    lines += _indent([*_cursors(rhs), *_reads(rhs), *_stages(rhs)])
     if at.refit:
-        lines += _indent([*_cursors(rhs), *_nodes(rhs)])
-    lines += _indent([*_record(rhs, linear=False), *_verdict(rhs)])
-    lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.EXTRA}] += extra"]
-    lines += [f"I[{s.SWEEPS}] = sweep + 1", f"F[{s.DELTA}] = delta", "if status:", "    return 1"]
+        lines += _indent(_nodes(rhs))
+    lines += _indent([*_record(rhs), *_verdict(rhs)])
+    lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.SWEEPS}] = sweep + 1"]
+    lines += ["if status:", "    return 1"]
     lines += [*_error(rhs), *_store(rhs), "return 0"]
     return "def step(F, I):\n" + "".join(f"{line}\n" for line in _indent(lines))
 
@@ -91,7 +90,6 @@ def _load(rhs: Rhs) -> list[str]:
     lines = [
         f"t, h, rtol, tolt = F[{s.T}], F[{s.H}], F[{s.RTOL}], F[{s.TOLT}]",
         f"nrec, passes = I[{s.NREC}], I[{s.PASSES}]",
-        f"guess = nrec - 1 if I[{s.FRESH}] == 0 and h <= 2.0 * F[{s.HPREV}] else nrec",
         *_vector("y", s.OY, n),
         *_vector("d0_", s.OK, n),
         *_vector("atol", s.OATOL, n),
@@ -157,15 +155,30 @@ def _sum(weights: list[float], name: str, i: int) -> str:
     return " + ".join(f"{w!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
 
 
+def _reads(rhs: Rhs) -> list[str]:
+    """All that a pass looks up. It depends on times alone, so that none of it waits for a stage."""
+    times = {f"s{k}": float(TSIT5.C[k]) for k in range(1, 6)}
+    if rhs.at.refit:
+        times |= {f"n{k}": 0.25 * k for k in range(1, 4)}
+    lines = []
+    for tag in sorted(times, key=times.__getitem__):
+        lines += [f"now = t + {times[tag]!r}*h", *rhs.reads(tag)]
+        if tag == "s5":
+            furthest = ", ".join(f"th{n}" for n in range(len(rhs.at.nodes)))
+            lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
+        if tag == "n3":  # as the array step leaves them
+            lines += [f"kept{n} = k{n}" for n in range(len(rhs.at.nodes))]
+    return lines
+
+
 def _stages(rhs: Rhs) -> list[str]:
     lines = []
     for k in range(1, 7):
         row = [float(a) for a in TSIT5.A[k, :k]]
-        lines += [f"z{i} = y{i} + h*({_sum(row, 'd', i)})" for i in range(rhs.at.n_states)]
-        if k == 6 and TSIT5.C[5] == 1.0:  # the last two stages look back from the same time
-            lines += [*rhs.sources(k), *rhs.links(k)]
-        else:
-            lines += [f"now = t + {float(TSIT5.C[k])!r}*h", *rhs.evaluation(k)]
+        newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
+        before = f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}"
+        lines += [f"z{i} = {before.format(i=i, sum=_sum(row[:-1], 'd', i))}" for i in range(rhs.at.n_states)]
+        lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
     return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
 
 
@@ -187,7 +200,7 @@ def _nodes(rhs: Rhs) -> list[str]:
         u = 0.25 * node
         row = [float(p @ [u, u**2, u**3, u**4]) for p in TSIT5.P]
         lines += [f"z{i} = y{i} + h*({_sum(row, 'd', i)})" for i in range(rhs.at.n_states)]
-        lines += [f"now = t + {u}*h", *rhs.evaluation(None), *_keep(rhs, node)]
+        lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines
 
 
@@ -200,34 +213,26 @@ def _dense(base: str, name: str, i: int) -> list[str]:
     return [base, *(f"h*({_sum([float(p) for p in TSIT5.P[:, j]], name, i)})" for j in range(4))]
 
 
-def _record(rhs: Rhs, linear: bool) -> list[str]:
-    """The record at the ring's next place."""
+def _record(rhs: Rhs) -> list[str]:
+    """The quartics of the record at the ring's next place."""
     at = rhs.at
     lines = [f"r = I[{s.OHIST}] + (nrec & I[{s.MASK}]) * I[{s.STRIDE}]"]
-    lines += [f"F[r + {s.RT0}] = t", f"F[r + {s.RH}] = h", f"F[r + {s.RINVH}] = 1.0 / h"]
     for l in range(len(at.links)):
         b, state = s.RLINKS + l * s.LSIZE, at.backlog + l
-        backlog = [f"y{state}", f"h*d0_{state}", "0.0", "0.0", "0.0"] if linear else _dense(f"y{state}", "d", state)
-        pieces = [(0, backlog)]
+        pieces = [(0, _dense(f"y{state}", "d", state))]
         for wanted, a, slot in ((True, "a", s.LY), (rhs.marks, "m", s.LMARK), (rhs.prices, "q", s.LPRICE)):
-            if not wanted:
-                continue
-            if linear:
-                pieces.append((slot, [f"{a}0_{l}", *["0.0"] * 4]))
-            elif at.refit:
+            if wanted and at.refit:
                 pieces.append((slot, _fit([f"{a}{k}_{l}" for k in range(5)])))
-            else:
+            elif wanted:
                 pieces.append((slot, _dense(f"a0_{l}", "ak", l)))
         lines += [f"F[r + {b + slot + j}] = {c}" for slot, five in pieces for j, c in enumerate(five)]
-        lines += [f"F[r + {b + s.LCH}] = cap{l} * h", f"F[r + {b + s.LS0}] = F[I[{s.OS0}] + {l}]"]
-        lines += [f"F[r + {b + s.LC}] = cap{l}", f"F[r + {b + s.LMODE}] = float(I[I[{s.JMODE}] + {l}])"]
     for l in at.acting:
-        five = [f"w0_{l}", *["0.0"] * 4] if linear else _fit([f"w{k}_{l}" for k in range(5)])
+        five = _fit([f"w{k}_{l}" for k in range(5)])
         lines += [f"F[r + {rhs.act_place(l) + j}] = {c}" for j, c in enumerate(five)]
-    return lines + _rates_on_record(rhs, linear)
+    return lines + _rates_on_record(rhs)
 
 
-def _rates_on_record(rhs: Rhs, linear: bool) -> list[str]:
+def _rates_on_record(rhs: Rhs) -> list[str]:
     """Rates that feed later links, summed by route, and those that their own sources look back at."""
     at = rhs.at
     first = s.RLINKS + len(at.links) * s.LSIZE
@@ -236,9 +241,7 @@ def _rates_on_record(rhs: Rhs, linear: bool) -> list[str]:
     lines = []
     for slot, flows in enumerate(slots):
         at_node = ["(" + " + ".join(f"x{k}_{i}" for i in flows) + ")" for k in range(5)]
-        if linear:
-            five = [at_node[0], *["0.0"] * 4]
-        elif at.refit:
+        if at.refit:
             five = _fit(at_node)
         else:
             state = rhs.rate_state(flows[0])
@@ -254,25 +257,14 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    lines = [
-        "if not inside:",
-        "    delta, status = 0.0, 0",
-        "    break",
-        f"if sweep > I[{s.ATONCE}]:",
-        "    before = delta",
-    ]
-    lines += _indent(_norm(rhs, "zp{i} - e{i}_", "delta"))
+    lines = ["if not inside:", "    status = 0", "    break", "measure(F, I)"]
+    lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
-    lines += [f"    delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
-    lines += [
-        "    verdict = judge(before, delta)",
-        "    if verdict > 0:",
-        "        status = 0",
-        "    if verdict != 0:",
-        "        break",
-    ]
+    lines += [f"delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
+    lines += ["verdict = judge(F, I, delta)", "if verdict > 0:", "    status = 0", "if verdict != 0:", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
-    return [*lines, *(f"zp{i} = e{i}_" for i in range(rhs.at.n_states)), "extra += 1"]
+    lines += [f"zp{i} = e{i}_" for i in range(rhs.at.n_states)]
+    return [*lines, "mix(F, I)", f"I[{s.EXTRA}] += 1"]
 
 
 def _error(rhs: Rhs) -> list[str]:
@@ -307,4 +299,5 @@ def _store(rhs: Rhs) -> list[str]:
     if not at.refit:
         lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
     lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
-    return lines + _put(s.JNCUR, [f"k{k}" for k in range(len(at.nodes))], array="I")
+    cursor = "kept" if at.refit else "k"
+    return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")

@@ -15,6 +15,7 @@ from fluidcc.engine.hybrid import event_rows, jump_switches
 from fluidcc.engine.layout import Group, Layout, acts, base_delay, parameters
 from fluidcc.network import FlowSpec, LinkSpec, Modulated
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.passes import memory
 from fluidcc.symbols import plain
 
 __all__ = ["Workspace"]
@@ -102,13 +103,34 @@ class Workspace:
             s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
             s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs), s.PRICES: "price" in outs,
             s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
-            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.BUDGET: 1 << 60,
+            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.DEGREE: 4, s.BUDGET: 1 << 60,
             s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,
             s.ATONCE: _hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
         head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
+        self._passes()
+
+    def _passes(self) -> None:
+        """The quartics of a record, with natural sizes of those that are compared; and the memory of the passes.
+
+        What the rest is made of shows in the states.
+        """
+        head, links = self.head, self.at.links
+        kinds = [s.LB, s.LY, *([s.LMARK] if head[s.MARKS] else [])]
+        first = [s.RLINKS + l * s.LSIZE for l in range(len(links))]
+        end = s.RLINKS + s.LSIZE * len(links)
+        compared = [b + k for b in first for k in kinds] + [end + 5 * g for g in range(len(self.at.aggregates))]
+        natural = [{s.LB: work, s.LY: l.capacity, s.LMARK: 1.0} for work, l in zip(self._work(), links, strict=True)]
+        sizes = [size[k] for size in natural for k in kinds] + [links[r[0]].capacity for r in self.at.aggregates]
+        prices = [b + s.LPRICE for b in first] if head[s.PRICES] else []
+        rest = range(end + 5 * len(self.at.aggregates), int(head[s.STRIDE]), 5)
+        self._ints(s.JQ, [*compared, *prices, *rest])
+        self._floats(s.OWEIGHT, 1.0 / np.array(sizes))
+        head[s.NQ], head[s.NQL] = len(self._i[-1]), len(compared)
+        for slot, size in zip((s.OPASS, s.OPROBE, s.OGRAM), memory(int(head[s.NQ]), len(compared)), strict=True):
+            self._floats(slot, np.zeros(size))
 
     def _groups(self) -> None:
         at = self.at
@@ -159,7 +181,7 @@ class Workspace:
         self._floats(s.OBUF, [link.buffer for link in at.links])
         self._floats(s.OATOL, atol * self._scales())
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
-        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 28, s.OK: 7 * at.n_states}
+        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5, s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
         zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 7 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
@@ -186,11 +208,7 @@ class Workspace:
         """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one."""
         at = self.at
         scale = np.ones(at.n_states)
-        work = np.full(len(at.links), 0.0)
-        for i, f in enumerate(at.flows):
-            for l in at.route(i):
-                work[l] = max(work[l], at.links[l].capacity * max(at.net.base_rtt(f.name), 1e-3))
-        scale[at.backlog : at.backlog + len(at.links)] = np.where(work > 0, work, [link.capacity for link in at.links])
+        scale[at.backlog : at.backlog + len(at.links)] = self._work()
         for group in at.groups:
             for j, z in enumerate(group.own):
                 if group.law.units[z] == "bit/s":
@@ -198,6 +216,14 @@ class Workspace:
                         top = max(at.links[l].capacity for l in at.route(i))
                         scale[group.states + j * group.size + n] = top
         return scale
+
+    def _work(self) -> NDArray[np.float64]:
+        """What each link does in the longest base RTT of its flows [bit]."""
+        at, work = self.at, np.full(len(self.at.links), 0.0)
+        for i, f in enumerate(at.flows):
+            for l in at.route(i):
+                work[l] = max(work[l], at.links[l].capacity * max(at.net.base_rtt(f.name), 1e-3))
+        return np.where(work > 0, work, [link.capacity for link in at.links])
 
     def _nodes(self) -> None:
         nodes = self.at.nodes
@@ -312,6 +338,7 @@ class Workspace:
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
         self._floats(s.OTS, times)
+        self._floats(s.OPLACE, np.zeros(len(times) + s.PAD))
         self._floats(s.OOUT, self._rows(len(times) + s.PAD))
         self._floats(s.OINIT, np.zeros(at.n_states))
         self._floats(s.OY, np.zeros(at.n_states))

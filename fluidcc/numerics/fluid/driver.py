@@ -10,9 +10,11 @@ from numba import njit
 from . import slots as s
 from .breaks import emit, forward, forward_class, news, pop
 from .calls import call_step
+from .guess import learn
 from .hybrid import act, crossed, restart
 from .limits import start
 from .modes import first_event
+from .passes import forget
 from .reads import work
 from .sample import add_totals, sample_step
 from .step import step_array
@@ -22,6 +24,7 @@ __all__ = ["drive"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
+TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
 LET_PASS = 100  # steps of a hair in a row at most
 
@@ -127,6 +130,7 @@ def _accept(F: Any, I: Any, end: float) -> None:
     """Take the step over: samples, totals, and the state at its end, which stands at `end` exactly."""
     sample_step(F, I, 1 if end >= F[s.TEND] else 0)
     add_totals(F, I)
+    learn(F, I)
     n, nl, nf = I[s.NS], I[s.NL], I[s.NF]
     F[s.HPREV] = F[s.H]
     F[s.T] = end
@@ -184,7 +188,7 @@ def _advance(F: Any, I: Any, address: int) -> int:
             end = F[s.T] + 0.4 * h
             F[s.HNEXT] = 0.4 * h
             F[s.HPASS] = 0.8 * h
-            I[s.FRESH] = 1
+            forget(F, I)
             continue
         err = F[s.ERR]
         if err > 1.0:
@@ -249,20 +253,14 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 
 
 @njit(**_CFG)
-def _by_passes(sweeps: int) -> float:
-    """Growth that the fixed-point passes allow: beyond a few, longer steps cost more than they save."""
-    return 1.25 if sweeps == 3 else (1.0 if sweeps == 4 else 0.85)
-
-
-@njit(**_CFG)
 def _bound_by_passes(F: Any, passes: int, h: float) -> None:
     """Keep the next step below those that took many passes, which one lucky step does not refute."""
     if passes > 2:
-        F[s.HNEXT] = min(F[s.HNEXT], _by_passes(passes) * h)
+        F[s.HNEXT] = min(F[s.HNEXT], (1.25 if passes == 3 else (1.0 if passes == 4 else 0.85)) * h)
     if passes > 4:
         F[s.HPASS] = 0.85 * h
     elif passes < 4:
-        F[s.HPASS] *= 1.08 if passes < 3 else 1.04
+        F[s.HPASS] *= 1.08
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HPASS])
 
 
@@ -282,7 +280,10 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         return 1
     factor = min(GROWTH, max(SHRINK, SAFETY * _proportional(max(F[s.ERRPREV], 1e-10), err)))
     cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
-    F[s.HNEXT] = max(F[s.HNEXT], factor * h) if cut and factor >= 1.0 else factor * h
+    plan = factor * h
+    if cut and factor >= 1.0 and plan < F[s.HNEXT]:
+        plan = F[s.HNEXT] if h < TELLING * F[s.HNEXT] else min(F[s.HNEXT], SAFETY * err ** (-0.2) * h)
+    F[s.HNEXT] = plan
     _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err

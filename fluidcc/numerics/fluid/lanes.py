@@ -14,7 +14,7 @@ from numba import njit
 from ..tableaus import TSIT5
 from . import slots as s
 
-__all__ = ["LANES", "Four", "place_lanes", "put", "quartic_lanes", "state_lanes", "time_lanes", "weigh"]
+__all__ = ["LANES", "Four", "find_places", "places", "put", "quartic_lanes", "state_quartic"]
 
 LANES = 4
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
@@ -24,48 +24,35 @@ Four = tuple[float, float, float, float]
 
 
 @njit(**_CFG)
-def time_lanes(F: Any, I: Any, j: int, end: int, shift: float) -> Four:
-    """Times of the samples from number `j`; those from `end` on repeat the last one."""
-    ts, last = I[s.OTS], end - 1
-    a, b, c = F[ts + j], F[ts + min(j + 1, last)], F[ts + min(j + 2, last)]
-    return a + shift, b + shift, c + shift, F[ts + min(j + 3, last)] + shift
+def find_places(F: Any, I: Any, first: int, end: int, shift: float) -> None:
+    """Where samples number `first` to `end` are in the step just taken; the last one is repeated to fill the lanes."""
+    t, inverse, o, ts = F[s.T] - shift, 1.0 / F[s.H], I[s.OPLACE], I[s.OTS]
+    for j in range(first, end):
+        F[o + j] = min(1.0, max(0.0, (F[ts + j] - t) * inverse))
+    for j in range(end, end + LANES - 1):
+        F[o + j] = F[o + end - 1]
 
 
 @njit(**_CFG)
-def place_lanes(F: Any, times: Four) -> Four:
-    """Where times are in the step just taken."""
-    t, inverse = F[s.T], 1.0 / F[s.H]
-    a, b, c, d = times
-    a, b, c, d = (a - t) * inverse, (b - t) * inverse, (c - t) * inverse, (d - t) * inverse
-    return min(1.0, max(0.0, a)), min(1.0, max(0.0, b)), min(1.0, max(0.0, c)), min(1.0, max(0.0, d))
+def places(F: Any, I: Any, j: int) -> Four:
+    """Four of them from number `j`."""
+    o = I[s.OPLACE] + j
+    return F[o], F[o + 1], F[o + 2], F[o + 3]
 
 
 @njit(**_CFG)
-def weigh(F: Any, I: Any, at: Four) -> None:
-    """The weights of the seven stages in the dense output at four places, into OBATCH."""
-    a, b, c, d = at
-    h, o = F[s.H], I[s.OBATCH]
-    for k in range(7):
-        p, q, r, v = _P[k, 0], _P[k, 1], _P[k, 2], _P[k, 3]
-        wa, wb = h * a * (p + a * (q + a * (r + a * v))), h * b * (p + b * (q + b * (r + b * v)))
-        wc, wd = h * c * (p + c * (q + c * (r + c * v))), h * d * (p + d * (q + d * (r + d * v)))
-        F[o + 4 * k], F[o + 4 * k + 1], F[o + 4 * k + 2], F[o + 4 * k + 3] = wa, wb, wc, wd
-
-
-@njit(**_CFG)
-def state_lanes(F: Any, I: Any, n: int) -> Four:
-    """State `n` by the weights of `weigh`. Spelled out, or it would not be vectorised."""
-    ns, k, o, y = I[s.NS], I[s.OK] + n, I[s.OBATCH], F[I[s.OY] + n]
+def state_quartic(F: Any, I: Any, n: int) -> int:
+    """Put the quartic of the dense output of state `n` in the step just taken where it is returned."""
+    ns, k, h, target = I[s.NS], I[s.OK] + n, F[s.H], I[s.OBATCH]
     p, q, r, t = F[k], F[k + ns], F[k + 2 * ns], F[k + 3 * ns]
     u, v, w = F[k + 4 * ns], F[k + 5 * ns], F[k + 6 * ns]
-    a = (y + F[o] * p + F[o + 4] * q + F[o + 8] * r) + (F[o + 12] * t + F[o + 16] * u + F[o + 20] * v + F[o + 24] * w)
-    o += 1
-    b = (y + F[o] * p + F[o + 4] * q + F[o + 8] * r) + (F[o + 12] * t + F[o + 16] * u + F[o + 20] * v + F[o + 24] * w)
-    o += 1
-    c = (y + F[o] * p + F[o + 4] * q + F[o + 8] * r) + (F[o + 12] * t + F[o + 16] * u + F[o + 20] * v + F[o + 24] * w)
-    o += 1
-    d = (y + F[o] * p + F[o + 4] * q + F[o + 8] * r) + (F[o + 12] * t + F[o + 16] * u + F[o + 20] * v + F[o + 24] * w)
-    return a, b, c, d
+    a = (_P[0, 0] * p + _P[1, 0] * q + _P[2, 0] * r) + (_P[3, 0] * t + _P[4, 0] * u + _P[5, 0] * v + _P[6, 0] * w)
+    b = (_P[0, 1] * p + _P[1, 1] * q + _P[2, 1] * r) + (_P[3, 1] * t + _P[4, 1] * u + _P[5, 1] * v + _P[6, 1] * w)
+    c = (_P[0, 2] * p + _P[1, 2] * q + _P[2, 2] * r) + (_P[3, 2] * t + _P[4, 2] * u + _P[5, 2] * v + _P[6, 2] * w)
+    d = (_P[0, 3] * p + _P[1, 3] * q + _P[2, 3] * r) + (_P[3, 3] * t + _P[4, 3] * u + _P[5, 3] * v + _P[6, 3] * w)
+    F[target] = F[I[s.OY] + n]
+    F[target + 1], F[target + 2], F[target + 3], F[target + 4] = h * a, h * b, h * c, h * d
+    return target
 
 
 @njit(**_CFG)

@@ -9,8 +9,8 @@ from numba import njit
 from . import slots as s
 from .modes import settle_links
 from .reads import work
+from .records import keep_node, linear_record
 from .rhs import evaluate
-from .step import keep_node, write_record
 from .told import count_crossing
 
 __all__ = ["start"]
@@ -43,7 +43,7 @@ def start(F: Any, I: Any, flipped: int) -> None:
             break
         if hops:  # what enters one link is at the next at once: look into the step to come, by the new modes
             keep_node(F, I, 0)
-            write_record(F, I, 1.0, 1)
+            linear_record(F, I, 1.0)
             last = I[s.NREC]
     keep_node(F, I, 0)
     for j in range(I[s.NN]):

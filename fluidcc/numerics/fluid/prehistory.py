@@ -12,8 +12,8 @@ from .breaks import forward_class
 from .driver import _arrive
 from .hybrid import act
 from .limits import start
+from .records import keep_node, linear_record
 from .rhs import evaluate
-from .step import keep_node, write_record
 
 __all__ = ["begin", "resume", "start_anew"]
 
@@ -28,14 +28,14 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
     n = I[s.NS]
     for i in range(7 * n):
         F[I[s.OK] + i] = 0.0
-    write_record(F, I, 1.0, 1)
+    linear_record(F, I, 1.0)
     for _ in range(hops + 2):  # what leaves one link enters the next
         evaluate(F, I, 0.0, I[s.OY], I[s.OSCRATCH], -1, 0, 0, 1)
         for k in range(I[s.NSW]):
             if F[I[s.OSW] + k] == 2.0:
                 F[I[s.OSW] + k] = 1.0 if F[I[s.OGS] + k] > 0.0 else 0.0
         keep_node(F, I, 0)
-        write_record(F, I, 1.0, 1)
+        linear_record(F, I, 1.0)
     I[s.NREC] = 1
     resume(F, I, 0.0, first_step)
 

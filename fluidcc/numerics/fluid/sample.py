@@ -14,7 +14,7 @@ from numba import njit
 
 from . import slots as s
 from .breaks import finish
-from .lanes import LANES, Four, place_lanes, put, quartic_lanes, state_lanes, time_lanes, weigh
+from .lanes import LANES, Four, find_places, places, put, quartic_lanes, state_quartic
 from .pieces import quartic, share
 from .sample_paths import sample_path
 from .told import drop_place, drops
@@ -34,40 +34,40 @@ def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
 
 
 @njit(**_CFG)
-def _flow_lanes(F: Any, I: Any, i: int, at: Four, j: int) -> None:
-    """States and rate of a flow, for four samples from number `j`."""
+def _fill(F: Any, I: Any, quartic: int, target: int, first: int, end: int) -> None:
+    """Samples number `first` to `end` of a quartic of the step, into the row at `target`."""
+    for j in range(first, end, LANES):
+        put(F, target + j, quartic_lanes(F, quartic, places(F, I, j)))
+
+
+@njit(**_CFG)
+def _flow_samples(F: Any, I: Any, i: int, first: int, end: int) -> None:
+    """States and rate of a flow."""
     nf, out, size = I[s.NF], I[s.OOUT], I[s.NSAMP] + s.PAD
-    states = out + (nf + s.SCLASSROWS * I[s.NC] + s.SLINKROWS * I[s.NL]) * size + j
+    states = out + (nf + s.SCLASSROWS * I[s.NC] + s.SLINKROWS * I[s.NL]) * size
     off, step, rate = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i], I[I[s.JRATE] + i]
-    target = out + i * size + j
-    on = I[I[s.JON] + i]
-    if not on:
-        put(F, target, (0.0, 0.0, 0.0, 0.0))
+    target, on = out + i * size, I[I[s.JON] + i]
     for n in range(off, off + I[I[s.JFN] + i] * step, step):
-        values = state_lanes(F, I, n)
-        put(F, states + n * size, values)
+        quartic = state_quartic(F, I, n)
+        _fill(F, I, quartic, states + n * size, first, end)
         if n == rate and on:
-            put(F, target, values)
-    if rate >= 0 or not on:
+            _fill(F, I, quartic, target, first, end)
+    if on and rate >= 0:
         return
-    if I[s.NODES]:
-        o = I[s.ORN] + i
-        a, b = _node_quartic(F, o, nf, at[0]), _node_quartic(F, o, nf, at[1])
-        put(F, target, (a, b, _node_quartic(F, o, nf, at[2]), _node_quartic(F, o, nf, at[3])))
-    else:
-        x = F[I[s.ORN] + i]
-        put(F, target, (x, x, x, x))
+    for j in range(first, end):
+        if on and I[s.NODES]:
+            F[target + j] = _node_quartic(F, I[s.ORN] + i, nf, F[I[s.OPLACE] + j])
+        else:
+            F[target + j] = F[I[s.ORN] + i] if on else 0.0
 
 
 @njit(**_CFG)
 def _class_samples(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
     """Samples number `first` to `end` of every flow of class `k`, and of what they share."""
     sample_path(F, I, k, first, end, shift)
-    for j in range(first, end, LANES):
-        at = place_lanes(F, time_lanes(F, I, j, end, shift))
-        weigh(F, I, at)
-        for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
-            _flow_lanes(F, I, I[I[s.JCFLOWV] + m], at, j)
+    find_places(F, I, first, end, shift)
+    for m in range(I[I[s.JCFLOW] + k], I[I[s.JCFLOW] + k + 1]):
+        _flow_samples(F, I, I[I[s.JCFLOWV] + m], first, end)
 
 
 @njit(**_CFG)
@@ -134,14 +134,13 @@ def _link_samples(F: Any, I: Any, first: int, end: int) -> None:
     size, nl = I[s.NSAMP] + s.PAD, I[s.NL]
     states = I[s.OOUT] + (I[s.NF] + s.SCLASSROWS * I[s.NC] + s.SLINKROWS * nl) * size
     own = I[s.OB] + nl
+    find_places(F, I, first, end, 0.0)
     for j in range(first, end, LANES):
-        at = place_lanes(F, time_lanes(F, I, j, end, 0.0))
+        at = places(F, I, j)
         for link in range(nl):
             _link_lanes(F, I, link, at, j, end)
-        if own < I[s.NS]:
-            weigh(F, I, at)
-            for n in range(own, I[s.NS]):
-                put(F, states + n * size + j, state_lanes(F, I, n))
+    for n in range(own, I[s.NS]):
+        _fill(F, I, state_quartic(F, I, n), states + n * size, first, end)
 
 
 @njit(**_CFG)

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
+from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic
 from .reads import invert, read_list, work
 
@@ -67,8 +68,9 @@ def _hop(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
     constant, thins = _constant(F, I, k, shift), I[s.MARKS] or I[s.PRICES] or I[s.LOSSY]
     off, c, skip, tolt = F[I[s.OOFF] + leaf], F[I[s.OCAP] + link], s.RLINKS + link * s.LSIZE, F[s.TOLT]
     rate = 1.0 if frozen else c  # positions are times, or amounts of work
-    r, low, high = 0, 0.0, -np.inf
-    for j in range(first, end):
+    alone = scheduled or thins
+    r, low, high, j = 0, 0.0, -np.inf, first
+    while j < end:
         now = F[ts + j] + shift
         at, tol = rate * (now - off), tolt * max(1.0, abs(now)) * rate
         if scheduled and not frozen:
@@ -80,6 +82,12 @@ def _hop(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
                 cursor, low, high = find_work(F, I, link, cursor, at + tol, 0.0, nrec)
             r = I[s.OHIST] + (cursor & I[s.MASK]) * I[s.STRIDE]
         b = r + skip
+        if not alone and j + 1 < end and rate * (F[ts + min(j + LANES, end) - 1] + shift - off) + tol < high:
+            if frozen:
+                _four_waits(F, b, r, ts + j, ts + end - 1, row + j, constant, off - shift)
+            if frozen or _four(F, b, r, ts + j, ts + end - 1, row + j, constant + shift, off - shift, c):
+                j += LANES
+                continue
         if frozen:
             u = (at - F[r + s.RT0]) * F[r + s.RINVH]
             F[row + j] = constant + quartic(F, b, u) / F[b + s.LC]
@@ -88,6 +96,53 @@ def _hop(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
             F[row + j] = constant + now - (F[r + s.RT0] + u * F[r + s.RH])
         if thins:
             _thin(F, I, b, link, u, c, row + j, step)
+        j += 1
+
+
+@njit(**{**_CFG, "forceinline": True})
+def _solve(b1: float, b2: float, b3: float, b4: float, rhs: float, rise: float) -> tuple[float, float, float]:
+    """As in `reads.invert`: the position, its last correction, and the slope there."""
+    u = rhs / rise
+    g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
+    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
+    bend = b2 + u * (3.0 * b3 + u * 6.0 * b4)
+    u -= g * slope / (slope * slope - g * bend)
+    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
+    du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
+    return u - du, du, slope
+
+
+@njit(**_CFG)
+def _four_waits(F: Any, b: int, r: int, times: int, last: int, target: int, constant: float, off: float) -> None:
+    """Frozen delays of four samples in one record at once."""
+    t, inverse, scale = F[r + s.RT0] + off, F[r + s.RINVH], 1.0 / F[b + s.LC]
+    k, l, m, n = F[times], F[min(times + 1, last)], F[min(times + 2, last)], F[min(times + 3, last)]
+    at = ((k - t) * inverse, (l - t) * inverse, (m - t) * inverse, (n - t) * inverse)
+    k, l, m, n = quartic_lanes(F, b, at)
+    put(F, target, (constant + k * scale, constant + l * scale, constant + m * scale, constant + n * scale))
+
+
+@njit(**_CFG)
+def _four(F: Any, b: int, r: int, times: int, last: int, target: int, constant: float, off: float, c: float) -> bool:
+    """Delays of four samples in one record at once, or False where one of them needs more care."""
+    if F[b + s.LMODE] == s.EMPTY:
+        return False
+    whole = F[b + s.LCH]
+    b1, b2, b3, b4 = F[b + 1] + whole, F[b + 2], F[b + 3], F[b + 4]
+    rise, base, t, h = b1 + b2 + b3 + b4, F[b + s.LS0] + F[b], F[r + s.RT0], F[r + s.RH]
+    k, l, m, n = F[times], F[min(times + 1, last)], F[min(times + 2, last)], F[min(times + 3, last)]
+    u, du, p = _solve(b1, b2, b3, b4, c * (k - off) - base, rise)
+    v, dv, q = _solve(b1, b2, b3, b4, c * (l - off) - base, rise)
+    w, dw, x = _solve(b1, b2, b3, b4, c * (m - off) - base, rise)
+    y, dy, z = _solve(b1, b2, b3, b4, c * (n - off) - base, rise)
+    steep, error = min(min(p, q), min(x, z)), max(max(abs(du), abs(dv)), max(abs(dw), abs(dy)))
+    if not (error < 1e-6 and steep > 1e-3 * rise and rise > 1e-14 * whole):
+        return False
+    # a backlog is not negative: nobody enters after he leaves
+    k, l = k - min(t + u * h, k - off), l - min(t + v * h, l - off)
+    m, n = m - min(t + w * h, m - off), n - min(t + y * h, n - off)
+    put(F, target, (constant + k, constant + l, constant + m, constant + n))
+    return True
 
 
 @njit(**_CFG)

@@ -49,6 +49,11 @@ from __future__ import annotations
     GMAX,  # generations of breaking points that are followed
     HOPS,  # links over which one of them is followed before a source is reached
     SPREAD,  # landings at sources that one breaking point makes before it passes through a source, at most
+    NQ,  # quartics in a record
+    NQL,  # of them those of links by which records are compared
+    NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
+    PASS,  # number of the pass
+    DEGREE,  # up to which a guess carries the last record on
     # statistics
     STEPS,
     REJECTED,
@@ -65,11 +70,16 @@ from __future__ import annotations
     OY1,  # states at its end
     OK,  # 7 x NS stage derivatives
     OZ,  # states of a stage
-    OBATCH,  # 28 weights of the stages at four samples
+    OBATCH,  # the quartic of a state in the step just taken
+    OPLACE,  # places of samples in the step just taken
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OLANDED,  # NL + NC times of the last landing at a link, at a class
     OATOL,
+    OPASS,  # memory of the passes: see `passes`
+    OPROBE,
+    OGRAM,  # products of their differences
+    OWEIGHT,  # NQL inverse natural sizes of the quartics
     OU,  # USIZE x NF signals
     ORATE,  # NF rates of the last evaluation
     ORN,  # 5 x NF rates at the nodes
@@ -115,6 +125,7 @@ from __future__ import annotations
     OINT,  # 2 x NL cumulative bits: arrived, lost
     # offsets into I
     JNPAR,  # NN parents; ROOT: the source, TOLD: a router, straight back
+    JQ,  # NQ places of quartics in a record
     JNLINK,  # NN links
     JNCUR,  # NN cursors
     JALL,  # 0 .. NN - 1
@@ -180,7 +191,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(163)
+) = range(174)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -193,14 +204,22 @@ from __future__ import annotations
     HNEXT,
     ERR,
     ERRPREV,
-    DELTA,  # difference of the last two passes, in units of the tolerance
+    SIGMA,  # change of the states, over the tolerance, by a change of what a pass looks into
+    GAP,  # change of what passes look into, from the one before
+    CHANGE,  # of a record by a pass
+    REACH,  # how far into the step the last pass looked, as a share
+    RESTFIRST,  # the next, after the second pass
+    REST,  # what a further pass would change of the states, over the tolerance
+    RATIO,  # step, over the one before, where that is carried on
+    RATIOBEFORE,
+    REGULAR,  # share of what the guess before missed that is added to the guess
     HPREV,
     TFLIP,
     HMAX,
     HYNEXT,  # the next tick, or end of a refractory time
     HPASS,  # longest step for which the passes agree soon
     FHEADER,
-) = range(16)
+) = range(24)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)

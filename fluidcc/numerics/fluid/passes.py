@@ -1,0 +1,220 @@
+"""The passes of a step that looks into itself: a quick way to the fixed point, and an end.
+
+A pass turns the record that it looked into, X, into the record of what it found, G(X). Where the guess is so good
+that it makes no difference, one pass is enough. Otherwise the next one looks into a mixture of the last ones, by
+Anderson's method [1]_: the weights that make the mixture of the changes f = G(X) - X smallest are applied to the G. The
+differences that it needs are kept from step to step, since the next step is much like the last. So the passes also
+converge where plain repetition would not, and steps may be longer than what is fed back takes to settle.
+
+What is compared and mixed are records, which are independent of the number of flows.
+
+References
+----------
+.. [1] D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965) 547-560.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from . import slots as s
+from .records import place
+
+__all__ = ["forget", "judge", "measure", "memory", "mix"]
+
+_CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+
+CONVERGED = 0.05  # of the tolerance: what the passes may still change
+DOUBT = 1.5  # margin for how a change of the record changes the states, which is known from passes before
+AGEING = 1.2  # by which that grows with each step that relies upon it
+FADING = 0.8  # by which that may fall from step to step
+UNSEEN = 0.25  # share of what a pass changed in the states that another one may where records are compared in part
+WILD = 10.0  # change by a mixture, over that by the pass alone, that is none
+DEPENDENT = 1e-6  # relative square of what is new in a difference, below which it is left out
+
+# The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what the pass looked into,
+# of the last record carried on, of what the guess missed, of what the pass before made, and of three differences of
+# what passes made. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f of the pass before, how
+# far the last mixture moved, three differences of f, and what moved between the passes that they are differences of.
+
+
+def memory(quartics: int, compared: int) -> tuple[int, int, int]:
+    """Floats at `slots.OPASS`, `slots.OPROBE` and `slots.OGRAM`."""
+    return 7 * 4 * quartics, 9 * 4 * compared, 9
+
+
+@njit(**_CFG)
+def forget(F: Any, I: Any) -> None:
+    """There are no differences yet."""
+    if I[s.NPAIR]:
+        for j in range(I[s.OPROBE] + 12 * I[s.NQL], I[s.OPROBE] + 36 * I[s.NQL]):
+            F[j] = 0.0
+        for j in range(I[s.OPASS] + 16 * I[s.NQ], I[s.OPASS] + 28 * I[s.NQ]):
+            F[j] = 0.0
+        for j in range(I[s.OGRAM], I[s.OGRAM] + 9):
+            F[j] = 0.0
+        I[s.NPAIR] = 0
+
+
+@njit(**_CFG)
+def measure(F: Any, I: Any) -> None:
+    """How far the record that the pass made is from the one it looked into, where passes look."""
+    r, jq, weights = place(I, I[s.NREC]), I[s.JQ], I[s.OWEIGHT]
+    x, target, worst = I[s.OPASS], I[s.OPROBE], 0.0
+    u4 = F[s.REACH]
+    u1, u2, u3 = 0.25 * u4, 0.5 * u4, 0.75 * u4
+    for q in range(I[s.NQL]):
+        o, w = r + I[jq + q], F[weights + q]
+        a, b = w * (F[o + 1] - F[x]), w * (F[o + 2] - F[x + 1])
+        c, d = w * (F[o + 3] - F[x + 2]), w * (F[o + 4] - F[x + 3])
+        first, second = u1 * (a + u1 * (b + u1 * (c + u1 * d))), u2 * (a + u2 * (b + u2 * (c + u2 * d)))
+        third, last = u3 * (a + u3 * (b + u3 * (c + u3 * d))), u4 * (a + u4 * (b + u4 * (c + u4 * d)))
+        F[target], F[target + 1], F[target + 2], F[target + 3] = first, second, third, last
+        largest = max(max(abs(first), abs(second)), max(abs(third), abs(last)))
+        if not largest <= worst:  # a NaN comes through
+            worst = largest
+        x, target = x + 4, target + 4
+    F[s.CHANGE] = worst
+
+
+@njit(**_CFG)
+def judge(F: Any, I: Any, delta: float) -> int:
+    """Whether the passes agree (1), go on (0), or are not worth going on with (-1).
+
+    `delta` is what this pass changed in the states since the one before, over the tolerance. Over the change of what
+    the two looked into, that says what a further pass would change. It depends on where that change is, and is never
+    thought to be much less than it has been. Where not all of a record is compared there is a second pass always.
+    """
+    number, span, blind = I[s.PASS], F[s.REACH] * F[s.H], I[s.NQ] > I[s.NQL]
+    if number > 0:
+        sigma = delta / (F[s.GAP] * span) if F[s.GAP] * span > 0.0 else 0.0
+        F[s.SIGMA] = max(sigma, FADING * F[s.SIGMA] if F[s.SIGMA] < np.inf else 0.0)
+    rest = DOUBT * F[s.SIGMA] * span * F[s.CHANGE] if F[s.CHANGE] > 0.0 else 0.0
+    if number > 0:
+        rest = min(rest, delta * (max(1.0, F[s.CHANGE] / F[s.GAP]) if F[s.GAP] > 0.0 else 1.0))
+        if blind:
+            rest = max(rest, UNSEEN * delta)
+    F[s.REST] = rest
+    if rest <= CONVERGED and F[s.CHANGE] <= F[s.RTOL] and number >= (max(1, I[s.ATONCE]) if blind else I[s.ATONCE]):
+        if number == 0:
+            F[s.SIGMA] *= AGEING
+        return 1
+    if not F[s.CHANGE] < np.inf or not delta < np.inf:
+        return -1
+    if number == 1:
+        F[s.RESTFIRST] = rest
+    elif rest > 1.0 and number > 2 + I[s.ATONCE]:
+        rate = rest / F[s.RESTFIRST]
+        if rest * (rate * rate if number == 3 else rate) > CONVERGED:
+            return -1
+    return 0
+
+
+@njit(**_CFG)
+def mix(F: Any, I: Any) -> None:
+    """What the next pass looks into, in place of what the last one made."""
+    k = I[s.NPAIR] - 1
+    if I[s.PASS] > 0:
+        k = 0 if k < 0 or k == 2 else k + 1
+        I[s.NPAIR] = k + 1
+        _add_difference(F, I, k)
+    I[s.PASS] += 1
+    a, b, c = 0.0, 0.0, 0.0
+    if k >= 0 and I[s.ATONCE] == 0:
+        a, b, c = _weights(F, I, k)
+    size, p = 4 * I[s.NQL], I[s.OPROBE]
+    f, g, move, d, m = p, p + size, p + 2 * size, p + 3 * size, p + 6 * size
+    gap = 0.0
+    for j in range(size):
+        mixed = a * (F[d + j] + F[m + j]) + b * (F[d + size + j] + F[m + size + j])
+        value = F[f + j] - (mixed + c * (F[d + 2 * size + j] + F[m + 2 * size + j]))
+        F[g + j] = F[f + j]
+        F[move + j] = value
+        gap = max(gap, abs(value))
+    F[s.GAP] = gap
+    if not gap <= WILD * F[s.CHANGE]:
+        forget(F, I)
+        a, b, c = 0.0, 0.0, 0.0
+        for j in range(size):
+            F[move + j] = F[f + j]
+        F[s.GAP] = F[s.CHANGE]
+    _mix_records(F, I, a, b, c)
+
+
+@njit(**_CFG)
+def _mix_records(F: Any, I: Any, a: float, b: float, c: float) -> None:
+    nq, jq, r = I[s.NQ], I[s.JQ], place(I, I[s.NREC])
+    n, x = 4 * nq, I[s.OPASS]
+    made, u, v, w = x + 3 * n, x + 4 * n, x + 5 * n, x + 6 * n
+    for q in range(nq):
+        o = r + I[jq + q] + 1
+        for j in range(4):
+            value = F[o + j]
+            F[made + j] = value
+            value -= a * F[u + j] + b * F[v + j] + c * F[w + j]
+            F[o + j] = value
+            F[x + j] = value
+        x, made, u, v, w = x + 4, made + 4, u + 4, v + 4, w + 4
+
+
+@njit(**_CFG)
+def _add_difference(F: Any, I: Any, k: int) -> None:
+    """What the last two passes made, and changed, less each other, as number `k`; and their products with others."""
+    nq, jq, r = I[s.NQ], I[s.JQ], place(I, I[s.NREC])
+    made = I[s.OPASS] + 12 * nq
+    target = made + 4 * nq * (1 + k)
+    for q in range(nq):
+        o = r + I[jq + q] + 1
+        for j in range(4):
+            F[target + j] = F[o + j] - F[made + j]
+        target, made = target + 4, made + 4
+    size, f = 4 * I[s.NQL], I[s.OPROBE]
+    d = f + (3 + k) * size
+    m, move = d + 3 * size, f + 2 * size
+    u, v, w = f + 3 * size, f + 4 * size, f + 5 * size
+    for j in range(size):
+        F[d + j] = F[f + j] - F[f + size + j]
+        F[m + j] = F[move + j]
+    a, b, c = 0.0, 0.0, 0.0
+    for j in range(size):
+        y = F[d + j]
+        a += y * F[u + j]
+        b += y * F[v + j]
+        c += y * F[w + j]
+    g = I[s.OGRAM]
+    F[g + 3 * k], F[g + 3 * k + 1], F[g + 3 * k + 2] = a, b, c
+    F[g + k], F[g + 3 + k], F[g + 6 + k] = a, b, c
+
+
+@njit(**_CFG)
+def _weights(F: Any, I: Any, k: int) -> tuple[float, float, float]:
+    """Weights of the three differences that come closest to the change of the last pass; number `k` is the newest."""
+    size, f, g = 4 * I[s.NQL], I[s.OPROBE], I[s.OGRAM]
+    l = 2 if k == 0 else k - 1
+    m = 3 - k - l
+    u, v, w = f + (3 + k) * size, f + (3 + l) * size, f + (3 + m) * size
+    a, b, c = 0.0, 0.0, 0.0
+    for j in range(size):
+        y = F[f + j]
+        a += y * F[u + j]
+        b += y * F[v + j]
+        c += y * F[w + j]
+    kk, ll, mm = F[g + 4 * k], F[g + 4 * l], F[g + 4 * m]
+    kl, km, lm = F[g + 3 * k + l], F[g + 3 * k + m], F[g + 3 * l + m]
+    first = 1.0 / kk if kk > 0.0 else 0.0
+    p, q = kl * first, km * first
+    left = ll - p * kl
+    second = 1.0 / left if left > DEPENDENT * ll else 0.0
+    r = (lm - q * kl) * second
+    rest = mm - q * km - r * (lm - q * kl)
+    third = 1.0 / rest if rest > DEPENDENT * mm else 0.0
+    b -= p * a
+    c = (c - q * a - r * b) * third
+    b = b * second - r * c
+    a = a * first - p * b - q * c
+    if k == 0:
+        return a, c, b  # the newest is 0, the next 2, the oldest 1
+    return (b, a, c) if k == 1 else (c, b, a)

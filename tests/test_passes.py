@@ -1,0 +1,113 @@
+"""Passes over a step that looks into itself: they converge where plain repetition would not, and cost no accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.networks import as_network, delays, error
+from benchmarks.reference.cases import P1, P2
+from benchmarks.reference.problem import Case
+from benchmarks.speed import reference
+from fluidcc.engine.layout import lay_out
+from fluidcc.engine.workspace import Workspace
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.passes import forget, judge, measure, mix
+from fluidcc.numerics.fluid.records import place
+from fluidcc.simulate import simulate
+
+
+def workspace() -> Workspace:
+    space = Workspace(lay_out(as_network(P2)), np.array([0.0, 1.0]), 1.0, rtol=1e-8, atol=1e-10, patterns={})
+    space.F[s.REACH], space.F[s.H], space.F[s.SIGMA], space.F[s.REST] = 1.0, 1.0, np.inf, np.inf
+    return space
+
+
+def coefficients(space: Workspace) -> NDArray[np.int64]:
+    """Where the coefficients that passes mix stand in `F`."""
+    quartics = space.I[int(space.I[s.JQ]) :][: int(space.I[s.NQ])]
+    return (int(place(space.I, space.I[s.NREC])) + quartics[:, None] + np.arange(1, 5)).ravel()
+
+
+def run(
+    space: Workspace, matrix: NDArray[Any], target: NDArray[Any], start: NDArray[Any] | None = None, count: int = 8
+) -> NDArray[np.float64]:
+    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of what they look into."""
+    F, I = space.F, space.I
+    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][: int(I[s.NQL])], 4)
+    where, looked = coefficients(space), slice(int(I[s.OPASS]), int(I[s.OPASS]) + 4 * int(I[s.NQ]))
+    I[s.PASS] = 0
+    F[looked] = 0.0 if start is None else start * natural
+    errors = []
+    for _ in range(count):
+        x = F[looked] / natural
+        errors.append(np.abs(x - target).max())
+        F[where] = (target + matrix @ (x - target)) * natural
+        measure(F, I)
+        mix(F, I)
+    return np.array(errors)
+
+
+def test_passes_converge_where_repetition_would_not() -> None:
+    space = workspace()
+    random = np.random.default_rng(1)
+    n = len(coefficients(space))
+    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    matrix = left @ np.linalg.inv(right @ left) @ np.diag([-3.0, -1.5]) @ right
+    assert np.abs(np.linalg.eigvals(matrix)).max() == pytest.approx(3.0)
+    errors = run(space, matrix, target, count=5)
+    assert errors[1] > errors[0]
+    assert errors[4] < 1e-6 * errors[0]  # two directions have to be found
+    space = workspace()
+    run(space, matrix, target, count=4)
+    errors = run(space, matrix, target, target + left @ [0.3, -0.2], count=2)
+    assert errors[1] < 1e-6 * errors[0]  # the next time they are known
+
+
+def test_what_is_forgotten_changes_nothing() -> None:
+    space = workspace()
+    n = len(coefficients(space))
+    random = np.random.default_rng(2)
+    run(space, random.normal(size=(n, n)), random.normal(size=n))
+    forget(space.F, space.I)
+    errors, anew = (run(a, 0.1 * np.eye(n), np.ones(n)) for a in (space, workspace()))
+    np.testing.assert_array_equal(errors, anew)
+    assert errors[1] == pytest.approx(0.1)
+    assert errors[-1] < 1e-8
+
+
+def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
+    """By what one pass changed in the states; but never if records say that the guess was far off."""
+    space = workspace()
+    F, I = space.F, space.I
+    F[s.CHANGE], F[s.GAP], F[s.SIGMA], I[s.PASS] = 1e-9, 1e-7, np.inf, 0
+    assert judge(F, I, np.inf) < 0
+    assert judge(F, I, 1.0) == 0  # nothing is known yet
+    I[s.PASS] = 1
+    assert judge(F, I, 0.1) > 0  # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
+    I[s.PASS] = 0
+    assert judge(F, I, 1.0) > 0
+    F[s.CHANGE] = 1e-7
+    assert judge(F, I, 1.0) == 0
+
+
+@pytest.mark.parametrize("case", [P1, P2], ids=lambda case: case.name)
+@pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])
+def test_few_passes_keep_to_the_tolerance(case: Case, rtol: float) -> None:
+    ds = simulate(as_network(case), case.until, rtol=rtol, atol=0.01 * rtol, delays=delays(case), engine="array")
+    assert error(ds, reference(case)) < 10.0 * rtol
+
+
+@pytest.mark.parametrize("case", [P1, P2], ids=lambda case: case.name)
+def test_samples_taken_four_at_once_are_those_taken_alone(case: Case) -> None:
+    net, times = as_network(case), np.linspace(0.0, 20.0, 403)
+    together = simulate(net, 20.0, t_eval=times, delays=delays(case))
+    alone = [simulate(net, 20.0, t_eval=times[k::101], delays=delays(case)) for k in (0, 40, 77)]
+    for name in ("rate", "rtt", "one_way_delay", "queueing_delay", "arrival_rate"):
+        size = float(abs(together[name]).max())
+        for k, ds in zip((0, 40, 77), alone, strict=True):
+            apart = together[name].isel(time=slice(k, None, 101)).to_numpy()
+            np.testing.assert_allclose(apart, ds[name].to_numpy(), rtol=0, atol=1e-12 * size, err_msg=name)
