@@ -155,6 +155,30 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
     assert np.abs(found - roots[0]).min() < 1e-6 * abs(roots[0])
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
+    """Of random networks: a flow's own loop is det(I + L) over that of the others, less one, on a dense grid."""
+    control = pytest.importorskip("control")
+    report = fc.stability(_at_random(seed))
+    names = [f.label for f in report.point.classes]
+    omega = np.geomspace(1e-3, 100, 2500)
+    L = report.open.frequency_response(omega).transpose(2, 0, 1)
+    whole = np.linalg.det(np.eye(len(names)) + L)
+    for k, name in enumerate(names):
+        others = [i for i in range(len(names)) if i != k]
+        rest = np.linalg.det(np.eye(len(others)) + L[:, others][:, :, others]) if others else 1.0
+        frd = control.FRD(whole / rest - 1, omega, smooth=True)
+        gains, phases, moduli, _, w_phase, _ = control.stability_margins(frd, returnall=True)
+        found = report.of_flow(name)
+        assert found.gain == pytest.approx(np.min(gains[gains > 1], initial=np.inf), rel=1e-4)
+        lags = phases % 360
+        assert found.phase == pytest.approx(np.min(lags, initial=np.inf), rel=1e-4)
+        assert found.delay == pytest.approx(np.min(np.radians(lags) / w_phase, initial=np.inf), rel=1e-4)
+        if len(lags):
+            assert found.crossover == pytest.approx(w_phase[np.argmin(lags)], rel=1e-4)
+        assert found.modulus == pytest.approx(np.min(moduli), rel=1e-4)
+
+
 def test_regimes() -> None:
     found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
     assert found == {
