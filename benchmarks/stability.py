@@ -1,4 +1,4 @@
-"""Roots and margins against qpmr and python-control, in one process and at equal accuracy."""
+"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal accuracy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+import fluidcc as fc
 from benchmarks.speed import Row, Skipped
+from fluidcc.analysis.many import verdicts_at
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import margins, margins_of_stack
+from fluidcc.sweep.targets import find_target
 
-__all__ = ["large", "network", "scalar", "stability", "stack"]
+__all__ = ["crowd", "dumbbell", "large", "network", "points", "scalar", "stability", "stack", "verdicts"]
 
 WANTED = 20.0
 WANTED_STACK = 50.0
@@ -142,6 +145,59 @@ def stack(points: int = 2000) -> Iterator[Row]:
     yield _ratio("margins, stacked", seconds, them, f"a point, Pade order {order}", WANTED_STACK)
 
 
+def dumbbell() -> fc.Network:
+    """Three different LDCC flows on one link."""
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.01)
+    for i, (access, beta) in enumerate(((0.01, 0.1), (0.03, 0.12), (0.05, 0.08))):
+        net.flow(f"f{i}", fc.LDCC(beta=beta), route=["l"], access_delay=access)
+    return net
+
+
+def crowd(flows: int = 100, links: int = 10) -> fc.Network:
+    """Different LDCC flows over one to three links in a row."""
+    rng = np.random.default_rng(0)
+    net = fc.Network()
+    for l in range(links):
+        net.link(f"l{l}", fc.DropTail, capacity=float(rng.uniform(5e6, 2e7)), delay=float(rng.uniform(5e-3, 0.03)))
+    for i in range(flows):
+        hops = int(rng.integers(1, 4))
+        first = int(rng.integers(0, links - hops + 1))
+        law = fc.LDCC(beta=float(rng.uniform(0.08, 0.15)))
+        route = [f"l{l}" for l in range(first, first + hops)]
+        net.flow(f"f{i}", law, route=route, access_delay=float(rng.uniform(1e-3, 0.03)))
+    return net
+
+
+def verdicts() -> Iterator[Row]:
+    """Whole verdicts of networks of laws: equilibrium, Jacobians, both counts, roots and all margins."""
+    net = dumbbell()
+    fc.stability(net)
+    seconds = shortest(lambda: fc.stability(net), 60)
+    yield Row("fc.stability, 3 flows", f"{seconds * 1e3:.2f} ms (the whole report)", "<= 5 ms", seconds <= 5e-3)
+    net = crowd()
+    began = perf_counter()
+    fc.stability(net)
+    first = perf_counter() - began
+    seconds = shortest(lambda: fc.stability(net), 3)
+    yield Row("fc.stability, 100 flows", f"{seconds:.2f} s (10 links; {first:.2f} s at first)", "< 1 s", seconds < 1)
+
+
+def points(count: int = 10_000) -> Iterator[Row]:
+    """Margins at many points of a network, its equilibria and Jacobians included, against python-control's margins."""
+    them, order, _ = against_control()
+    net, rng = dumbbell(), np.random.default_rng(2)
+    ranges = {"eta": (0.1, 1.0), "capacity": (2e6, 6e6), "f1.access_delay": (5e-3, 0.1)}
+    values = {axis: rng.uniform(*ends, count) for axis, ends in ranges.items()}
+    targets = {axis: find_target(net, axis) for axis in values}
+
+    def ours(**how: bool) -> float:
+        return shortest(lambda: verdicts_at(net, targets, values, **how), 2) / count
+
+    ours()
+    yield _ratio(f"margins, {count} points", ours(roots=False), them, f"a point, Pade order {order}", WANTED_STACK)
+    yield Row("with verdicts", f"{ours() * 1e3:.3f} ms a point (both counts, rightmost root, margins)")
+
+
 def large() -> Iterator[Row]:
     """A hundred different flows on ten links: count, rightmost roots and margins."""
     rng = np.random.default_rng(0)
@@ -170,7 +226,7 @@ def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
 
 def stability() -> Iterator[Row]:
     """The whole table; what cannot be measured here says so."""
-    for part in (scalar, roots, one_loop, stack, large):
+    for part in (scalar, roots, one_loop, stack, points, verdicts, large):
         try:
             yield from part()
         except Skipped as reason:

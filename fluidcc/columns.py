@@ -122,7 +122,7 @@ class Columns:
         found: dict[int, FluidccError] = {}
         for i in np.flatnonzero(doubtful).tolist():
             try:
-                self._network(i)
+                self.network(i)
             except FluidccError as error:
                 found[i] = error
         return found
@@ -145,8 +145,8 @@ class Columns:
             fine &= False  # whether the utility is concave is the law's to say
         return fine
 
-    def _network(self, i: int) -> None:
-        """Build the network of a point, which raises if it cannot be."""
+    def network(self, i: int) -> Network:
+        """The network of a point; raises if it cannot be."""
         new = self.net
         for kind, specs in (("link", self.net.links), ("flow", self.net.flows)):
             for name, spec in specs.items():
@@ -158,6 +158,7 @@ class Columns:
                     changes["initial"] = {**(self.net.given(kind, name)["initial"] or {}), **initial}
                 if changes:
                     new = getattr(new, f"with_{kind}")(name, **changes)
+        return new
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ from fluidcc.law import Law, Source
 from fluidcc.network import Network
 from fluidcc.numerics.dde import solve_dde
 from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.margins import eigenloci, margins
+from fluidcc.numerics.linear.stack import rightmost_of_stack
+from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
 from fluidcc.synchronized import synchronized
@@ -33,7 +36,7 @@ def tasks() -> Iterator[Task]:
     """What there is to compile: a name for people, and a function that does it."""
     yield "the network solver", _solver
     yield "equilibria", _equilibrium
-    yield "linear systems", lambda: DelayLTI.retarded(0, (-1, 1.0)).roots(2)
+    yield "linear systems", _linear
     yield "solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])
     yield "the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit
     for room in (sources, links):
@@ -46,6 +49,15 @@ def tasks() -> Iterator[Task]:
         at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None)
         if fits(at):
             yield f"scenario {name}", partial(fused_address, at, build=True)
+
+
+def _linear() -> None:
+    loop = DelayLTI.transfer([1.0], [1.0, 0.5], 1.0)
+    margins(loop)
+    eigenloci(loop)
+    closed = loop.feedback()
+    closed.roots(2)
+    rightmost_of_stack(Blocks(*(part[None] for part in closed._block)))
 
 
 def _solver() -> None:

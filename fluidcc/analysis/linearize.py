@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.point import FULL, Point, operating_point
 from fluidcc.analysis.wiring import Matrices, deviation, wire
 from fluidcc.derive.trackers import levels
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.network import require_network
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.symbols import plain
@@ -60,12 +61,14 @@ class LinearNetwork(DelayLTI):
     def rightmost(self, count: int) -> NDArray[np.complex128]:
         """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those that were found.
 
-        With more than `LARGE` states, slow roots of many flows lie so densely that a contour between them is long;
-        then the count of unstable roots is proved, and which root is the rightmost of the stable ones is not.
+        With more than `LARGE` states, slow roots of many flows lie so densely that contours between them are long;
+        then the count of unstable roots is proved and, where it can be, the first root.
         """
         if self.n_states <= LARGE:
             return self.roots(count=count)
         self.count_unstable()
+        with suppress(Undecided):
+            self.roots(count=1)
         return np.asarray(self._search.known()[:count] / self.pencil.time)
 
     def deviations(self) -> dict[str, DelayLTI]:

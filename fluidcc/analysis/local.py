@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.linear_laws import HEARD, sources
 from fluidcc.analysis.point import BUSY, FULL
 from fluidcc.analysis.rest import Lags, evaluate, link_inputs, passed
-from fluidcc.analysis.wiring import HEARD, sources
 from fluidcc.errors import Unsupported
 from fluidcc.symbols import e, edot, pi, price, x_tau
 

@@ -253,10 +253,7 @@ def _group(
     queue = getattr(law, "queue", None)
     at = [np.array([part[i] for i in members]).T.reshape(-1, len(members)) for part in (z, p)]
     inside = u[:, members]
-    if law.switches:
-        for j, name in enumerate(names):  # one by one, so that the message can name it
-            active_modes(law, at[0][:, j], inside[:, j], at[1][:, j], relative=NEAR, of=name)
-    modes = active_modes(law, at[0], inside, at[1])
+    modes = active_modes(law, at[0], inside, at[1], relative=NEAR, of=names)
     free = np.ones(at[0].shape, bool)
     moving = [s for s in law.states if s != queue and (s in law.lower or s in law.upper)]
     if moving:

@@ -16,7 +16,7 @@ from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
 from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
 from fluidcc.analysis.split import with_alone
-from fluidcc.analysis.wiring import wire
+from fluidcc.analysis.wiring import has_loop, wire, wire_both
 from fluidcc.errors import FluidccWarning, InvalidInput, UnknownName
 from fluidcc.network import require_network
 from fluidcc.patterns import near
@@ -171,7 +171,7 @@ class StabilityReport:
         busy, full = (any(mode[l] == kind for l in loop) for kind in (BUSY, FULL))
         if busy or full:
             return "mixed" if busy and full else "delay-driven" if busy else "loss-driven"
-        return "price-driven" if _has_loop(self.point) else "no feedback"
+        return "price-driven" if has_loop(wire(self.point, "open")) else "no feedback"
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
@@ -235,19 +235,6 @@ class StabilityReport:
         return report_html(self)
 
 
-def _has_loop(point: Point) -> bool:
-    """Whether any flow hears of what any flow sends."""
-    m = wire(point, "open")
-    n, k = len(m.A), len(m.delays)
-    inputs = m.B.shape[1] - k
-    reach = np.vstack([m.B[:, :inputs], m.D[-k:, :inputs] if k else np.zeros((0, inputs))]).any(axis=1)
-    links = np.block([[m.A, m.B[:, inputs:]], [m.C[len(m.outputs) :], m.D[len(m.outputs) :, inputs:]]]) != 0
-    for _ in range(n + k):
-        reach = reach | links @ reach
-    read = np.hstack([m.C[: len(m.outputs)], m.D[: len(m.outputs), inputs:]]) != 0
-    return bool((read @ reach).any() or np.any(m.D[: len(m.outputs), :inputs]))
-
-
 def stability(
     net: Network,
     *,
@@ -301,8 +288,8 @@ def stability(
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
     fifo = delays == "fifo"
-    closed, opened = (LinearNetwork.of(point, wire(point, loop, fifo)) for loop in ("closed", "open"))
-    _warn_without_loop(point)
+    closed, opened = (LinearNetwork.of(point, joined) for joined in wire_both(point, fifo))
+    _warn_without_loop(point, opened)
     count = closed.count_unstable()
     P = opened.count_unstable()
     among = closed.deviations()
@@ -341,8 +328,8 @@ def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
     return {name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()}
 
 
-def _warn_without_loop(point: Point) -> None:
-    if not np.any(point.regulating) and not _has_loop(point):
+def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
+    if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warnings.warn(
             f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "

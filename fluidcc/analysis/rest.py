@@ -1,6 +1,7 @@
 """What everybody knows at rest: the signals at a point, and the conditions that make it an equilibrium.
 
-Everything here is analytic on its branch, so a complex step through it gives derivatives to rounding.
+Everything here is analytic on its branch, so a complex step through it gives derivatives to rounding. Numbers may have
+one more axis, the last, along which there are many points of one structure.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def loss(point: Point) -> Any:
     """Loss ratio of each link, (4)."""
     from fluidcc.analysis.point import FULL
 
-    full = point.mode == FULL
+    full = (point.mode == FULL).reshape(-1, *(1 for _ in np.shape(point.c)[1:]))
     return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), 0.0)
 
 
@@ -74,7 +75,7 @@ def passed(point: Point, route: tuple[int, ...]) -> list[Any]:
 
 
 def _stacked(parts: list[Any], members: tuple[int, ...]) -> Any:
-    return np.array([parts[i] for i in members]).T.reshape(-1, len(members))
+    return np.stack([parts[i] for i in members], axis=1)
 
 
 def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
@@ -85,7 +86,7 @@ def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
 
 def link_inputs(point: Point) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
-    zero = np.zeros(len(point.links))
+    zero = np.zeros_like(point.c)
     known = {y: point.y, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
     return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
 
@@ -109,14 +110,14 @@ def flow_inputs(point: Point) -> Any:
     kept = (1 - lost) * (1 - out["mark"])
     known = {
         e: point.access + _along(point, lambda l: wait[l], K),
-        edot: np.zeros(K),
-        pi: 1 - np.array([np.prod(kept[list(f.route)]) for f in point.classes]),
+        edot: np.zeros_like(point.x),
+        pi: 1 - np.array([np.prod(kept[list(f.route)], axis=0) for f in point.classes]),
         price: _along(point, lambda l: out["price"][l], K),
         x_tau: point.x,
         e_b: point.back,
         packet: point.packet,
     }
-    return np.array([known.get(s, np.zeros(K)) for s in SOURCE_INPUTS])
+    return np.array([known.get(s, np.zeros_like(point.x)) for s in SOURCE_INPUTS])
 
 
 def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fluidcc.analysis.linear_laws import matters, sources
 from fluidcc.analysis.point import BUSY, FULL, PASS
 from fluidcc.analysis.rest import (
     Lags,
     evaluate,
-    flow_inputs,
     link_inputs,
     link_outputs,
     loss,
@@ -30,16 +29,14 @@ from fluidcc.analysis.rest import (
     route_lags,
 )
 from fluidcc.errors import InvalidInput
-from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
+from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["Matrices", "deviation", "wire"]
+__all__ = ["Matrices", "deviation", "has_loop", "wire", "wire_both"]
 
 Row = dict[tuple[str, int], Any]  # coefficients by ("z", state), ("u", input), ("v", channel)
-HEARD = (e, edot, pi, price, x_tau)
-INPUT = [SOURCE_INPUTS.index(s) for s in HEARD]
 LINK_ARRIVAL = 0  # the first of LINK_INPUTS
 
 
@@ -58,20 +55,10 @@ class Matrices:
     trackers: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The linear law of one class: rows are its states that move."""
-
-    A: Any
-    B: Any  # by HEARD
-    C: Any
-    D: Any
-    names: tuple[str, ...]
-    trackers: tuple[str, ...]
-
-
-def _rounded(lag: Any) -> float:
-    """Lags that differ by rounding only are one."""
+def _rounded(lag: Any) -> float | bytes:
+    """Lags that differ by rounding only are one; of many points at once, where they are one at all."""
+    if np.ndim(lag):
+        return np.round(np.real(lag), 12).tobytes()
     return round(float(np.real(lag)), 12)
 
 
@@ -80,61 +67,21 @@ def _add(to: Row, row: Row, factor: Any = 1.0) -> None:
         to[column] = to.get(column, 0.0) + factor * value
 
 
-def sources(point: Point) -> list[_Source]:
-    """The linear law of every class, without states that are held or matter to nobody."""
-    found: list[Any] = [None] * len(point.classes)
-    u = flow_inputs(point)
-    for g in point.flow_groups:
-        jac = evaluate(g, point.z, u, point.p).jacobians
-        r = list(g.law.out).index("rate")
-        for j, k in enumerate(g.members):
-            A, B, C, D = (M[..., j] for M in jac)
-            B, C, D = B[:, INPUT], C[r], D[r, INPUT]
-            keep, idle = _moving(A, B, C, g.free[:, j])
-            label = point.classes[k].label
-            name = [f"{label}.{plain(s)}" for s in g.law.states]
-            pick = np.flatnonzero(keep)
-            found[k] = _Source(
-                A[np.ix_(pick, pick)],
-                B[pick],
-                C[pick],
-                D,
-                tuple(name[i] for i in pick),
-                tuple(name[i] for i in np.flatnonzero(idle)),
-            )
-    return found
-
-
-def _moving(A: Any, B: Any, C: Any, free: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which states move and matter, and which are trackers: constant near the point, or integrators nobody reads."""
-    keep = free.copy()
-    while True:
-        still = keep & ~np.any(A[:, keep].real != 0, axis=1) & ~np.any(B.real != 0, axis=1)
-        unread = keep & ~np.any(A[keep].real != 0, axis=0) & (C.real == 0)
-        if not np.any(still | unread):
-            return keep, free & ~keep
-        keep &= ~(still | unread)
-
-
 class _Wiring:
     """Signals as rows of coefficients; reading one at a lag makes a channel, once."""
 
-    def __init__(self, point: Point, loop: str, fifo: bool, merge: bool) -> None:
-        self.point, self.loop, self.fifo, self.merge = point, loop, fifo, merge
+    def __init__(self, point: Point, fifo: bool, merge: bool) -> None:
+        self.point, self.fifo, self.merge = point, fifo, merge
         self.lag = Lags(point)
         self.sources = sources(point)
         self.loss, self.out = loss(point), link_outputs(point)
-        self.rows: dict[tuple[str, int], Row] = {}
-        self.asked: set[tuple[str, int]] = set()
-        self.channels: dict[tuple[Any, ...], int] = {}
-        self.reads: list[tuple[str, int, Any]] = []
         self.z: list[str] = []
         self.first: list[int] = []
         for source in self.sources:
             self.first.append(len(self.z))
             self.z += source.names
         # Whether one equation of a class hears the links, and how many classes hear one at the same lag.
-        self.alone = [sum(np.any(v[:-1] != 0) for v in (*s.B, s.D)) == 1 for s in self.sources]
+        self.alone = [sum(matters(v[:-1]) for v in (*s.B, s.D)) == 1 for s in self.sources]
         lags = [
             (l, _rounded(b))
             for f, back in zip(point.classes, self.lag.backward, strict=True)
@@ -159,7 +106,7 @@ class _Wiring:
                 continue
             jac = evaluate(g, point.v, u, point.lp).jacobians
             for j, l in enumerate(g.members):
-                self.link_jacobians[l] = (g.law, [M[..., j] for M in jac])
+                self.link_jacobians[l] = (g.law, [M[:, :, j] for M in jac])
                 for i in np.flatnonzero(own[:, j]).tolist():
                     self.own[l][i] = len(self.z)
                     self.z.append(f"{point.links[l].name}.{plain(g.law.states[i])}")
@@ -170,7 +117,7 @@ class _Wiring:
         """Signal `i` of a kind as it was `lag` seconds ago."""
         if kind == "q" and i not in self.queue:
             return {}
-        if self.merge and abs(lag) < 1e-13:
+        if self.merge and np.all(np.abs(lag) < 1e-13):
             return self.signal(kind, i)
         key = (kind, i, _rounded(lag)) if self.merge else (kind, i, reader)
         if key not in self.channels:
@@ -199,7 +146,7 @@ class _Wiring:
     def _command(self, k: int) -> Row:
         """The rate that the law of class `k` wants."""
         source = self.sources[k]
-        row: Row = {("z", self.first[k] + i): value for i, value in enumerate(source.C) if value != 0}
+        row: Row = {("z", self.first[k] + i): value for i, value in enumerate(source.C) if matters(value)}
         self.hear(k, source.D, row)
         return row
 
@@ -263,7 +210,7 @@ class _Wiring:
                     _add(row, self.signal("q", l), value)
             elif s in self.own[l]:
                 _add(row, {("z", self.own[l][s]): 1.0}, value)
-        if by_arrival != 0:
+        if matters(by_arrival):
             _add(row, self.signal("y", l), by_arrival)
         return row
 
@@ -271,7 +218,8 @@ class _Wiring:
         """Add what class `k` hears, weighed by `by` (coefficients of HEARD)."""
         point, f = self.point, self.point.classes[k]
         by_e, by_edot, by_pi, by_price, by_own = by
-        kept = np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route]) if by_pi != 0 else 0.0
+        heard = matters(by_pi)
+        kept = np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0) if heard else 0.0
         for h, l in enumerate(f.route):
             parts: list[tuple[str, Any]] = []
             arrival: Any = 0.0
@@ -282,12 +230,12 @@ class _Wiring:
                 arrival = by_pi * kept / (1 - self.loss[l]) * point.c[l] / point.y[l] ** 2
             parts.append(("y", arrival))
             out = self.link_jacobians[l][0].out if l in self.link_jacobians else {}
-            if by_pi != 0 and "mark" in out:
+            if heard and "mark" in out:
                 parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
             if "price" in out:
                 parts.append(("price", by_price))
-            self._hop(k, h, l, [(kind, factor) for kind, factor in parts if factor != 0], row)
-        if by_own != 0:
+            self._hop(k, h, l, [(kind, factor) for kind, factor in parts if matters(factor)], row)
+        if matters(by_own):
             _add(row, self.read("x", k, self.lag.trip[k], k), by_own)
 
     def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
@@ -309,7 +257,7 @@ class _Wiring:
         found: list[Row] = []
         for k, source in enumerate(self.sources):
             for i in range(len(source.names)):
-                row: Row = {("z", self.first[k] + j): value for j, value in enumerate(source.A[i]) if value != 0}
+                row: Row = {("z", self.first[k] + j): value for j, value in enumerate(source.A[i]) if matters(value)}
                 self.hear(k, source.B[i], row)
                 found.append(row)
         for l in self.queue:
@@ -322,7 +270,13 @@ class _Wiring:
                 found.append(self._by_link(l, law, A[i], B[i, LINK_ARRIVAL]))
         return _ordered(found, self)
 
-    def matrices(self) -> Matrices:
+    def matrices(self, loop: str) -> Matrices:
+        """The system, closed or open at the flows' rates."""
+        self.loop = loop
+        self.rows: dict[tuple[str, int], Row] = {}
+        self.asked: set[tuple[str, int]] = set()
+        self.channels: dict[tuple[Any, ...], int] = {}
+        self.reads: list[tuple[str, int, Any]] = []
         labels = tuple(f.label for f in self.point.classes)
         K, n = len(labels), len(self.z)
         state = self.rates_of_change()
@@ -336,8 +290,8 @@ class _Wiring:
             channel.append(self.signal(kind, i))
         place = {"z": 0, "u": n, "v": n + K}
         rows = [*state, *out, *channel]
-        kind_of: Any = complex if any(isinstance(v, complex) for row in rows for v in row.values()) else float
-        M = np.zeros((len(rows), n + K + len(channel)), kind_of)
+        kind_of: Any = complex if any(np.iscomplexobj(v) for row in rows for v in row.values()) else float
+        M = np.zeros((len(rows), n + K + len(channel), *np.shape(self.point.x)[1:]), kind_of)
         for i, row in enumerate(rows):
             for (kind, j), value in row.items():
                 M[i, place[kind] + j] = value
@@ -360,7 +314,25 @@ def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = Tr
     `merge` shares one channel among equal lags. Without it the channels depend on who reads alone, so that points with
     other delays have matrices of the same shape.
     """
-    return _Wiring(point, loop, fifo, merge).matrices()
+    return _Wiring(point, fifo, merge).matrices(loop)
+
+
+def wire_both(point: Point, fifo: bool = True) -> tuple[Matrices, Matrices]:
+    """The closed loop and the open one, of the same linear laws."""
+    joined = _Wiring(point, fifo, True)
+    return joined.matrices("closed"), joined.matrices("open")
+
+
+def has_loop(m: Any) -> bool:
+    """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
+    parts: Any = [np.reshape(part != 0, (*part.shape[:2], -1)).any(axis=-1) for part in (m.A, m.B, m.C, m.D)]
+    A, B, C, D = parts
+    inputs, outputs = len(m.inputs), len(m.outputs)
+    reach = np.vstack([B[:, :inputs], D[outputs:, :inputs]]).any(axis=1)
+    links = np.block([[A, B[:, inputs:]], [C[outputs:], D[outputs:, inputs:]]])
+    for _ in range(len(links)):
+        reach = reach | links @ reach
+    return bool((np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any())
 
 
 def deviation(point: Point, k: int) -> Matrices:
@@ -368,9 +340,11 @@ def deviation(point: Point, k: int) -> Matrices:
     source, trip = sources(point)[k], Lags(point).trip[k]
     n, own = len(source.names), source.B[:, -1:]
     label = (point.classes[k].label,)
-    heard = bool(np.any(own != 0)) or source.D[-1] != 0
-    C = np.vstack([source.C, source.C])[: 1 + heard].reshape(1 + heard, n)
-    D = np.array([[1.0, source.D[-1]], [1.0, source.D[-1]]])[: 1 + heard, : 1 + heard]
-    B = np.hstack([np.zeros((n, 1)), own])[:, : 1 + heard]
+    heard = matters(own) or matters(source.D[-1])
+    kind, many = np.result_type(source.A, source.D, source.C), np.shape(point.x)[1:]
+    B, C, D = (np.zeros((*shape, *many), kind) for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard)))
+    C[:], D[:, 0] = source.C, 1.0
+    if heard:
+        B[:, 1], D[:, 1] = own[:, 0], source.D[-1]
     delays = np.array([trip])[: int(heard)]
     return Matrices(source.A, B, C, D, delays, source.names, label, label, source.trackers)

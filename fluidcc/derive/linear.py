@@ -15,7 +15,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.symbols import plain
 
-__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law"]
+__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law", "modes_at"]
 
 
 class Jacobians(NamedTuple):
@@ -75,7 +75,7 @@ def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
 
 
 def active_modes(
-    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0, of: str = ""
+    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0, of: str | Sequence[str] = ""
 ) -> NDArray[Any]:
     """The modes in force at a point, one row a switch.
 
@@ -88,30 +88,41 @@ def active_modes(
         A switch within this of zero counts as zero.
     relative : float
         So does one whose sign a relative change of the arguments by this much can turn.
-    of : str
-        Whose law it is, for the message.
+    of : str or sequence of str
+        Whose law it is, for the message; one for each along the last axis.
 
     Raises
     ------
     InvalidInput
         If a switch is zero: the law has no derivative there.
     """
+    modes, near = modes_at(law, z, u, p, tolerance=tolerance, relative=relative)
+    for place in np.argwhere(near)[:1]:
+        k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
+        raise InvalidInput(
+            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
+            f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
+        )
+    return modes
+
+
+def modes_at(
+    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The modes as in `active_modes`, and, of the same shape, where a switch counts as zero."""
     modes: list[Any] = []
+    close: list[Any] = []
     arguments = [*z, *u, *p]
     shape = np.broadcast_shapes(*(np.shape(v) for v in arguments))
-    for k, function in enumerate(_switch_functions(Structure.of(law))):
+    for function in _switch_functions(Structure.of(law)):
         value = np.broadcast_to(np.asarray(function(*arguments, *modes), dtype=float), shape)
         near = tolerance
         for i in range(len(arguments) if relative else 0):
             moved = [a * (1 + relative) if j == i else a for j, a in enumerate(arguments)]
             near = near + np.abs(np.asarray(function(*moved, *modes), dtype=float) - value)
-        if np.any(np.abs(value) <= near):
-            raise InvalidInput(
-                f"{of}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
-                f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
-            )
+        close.append(np.abs(value) <= near)
         modes.append((value > 0).astype(float))
-    return np.array(modes).reshape(len(modes), *shape)
+    return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(len(modes), *shape)
 
 
 @lru_cache(maxsize=256)

@@ -6,21 +6,16 @@ does not rest on their accuracy. Divided out they no longer turn the argument, a
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.errors import SolverError
+from fluidcc.numerics.linear.compiled.zeros import turns
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 
 __all__ = ["OnContour", "cluster_moments", "half_box", "winding"]
 
 Floats = NDArray[np.float64]
-
-TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
-AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
-ROUNDS = 60
 
 
 class OnContour(SolverError):
@@ -33,26 +28,18 @@ def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 
     Everything in the pencil's own unit of time. Intervals are halved until the argument's turn agrees with what the
     logarithmic derivative foretells and that derivative hardly changes across them.
     """
-    s = _start(vertices, density)
-    phase, slope = _evaluate(pencil, s, known)
-    for _ in range(ROUNDS):
-        step = np.diff(s)
-        foretold = (0.5 * (slope[1:] + slope[:-1]) * step).imag
-        turn = np.angle(phase[1:] * phase[:-1].conj())
-        miss = np.abs((turn - foretold + np.pi) % (2 * np.pi) - np.pi)
-        bad = ~((np.abs(slope[1:] - slope[:-1]) * np.abs(step) < TURN) & (miss < AGREE))
-        if not bad.any():
-            turn += 2 * np.pi * np.round((foretold - turn) / (2 * np.pi))
-            return float(turn.sum() / (2 * np.pi))
-        if np.abs(step[bad]).min() < 1e-13 * (1 + np.abs(s[:-1][bad]).max()):
-            break
-        at = np.flatnonzero(bad)
-        fresh = 0.5 * (s[at] + s[at + 1])
-        new_phase, new_slope = _evaluate(pencil, fresh, known)
-        s = np.insert(s, at + 1, fresh)
-        phase, slope = np.insert(phase, at + 1, new_phase), np.insert(slope, at + 1, new_slope)
-    where = s[:-1][bad][0] / pencil.time
-    raise OnContour(f"the argument could not be followed near s = {where:.6g} 1/s: a root lies on the contour")
+    total, where = turns(
+        pencil.whole,
+        pencil.table[0],
+        np.ascontiguousarray(vertices, complex),
+        np.ascontiguousarray(known, complex),
+        density,
+    )
+    if np.isnan(total):
+        raise OnContour(
+            f"the argument could not be followed near s = {where / pencil.time:.6g} 1/s: a root lies on the contour"
+        )
+    return float(total)
 
 
 def half_box(left: float, right: float, top: float, detours: Complex | tuple[()] = (), size: float = 0.0) -> Complex:
@@ -82,23 +69,3 @@ def cluster_moments(pencil: Pencil, centre: complex, size: float, count: int = 4
     if not np.isfinite(sums).all() or abs(sums[0] - inside) > 0.05 or inside > 8:
         return -1, sums
     return inside, sums[1 : inside + 1]
-
-
-def _start(vertices: Complex, density: float) -> Complex:
-    parts = []
-    for a, b in pairwise(vertices):
-        count = 4 + int(density * min(abs(b - a), 400.0))
-        parts.append(a + (b - a) * np.arange(count) / count)
-    return np.concatenate([*parts, vertices[-1:]])
-
-
-def _evaluate(pencil: Pencil, s: Complex, known: Complex) -> tuple[Complex, Complex]:
-    values = pencil.values(s, scaled=True)
-    phase, slope = values.phase, values.slope
-    if len(known):
-        gap = s[:, None] - known
-        with np.errstate(all="ignore"):
-            inverse = 1 / gap
-            phase = phase * np.prod(gap.conj() / np.abs(gap), axis=1)
-            slope = slope - inverse.sum(axis=1)
-    return phase, slope

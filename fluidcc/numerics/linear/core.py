@@ -16,20 +16,29 @@ SMALL = 48
 def core_of(block: Blocks) -> Blocks:
     """The autonomous block without the channels that lie on no cycle, and without couplings between its cycles.
 
-    The pencil is block triangular in the strongly connected parts of (x, z), so that its determinant is theirs.
+    The pencil is block triangular in the strongly connected parts of (x, z), so that its determinant is theirs. From a
+    stack goes what lies on no cycle of any of its systems.
     """
     m, p = block.ports
-    n, k = len(block.A), len(block.delays)
-    inner = np.block([[block.A, block.B[:, m:]], [block.C[p:], block.D[p:, m:]]])
+    n, k = block.A.shape[-1], block.delays.shape[-1]
+    inner = np.concatenate(
+        (
+            np.concatenate((block.A, block.B[..., m:]), axis=-1),
+            np.concatenate((block.C[..., p:, :], block.D[..., p:, m:]), axis=-1),
+        ),
+        axis=-2,
+    )
+    delays = block.delays
     if k:
-        together = _strongly_connected(inner != 0)
+        arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)
+        together = _strongly_connected(arrow)
         inner = np.where(together, inner, 0.0)
-        keep = (together.sum(axis=1) > 1) | (np.arange(n + k) < n) | (np.diag(inner) != 0)
-        inner = inner[np.ix_(keep, keep)]
-        delays = block.delays[keep[n:]]
-    else:
-        delays = block.delays
-    return Blocks(inner[:n, :n], inner[:n, n:], inner[n:, :n], inner[n:, n:], delays)
+        keep = (together.sum(axis=1) > 1) | (np.arange(n + k) < n) | (np.diag(arrow) & (np.arange(n + k) >= n))
+        inner = inner[..., keep, :][..., keep]
+        delays = delays[..., keep[n:]]
+    # in C order: compiled functions are compiled again for another
+    parts = inner[..., :n, :n], inner[..., :n, n:], inner[..., n:, :n], inner[..., n:, n:], delays
+    return Blocks(*map(np.ascontiguousarray, parts))
 
 
 def _strongly_connected(arrow: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -72,6 +72,8 @@ def count_right(of: Search) -> RootCount:
     Undecided
         The two counts disagree after refinement.
     """
+    if of.finite and not np.any(of.core.A - np.diag(np.diag(of.core.A))):
+        return _of_single_states(np.diag(of.core.A).astype(complex))
     if of.essential >= 0:
         raise Unsupported(
             f"the system is neutral and its difference operator is not strongly stable (spectral radius of abs(D22) "
@@ -79,7 +81,7 @@ def count_right(of: Search) -> RootCount:
             "reach into the right half plane, so that their number is not defined"
         )
     top = of.reach_right_of(0.0)
-    if of.effort < 0:
+    if not of.begun:
         of.improve(4)
     problem = ""
     for attempt in range(3):
@@ -91,6 +93,16 @@ def count_right(of: Search) -> RootCount:
         if attempt:
             of.hunt(0.0, top, top)
     raise Undecided(f"the number of roots right of the imaginary axis could not be settled: {problem}")
+
+
+def _of_single_states(roots: Complex) -> RootCount:
+    """Where every cycle is that of one state without delay, the entries of the diagonal are the roots, exactly."""
+    unit = 1 / max(float(np.abs(roots).max(initial=0.0)), np.finfo(float).tiny)
+    scaled = roots.real * unit
+    on_axis, right = np.abs(scaled) <= RESOLUTION, scaled > RESOLUTION
+    kept = np.sort(roots[on_axis | right])[::-1]
+    number = int(right.sum())
+    return RootCount(number, 0, int(on_axis.sum()), number, number, kept, RESOLUTION / unit)
 
 
 def _compare(of: Search, top: float, density: float) -> RootCount:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.errors import InvalidInput
+from fluidcc.numerics.linear import connections
 from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.ports import Pick, checked, indices, merged, names
-from fluidcc.numerics.linear.wiring import close_channels, stack, wire
+from fluidcc.numerics.linear.ports import Pick, checked, names
+from fluidcc.numerics.linear.wiring import close_channels
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.count import RootCount
@@ -277,14 +278,7 @@ class DelayLTI:
 
     def append(self, *others: DelayLTI) -> DelayLTI:
         """All blocks side by side, unconnected; names that would stand twice get the number of their block."""
-        parts = (self, *others)
-        return DelayLTI(
-            *(block := stack(*(part._block for part in parts)))[:4],
-            delays=block.delays,
-            states=merged(part.states for part in parts),
-            inputs=merged(part.inputs for part in parts),
-            outputs=merged(part.outputs for part in parts),
-        )
+        return connections.append((self, *others))
 
     def connect(
         self,
@@ -302,130 +296,47 @@ class DelayLTI:
         InvalidInput
             Shapes that do not fit, or an algebraic loop.
         """
-        m, p = self.n_inputs, self.n_outputs
-        into = np.eye(m) if enter is None else np.atleast_2d(np.asarray(enter, float))
-        out = np.eye(p) if leave is None else np.atleast_2d(np.asarray(leave, float))
-        gain = np.atleast_2d(np.asarray(back, float))
-        if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
-            raise InvalidInput(
-                f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} columns; "
-                f"got {gain.shape}, {into.shape}, {out.shape}"
-            )
-        keep_in = self.inputs if enter is None else ()
-        keep_out = self.outputs if leave is None else ()
-        return DelayLTI(
-            *(block := wire(self._block, gain, into, out))[:4],
-            delays=block.delays,
-            states=self.states,
-            inputs=inputs or keep_in,
-            outputs=outputs or keep_out,
-        )
+        return connections.connect(self, back, enter, leave, inputs, outputs)
 
     def feedback(self, other: DelayLTI | ArrayLike | None = None, sign: float = -1.0) -> DelayLTI:
         """The loop with `other` (unity without it) from the outputs back to the inputs, ``u = w + sign other(y)``."""
-        m, p = self.n_inputs, self.n_outputs
-        if other is None:
-            if m != p:
-                raise InvalidInput(f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`")
-            return self.connect(sign * np.eye(m))
-        block = self._lift(other, (m, p))
-        if (block.n_inputs, block.n_outputs) != (p, m):
-            raise InvalidInput(
-                f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} outputs, "
-                f"got {block.n_inputs} and {block.n_outputs}"
-            )
-        back = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
-        both = self.append(block)
-        return both.connect(back, np.eye(m + p)[:, :m], np.eye(p + m)[:p], inputs=self.inputs, outputs=self.outputs)
+        return connections.feedback(self, other, sign)
 
     def __mul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        if np.isscalar(other):
-            other = float(other) * np.eye(self.n_inputs)  # type: ignore[arg-type]
-        first = self._lift(other, (self.n_inputs, 0))
-        if first.n_outputs != self.n_inputs:
-            raise InvalidInput(f"series g * h: g has {self.n_inputs} inputs and h has {first.n_outputs} outputs")
-        m, p = self.n_inputs, self.n_outputs
-        back = np.zeros((m + first.n_inputs, p + m))
-        back[:m, p:] = np.eye(m)
-        enter, leave = np.eye(m + first.n_inputs)[:, m:], np.eye(p + m)[:p]
-        return self.append(first).connect(back, enter, leave, inputs=first.inputs, outputs=self.outputs)
+        return connections.series(self, other)
 
     def __rmul__(self, other: ArrayLike) -> DelayLTI:
         gain = float(other) * np.eye(self.n_outputs) if np.isscalar(other) else other  # type: ignore[arg-type]
-        return self._lift(gain, (0, self.n_outputs)) * self
+        return connections.lift(gain, (0, self.n_outputs)) * self
 
     def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return self._parallel(other, 1.0)
+        return connections.parallel(self, other, 1.0)
 
     def __sub__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return self._parallel(other, -1.0)
+        return connections.parallel(self, other, -1.0)
 
     def __radd__(self, other: ArrayLike) -> DelayLTI:
-        return self._parallel(other, 1.0)
+        return connections.parallel(self, other, 1.0)
 
     def __rsub__(self, other: ArrayLike) -> DelayLTI:
-        return (-self)._parallel(other, 1.0)
+        return connections.parallel(-self, other, 1.0)
 
     def __neg__(self) -> DelayLTI:
-        return self.connect(
-            np.zeros((self.n_inputs, self.n_outputs)), None, -np.eye(self.n_outputs), outputs=self.outputs
-        )
+        p = self.n_outputs
+        return self.connect(np.zeros((self.n_inputs, p)), None, -np.eye(p), outputs=self.outputs)
 
     def __pos__(self) -> DelayLTI:
         return self
 
     __array_ufunc__ = None  # so that an array on the left leaves the operation to us
 
-    def _parallel(self, other: DelayLTI | ArrayLike, sign: float) -> DelayLTI:
-        if np.isscalar(other):
-            other = np.full((self.n_outputs, self.n_inputs), other, float)
-        second = self._lift(other, (self.n_outputs, self.n_inputs))
-        m, p = self.n_inputs, self.n_outputs
-        if (second.n_inputs, second.n_outputs) != (m, p):
-            raise InvalidInput(
-                f"a sum needs blocks of one shape, here {(p, m)} and {(second.n_outputs, second.n_inputs)}"
-            )
-        enter, leave = np.vstack((np.eye(m), np.eye(m))), np.hstack((np.eye(p), sign * np.eye(p)))
-        back = np.zeros((2 * m, 2 * p))
-        return self.append(second).connect(back, enter, leave, inputs=self.inputs, outputs=self.outputs)
-
     def delayed(self, extra: float | ArrayLike, inputs: Pick = None) -> DelayLTI:
         """The block with an extra delay [s] before its inputs (all, or those named); one value or one an input."""
-        at = indices(inputs, self.inputs, "input")
-        lags = np.broadcast_to(np.asarray(extra, float), (len(at),))
-        m, k = self.n_inputs, len(at)
-        # a bank of pure delays in front of the picked inputs: y = v, z = u
-        passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
-        picked = np.eye(m)[:, at]
-        bank = DelayLTI(
-            np.zeros((0, 0)),
-            np.zeros((0, m + k)),
-            np.zeros((m + k, 0)),
-            np.block([[passing, picked], [picked.T, np.zeros((k, k))]]),
-            delays=lags,
-            inputs=self.inputs,
-        )
-        return self * bank
+        return connections.delayed(self, extra, inputs)
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
         """The block between some inputs and some outputs, by name or number."""
-        i, o = indices(inputs, self.inputs, "input"), indices(outputs, self.outputs, "output")
-        return self.connect(
-            np.zeros((self.n_inputs, self.n_outputs)),
-            np.eye(self.n_inputs)[:, i],
-            np.eye(self.n_outputs)[o],
-            inputs=[self.inputs[j] for j in i],
-            outputs=[self.outputs[j] for j in o],
-        )
-
-    @staticmethod
-    def _lift(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
-        if isinstance(other, DelayLTI):
-            return other
-        gain = np.asarray(other, float)
-        gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
-        p, m = gain.shape
-        return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)
+        return connections.select(self, outputs, inputs)
 
     def __repr__(self) -> str:
         lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (", ..." if len(self.delays) > 4 else "")

@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, UnknownName
-from fluidcc.numerics.linear.crossings import Crossings, find
-from fluidcc.numerics.linear.loci import Floats, eigen, rank_of, trace
-from fluidcc.numerics.linear.peaks import peaks
-from fluidcc.numerics.linear.pencil import Complex, Pencil
+from fluidcc.numerics.linear.compiled.judge import NAMES, followed, judge
+from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-__all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
+__all__ = ["EigenLoci", "Margins", "alike", "eigenloci", "margins", "margins_of_stack", "of_one_pattern"]
 
-
-TOGETHER = 256
-"""Systems of a stack that are traced at once: so many keep the memory small."""
+FREQUENCIES = 8  # from this one on they are frequencies
+POLES = 24  # states up to which the poles of A tell where the loci have to be followed
 
 
 @dataclass(frozen=True)
@@ -103,15 +100,17 @@ def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
         raise InvalidInput(f"a return ratio is square, here {loop.n_outputs} outputs and {loop.n_inputs} inputs")
     if channel is not None:
         loop = one_channel(loop, channel)
-    found, crossings = _margins(loop.pencil)
-    every = np.sort(crossings.omega[crossings.unit]) / loop.pencil.time
-    return Margins(**{name: float(value[0]) for name, value in found.items()}, crossovers=every)
+    pencil = loop.pencil
+    found, every = judge(pencil.whole, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
+    read = dict(zip(NAMES, _in_seconds(found[0], pencil.time).tolist(), strict=True))
+    return Margins(**read, crossovers=np.sort(every) / pencil.time)
 
 
 def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats) -> Margins:
     """Margins of many loops of one pattern at once: arrays as of `DelayLTI` with a leading axis, one value a loop.
 
-    Delays must be positive. Every attribute of the result is an array, `crossovers` is empty.
+    Delays must be positive. Every attribute of the result is an array, `crossovers` is empty. What is found of a loop
+    does not depend on those beside it.
 
     Raises
     ------
@@ -126,13 +125,31 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
         )
     if not (block.delays > 0).all() or not all(np.isfinite(part).all() for part in block):
         raise InvalidInput("every delay of a stack must be positive and every number finite")
-    parts = []
-    for first in range(0, len(block.A), TOGETHER):
-        part = Blocks(*(array[first : first + TOGETHER] for array in block))
-        parts.append(_margins(Pencil(part))[0])
-    return Margins(
-        **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, crossovers=np.empty(0)
-    )
+    found = np.empty((len(NAMES), len(block.A)))
+    for rows in of_one_pattern(block):
+        pencil = Pencil(Blocks(*(array[rows] for array in block)))
+        values, _ = judge(pencil.whole, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
+        found[:, rows] = _in_seconds(values.T, pencil.times)
+    return Margins(**dict(zip(NAMES, found, strict=True)), crossovers=np.empty(0))
+
+
+def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
+    """Numbers of the systems of a stack by which entries they have."""
+    return alike(np.concatenate([np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1))
+
+
+def alike(table: Any) -> list[NDArray[np.int64]]:
+    """Numbers of the rows by what is in them, in the order in which that comes first."""
+    found: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.ascontiguousarray(table)):
+        found.setdefault(row.tobytes(), []).append(i)
+    return [np.array(rows) for rows in found.values()]
+
+
+def _in_seconds(found: Floats, unit: Any) -> Floats:
+    found[NAMES.index("delay")] *= unit
+    found[FREQUENCIES:] /= unit
+    return found
 
 
 def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None) -> EigenLoci:
@@ -141,13 +158,11 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
     Eigenvalues that are zero at every frequency, because the rank of the return ratio is deficient, are left out.
     """
     pencil = loop.pencil
-    least, most = _range(pencil)
-    if low is not None:
-        least = np.array([low * pencil.time])
-    if high is not None:
-        most = np.array([high * pencil.time])
-    loci = trace(pencil, least, most, rank_of(pencil))
-    return EigenLoci(loci.omega / pencil.time, loci.value.T.copy())
+    ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
+    omega, value = followed(
+        pencil.whole, pencil.table[0], pencil.ports[0], *(float(end[0]) for end in _guess(pencil)), *ends
+    )
+    return EigenLoci(omega / pencil.time, value.T.copy())
 
 
 def one_channel(loop: DelayLTI, channel: str | int) -> DelayLTI:
@@ -163,78 +178,22 @@ def one_channel(loop: DelayLTI, channel: str | int) -> DelayLTI:
     return loop.connect(back).select(outputs=channel, inputs=channel)
 
 
-def _range(pencil: Pencil) -> tuple[Floats, Floats]:
-    """Where the loci have to be followed, in each system's unit of time."""
-    A = np.abs(pencil.scaled.A)
-    if 0 < pencil.n <= 24:
-        poles = np.abs(np.linalg.eigvals(pencil.scaled.A))
-    elif pencil.n:
-        poles = np.abs(np.diagonal(A, axis1=1, axis2=2))
+def _end(pencil: Pencil) -> Floats:
+    """The modulus far out, where the loop is open: one if it is strictly proper; nothing is claimed otherwise."""
+    m, p = pencil.ports
+    direct = np.abs(pencil.scaled.D)
+    through = direct[:, :p, :m].sum(axis=(1, 2))
+    through += direct[:, :p, m:].sum(axis=(1, 2)) * direct[:, p:, :m].sum(axis=(1, 2))
+    return np.where(through == 0, 1.0, np.inf)
+
+
+def _guess(pencil: Pencil) -> tuple[Floats, Floats]:
+    """Between which frequencies the loci have to be followed at least, by the poles of A, in the unit of time."""
+    A = pencil.scaled.A
+    if 0 < pencil.n <= POLES:
+        poles = np.abs(np.linalg.eigvals(A))
     else:
-        poles = np.ones((len(A), 1))
-    slow = np.where(poles > 1e-9 * poles.max(axis=1, keepdims=True), poles, np.inf).min(axis=1)
-    low = 3e-3 * np.minimum(1.0, np.where(np.isfinite(slow), slow, 1.0))
-    high = np.maximum(12.0, 2 * poles.max(axis=1))
-    systems = np.arange(len(low))
-    for _ in range(12):  # until the loop is weak
-        size = np.abs(pencil.values(1j * high, False, True, systems).response).sum(axis=2).max(axis=1)
-        if not (size > 0.1).any():
-            break
-        high = np.where(size > 0.1, 3 * high, high)
-    return low, high
-
-
-def _margins(pencil: Pencil) -> tuple[dict[str, Floats], Crossings]:
-    systems, unit = len(pencil.times), pencil.times
-    rank = rank_of(pencil)
-    loci = trace(pencil, *_range(pencil), rank)
-    cross = find(pencil, loci, rank)
-    out: dict[str, Floats] = {}
-    still = pencil.values(np.zeros(systems, complex), False, True, np.arange(systems)).response
-    at_rest, its_system = _static(still, rank)
-    factor = np.concatenate((-1 / cross.value[~cross.unit].real, at_rest))
-    which = np.concatenate((cross.which[~cross.unit], its_system))
-    omega = np.concatenate((cross.omega[~cross.unit], np.zeros(len(at_rest))))
-    up, down = factor >= 1, factor <= 1
-    out["gain"], out["phase_crossover"] = _least(factor[up], which[up], omega[up], systems, np.inf)
-    inverse, out["phase_crossover_down"] = _least(1 / factor[down], which[down], omega[down], systems, np.inf)
-    out["gain_down"] = 1 / inverse
-    out["gain_nearest"] = np.where(out["gain"] <= inverse, out["gain"], out["gain_down"])
-    out["gain_nearest"] = np.where(np.isinf(out["gain"]) & np.isinf(inverse), np.inf, out["gain_nearest"])
-    lag = np.angle(-cross.value[cross.unit])  # in (-pi, pi]: the lag that brings the locus to -1
-    which, omega = cross.which[cross.unit], cross.omega[cross.unit]
-    size, at = _least(np.abs(lag), which, omega, systems, np.inf)
-    sign = np.ones(systems)
-    for system, w in zip(which[lag < 0], omega[lag < 0], strict=True):
-        sign[system] = -1.0 if w == at[system] else sign[system]
-    out["phase"], out["crossover"] = np.degrees(size) * sign, at
-    wait = np.where(lag < -1e-12, lag + 2 * np.pi, np.maximum(lag, 0.0)) / omega
-    out["delay"], out["delay_crossover"] = _least(wait, which, omega, systems, np.inf)
-    out["modulus"], out["modulus_frequency"], out["mt"], out["mt_frequency"] = peaks(pencil, loci, still, rank)
-    out["ms"] = 1 / np.maximum(out["modulus"], np.finfo(float).tiny)
-    out["delay"] = out["delay"] * unit
-    for name in out:
-        if name == "crossover" or name.endswith(("_crossover", "_crossover_down", "_frequency")):
-            out[name] = out[name] / unit
-    return out, cross
-
-
-def _static(ratio: Complex, rank: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Factors at which a root passes through the origin: real eigenvalues of a finite L(0) that are negative."""
-    systems = np.arange(len(ratio))
-    finite = np.isfinite(ratio).all(axis=(1, 2)) & (np.abs(ratio).max(axis=(1, 2)) < 1e12)
-    if not finite.any():
-        return np.empty(0), np.empty(0, np.int64)
-    value = eigen(ratio[finite], np.zeros_like(ratio[finite]), rank)[0]
-    size = np.abs(value).max(axis=1, keepdims=True)
-    real = (value.real < -1e-12 * size) & (np.abs(value.imag) < 1e-9 * size) & (size > 0)
-    return -1 / value[real].real, np.broadcast_to(systems[finite][:, None], value.shape)[real]
-
-
-def _least(size: Floats, which: NDArray[np.int64], omega: Floats, systems: int, none: float) -> tuple[Floats, Floats]:
-    """The least value of each system and where it is; `none` and NaN where there is none."""
-    best, at = np.full(systems, none), np.full(systems, np.nan)
-    order = np.lexsort((size, which))
-    first = order[np.r_[True, np.diff(which[order]) > 0]] if len(order) else order
-    best[which[first]], at[which[first]] = size[first], omega[first]
-    return best, at
+        poles = np.abs(np.diagonal(A, axis1=1, axis2=2)) if pencil.n else np.ones((len(A), 1))
+    most = poles.max(axis=1)
+    slow = np.where(poles > 1e-9 * most[:, None], poles, np.inf).min(axis=1)
+    return 3e-3 * np.minimum(1.0, slow), np.maximum(12.0, 2 * most)

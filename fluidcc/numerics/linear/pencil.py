@@ -9,12 +9,15 @@ Inside, time is measured in the longest delay and the unknowns are balanced, so 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.elimination import iterate, pack, plan, replay
+from fluidcc.numerics.linear.compiled.elimination import plan
+from fluidcc.numerics.linear.compiled.freshness import prepare
+from fluidcc.numerics.linear.compiled.replay import evened, iterate, pack, replay
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["Complex", "Pencil", "Values", "balanced"]
@@ -22,12 +25,15 @@ __all__ = ["Complex", "Pencil", "Values", "balanced"]
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 
-SAMPLE = 0.31 + 1.7j
-"""Where, in units of the longest delay, the pivots are chosen."""
+OFF = 0.05
+"""Size of the other entries, where those of the diagonal are one, in the matrix by which pivots are first chosen.
 
+So the diagonal, which is s less something or one, gives them, in the order that fills least. That order depends on the
+pattern alone: of many systems none has another for what stands beside it, and a pattern seen before costs nothing.
+"""
 
 PLANS = 4
-"""Orders of the pivots that are tried, each chosen in the middle of where those before it are poor."""
+"""Orders of the pivots that are tried, each but the first chosen in the middle of where those before it are poor."""
 
 FEW = 4
 """Fewer poor points of a small pencil are sooner solved with pivoting than a new order is found."""
@@ -62,6 +68,7 @@ class Pencil:
     """
 
     def __init__(self, block: Blocks) -> None:
+        prepare()
         if block.A.ndim == 2:
             block = Blocks(*(part[None] for part in block))
         m, p = self.ports = block.ports
@@ -83,17 +90,26 @@ class Pencil:
         )
         pattern = (full != 0).any(axis=0)
         pattern[range(size), range(size)] = True
-        self._row, self._column = row, column = np.nonzero(pattern)
-        late, own = (column >= n) & (column < size), row == column
-        entry = full[:, row, column]
-        constant = np.where(late, own & (row >= n) & (row < size), entry)
-        lead = np.broadcast_to((own & (row < n)).astype(float), entry.shape)
-        self._lag_of = np.where(late, column - n, -1)
-        self._table = np.hstack((constant, lead, np.where(late, entry, 0.0), sc.delays))
-        self._pattern = pattern
-        self._plans: list[tuple[Any, Any, int]] = []  # of `replay`: heads and integers, and the permutation's sign
+        self._shape = known = _pattern(pattern.tobytes(), pattern.shape, n, size)
+        entry = full[:, known.row, known.column]
+        table = np.concatenate(
+            (
+                entry * known.constant + known.one,
+                np.broadcast_to(known.lead, entry.shape),
+                entry * known.late,
+                sc.delays,
+            ),
+            axis=1,
+        )
+        # of each system: constants, leads and lagged parts of the entries, and the delays
+        self.table = np.ascontiguousarray(table)
+        self._plans = [known.whole]
         self._few = FEW if size < 40 else 1
-        self._order(SAMPLE, 0)
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """The first order of the pivots, as `fluidcc.numerics.linear.replay` takes it."""
+        return self._plans[0]
 
     @property
     def time(self) -> float:
@@ -146,45 +162,42 @@ class Pencil:
 
     def newton(self, s: Complex, known: Complex, rounds: int) -> tuple[Complex, Floats, NDArray[np.bool_]]:
         """Newton's iteration on the first system in its unit of time; flags where it must be done with pivoting."""
-        end, size, poor = iterate(s, *self._plans[0][:2], self._table, known, rounds)
+        end, size, poor = iterate(s, self.whole, self.table, known, rounds)
         left = np.flatnonzero(poor)
         for number in range(1, PLANS):
             if len(left) < self._few:
                 break
             if number == len(self._plans):
                 self._order(complex(s[left[np.argsort(np.abs(s[left]))[len(left) // 2]]]), 0)
-            end[left], size[left], poor[left] = iterate(s[left], *self._plans[number][:2], self._table, known, rounds)
+            end[left], size[left], poor[left] = iterate(s[left], self._plans[number], self.table, known, rounds)
             left = left[poor[left]]
         return end, size, poor
 
     def _order(self, sample: complex, system: int) -> None:
         """One more order of the pivots: that of a system at a sample frequency, in scaled time."""
-        size = self.size
-        made = plan(self._dense(np.array([sample]), system)[0][0], self._pattern, size)
-        slot = made.slot
-        packed = pack(made, slot[self._row, self._column], self._lag_of, slot[size:, size:].ravel())
-        self._plans.append((*packed, made.parity))
+        known = self._shape
+        made = plan(self._dense(np.array([sample]), system)[0][0], known.pattern, self.size)
+        self._plans.append(pack(made, known.row, known.column, known.lag_of))
 
     def _replayed(self, number: int, s: Complex, which: NDArray[np.int64], slope: bool) -> tuple[Any, ...]:
         """Everything at the points `s` in scaled time by one order of the pivots, and where that is poor."""
-        heads, whole, parity = self._plans[number]
-        phase, log, rate, block, block_rate, poor = replay(s, which, heads, whole, self._table, slope)
+        phase, log, rate, block, block_rate, poor = replay(s, which, self._plans[number], self.table, slope)
         m, p = self.ports
         block = block.reshape(len(s), p, m)
         block_rate = block_rate.reshape(len(s), p, m) if slope else np.zeros_like(block)
-        return phase * parity, log, rate, block, block_rate, poor
+        return phase, log, rate, block, block_rate, poor
 
     def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
         m, p = self.ports
         shape = (len(s), self.size + p, self.size + m)
         value, slope = np.zeros(shape, complex), np.zeros(shape, complex)
-        entries = len(self._row)
-        constant, lead, lagged = self._table[system, : 3 * entries].reshape(3, entries)
-        lag = np.append(self._table[system, 3 * entries :], 0.0)[self._lag_of]
+        row, column = self._shape.row, self._shape.column
+        constant, lead, lagged = self.table[system, : 3 * len(row)].reshape(3, len(row))
+        lag = np.append(self.table[system, 3 * len(row) :], 0.0)[self._shape.lag_of]
         late = lagged * np.exp(-s[:, None] * lag)
-        value[:, self._row, self._column] = constant + lead * s[:, None] + late
-        slope[:, self._row, self._column] = lead - lag * late
+        value[:, row, column] = constant + lead * s[:, None] + late
+        slope[:, row, column] = lead - lag * late
         return value, slope
 
     def _pivoted(self, s: Complex, system: int, slope: bool) -> tuple[Complex, Floats, Complex, Complex, Complex]:
@@ -214,6 +227,36 @@ class Pencil:
         return phase, log, total, block, block_rate
 
 
+class _Pattern(NamedTuple):
+    """Where a bordered pencil has entries, what kind they are, and the order of their elimination."""
+
+    pattern: NDArray[np.bool_]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    constant: Floats  # 1 for entries that do not lag
+    one: Floats  # 1 on the diagonal of the channels
+    lead: Floats  # 1 on the diagonal of the states
+    late: Floats
+    lag_of: NDArray[np.int64]
+    whole: NDArray[np.int64]
+
+
+@lru_cache(maxsize=128)
+def _pattern(bits: bytes, shape: tuple[int, int], n: int, size: int) -> _Pattern:
+    pattern = np.frombuffer(bits, bool).reshape(shape)
+    row, column = np.nonzero(pattern)
+    late, own = (column >= n) & (column < size), row == column
+    lag_of = np.where(late, column - n, -1)
+    sample = np.where(pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, shape), 0).astype(complex)
+    sample[range(size), range(size)] = 1.0
+    made = plan(sample, pattern, size)
+    one, lead = own & late, own & (row < n)
+    return _Pattern(
+        pattern, row, column, (~late).astype(float), one.astype(float), lead.astype(float), late.astype(float),
+        lag_of, pack(made, row, column, lag_of),
+    )  # fmt: skip
+
+
 def _units(block: Blocks) -> Floats:
     if block.delays.shape[-1]:
         return np.asarray(block.delays.max(axis=-1))
@@ -237,29 +280,18 @@ def balanced(block: Blocks, times: Floats) -> tuple[Blocks, Floats]:
         ),
         axis=1,
     )
-    size = inner.shape[-1]
-    scale = np.ones(inner.shape[:2])
-    apart = ~np.eye(size, dtype=bool)
-    for _ in range(8):  # Osborne's iteration, all rows at once, by powers of two
-        off = np.abs(inner) * apart
-        row, column = off.sum(axis=2), off.sum(axis=1)
-        good = (row > 0) & (column > 0)
-        ratio = np.where(good, row, 1.0) / np.where(good, column, 1.0)
-        step = np.exp2(np.round(0.25 * np.log2(ratio)))
-        if (step == 1).all():
-            break
-        scale *= step
-        inner = inner / step[:, :, None] * step[:, None, :]
+    inner = np.ascontiguousarray(inner)  # for another order it would be compiled again
+    scale = evened(inner)
     x, z = scale[:, :n], scale[:, n:]
     D = block.D.copy()
     D[:, :p, m:] *= z[:, None, :]
     D[:, p:, :m] /= z[:, :, None]
     D[:, p:, m:] = inner[:, n:, n:]
-    even = Blocks(
+    parts = (
         inner[:, :n, :n],
         np.concatenate((B[..., :m] / x[:, :, None], inner[:, :n, n:]), axis=2),
         np.concatenate((block.C[:, :p] * x[:, None, :], inner[:, n:, :n]), axis=1),
         D,
         block.delays / times[:, None],
     )
-    return even, x
+    return Blocks(*map(np.ascontiguousarray, parts)), x

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.bounds import essential_abscissa, is_neutral, radius
+from fluidcc.numerics.linear.compiled.zeros import STARTS, gather
 from fluidcc.numerics.linear.contour import OnContour, half_box, winding
 from fluidcc.numerics.linear.core import core_of
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 from fluidcc.numerics.linear.polish import mirrored, newton, resolve
-from fluidcc.numerics.linear.spectral import approximate_roots, points_for
+from fluidcc.numerics.linear.spectral import approximate_roots, points_for, undelayed
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["Region", "Search", "rightmost", "roots_in"]
@@ -23,6 +26,9 @@ REACHES = (6.0, 25.0, 80.0)
 
 LEAST = (10, 16, 24)
 
+MANY = 24
+"""States from which the first guesses include the roots without delays."""
+
 
 class Search:
     """What is known of the roots of one block: finds more, and proves that a region holds no others.
@@ -32,17 +38,39 @@ class Search:
 
     def __init__(self, block: Blocks) -> None:
         self.core = core_of(block)
-        self.pencil = Pencil(self.core)
-        self.block = self.pencil.block
-        self.neutral = is_neutral(self.block)
-        self.essential = essential_abscissa(self.block) if self.neutral else -np.inf
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
+        self.begun = False
         self.effort = -1
-        self.finite = not len(self.block.delays)
+        self.finite = not len(self.core.delays)
+
+    @cached_property
+    def pencil(self) -> Pencil:
+        """The pencil of the core."""
+        return Pencil(self.core)
+
+    @property
+    def block(self) -> Blocks:
+        """The core, scaled."""
+        return self.pencil.block
+
+    @cached_property
+    def neutral(self) -> bool:
+        """Whether the difference operator depends on s."""
+        return is_neutral(self.block)
+
+    @cached_property
+    def essential(self) -> float:
+        """Right of it the number of roots is finite."""
+        return essential_abscissa(self.block) if self.neutral else -np.inf
 
     def improve(self, wanted: int, reach: float = 0.0) -> None:
-        """One discretisation, finer than the last, and its guesses polished."""
+        """First what Newton's iteration reaches from a few points, then discretisations, each finer than the last."""
+        if not self.begun:
+            self.begun = True
+            if not self.finite:
+                self._begin(wanted)
+                return
         self.effort += 1
         level = min(self.effort, len(REACHES) - 1)
         least = LEAST[level] + 12 * (self.effort - level)
@@ -63,6 +91,14 @@ class Search:
         if not self.finite:
             guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]
         self.add(guesses)
+
+    def _begin(self, wanted: int) -> None:
+        roots = gather(self.pencil.whole, self.pencil.table[0], min(8 + wanted, len(STARTS)))
+        upper = roots[roots.imag >= 0]
+        self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
+        if len(self.block.A) > MANY:  # near the roots that are slow for the delays, however many there are
+            guesses = undelayed(self.block)
+            self.add(guesses[guesses.imag >= 0])
 
     def improve_near(self, box: Region, reach: float) -> None:
         """The guesses of a finer discretisation that lie in or near a box."""
@@ -139,8 +175,8 @@ def rightmost(of: Search, count: int) -> Complex:
     if count < 1:
         raise InvalidInput(f"count must be at least 1, got {count}")
     problem = "too few roots were found"
-    for attempt in range(5):
-        if attempt or of.effort < 0 or len(of.known()) < count:
+    for attempt in range(6):
+        if attempt or not of.begun or len(of.known()) < count:
             of.improve(count)
         every = of.known()
         if of.finite:
@@ -154,7 +190,7 @@ def rightmost(of: Search, count: int) -> Complex:
         try:
             top = of.reach_right_of(left)
             missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
-            if missing > 0 and attempt >= 1:
+            if missing > 0 and attempt >= 2:
                 of.hunt(left, max(top, left + 1), top)
                 missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
         except OnContour as raised:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["approximate_roots", "points_for"]
+__all__ = ["approximate_roots", "points_for", "undelayed"]
 
 Floats = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> 
         except ArpackNoConvergence as stopped:  # they are guesses: those that came are as good as any
             values = np.asarray(stopped.eigenvalues, complex)
         found.append(shift + 1 / values)
-    return _distinct(np.concatenate([_undelayed(block), *found]))
+    return _distinct(np.concatenate([undelayed(block), *found]))
 
 
 def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -122,7 +122,7 @@ def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
     return upper[~(gap < 1e-3 * np.abs(upper)[:, None]).any(axis=1)]
 
 
-def _undelayed(block: Blocks) -> NDArray[np.complex128]:
+def undelayed(block: Blocks) -> NDArray[np.complex128]:
     """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however many there are."""
     m, p = block.ports
     loop = np.eye(len(block.delays)) - block.D[p:, m:]

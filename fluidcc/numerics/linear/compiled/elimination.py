@@ -1,9 +1,9 @@
 """Sparse elimination of one matrix pattern at many frequencies.
 
 A pencil of a network is sparse, and its pattern does not depend on the frequency. So the order of the pivots and every
-multiply-and-subtract of the elimination are written down once (`plan`), and replayed at each frequency (`replay`), with
-the derivative with respect to s carried along. Pivots are chosen at one sample frequency; where the same order meets a
-small pivot, the point is flagged and the caller solves it with pivoting.
+multiply-and-subtract of the elimination are written down once (`plan`), and replayed at each frequency (`replay`).
+Pivots are chosen for one sample matrix; where the same order meets a small pivot, the point is flagged and the caller
+solves it with pivoting.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "iterate", "pack", "plan", "replay"]
+__all__ = ["Plan", "plan"]
 
 Index = NDArray[np.int64]
 
 THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its column
-LIMIT = 1e4  # a multiplier above this flags the point
 
 
 class Plan(NamedTuple):
@@ -173,130 +172,3 @@ def _sign(order):  # type: ignore[no-untyped-def]
             left[i], left[j] = left[j], left[i]
             sign = -sign
     return sign
-
-
-def pack(made: Plan, where: Index, lag_of: Index, corner: Index) -> tuple[Index, Index]:
-    """The heads and the integers that `replay` takes."""
-    parts = (
-        where,
-        lag_of,
-        made.pivot,
-        made.at,
-        made.border,
-        made.multiplier,
-        made.to,
-        made.target,
-        made.source,
-        corner,
-    )
-    heads = np.cumsum([0, *(len(part) for part in parts)])
-    return np.r_[made.slots, heads], np.concatenate(parts)
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def replay(s, which, heads, whole, table, slope):  # type: ignore[no-untyped-def]
-    """Eliminate at every s the system of number `which`, all systems having one pattern.
-
-    Entry e of the pencil stands in slot `where[e]` and is ``constant + lead s + lagged exp(-s delays[lag_of])``. All
-    integers come in one array and all floats in another (see `pack`): a call costs by the number of its arguments.
-    Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the entries of the
-    Schur complement and their derivatives, and a flag where a multiplier between pivots was large.
-    """
-    slots = heads[0]
-    where, lag_of = whole[heads[1] : heads[2]], whole[heads[2] : heads[3]]
-    pivot, at = whole[heads[3] : heads[4]], whole[heads[4] : heads[5]]
-    border, multiplier = whole[heads[5] : heads[6]], whole[heads[6] : heads[7]]
-    to, target = whole[heads[7] : heads[8]], whole[heads[8] : heads[9]]
-    source, corner = whole[heads[9] : heads[10]], whole[heads[10] : heads[11]]
-    points, entries, size = len(s), len(where), len(pivot)
-    phase, size_log = np.empty(points, np.complex128), np.empty(points)
-    rate = np.zeros(points, np.complex128)
-    block = np.empty((points, len(corner)), np.complex128)
-    block_rate = np.zeros((points, len(corner) if slope else 0), np.complex128)
-    poor = np.zeros(points, np.bool_)
-    v, d = np.empty(slots, np.complex128), np.empty(slots, np.complex128)
-    shift = np.empty(table.shape[1] - 3 * entries, np.complex128)
-    for w in range(points):
-        real = table[which[w]]
-        constant, lead = real[:entries], real[entries : 2 * entries]
-        lagged, delays = real[2 * entries : 3 * entries], real[3 * entries :]
-        for k in range(len(delays)):
-            shift[k] = np.exp(-s[w] * delays[k])
-        v[:] = 0
-        d[:] = 0
-        for e in range(entries):
-            x, dx = constant[e] + lead[e] * s[w], lead[e] + 0j
-            if lag_of[e] >= 0:
-                y = lagged[e] * shift[lag_of[e]]
-                x += y
-                dx -= delays[lag_of[e]] * y
-            v[where[e]] = x
-            d[where[e]] = dx
-        turn, log, total = 1.0 + 0j, 0.0, 0j
-        for k in range(size):
-            p, dp = v[pivot[k]], d[pivot[k]]
-            scale = abs(p)
-            log += np.log(scale)
-            turn *= p / scale if scale > 0 else 0j
-            if scale > 0:
-                inverse = complex(p.real / scale / scale, -p.imag / scale / scale)
-            else:  # the caller pivots
-                inverse, poor[w] = 0j, True
-            total += dp * inverse
-            for q in range(at[k], at[k + 1]):
-                f = v[multiplier[q]] * inverse
-                size_of = abs(f.real) + abs(f.imag)
-                # rows of outputs are of any size, which spoils nothing
-                if not size_of < (LIMIT if q < border[k] else np.inf):
-                    poor[w] = True
-                if slope:
-                    df = (d[multiplier[q]] - f * dp) * inverse
-                    for o in range(to[q], to[q + 1]):
-                        v[target[o]] -= f * v[source[o]]
-                        d[target[o]] -= f * d[source[o]] + df * v[source[o]]
-                else:
-                    for o in range(to[q], to[q + 1]):
-                        v[target[o]] -= f * v[source[o]]
-        phase[w], size_log[w], rate[w] = turn, log, total
-        for e in range(len(corner)):
-            block[w, e] = v[corner[e]]
-            if slope:
-                block_rate[w, e] = d[corner[e]]
-    return phase, size_log, rate, block, block_rate, poor
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def iterate(start, heads, whole, table, known, rounds):  # type: ignore[no-untyped-def]
-    """Newton's iteration from every start, away from the `known` roots (Maehly), for the first system.
-
-    Returns the last points, the relative size of the last steps, and a flag where a pivot was small.
-    """
-    end, size = start.copy(), np.full(len(start), np.inf)
-    poor = np.zeros(len(start), np.bool_)
-    first, s = np.zeros(1, np.int64), np.empty(1, np.complex128)
-    for i in range(len(start)):
-        s[0] = start[i]
-        for _ in range(rounds):
-            _, _, rate, _, _, bad = replay(s, first, heads, whole, table, True)
-            if bad[0]:
-                poor[i] = True
-                break
-            slope = rate[0]
-            for j in range(len(known)):
-                gap = s[0] - known[j]
-                if gap != 0:
-                    slope -= 1 / gap
-            reach = 1 + abs(s[0])
-            step = 1 / slope if slope != 0 else 0.5 + 0j
-            if not np.isfinite(step.real + step.imag):
-                step = 0.5 + 0j
-            length = abs(step)
-            if length > 0.5 * reach:  # far from any root: no leap
-                step *= 0.5 * reach / length
-                length = 0.5 * reach
-            s[0] -= step
-            size[i] = length / reach
-            if size[i] <= 1e-13:
-                break
-        end[i] = s[0]
-    return end, size, poor

@@ -1,0 +1,193 @@
+"""Verdicts and margins of a network at many points at once: the same laws and routes, with other numbers.
+
+A point's results depend on no other point, to the bit: what is evaluated for many at once is evaluated number by
+number, and roots and margins are found system by system in compiled loops. Points that need more than that (a root on
+the axis, a switching surface, counts that do not agree) are judged by `fluidcc.stability` itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.analysis.report import stability
+from fluidcc.analysis.structures import Sort, sorts
+from fluidcc.analysis.wiring import Matrices, deviation, has_loop, wire_both
+from fluidcc.columns import Columns, Place
+from fluidcc.equilibria import equilibria
+from fluidcc.equilibrium import system_of
+from fluidcc.errors import FluidccError
+from fluidcc.numerics.linear.margins import margins_of_stack
+from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
+from fluidcc.numerics.linear.wiring import Blocks
+
+if TYPE_CHECKING:
+    from fluidcc.network import Network
+
+__all__ = ["Verdicts", "verdicts_at"]
+
+MARGINS = {"gain_margin": "gain", "phase_margin": "phase", "delay_margin": "delay", "modulus_margin": "modulus",
+           "crossover": "crossover"}  # fmt: skip
+UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What `fluidcc.stability` says at N points; NaN where there is no equilibrium, or what was not asked for.
+
+    Attributes
+    ----------
+    stable, marginal : array of float (N,)
+        1 or 0, as in `StabilityReport`.
+    unstable, encirclements : array of float (N,)
+        Whole numbers, as there.
+    gain_margin, phase_margin, delay_margin, modulus_margin, crossover, decay_rate : array of float (N,)
+        [1], [degrees], [s], [1], [rad/s], [1/s], as there.
+    rightmost_root : array of complex (N,)
+        The first of the characteristic roots [1/s].
+    errors : dict of int to FluidccError
+        Why a point has no verdict: what `fluidcc.stability` of that point's network raises.
+    alone : dict of int to str
+        The points that were judged by `fluidcc.stability` one by one, and why.
+    """
+
+    stable: Any
+    marginal: Any
+    unstable: Any
+    encirclements: Any
+    gain_margin: Any
+    phase_margin: Any
+    delay_margin: Any
+    modulus_margin: Any
+    crossover: Any
+    decay_rate: Any
+    rightmost_root: Any
+    errors: dict[int, FluidccError] = field(default_factory=dict)
+    alone: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.stable)
+
+    def reasons(self) -> dict[int, str]:
+        """Kind and text of why a point has no verdict, by point."""
+        return {i: f"{type(error).__name__}: {' '.join(str(error).split())}" for i, error in self.errors.items()}
+
+
+def verdicts_at(
+    net: Network,
+    targets: Mapping[str, Place],
+    values: Mapping[str, Any],
+    *,
+    roots: bool = True,
+    margins: bool = True,
+    at: float | str = math.inf,
+) -> Verdicts:
+    """Judge a network at many points.
+
+    Parameters
+    ----------
+    net : Network
+        What all points have in common.
+    targets, values : mapping
+        What is changed, by axis, and its values in SI units, as `fluidcc.equilibria.equilibria` takes them.
+    roots : bool
+        Whether to count unstable roots and to find the rightmost one.
+    margins : bool
+        Whether to find margins.
+    at : float
+        As in `fluidcc.equilibrium`.
+
+    Returns
+    -------
+    Verdicts
+        Agrees with `fluidcc.stability` of each point's network to rounding.
+
+    Raises
+    ------
+    Unsupported, InvalidInput
+        As `fluidcc.equilibria.equilibria`. What `fluidcc.stability` raises at a point is in ``errors``, among it
+        `Undecided` where encirclements and roots disagree even after refinement.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> from fluidcc.analysis.many import verdicts_at
+    >>> from fluidcc.sweep.targets import find_target
+    >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
+    >>> found = verdicts_at(net, {"eta": find_target(net, "eta")}, {"eta": [0.4, 0.8, 3.0]})
+    >>> found.stable, found.phase_margin.round(2)
+    (array([1., 1., 0.]), array([ 55.35,  38.51, -82.83]))
+    """
+    rest = equilibria(net, targets, values, at)
+    columns = Columns(system_of(net, at), net, targets, values)
+    table = {f.name: np.full(columns.points, np.nan) for f in fields(Verdicts) if f.name not in ("errors", "alone")}
+    table["rightmost_root"] = table["rightmost_root"].astype(complex)
+    errors, alone = dict(rest.errors), dict[int, str]()
+    if reason := _not_smooth(net):
+        alone |= dict.fromkeys(np.flatnonzero(rest.found).tolist(), reason)
+    else:
+        for sort in sorts(columns, rest, alone):
+            _judge(sort, table, alone, roots, margins)
+    for i in sorted(alone):
+        try:
+            report = stability(columns.network(i), at=columns.one.at)
+        except FluidccError as error:
+            errors[i] = error
+            continue
+        for name, column in table.items():
+            column[i] = report.rightmost_roots[0] if name == "rightmost_root" else getattr(report, name)
+    return Verdicts(**table, errors=dict(sorted(errors.items())), alone=dict(sorted(alone.items())))
+
+
+def _not_smooth(net: Network) -> str:
+    """Why a network's laws cannot be taken together, or nothing."""
+    laws: list[tuple[str, Any]] = [*net.flows.items(), *net.links.items()]
+    for name, spec in laws:
+        if spec.law.jumps or spec.law.ticks:
+            return f"{name!r} has jumps or ticks"
+    return ""
+
+
+def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool) -> None:
+    """Put the verdicts of points of one structure into the table."""
+    point, rows = sort.point, sort.rows
+    joined = wire_both(point)
+    if not np.any(point.regulating) and not has_loop(joined[1]):  # of which it warns
+        alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")
+        return
+    closed, opened = map(_stack, joined)
+    if roots:
+        root, count = rightmost_of_stack(closed)
+        poles = right_of_axis(opened)
+        extra = np.zeros(len(rows))
+        for k, f in enumerate(point.classes):
+            if f.count == 1 or not len((own := deviation(point, k)).A):
+                continue
+            among, more = rightmost_of_stack(_stack(own))
+            root = np.where(among.real > root.real, among, root)
+            extra = extra + np.where(more < 0, np.nan, more * (f.count - 1))
+        sure = (count >= 0) & (poles >= 0) & np.isfinite(extra)
+        alone |= dict.fromkeys(rows[~sure].tolist(), UNSURE)
+        unstable = count + extra
+        for name, column in {
+            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable, "encirclements": count - poles,
+            "decay_rate": -root.real, "rightmost_root": root,
+        }.items():  # fmt: skip
+            table[name][rows] = column
+    if margins:
+        found = margins_of_stack(*opened)
+        for name, key in MARGINS.items():
+            table[name][rows] = getattr(found, key)
+
+
+def _stack(m: Matrices) -> Blocks:
+    """Matrices of many points with the points first."""
+    return Blocks(*(np.ascontiguousarray(np.moveaxis(part, -1, 0)) for part in (m.A, m.B, m.C, m.D, _lags(m))))
+
+
+def _lags(m: Matrices) -> Any:
+    return m.delays if len(m.delays) else np.zeros((0, m.A.shape[-1]))

@@ -1,0 +1,1 @@
+"""What is compiled of the linear analysis: elimination of pencils, eigenloci, margins. One folder, one stamp."""

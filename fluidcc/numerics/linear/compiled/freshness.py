@@ -1,0 +1,20 @@
+"""The compiled analysis, as fresh as its sources."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from numba import config
+
+from fluidcc.numerics.linear.compiled.replay import replay
+from fluidcc.numerics.stale import discard_stale_code
+
+__all__ = ["prepare"]
+
+
+@lru_cache(maxsize=1)
+def prepare() -> None:
+    """Once in a process, before anything of this folder is called."""
+    if not config.DISABLE_JIT:
+        discard_stale_code(replay, sorted(Path(__file__).parent.glob("*.py")), "fluidcc_linear.sha256")

@@ -1,0 +1,242 @@
+"""Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Compiled.
+
+Everything in the pencil's own unit of time. With the known roots divided out, ``f(s) / prod(s - r)`` winds as often as
+f does, less the known roots inside; that holds for any r, so that a count does not rest on their accuracy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fluidcc.numerics.linear.compiled.replay import eliminate, pivoted, room
+
+__all__ = ["STARTS", "bound", "gather", "rightmost", "rightmost_of_all", "turns"]
+
+TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
+AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
+ROUNDS = 60
+NEWTON = 25
+ROOTS = 40  # that are kept, conjugates among them
+LEVEL = 1e-9  # real parts below this, times 1 + abs(s), are not told from zero
+STARTS = np.array([
+    0.1 + 0.1j, 0.1 + 1.5j, 0.02 + 0.02j, 0.2 + 3j, -0.2 + 0.5j, -0.5 + 0.01j, 0.3 + 6j, -1.5 + 0.3j,
+    0.1 + 2.2j, 0.3 + 9j, -0.05 + 0.01j, -0.3 + 4.5j, -0.8 + 1j, 0.5 + 13j, -3 + 0.1j, -1 + 7j,
+    -0.005 + 0.001j, 0.1 + 0.7j, -1 + 18j, -0.5 + 11j, 0.5 + 0.01j, 1 + 2j, 2 + 0.1j, 1 + 5j,
+    -2 + 2j, 3 + 3j, -1 + 25j, -0.1 + 0.3j, -6 + 0.1j, -2.5 + 5j, -0.02j, 1 + 1j,
+])  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """Phase and logarithmic derivative of the determinant, less the known roots."""
+    phase, _, slope, poor = eliminate(s, whole, real, work, True, True)
+    if poor:
+        none = np.empty((0, 0), np.complex128)
+        phase, _, slope, _ = pivoted(s, whole, real, none, none)
+    for root in known:
+        gap = s - root
+        if gap != 0:
+            phase *= gap.conjugate() / abs(gap)
+            slope -= 1 / gap
+    return phase, slope
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
+    """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed (NaN if it could).
+
+    Intervals are halved until the argument's turn agrees with what the logarithmic derivative foretells and that
+    derivative hardly changes across them.
+    """
+    work = room(whole, real)
+    stack = np.empty(ROUNDS + 2, np.complex128)
+    phases, slopes = np.empty(ROUNDS + 2, np.complex128), np.empty(ROUNDS + 2, np.complex128)
+    total = 0.0
+    s = corners[0]
+    phase, slope = _at(s, whole, real, work, known)
+    for edge in range(len(corners) - 1):
+        a, b = corners[edge], corners[edge + 1]
+        count = 4 + int(density * min(abs(b - a), 400.0))
+        for k in range(1, count + 1):
+            stack[0] = b if k == count else a + (b - a) * (k / count)
+            phases[0], slopes[0] = _at(stack[0], whole, real, work, known)
+            depth = 0
+            while depth >= 0:  # the next point to reach is the last of the stack
+                step = stack[depth] - s
+                foretold = (0.5 * (slope + slopes[depth]) * step).imag
+                turn = np.angle(phases[depth] * phase.conjugate())
+                miss = abs((turn - foretold + np.pi) % (2 * np.pi) - np.pi)
+                if abs(slopes[depth] - slope) * abs(step) < TURN and miss < AGREE:
+                    total += turn + 2 * np.pi * np.round((foretold - turn) / (2 * np.pi))
+                    s, phase, slope = stack[depth], phases[depth], slopes[depth]
+                    depth -= 1
+                    continue
+                if depth > ROUNDS or abs(step) < 1e-13 * (1 + abs(s)):
+                    return np.nan, s
+                depth += 1
+                stack[depth] = s + 0.5 * step
+                phases[depth], slopes[depth] = _at(stack[depth], whole, real, work, known)
+    return total / (2 * np.pi), complex(np.nan, np.nan)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
+    """No root right of `left` has a larger modulus; infinite where this does not show one.
+
+    Of positive weights w of the states: ``abs(s) w <= abs(A) w + abs(B2) E z`` with ``z = abs(C2) w + abs(D22) E z``.
+    """
+    n, k = len(A), len(lags)
+    size = np.exp(-left * lags)
+    w, image, z, fresh = np.ones(n), np.empty(n), np.zeros(k), np.zeros(k)
+    best = np.inf
+    for _ in range(30):
+        settled = False
+        for _again in range(k + 40):
+            change = 0.0
+            for i in range(k):
+                total = 0.0
+                for j in range(n):
+                    total += abs(C[i, j]) * w[j]
+                for j in range(k):
+                    total += abs(D[i, j]) * size[j] * z[j]
+                fresh[i] = total
+                change = max(change, abs(total - z[i]) / max(total, 1e-300))
+            z[:] = fresh
+            if change < 1e-15:
+                settled = True
+                break
+        if not settled:
+            return np.inf
+        worst = 0.0
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += abs(A[i, j]) * w[j]
+            for j in range(k):
+                total += abs(B[i, j]) * size[j] * z[j]
+            image[i] = total
+            worst = max(worst, total / w[i])
+        before, best = best, min(best, worst)
+        most = image.max() if n else 0.0
+        if most == 0 or best > 0.97 * before:
+            break
+        w = image / most + 1e-9
+    return best * (1 + 1e-9) if n else 0.0
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _newton(s, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """Where Newton's iteration arrives away from the known roots (Maehly), and the relative size of its last step."""
+    size = np.inf
+    for _ in range(NEWTON):
+        _, slope = _at(s, whole, real, work, known)
+        reach = 1 + abs(s)
+        step = 1 / slope if slope != 0 else 0.5 + 0j
+        if not np.isfinite(abs(step)):
+            step = 0.5 + 0j
+        length = abs(step)
+        if length > 0.5 * reach:  # far from any root: no leap
+            step *= 0.5 * reach / length
+            length = 0.5 * reach
+        s -= step
+        size = length / reach
+        if size <= 1e-13:
+            break
+    return s, size
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _next(start, whole, real, work, known, found):  # type: ignore[no-untyped-def]
+    """Look for one more root and put it, with its conjugate, behind the first `found` known ones; their number."""
+    s, size = _newton(start, whole, real, work, known[:found])
+    if not size < 1e-11 or found > len(known) - 2:
+        return found
+    s, size = _newton(s, whole, real, work, known[:0])  # without the others' rounding
+    if abs(s.imag) < 1e-11 * (1 + abs(s)):
+        s = complex(s.real, 0.0)
+    if not size < 1e-11:
+        return found
+    for root in known[:found]:
+        if abs(root - s) <= 1e-5 * (1 + abs(s)):
+            return found
+    known[found] = complex(s.real, abs(s.imag))
+    if s.imag == 0:
+        return found + 1
+    known[found + 1] = known[found].conjugate()
+    return found + 2
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def gather(whole, real, count):  # type: ignore[no-untyped-def]
+    """Simple roots that Newton reaches from the first of `STARTS`, each away from those before, with conjugates."""
+    work, known, found = room(whole, real), np.empty(2 * count + 2, np.complex128), 0
+    for k in range(min(count, len(STARTS))):
+        found = _next(STARTS[k], whole, real, work, known, found)
+    return known[:found].copy()
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _half_box(left, top):  # type: ignore[no-untyped-def]
+    right = max(top, left + 1)
+    return np.array([left + 0j, left + 1j * top, right + 1j * top, right + 0j])
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
+    """The rightmost root and the number of roots right of the axis, by the argument principle and by Newton.
+
+    The count is that of the argument principle along the axis, without any known root, and of the roots found; the
+    rightmost root has none right of a line on its left but those found. NaN and -1 where the two do not agree, where a
+    root lies on the axis to the resolution, or where a bound is missing: then the full search has to be asked.
+    """
+    nothing = np.empty(0, np.complex128)
+    top = bound(A, B, C, D, lags, 0.0) * 1.05 + 0.5
+    if not np.isfinite(top):
+        return complex(np.nan, 0.0), -1
+    around, _ = turns(whole, real, _half_box(0.0, top), nothing, 1.0)
+    count = np.round(-2 * around)
+    if not abs(-2 * around - count) < 0.02:
+        return complex(np.nan, 0.0), -1
+    work, known, found = room(whole, real), np.empty(ROOTS, np.complex128), 0
+    for tried in range(len(STARTS)):
+        found = _next(STARTS[tried], whole, real, work, known, found)
+        if tried < 5 or tried % 4 != 1 or not found:
+            continue
+        best, right = _settled(whole, real, A, B, C, D, lags, known[:found])
+        if right == count:
+            return best, right
+    return complex(np.nan, 0.0), -1
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
+    """The rightmost of the known roots and how many are right of the axis, or -1 if others may be further right."""
+    order = np.argsort(-known.real)
+    best = known[order[0]]
+    for s in known:
+        if abs(s.real) <= LEVEL * (1 + abs(s)):
+            return best, -1
+    left = best.real - 0.05
+    for i in range(1, len(known)):
+        gap = known[order[i - 1]].real - known[order[i]].real
+        if gap > 1e-3:
+            left = known[order[i - 1]].real - min(0.5 * gap, 0.5)
+            break
+    top = bound(A, B, C, D, lags, left)
+    if not np.isfinite(top):
+        return best, -1
+    top = max(top, abs(left)) * 1.05 + 0.5
+    others, _ = turns(whole, real, _half_box(left, top), known, 1.0)
+    if not abs(others) < 0.01:
+        return best, -1
+    return complex(best.real, abs(best.imag)), (known.real > 0).sum()
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def rightmost_of_all(whole, table, A, B, C, D, lags):  # type: ignore[no-untyped-def]
+    """`rightmost` of every system of a stack, each by itself."""
+    root, count = np.empty(len(table), np.complex128), np.empty(len(table), np.int64)
+    for k in range(len(table)):
+        root[k], count[k] = rightmost(whole, table[k], A[k], B[k], C[k], D[k], lags[k])
+    return root, count

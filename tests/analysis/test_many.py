@@ -1,0 +1,113 @@
+"""Verdicts at many points are those of `stability` at each, whatever points are asked for together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.analysis.many import Verdicts, verdicts_at
+from fluidcc.columns import Columns
+from fluidcc.equilibrium import system_of
+from fluidcc.sweep.targets import find_target
+from tests.analysis import networks
+
+FIELDS = ("stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin", "delay_margin",
+          "modulus_margin", "crossover", "decay_rate")  # fmt: skip
+
+
+def dumbbell() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
+    for name, access, beta in (("a", 0.01, 0.1), ("b", 0.03, 0.12), ("c", 0.05, 0.08)):
+        net.flow(name, fc.LDCC(beta=beta), route=["l"], access_delay=access)
+    return net
+
+
+def tandem() -> fc.Network:
+    """Two links of which either may saturate, one with a buffer that may fill, and traffic that does not listen."""
+    net = fc.Network()
+    net.link("first", fc.DropTail, capacity="4 Mbit/s", delay="5 ms", buffer="60 ms")
+    net.link("second", fc.DropTail, capacity="3 Mbit/s", delay="15 ms")
+    net.flow("long", fc.LDCC, route=["first", "second"], access_delay="3 ms")
+    net.flow("twin", fc.LDCC, route=["first", "second"], access_delay="3 ms")
+    net.flow("short", fc.LDCC(beta=0.15), route=["first"], access_delay="8 ms")
+    net.flow("noise", fc.CBR(rate="0.4 Mbit/s"), route=["second"])
+    return net
+
+
+CASES: dict[str, tuple[Any, dict[str, tuple[float, float]]]] = {
+    "dumbbell": (dumbbell, {"eta": (0.1, 4.0), "capacity": (2e6, 6e6), "b.access_delay": (0.0, 0.1)}),
+    "tandem": (tandem, {"first.capacity": (1.5e6, 6e6), "short.beta": (0.05, 0.3), "long.eta": (0.2, 1.5)}),
+    "same again": (dumbbell, {"flows.beta": (0.05, 0.3), "flows.access_delay": (0.001, 0.1)}),
+    "full buffers": (
+        networks.full_buffers,
+        {"b.beta": (0.1, 0.4), "l2.capacity": (1.5e6, 3e6), "push.rate": (0.1e6, 0.6e6)},
+    ),
+    "prices": (
+        networks.dual_prices,
+        {"a.alpha": (1e7, 5e7), "l.delay": (0.005, 0.2), "flows.access_delay": (0.0, 0.02)},
+    ),
+    "penalties": (networks.penalty_prices, {"a.alpha": (1e6, 8e6), "l1.delay": (0.005, 0.4)}),
+    "round trips": (lambda: fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"), {"rtt": (0.01, 0.3)}),
+}
+
+
+def cases(name: str, count: int) -> tuple[fc.Network, dict[str, Any], dict[str, Any]]:
+    make, ranges = CASES[name]
+    net, rng = make(), np.random.default_rng(sum(name.encode()))
+    values = {axis: rng.uniform(low, high, count) for axis, (low, high) in ranges.items()}
+    return net, {axis: find_target(net, axis) for axis in values}, values
+
+
+def one_by_one(net: fc.Network, targets: dict[str, Any], values: dict[str, Any], found: Verdicts) -> None:
+    columns = Columns(system_of(net, np.inf), net, targets, values)
+    for i in range(columns.points):
+        if i in found.errors:
+            with pytest.raises(type(found.errors[i])):
+                fc.stability(columns.network(i))
+            assert np.isnan([found.stable[i], found.gain_margin[i]]).all()
+            continue
+        report = fc.stability(columns.network(i))
+        got = [getattr(found, name)[i] for name in FIELDS]
+        np.testing.assert_allclose(got, [float(getattr(report, name)) for name in FIELDS], rtol=1e-9, err_msg=str(i))
+        np.testing.assert_allclose(found.rightmost_root[i], report.rightmost_roots[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_point_is_judged_as_if_alone(name: str) -> None:
+    net, targets, values = cases(name, 25)
+    found = verdicts_at(net, targets, values)
+    one_by_one(net, targets, values, found)
+    assert len(found.alone) < 5
+    assert len(np.unique(found.stable[~np.isnan(found.stable)])) == 2 or name != "dumbbell"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_bit_depends_on_the_company(name: str) -> None:
+    net, targets, values = cases(name, 40)
+    whole = verdicts_at(net, targets, values)
+    for pick in (slice(3, 4), slice(5, 18), slice(0, 40, 7)):
+        part = verdicts_at(net, targets, {axis: v[pick] for axis, v in values.items()})
+        for field in (*FIELDS, "rightmost_root"):
+            np.testing.assert_array_equal(getattr(part, field), getattr(whole, field)[pick])
+
+
+def test_only_what_is_asked_for() -> None:
+    net, targets, values = cases("dumbbell", 5)
+    roots, margins = verdicts_at(net, targets, values, margins=False), verdicts_at(net, targets, values, roots=False)
+    assert np.isnan([roots.phase_margin, margins.stable]).all()
+    assert not np.isnan([roots.stable, margins.phase_margin]).any()
+
+
+def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    targets = {"beta": find_target(net, "beta"), "eta": find_target(net, "eta")}
+    edge: Any = fc.stability_boundary(net, "eta")
+    found = verdicts_at(net, targets, {"beta": [0.1, 0.1, 0.001], "eta": [0.4, edge.value, 0.4]})
+    assert list(found.alone) == [1]
+    assert "axis" in found.alone[1]
+    assert found.reasons()[2].startswith("NoEquilibrium: ")
+    assert np.isnan(found.stable[2])
+    one_by_one(net, targets, {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])}, found)
