@@ -28,6 +28,9 @@ LONGEST_QUEUE = 1e5
 LARGEST_RATE = 1e9
 """A rate this many times the largest capacity counts as growing without limit."""
 
+OTHER_START = 0.1
+"""Queueing delay [s] to start from where a search from empty queues stalls."""
+
 SMALL_QUEUE = 0.02
 """Changes of a queueing delay [s] are small relative to at least this."""
 
@@ -252,8 +255,8 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
 
 
 @_jit
-def _start(I: Any, P: Any, u: Any) -> None:
-    """Unknowns to start from: an equal share of the scarcest link, for states that are rates too.
+def _start(I: Any, P: Any, u: Any, queue: float) -> None:
+    """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that are rates too.
 
     A path without any delay gets a queue, as laws may divide by the round trip.
     """
@@ -265,6 +268,9 @@ def _start(I: Any, P: Any, u: Any) -> None:
             crossing[I[I[s.HOP] + h]] += 1.0
     for i in range(I[s.UNKNOWNS]):
         u[i] = P[I[s.INITIAL] + i]
+    for l in range(L):
+        if I[I[s.LINK] + l * s.LINK_SIZE + s.QUEUED]:
+            u[F + l] = min(queue, 0.5 * P[I[s.Q_MAX] + l])
     for f in range(F):
         flow = I[s.FLOW] + f * s.FLOW_SIZE
         share = np.inf
@@ -281,7 +287,7 @@ def _start(I: Any, P: Any, u: Any) -> None:
             u[F + L + I[I[s.HOP] + h]] += share
         l = I[I[s.HOP] + I[flow + s.HOPS]]
         if P[I[s.TRIP] + f] == 0 and I[I[s.LINK] + l * s.LINK_SIZE + s.QUEUED]:
-            u[F + l] = min(0.01, 0.5 * P[I[s.Q_MAX] + l])
+            u[F + l] = max(u[F + l], min(0.01, 0.5 * P[I[s.Q_MAX] + l]))
 
 
 @_jit
@@ -303,7 +309,12 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
 def find_many(I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
     """The equilibrium at each point from its own start, so that no result depends on which points go together."""
     for i in range(len(N)):
-        P = N[i].copy()
-        _start(I, P, u[i])
-        status[i], error[i], steps[i] = find(I, P, D, u[i], ceiling, True)
-        tell(I, P, D, u[i], told[i])
+        steps[i] = 0
+        for queue in (0.0, OTHER_START):
+            P = N[i].copy()
+            _start(I, P, u[i], queue)
+            status[i], error[i], more = find(I, P, D, u[i], ceiling, True)
+            steps[i] += more
+            tell(I, P, D, u[i], told[i])
+            if status[i] != STALLED:
+                break
