@@ -19,7 +19,7 @@ from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.targets import Target, changed
-from fluidcc.sweep.together import KINDS, can_together, together_of
+from fluidcc.sweep.together import can_together, found_together, together_of
 
 __all__ = ["Piece", "Task", "Variable", "empty_piece"]
 
@@ -144,7 +144,7 @@ class Task:
             for measure in self.measures:
                 if measure.kind == "trajectory":
                     piece.values[measure.name][...] = found[measure.key]
-        several = [m for m in self.measures if m.kind in KINDS and self._is_batched(m)]
+        several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
         left = np.zeros(0, dtype=np.int64)
         if several:
             values, reasons, left = together_of(self).run(points, several)
@@ -167,7 +167,7 @@ class Task:
         """Whether it is measured at many points at once."""
         if measure.kind == "trajectory":
             return self.batched
-        return measure.kind in KINDS and can_together(self)
+        return found_together(measure) and can_together(self)
 
     @property
     def free(self) -> bool:

@@ -1,8 +1,8 @@
-"""Equilibria of many points at once: one compiled search for all points of a structure.
+"""Equilibria and verdicts of many points at once: compiled loops over all points of a structure.
 
-Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go to that search as arrays.
-For each combination of those that change more (numbers of flows, starts and stops) a network is built, and the points
-that have it are searched together. Laws that are swept are left to the search of single points.
+Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go there as arrays. For each
+combination of those that change more (numbers of flows, starts and stops) a network is built, and the points that have
+it are taken together. Where laws are swept, points are left to be measured one by one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.many import Verdicts, verdicts_at
 from fluidcc.equilibria import Equilibria, equilibria
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.network import Network
@@ -24,15 +25,22 @@ from fluidcc.sweep.targets import Target, changed
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
 
-__all__ = ["KINDS", "Found", "Together", "can_together", "together_of"]
+__all__ = ["Found", "Together", "can_together", "found_together", "together_of"]
 
-KINDS = ("equilibrium",)  # of the measures that are found so
+ROOTS = ("stable", "marginal", "encirclements", "decay_rate", "rightmost_root")
+MARGINS = ("gain_margin", "phase_margin", "delay_margin", "modulus_margin", "crossover")
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 KEPT = 4  # networks of the axes that change more than numbers
 
 _kept = local()
+Place = tuple[int, ...]
 
 Found = tuple[dict[str, NDArray[Any]], dict[int, dict[str, str]], NDArray[np.int64]]
+
+
+def found_together(measure: Measure) -> bool:
+    """Whether a measure is one that is found at many points at once."""
+    return measure.kind == "equilibrium" or (measure.kind == "stability" and measure.key in (*ROOTS, *MARGINS))
 
 
 def can_together(task: Task) -> bool:
@@ -49,7 +57,7 @@ def together_of(task: Task) -> Together:
 
 
 class Together:
-    """Equilibria of the points of a task."""
+    """Equilibria and verdicts of the points of a task."""
 
     def __init__(self, task: Task) -> None:
         assert isinstance(task.model, Network)
@@ -57,43 +65,62 @@ class Together:
         names = task.grid.names
         self.more = [k for k, name in enumerate(names) if self._is_more(task.targets[name])]
         self.numbers = [k for k in range(len(names)) if k not in self.more]
-        self._nets: dict[tuple[int, ...], Network | FluidccError] = {}
+        self._nets: dict[Place, Network | FluidccError] = {}
         self._values = {k: np.array(task.grid.axes[k].values, dtype=float) for k in self.numbers}
 
     def run(self, points: NDArray[np.int64], measures: Sequence[Measure]) -> Found:
         """Values by measure, reasons by row and measure, and the rows that must be found one by one."""
         places = self.task.grid.places(points)
         schema = self.task.schema
-        values = {m.name: np.full((len(points), *schema[m.name].shape), np.nan) for m in measures}
+        values = {
+            m.name: np.full((len(points), *schema[m.name].shape), np.nan, dtype=schema[m.name].dtype) for m in measures
+        }
         errors: dict[int, dict[str, str]] = {}
         left: list[int] = []
-        groups: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[Place, list[int]] = {}
         for row, place in enumerate(map(tuple, places[self.more].T.tolist())):
             groups.setdefault(place, []).append(row)
         for place, members in groups.items():
             for start in range(0, len(members), BLOCK):
                 rows = np.array(members[start : start + BLOCK])
                 try:
-                    found = self._equilibria(place, places[:, rows])
+                    self._found(place, places[:, rows], rows, measures, values, errors)
                 except (InvalidInput, Unsupported):  # of all points, or of something that it cannot do: one by one
                     left += rows.tolist()
-                    continue
-                self._put(found, rows, measures, values, errors)
         return values, errors, np.array(left, dtype=np.int64)
 
-    def _put(self, found: Equilibria, rows: Any, measures: Sequence[Measure], values: Any, errors: Any) -> None:
-        reasons = found.reasons()
-        for measure in measures:
-            dim = EQUILIBRIUM[measure.key]
-            here = found.flow_names if dim == "flow" else found.link_names
-            labels = list(self.task.schema[measure.name].coords[dim])
-            columns = [labels.index(name) for name in here]
-            got = np.where(found.found[:, None], getattr(found, measure.key), np.nan)
-            values[measure.name][np.ix_(rows, columns)] = got
-            for k, reason in reasons.items():
-                errors.setdefault(int(rows[k]), {})[measure.name] = reason
+    def _found(
+        self, place: Place, places: Any, rows: Any, measures: Sequence[Measure], values: Any, errors: Any
+    ) -> None:
+        """Put in what is found at some points of one network, or why it is not."""
+        net, targets, numbers = self._arguments(place, places)
+        by_kind = {kind: [m for m in measures if m.kind == kind] for kind in ("equilibrium", "stability")}
+        several: list[tuple[list[Measure], Equilibria | Verdicts]] = []
+        if by_kind["equilibrium"]:
+            several.append((by_kind["equilibrium"], equilibria(net, targets, numbers)))
+        if by_kind["stability"]:
+            keys = {m.key for m in by_kind["stability"]}
+            asked = {"roots": bool(keys & set(ROOTS)), "margins": bool(keys & set(MARGINS))}
+            several.append((by_kind["stability"], verdicts_at(net, targets, numbers, **asked)))
+        for some, found in several:
+            reasons = found.reasons()
+            for measure in some:
+                got = np.array(getattr(found, measure.key), dtype=values[measure.name].dtype)
+                got[list(reasons)] = np.nan
+                values[measure.name][self._places(measure, net, rows)] = got
+                for k, reason in reasons.items():
+                    errors.setdefault(int(rows[k]), {})[measure.name] = reason
 
-    def _equilibria(self, place: tuple[int, ...], places: Any) -> Equilibria:
+    def _places(self, measure: Measure, net: Network, rows: Any) -> Any:
+        """Where its values belong among those of all points, flows and links."""
+        if measure.kind == "stability":
+            return rows
+        dim = EQUILIBRIUM[measure.key]
+        labels = list(self.task.schema[measure.name].coords[dim])
+        return np.ix_(rows, [labels.index(name) for name in (net.flow_names if dim == "flow" else net.link_names)])
+
+    def _arguments(self, place: Place, places: Any) -> tuple[Network, dict[str, Target], dict[str, Any]]:
+        """The network, and what the axes change of it to what."""
         net = self._net(place)
         targets: dict[str, Target] = {}
         values: dict[str, Any] = {}
@@ -101,11 +128,11 @@ class Together:
             name = self.task.grid.axes[k].name
             for axis, target, numbers in self._as_numbers(net, name, self._values[k][places[k]]):
                 targets[axis], values[axis] = target, numbers
-        if not targets:  # its number of points follows from the axes
+        if not targets:  # the number of points follows from the axes
             targets[""], values[""] = Target("option", "", None), np.zeros(places.shape[1])
-        return equilibria(net, targets, values)
+        return net, targets, values
 
-    def _net(self, place: tuple[int, ...]) -> Network:
+    def _net(self, place: Place) -> Network:
         """The network with the values of the axes that change more than numbers."""
         if place not in self._nets:
             while len(self._nets) >= KEPT:

@@ -10,9 +10,10 @@ import pytest
 import fluidcc as fc
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.measures import EQUILIBRIUM
-from fluidcc.sweep.together import KEPT, Together
+from fluidcc.sweep.together import KEPT, MARGINS, ROOTS, Together
 
 ALL = [f"equilibrium_{name}" for name in EQUILIBRIUM]
+JUDGED = [*ROOTS, *MARGINS]
 
 
 def network() -> fc.Network:
@@ -53,6 +54,31 @@ def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
             np.testing.assert_allclose(together.values[name][number], row, rtol=1e-8, atol=1e-9 * scale, err_msg=name)
 
 
+@pytest.mark.parametrize("grid", [g[1] for g in GRIDS[1::2]], ids=[g[0] for g in GRIDS[1::2]])
+def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
+    task = make_task(network(), grid, JUDGED, None, None, {}).probed()
+    points = np.arange(task.grid.size)
+    together = task.evaluate(points)
+    for number in points.tolist():
+        values, failed = task.values_at(number)
+        assert bool(failed) == (number in together.errors)
+        for name, wanted in values.items():
+            np.testing.assert_allclose(
+                together.values[name][number], wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}"
+            )
+
+
+def test_verdicts_do_not_depend_on_chunks_or_on_what_else_is_measured() -> None:
+    grid = {"eta": np.linspace(0.2, 3.0, 6), "capacity": [2e6, 5e6]}
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    whole = fc.sweep(net, grid, JUDGED, executor="serial", chunk=12)
+    cut = fc.sweep(net, grid, ["equilibrium_rate", *reversed(JUDGED)], executor="threads", workers=2, chunk=1)
+    assert whole.attrs["failed"] == cut.attrs["failed"] == 0
+    assert set(whole.stable.values.ravel().tolist()) == {True, False}
+    for name in JUDGED:
+        assert cut[name].values.tobytes() == whole[name].values.tobytes()
+
+
 @pytest.mark.parametrize("chunk", [1, 3, 7])
 def test_chunks_do_not_matter_to_the_last_bit(chunk: int) -> None:
     grid = {"beta": np.linspace(0.05, 0.3, 4), "capacity": [2e6, 3e6, 5e6], "b.count": [0, 1, 2]}
@@ -86,7 +112,7 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: py
     from numba.core import event
 
     grid: dict[str, Any] = {"beta": np.linspace(0.1, 0.3, 20), "capacity": np.linspace(2e6, 5e6, 20)}
-    task = make_task(network(), grid, ["equilibrium_rate"], None, None, {}).probed()
+    task = make_task(network(), grid, ["equilibrium_rate", "stable", "gain_margin"], None, None, {}).probed()
     task.evaluate(np.arange(2))
     built: list[str] = []
     old = fc.Network._with
