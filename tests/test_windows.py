@@ -96,3 +96,22 @@ def test_a_loss_halves_nothing_but_leaves_beta() -> None:
     ratio = 0.06 / (0.06 + 100 * PACKET / 20e6)
     assert len(drops) > 2
     np.testing.assert_allclose(left[1:], max(0.5, ratio), rtol=2e-2)
+
+
+def test_a_flow_that_never_saw_its_path_empty_is_told_of() -> None:
+    """The second FAST flow meets the 4 ms that the first one keeps in the queue."""
+    warned = fc.simulate(dumbbell(fc.FAST, [0.0, 10.0]), 15.0, samples=151).attrs["warnings"]
+    assert "flow 'f1' has never seen its path empty" in warned
+    assert "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue for propagation" in warned
+    assert fc.simulate(dumbbell(fc.FAST, [0.0, 0.0]), 5.0, samples=51).attrs["warnings"] == ""
+
+
+def test_a_threshold_below_the_smallest_queue_is_told_of() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="30 ms")
+    net.flow("f", fc.PlainDelayAIMD(tau0=0.004), route=["l"], start=0, packet=PACKET, initial={"w": 160})
+    quiet = fc.simulate(net, 20.0, samples=2001).attrs["warnings"]
+    assert quiet == ""
+    net.flow("others", fc.CBR(rate=19.9e6), route=["l"], start=5)
+    net.flow("more", fc.CBR(rate=1e6), route=["l"], start=5, stop=6)
+    warned = fc.simulate(net, 20.0, samples=2001).attrs["warnings"]
+    assert "the threshold of flow 'f', 4 ms, lies below the smallest queueing delay" in warned

@@ -1,4 +1,4 @@
-"""The figures of the paper on FAST's persistent congestion that one bottleneck can have: Figs. 2 and 3(a), (b)."""
+"""The figures of the paper on FAST's persistent congestion: Figs. 2 and 3."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from fluidcc.analysis.boundary import stability_boundary
 from fluidcc.analysis.curve import BoundaryCurve
 from fluidcc.claims.fast_common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
+from fluidcc.claims.fast_network import PEAKS, SEEDS, shares
 from fluidcc.claims.fast_stability import TAU, ack_edge, alone, growth, static_edge
 from fluidcc.formulas import fast
 from fluidcc.plot import timeseries
@@ -102,6 +103,22 @@ def fig3b() -> Figure:
     return figure
 
 
+def fig3c() -> Figure:
+    """The newcomer's rate over two bottlenecks, by the peak rate of a Pareto flow beside it."""
+    figure, ax = _figure()
+    for k, (method, mark) in enumerate(_MARKS.items()):
+        found = shares(method)
+        mean = found.mean(axis=1)
+        reach = np.abs(np.array([found.min(axis=1), found.max(axis=1)]) - mean)
+        ax.errorbar(np.array(PEAKS) / 1e6 + 0.4 * (k - 1), mean, yerr=reach, marker=mark, capsize=3, label=method)
+    ax.axhline(1, color="0.5", linestyle=":")
+    ax.set(xlabel="peak rate of the background [Mbit/s]", ylabel="newcomer's rate over that of one that knows [1]")
+    ax.set_title(f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium")
+    ax.set_ylim(0, None)
+    ax.legend()
+    return figure
+
+
 def stability() -> Figure:
     """Where rates stabilize, with x = w/r and with the ack clock."""
     figure, ax = _figure()
@@ -129,6 +146,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "fast_fig2c": fig2c,
     "fast_fig3a": fig3a,
     "fast_fig3b": fig3b,
+    "fast_fig3c": fig3c,
     "fast_stability": stability,
 }
 

@@ -69,7 +69,7 @@ _ROOMS = {
         "binomial_runs",
         "binomial_network",
     ),
-    "fast": ("fast_equations", "fast_estimator", "fast_runs", "fast_stability"),
+    "fast": ("fast_equations", "fast_estimator", "fast_runs", "fast_network", "fast_stability"),
     "delay_aimd": ("delay_aimd_rules", "delay_aimd_runs", "delay_aimd_knee"),
     "ecf": ("ecf_equations", "ecf_loops", "ecf_runs"),
 }

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sympy import Symbol
 
+from fluidcc.derive.trackers import trackers
 from fluidcc.engine.layout import Layout
-from fluidcc.symbols import offer_min, plain, reports, unfold
+from fluidcc.law import Law
+from fluidcc.symbols import RTT, offer_min, plain, reports, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["FEW", "doubts", "unheard"]
 
+MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 FEW = 3.0  # packets: with windows as small as that, single packets and timeouts rule, which a fluid does not have
 
 
@@ -39,7 +44,71 @@ def doubts(at: Layout, result: xr.Dataset) -> list[str]:
     result : xarray.Dataset
         Of the run.
     """
-    return [*unheard(at), *_small_windows(at, result)]
+    return [*unheard(at), *_small_windows(at, result), *_path_delays(at, result)]
+
+
+def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
+    """Flows that take a queue for propagation, and flows whose threshold lies below the queue at all times."""
+    misled: dict[str, tuple[float, float]] = {}
+    buried: dict[str, tuple[float, float]] = {}
+    late = slice(len(result.time) // 2, None)
+    for group in at.groups:
+        keeper = next(_keepers(group.law), None)
+        if keeper is None:
+            continue
+        for i in group.members:
+            flow = at.flows[i]
+            one = result.sel(flow=flow.name)
+            if not np.any(one.rate.values[late] > 0):
+                continue
+            state, trip = one[f"{group.law.name}_{plain(keeper)}"].values, one.rtt.values
+            seen = trip - state if keeper in trackers(group.law) else np.minimum(state, trip)
+            empty = at.net.base_rtt(flow.name)
+            if seen[-1] > (1 + MISLED) * empty and seen[-1] < trip.max() * (1 + MISLED):
+                misled[flow.name] = (float(seen[-1]), empty)
+            limit = _threshold(flow.law, float(trip[late].max() - seen[-1]))
+            least = float((trip - seen)[late].min())
+            if limit is not None and least > limit:
+                buried[flow.name] = (least, limit)
+    return [*_told_misled(misled), *_told_buried(buried)]
+
+
+def _keepers(law: Law) -> Iterator[Symbol]:
+    """States that keep the smallest round trip: those of `trackers`, and those that a jump sets to the round trip."""
+    yield from (z for z, account in trackers(law).items() if account.delay == 1)
+    yield from (z for jump in law.jumps for z, new in jump.reset.items() if unfold(new) == unfold(RTT))
+
+
+def _threshold(law: Law, span: float) -> float | None:
+    """Queueing delay above which a law with the parameter tau0 backs off [s]."""
+    known = {plain(s): float(v) for s, v in law.params.items()}
+    part = known.get("gamma", 0.0)
+    return (1 - part) * known["tau0"] + part * span if "tau0" in known else None
+
+
+def _told_misled(misled: dict[str, tuple[float, float]]) -> list[str]:
+    if not misled:
+        return []
+    name = max(misled, key=lambda one: misled[one][0] - misled[one][1])
+    seen, empty = misled[name]
+    more = f", and so with {len(misled) - 1} more" if len(misled) > 1 else ""
+    return [
+        f"flow {name!r} has never seen its path empty: the smallest round trip it knows is {1e3 * seen:.4g} ms, "
+        f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms of queue for "
+        f"propagation{more}"
+    ]
+
+
+def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
+    if not buried:
+        return []
+    name = max(buried, key=lambda one: buried[one][0] - buried[one][1])
+    least, limit = buried[name]
+    more = f", and so with {len(buried) - 1} more" if len(buried) > 1 else ""
+    return [
+        f"the threshold of flow {name!r}, {1e3 * limit:.3g} ms, lies below the smallest queueing delay that it sees, "
+        f"{1e3 * least:.3g} ms: it backs off whenever it may{more}"
+    ]
 
 
 def _small_windows(at: Layout, result: xr.Dataset) -> list[str]:

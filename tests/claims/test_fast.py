@@ -22,8 +22,8 @@ WANTED = {
         "fast_over_rtt", "reduction_over_rtt", "estimator_over_rtt", "fast_over_n", "estimator_over_n",
     },
     "differs": {"exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe", "reduction_over_n",
-                "stability_needs_the_clock"},
-    "not given": {"decoded", "settings", "stabilizes"},
+                "stability_needs_the_clock", "bursts_help", "estimator_in_bursts"},
+    "not given": {"decoded", "settings", "stabilizes", "parking_lot"},
     "out of a fluid's reach": {"packets"},
 }  # fmt: skip
 
