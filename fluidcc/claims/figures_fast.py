@@ -109,8 +109,9 @@ def fig3c() -> Figure:
     for k, (method, mark) in enumerate(_MARKS.items()):
         found = shares(method)
         mean = found.mean(axis=1)
-        reach = np.abs(np.array([found.min(axis=1), found.max(axis=1)]) - mean)
-        ax.errorbar(np.array(PEAKS) / 1e6 + 0.4 * (k - 1), mean, yerr=reach, marker=mark, capsize=3, label=method)
+        at = np.array(PEAKS) / 1e6 + 0.4 * (k - 1)
+        (line,) = ax.plot(at, mean, marker=mark, label=method)
+        ax.vlines(at, found.min(axis=1), found.max(axis=1), color=line.get_color())
     ax.axhline(1, color="0.5", linestyle=":")
     ax.set(xlabel="peak rate of the background [Mbit/s]", ylabel="newcomer's rate over that of one that knows [1]")
     ax.set_title(f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium")
