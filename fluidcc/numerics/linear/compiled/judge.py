@@ -38,8 +38,13 @@ def judge(whole, table, m, low, high, end):  # type: ignore[no-untyped-def]
         at_rest = finite(loop.ratio)
         gain = _gains(cross, still if at_rest and np.abs(loop.ratio).max() < 1e12 else still[:0])
         phase = _phases(cross)
-        modulus, modulus_at = peak(loop, grid, False)
-        mt, mt_at = peak(loop, grid, True)
+        modulus = modulus_at = mt = mt_at = 0.0
+        for largest in (False, True):
+            height, there = peak(loop, grid, largest)
+            if largest:
+                mt, mt_at = height, there
+            else:
+                modulus, modulus_at = height, there
         if at_rest and edge[0] < modulus:
             modulus, modulus_at = edge[0], 0.0
         if at_rest and edge[2] > mt:

@@ -168,8 +168,8 @@ def point(loop, omega, value, rate, edge):  # type: ignore[no-untyped-def]
     """All that a `Grid` holds of one frequency."""
     at(loop, 1j * omega)
     eigen(loop, value, rate)
-    edge[0], edge[1] = singular(loop.ratio, loop.slope, loop.basis, False)
-    edge[2], edge[3] = singular(loop.ratio, loop.slope, loop.basis, True)
+    for k in range(2):  # a literal True or False would be compiled apart
+        edge[2 * k], edge[2 * k + 1] = singular(loop.ratio, loop.slope, loop.basis, k == 1)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
