@@ -93,12 +93,13 @@ class Search:
         self.add(guesses)
 
     def _begin(self, wanted: int) -> None:
+        if len(self.block.A) > MANY:  # near the roots that are slow for the delays, however many there are
+            guesses = np.concatenate((STARTS, undelayed(self.block)))
+            self.add(guesses[guesses.imag >= 0])
+            return
         roots = gather(self.pencil.whole, self.pencil.table[0], min(8 + wanted, len(STARTS)))
         upper = roots[roots.imag >= 0]
         self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
-        if len(self.block.A) > MANY:  # near the roots that are slow for the delays, however many there are
-            guesses = undelayed(self.block)
-            self.add(guesses[guesses.imag >= 0])
 
     def improve_near(self, box: Region, reach: float) -> None:
         """The guesses of a finer discretisation that lie in or near a box."""
