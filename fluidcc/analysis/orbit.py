@@ -268,6 +268,7 @@ def _measured(section: Section, error: float, steps: int) -> LimitCycle:
     inside = np.flatnonzero((times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start)))
     of = {"of": ("jump", [labels[k][0] for k in inside]), "rule": ("jump", [labels[k][1] for k in inside])}
     about = {"units": "s", "long_name": f"{kind}s of one cycle"}
-    jumps = xr.DataArray(times[inside] - start, of, ("jump",), "jumps", about)
+    after = times[inside] - start
+    jumps = xr.DataArray(np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about)
     orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
     return LimitCycle(float(end - start), error, jumps, mean, least, most, loss, orbit, steps, section)

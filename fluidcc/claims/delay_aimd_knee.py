@@ -91,10 +91,10 @@ def knee_independent() -> Outcome:
 @lru_cache(maxsize=2)
 def _cycle(n: int, alpha: float) -> LimitCycle:
     """The cycle of `n` equal flows of Fig. 2's link, with an exact ack clock and a constant increase of `alpha`."""
-    net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2, buffer=400 * PACKET)
+    net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2)
     law = PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0)
     for i in range(n):
-        net.flow(f"f{i + 1}", law, route=["l"], start=0, packet=PACKET, initial={"w": 840 / n})
+        net.flow(f"f{i + 1}", law, route=["l"], start=0, packet=PACKET, initial={"w": 800 / n})
     return limit_cycle(net)
 
 
@@ -105,7 +105,7 @@ def _of_queue(cycle: LimitCycle) -> dict[str, float]:
 
 @claim("delay_aimd", "Section II", "n synchronised flows behave as one of n-fold increase.", "")
 def synchronised() -> Outcome:
-    a, b = _of_queue(_cycle(4, 1.0)), _of_queue(_cycle(1, 4.0))
+    a, b = _of_queue(_cycle(3, 1.0)), _of_queue(_cycle(1, 3.0))
     off = max(abs(a[k] / b[k] - 1) for k in a)
     return Outcome(
         REPRODUCED if off < 1e-7 else DIFFERS,
@@ -118,9 +118,9 @@ def synchronised() -> Outcome:
 
 @claim("delay_aimd", "Section II", "The closed-form sawtooth is that of the simulation.", "")
 def closed_form() -> Outcome:
-    found = _of_queue(_cycle(1, 4.0))
-    late = delay_aimd.late_cycle(4, TAU2, T2, C2 / PACKET, 1, PlainDelayAIMD.parameter("trickle"))
-    prompt = delay_aimd.cycle(4, TAU2, T2, C2 / PACKET, delay_aimd.backoff_factor(T2, T2 + TAU2))
+    found = _of_queue(_cycle(1, 3.0))
+    late = delay_aimd.late_cycle(3, TAU2, T2, C2 / PACKET, 1, PlainDelayAIMD.parameter("trickle"))
+    prompt = delay_aimd.cycle(3, TAU2, T2, C2 / PACKET, delay_aimd.backoff_factor(T2, T2 + TAU2))
     wanted = {"period": late.period, "most": late.queue_high, "least": late.queue_low}
     off = max(abs(found[k] / v - 1) for k, v in wanted.items())
     return Outcome(
@@ -128,7 +128,7 @@ def closed_form() -> Outcome:
         f"period {found['period']:.6f} s, queueing delay from {ms(found['least'], 5)} to {ms(found['most'], 5)}: the "
         f"closed form with feedback after a round trip, within {off:.0e}",
         f"With feedback at once the period would be {prompt.period:.4f} s and the queue would go from 0 to {ms(TAU2)}: "
-        "the window grows by 4 packets in the round trip in which the news comes, and (3) leaves of it what would have "
+        "the window grows by 3 packets in the round trip in which the news comes, and (3) leaves of it what would have "
         "emptied the queue before.",
         {"off": off, "prompt": prompt.period, **found},
     )

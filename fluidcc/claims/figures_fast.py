@@ -132,9 +132,9 @@ def stability() -> Figure:
     for law, at, mark in ((StaticFAST, static_edge(0.1), "C0"), (FAST, ack_edge(0.1), "C1")):
         for side in (0.95, 1.05):
             found, _ = growth(law(gamma=side * at * TAU / 0.1), 0.1)
-            ax.plot(100, side * at, marker="o" if found < 0 else "x", color=mark, linestyle="", markersize=7)
-    ax.plot([], [], "ko", label="simulation: decays")
-    ax.plot([], [], "kx", label="simulation: grows")
+            kind = ("o", "decays") if found < 0 else ("x", "grows")
+            label = f"simulation: {kind[1]}" if law is FAST else None
+            ax.plot(100, side * at, marker=kind[0], color=mark, linestyle="", markersize=7, label=label)
     ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
     ax.set_title("FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium")
     ax.legend(fontsize="small", loc="center right")

@@ -74,8 +74,8 @@ NUMBERS = [
     ("ratchet_buffer", "1500 byte", 0.216, 1e-12),
     ("knee_independent", "tau0 = 50 ms", mean_delay(0.05, 0.25), 1e-6),
     ("just_empties", "closed", mean_delay(0.02, 0.12), 1e-6),
-    ("closed_form", "prompt", 6250 / 8 * (0.14**2 - 0.12**2), 1e-9),
-    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 8 * 6250 * 0.14) / (8 * 6250), 1e-7),
+    ("closed_form", "prompt", 6250 / 6 * (0.14**2 - 0.12**2), 1e-9),
+    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250), 1e-7),
     ("vegas_queue", "n = 8", 16.0, 1e-2),
 ]
 
