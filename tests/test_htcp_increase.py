@@ -7,13 +7,15 @@ from sympy import simplify
 
 import fluidcc as fc
 from fluidcc.formulas import delay_aimd, response
-from fluidcc.symbols import RTT, plain, unfold
+from fluidcc.sources._windows import acked
+from fluidcc.symbols import plain, unfold
 
 
 def test_the_law_grows_by_the_increase_of_equation_2() -> None:
     law = fc.PlainDelayAIMD
     named = {plain(s): s for s in (*law.flow, *law.params)}
-    growth = unfold(law.flow[named["w"]] * RTT).subs({named["alpha"]: 1, named["slope"]: 10})
+    per_ack = unfold(law.flow[named["w"]] / acked)  # (1): alpha over the window at each acknowledgement
+    growth = (per_ack * named["w"]).subs({named["alpha"]: 1, named["slope"]: 10})
     form = delay_aimd.increase.form.subs({s: named[plain(s)] for s in delay_aimd.increase.arguments}, simultaneous=True)
     assert simplify(growth - form) == 0
 
