@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sympy import Expr, Integer, N, Rational, Symbol, cancel, together
 
+from fluidcc._handwritten import Handwritten
 from fluidcc.derive.steady import Structure
 from fluidcc.law import Law, Source
 from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
@@ -59,6 +60,8 @@ def _trackers(structure: Structure) -> dict[Symbol, Account]:
     rate = held.out["rate"]
     found = {}
     for z, flow in held.flow.items():
+        if flow.has(Handwritten):  # what it keeps cannot be read off
+            continue
         if flow.free_symbols & {edot, x_tau} and (account := _account(flow, rate, running, held.flow.keys())):
             found[z] = account
     return found
