@@ -82,7 +82,7 @@ def gains() -> Outcome:
 
 @claim("ecf", "Section 2.2", "dT should be 50 to 100 packets' service time.", "50-100")
 def granularity() -> Outcome:
-    times = [float(ecf.packet_times(n, PACKET, C)) for n in (50, 100)]
+    times = [float(ecf.set_point(n, PACKET, C)) for n in (50, 100)]
     return Outcome(
         OUT_OF_REACH,
         f"{times[0] * 1e3:.0f} to {times[1] * 1e3:.0f} ms at 30 Mbit/s; the eigenvalues do not depend on dT",

@@ -8,7 +8,7 @@ unit circle; the radius is that of the largest.
 
 from __future__ import annotations
 
-from sympy import Eq, Min, Piecewise, Rational, Symbol, ceiling, cos, sin, sqrt, symbols
+from sympy import Eq, I, Min, Piecewise, Rational, Symbol, ceiling, cos, sin, sqrt, symbols
 
 from fluidcc.formulas._formula import Bound, Formula
 
@@ -18,7 +18,6 @@ __all__ = [
     "inner_radius",
     "inner_radius_late",
     "overhead",
-    "packet_times",
     "period",
     "set_point",
     "v1_radius",
@@ -50,6 +49,8 @@ inner_radius_late = Formula(
 )
 
 _inside = Bound(R < T, "within a period the new rate must be felt; the recursion needs R below ", T)
+_turn = sqrt(4 * R / T - (R / T) ** 2)  # R < T, so the roots of V1 are a pair
+_pair = ((R / T + I * _turn) / 2, (R / T - I * _turn) / 2)
 v1_radius = Formula(
     "v1_radius",
     (T, R),
@@ -58,7 +59,10 @@ v1_radius = Formula(
     units=_UNITS,
     ref="(9) in the form V1, which takes the new rate to come at once: roots of z^2 - R z/T + R/T = 0 [1]; it settles "
     "iff T > R",
-    claims={"product of the roots of V1": Eq(sqrt(R / T) ** 2, R / T)},
+    claims={
+        "a root of V1": Eq((z**2 - R * z / T + R / T).subs(z, _pair[0]).expand(), 0),
+        "its modulus": Eq(sqrt((_pair[0] * _pair[1]).expand()), sqrt(R / T)),
+    },
 )
 v2_radius = Formula(
     "v2_radius",
@@ -81,14 +85,8 @@ set_point = Formula(
     (n, size, c),
     n * size / c,
     units=_UNITS,
-    ref="the queueing delay of n packets of ell bits [s]",
-)
-packet_times = Formula(
-    "packet_times",
-    (n, size, c),
-    n * size / c,
-    units=_UNITS,
-    ref="a period dT of n packets' service time [s]; the paper recommends 50 to 100",
+    ref="the time that n packets of ell bits take [s]: the queueing delay of n of them, or dT in packet times, "
+    "for which the paper recommends 50 to 100",
 )
 fair_share = Formula(
     "fair_share",
