@@ -52,7 +52,8 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
             f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
         ) from None
     try:
-        return Client(address, timeout=PATIENCE)
+        # Not the process's default: one that cannot connect would leave Dask's scheduler set to a cluster that is not.
+        return Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "

@@ -21,6 +21,7 @@ from fluidcc.sweep import command, pool
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import Jobs
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -117,7 +118,9 @@ def test_no_scheduler(
     monkeypatch.setattr(command, "PATIENCE", 0.3)
     file = tmp_path / "sweep.toml"
     file.write_text(SWEEP)
-    assert main(["sweep", str(file), "--output", str(tmp_path / "x.csv"), "--scheduler", address]) == 2
+    with dask.config.set(scheduler="threads"):
+        assert main(["sweep", str(file), "--output", str(tmp_path / "x.csv"), "--scheduler", address]) == 2
+        assert dask.config.get("scheduler") == "threads", "what Dask runs elsewhere is left as it was"
     said = capsys.readouterr().err.strip()
     assert said.startswith(f"fluidcc: --scheduler {address}: {says}")
     assert "start one with 'dask scheduler'" in said
