@@ -36,7 +36,7 @@ class LinearNetwork(DelayLTI):
     point : Point
         The equilibrium, by class of flows.
     classes : dict of str to tuple of str
-        The flows behind each input and output.
+        The flows behind each class, by its name: that of an input and output, unless the loop is broken at the links.
     trackers : tuple of str
         States that were taken as parameters: of the round trip (`fluidcc.hold_trackers`), constant near the
         equilibrium, or integrators that nobody reads.
@@ -55,7 +55,7 @@ class LinearNetwork(DelayLTI):
 
     @property
     def classes(self) -> dict[str, tuple[str, ...]]:
-        """The flows behind each input and output."""
+        """The flows behind each class, by its name."""
         return {f.label: f.names for f in self.point.classes}
 
     def rightmost(self, count: int) -> NDArray[np.complex128]:
@@ -93,10 +93,13 @@ def linearize(
     Parameters
     ----------
     net : Network
-    loop : {"closed", "open"}
+    loop : {"closed", "open", "links"}
         ``"closed"``: from a disturbance added to the rate of each flow of a class to that rate, (I + L)^-1.
         ``"open"``: the return ratio L, broken where the flows' rates enter the network: from these rates to minus what
         the laws want them to be, so that the poles of the closed loop are the zeros of det(I + L).
+        ``"links"``: the return ratio broken at the links, as (34) of the LDCC paper has it: from the arrivals that each
+        link answers to minus those that follow from its answer. Both have the same det(I + L) and the same eigenloci,
+        zeros aside, unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
     delays : {"fifo", "frozen"}
         ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it. ``"frozen"``: constant
         delays, those of the equilibrium, and arrivals downstream that upstream queues leave alone, as equations
@@ -109,7 +112,7 @@ def linearize(
     Returns
     -------
     LinearNetwork
-        A `DelayLTI`: inputs and outputs by class of flows [bit/s], states named ``flow.state`` and ``link.queue``;
+        A `DelayLTI`: inputs and outputs by class of flows or by link [bit/s], states ``flow.state`` and ``link.queue``;
         with ``trackers``, ``classes``, and `LinearNetwork.deviations` for what identical flows do among themselves.
 
     Raises
@@ -118,7 +121,8 @@ def linearize(
         As `fluidcc.equilibrium`. Laws with jumps or ticks have no Jacobian: use the averaged law (``law.averaged``), or
         simulate.
     InvalidInput
-        The equilibrium is on a switching surface, which the message names, or no flow listens.
+        The equilibrium is on a switching surface, which the message names, no flow listens, or the loop is to be
+        broken at links of which none answers.
 
     Examples
     --------
@@ -128,12 +132,15 @@ def linearize(
     ('flow1 (x2).x', 'bottleneck.q')
     """
     require_network(net)
-    for name, value, known in (("loop", loop, ("closed", "open")), ("delays", delays, ("fifo", "frozen"))):
+    for name, value, known in (("loop", loop, ("closed", "open", "links")), ("delays", delays, ("fifo", "frozen"))):
         if value not in known:
-            raise InvalidInput(f"{name} is {value!r}; give {' or '.join(map(repr, known))}")
+            raise InvalidInput(f"{name} is {value!r}; give {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
-    return LinearNetwork.of(point, wire(point, loop, delays == "fifo"))
+    joined = wire(point, loop, delays == "fifo")
+    if not joined.inputs:
+        raise InvalidInput("no link answers the flows, so there is no loop to break at the links; see loop='open'")
+    return LinearNetwork.of(point, joined)
 
 
 def refuse_frozen_loss(point: Point, delays: str) -> None:

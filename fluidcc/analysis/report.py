@@ -141,11 +141,32 @@ class StabilityReport:
         point, k = with_alone(self.point, name)
         return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
 
-    def eigenloci(self, low: float | None = None, high: float | None = None) -> EigenLoci:
-        """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s]."""
+    def eigenloci(self, low: float | None = None, high: float | None = None, at: str = "flows") -> EigenLoci:
+        """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s].
+
+        Parameters
+        ----------
+        low, high : float, optional
+            Ends of the frequencies; by default those that matter for the margins.
+        at : {"flows", "links"}
+            Where the loop is broken, as for `fluidcc.linearize`; the loci are the same unless a law hears its own past.
+
+        Raises
+        ------
+        InvalidInput
+            If `at` is neither.
+        """
         from fluidcc.numerics.linear.margins import eigenloci
 
-        return eigenloci(self.open, low, high)
+        if at not in ("flows", "links"):
+            raise InvalidInput(f"at is {at!r}; give 'flows' or 'links'")
+        loop = self.open if at == "flows" else self.open_at_links
+        return eigenloci(loop, low, high)
+
+    @cached_property
+    def open_at_links(self) -> LinearNetwork:
+        """The return ratio broken at the links, (34) of the LDCC paper; see `fluidcc.linearize`."""
+        return LinearNetwork.of(self.point, wire(self.point, "links", self.delays == "fifo"))
 
     # --- what it rests on -------------------------------------------------------------------------------------------
 

@@ -110,6 +110,8 @@ class _Wiring:
                 for i in np.flatnonzero(own[:, j]).tolist():
                     self.own[l][i] = len(self.z)
                     self.z.append(f"{point.links[l].name}.{plain(g.law.states[i])}")
+        answers = [l in self.link_jacobians or mode != PASS for l, mode in enumerate(point.mode)]
+        self.answering = np.flatnonzero(answers).tolist()
 
     # --- signals --------------------------------------------------------------------------------------------------
 
@@ -138,10 +140,14 @@ class _Wiring:
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
-        row: Row = {("u", k): 1.0}
-        if self.loop == "closed":
+        row: Row = {} if self.loop == "links" else {("u", k): 1.0}
+        if self.loop != "open":
             _add(row, self.signal("command", k))
         return row
+
+    def _broken(self, l: int) -> Row:
+        """Arrivals that a link answers, where the loop is broken there."""
+        return {("u", self.answering.index(l)): 1.0}
 
     def _command(self, k: int) -> Row:
         """The rate that the law of class `k` wants."""
@@ -211,7 +217,7 @@ class _Wiring:
             elif s in self.own[l]:
                 _add(row, {("z", self.own[l][s]): 1.0}, value)
         if matters(by_arrival):
-            _add(row, self.signal("y", l), by_arrival)
+            _add(row, self.signal(self.answered, l), by_arrival)
         return row
 
     def hear(self, k: int, by: Any, row: Row) -> None:
@@ -228,7 +234,7 @@ class _Wiring:
                 arrival = by_edot / point.c[l]
             elif point.mode[l] == FULL:
                 arrival = by_pi * kept / (1 - self.loss[l]) * point.c[l] / point.y[l] ** 2
-            parts.append(("y", arrival))
+            parts.append((self.answered, arrival))
             out = self.link_jacobians[l][0].out if l in self.link_jacobians else {}
             if heard and "mark" in out:
                 parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
@@ -262,7 +268,7 @@ class _Wiring:
                 found.append(row)
         for l in self.queue:
             row = {}
-            _add(row, self.signal("y", l), 1 / self.point.c[l])
+            _add(row, self.signal(self.answered, l), 1 / self.point.c[l])
             found.append(row)
         for l, places in self.own.items():
             for i in places:
@@ -271,19 +277,22 @@ class _Wiring:
         return _ordered(found, self)
 
     def matrices(self, loop: str) -> Matrices:
-        """The system, closed or open at the flows' rates."""
+        """The system: closed, "open" at the flows' rates, or open at the arrivals that "links" answer."""
         self.loop = loop
+        self.answered = "broken" if loop == "links" else "y"
         self.rows: dict[tuple[str, int], Row] = {}
         self.asked: set[tuple[str, int]] = set()
         self.channels: dict[tuple[Any, ...], int] = {}
         self.reads: list[tuple[str, int, Any]] = []
-        labels = tuple(f.label for f in self.point.classes)
+        flows = tuple(f.label for f in self.point.classes)
+        labels = tuple(self.point.links[l].name for l in self.answering) if loop == "links" else flows
         K, n = len(labels), len(self.z)
         state = self.rates_of_change()
-        if self.loop == "closed":
+        if loop == "closed":
             out = [self.signal("x", k) for k in range(K)]
         else:
-            out = [{at: -value for at, value in self.signal("command", k).items()} for k in range(K)]
+            back = [("y", l) for l in self.answering] if loop == "links" else [("command", k) for k in range(K)]
+            out = [{at: -value for at, value in self.signal(*which).items()} for which in back]
         channel: list[Row] = []
         while len(channel) < len(self.reads):  # a signal may itself be made of delayed ones
             kind, i, _ = self.reads[len(channel)]
@@ -309,7 +318,7 @@ def _ordered(found: list[Row], wiring: _Wiring) -> list[Row]:
 
 
 def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = True) -> Matrices:
-    """Join the laws: the closed loop, or the one that is open at the flows' rates.
+    """Join the laws: the loop "closed", "open" at the flows' rates, or open at the arrivals that "links" answer.
 
     `merge` shares one channel among equal lags. Without it the channels depend on who reads alone, so that points with
     other delays have matrices of the same shape.

@@ -29,7 +29,7 @@ def _report(of: Any) -> Any:
     raise InvalidInput(f"a network or the result of fluidcc.stability is drawn, not {type(of).__name__}")
 
 
-def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0) -> Axes:
+def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -> Axes:
     """Draw the eigenloci of the return ratio, with the unit circle, -1 and the margins.
 
     Parameters
@@ -39,6 +39,8 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0) -> Axes:
         Where to draw; by default a new figure.
     reach : float
         Half the width of the picture; loci outside are cut.
+    at : {"flows", "links"}
+        Where the loop is broken, as for `StabilityReport.eigenloci`; margins are always those at the flows.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0) -> Axes:
     """
     report = _report(of)
     (one,) = axes_for(ax, 1, (7.6, 5.0))
-    loci = report.eigenloci()
+    loci = report.eigenloci(at=at)
     for k, locus in enumerate(loci.value):
         color = f"C{k % 10}" if k % 10 != 3 else "C9"
         one.plot(locus.real, locus.imag, color=color, linewidth=1.2,

@@ -93,6 +93,50 @@ def test_closed_loop_is_the_open_one_closed(make: Any) -> None:
     np.testing.assert_allclose(closed.characteristic(s), opened.characteristic(s) * loops, rtol=1e-8)
 
 
+def _eigenloci(system: Any, s: Any) -> Any:
+    found = np.linalg.eigvals(np.moveaxis(system(s), -1, 0))
+    return np.sort_complex(np.where(np.abs(found) < 1e-9 * np.abs(found).max(), 0, found))
+
+
+CASES = [(make, delays) for make in networks.ALL for delays in ("fifo", "frozen")]
+CASES.remove((networks.full_buffers, "frozen"))
+
+
+@pytest.mark.parametrize(("make", "delays"), CASES)
+def test_breaking_the_loop_at_links_or_at_flows_is_one(make: Any, delays: str) -> None:
+    """K (I - T)^-1 R at the flows and (I - T)^-1 R K at the links share their eigenvalues, zeros aside."""
+    net = make()
+    flows, links, closed = (fc.linearize(net, loop, delays) for loop in ("open", "links", "closed"))
+    assert links.inputs == links.outputs == tuple(n for n in net.link_names if (make, n) != (networks.trunk, "l1"))
+    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
+    of_flows, of_links = (np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (flows, links))
+    if make is not networks.full_buffers:  # there one of the laws hears its own past
+        np.testing.assert_allclose(of_links, of_flows, rtol=1e-9)
+        n = min(flows.n_inputs, links.n_inputs)
+        for a, b in zip(_eigenloci(flows, s), _eigenloci(links, s), strict=True):
+            most = [v[np.argsort(-np.abs(v))][:n] for v in (a, b)]
+            np.testing.assert_allclose(most[0], most[1], rtol=1e-7)
+    np.testing.assert_allclose(closed.characteristic(s), links.characteristic(s) * of_links, rtol=1e-8)
+
+
+def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
+    """(34) for one flow on one link, C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b, of arrivals."""
+    w, beta, T, eta, c = 20e3, 0.1, 0.1, 0.4, 3e6
+    loop = fc.linearize(fc.dumbbell([fc.LDCC], {"capacity": c}, rtt="50 ms"), "links")
+    r = w / (beta * c)
+    trip = (0.025 * r + T) / (1 - r) + 0.025
+    slope = beta * (T + 0.025) / trip**2
+    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j])
+    by_hand = eta / trip * c * (slope + s) / (c * s * (s + eta / trip * w / c)) * np.exp(-s * trip)
+    np.testing.assert_allclose(loop(s)[0, 0], by_hand, rtol=1e-9)
+
+
+def test_without_a_link_that_answers_there_is_nothing_to_break() -> None:
+    net = fc.Network().link("far", fc.DropTail, capacity=9e6, delay=0.3).flow("a", fc.LDCC, route=["far"])
+    with pytest.raises(InvalidInput, match="no link answers the flows, so there is no loop to break at the links"):
+        fc.linearize(net, "links")
+
+
 def test_a_tracker_is_a_parameter_and_reported() -> None:
     from sympy import Max, symbols
 
@@ -157,7 +201,7 @@ def test_bad_cases_say_what_is_wrong() -> None:
         fc.linearize(net.copy().flow("a", fc.AIMD, route=["l"]))
     with pytest.raises(NoEquilibrium, match="raises its rate without limit"):
         fc.linearize(net.copy().flow("a", fc.Reno, route=["l"]))
-    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed' or 'open'"):
+    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed', 'open' or 'links'"):
         fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
     with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
         fc.LDCC(eta=0)
