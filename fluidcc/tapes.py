@@ -52,6 +52,7 @@ from sympy import (
 )  # fmt: skip
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
+from fluidcc.derive.linear import slope
 from fluidcc.derive.steady import Structure
 from fluidcc.errors import Unsupported
 from fluidcc.numerics.tape import Op, Tape
@@ -98,7 +99,7 @@ def link_tape(structure: Structure) -> Tape:
     others = [z for z in law.states if z != law.queue]
     values = [unfold(f) for f in (*(law.flow[z] for z in others), law.out.get("mark", 0), law.out.get("price", 0))]
     by = [queue, *others, y]
-    return tape([*by, c, q_max, *law.params], [*values, *(f.diff(v) for f in values for v in by)])
+    return tape([*by, c, q_max, *law.params], [*values, *(slope(f, v) for f in values for v in by)])
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from fluidcc.analysis.local import LocalLoop
 
-__all__ = ["DISCRETE", "JOHARI_TAN", "PAGANINI", "VINNICOMBE", "lag_gains"]
+__all__ = ["DISCRETE", "JOHARI_TAN", "PAGANINI", "VINNICOMBE", "lag_gains", "own_and_gain"]
 
 JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = "Johari-Tan", "Johari-Tan, discrete", "Vinnicombe", "Paganini"
 
@@ -18,10 +18,15 @@ JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = "Johari-Tan", "Johari-Tan, discrete
 def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
     """What each condition holds against pi/2.
 
-    Users are one integral or lag on links that answer at once, or static on links that integrate. The discrete
-    condition is for rates that change once a step, the shortest round-trip time: with D steps of delay the gain times
-    step is to stay below 2 sin(pi/(4 D + 2)), a theorem for one delay and the authors' conjecture for several. Its
-    value is scaled to pi/2.
+    Users are one integral or lag on links that answer at once, or static on links that integrate. Delays may differ.
+
+    - "Johari-Tan": proved by its authors for one delay and conjectured for several, proved for these by Vinnicombe.
+    - "Johari-Tan, discrete" is for rates that change once a step, the shortest round-trip time: with D steps of delay
+      the gain times step is to stay below 2 sin(pi/(4 D + 2)). Proved by its authors for one delay, conjectured for
+      several and proved for these by Tian. In short: with half the angle h at the bound every user's curve obeys
+      Re z - (2h/pi) cot(h) Im z >= -1, so that no hull of them reaches beyond -1. Its value is scaled to pi/2.
+    - "Vinnicombe" replaces the largest row sum of "Johari-Tan" by the spectral radius, which is at most that.
+    - "Paganini": proved for any delays, as its static users scale their gain by their own round-trip time.
 
     Returns
     -------
@@ -39,7 +44,7 @@ def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
         next((f"flow {l!r} has dynamics of its own, which the condition has not"
               for l, law in named if len(law[0]) or np.any(law[3][1:])), ""),
     ]  # fmt: skip
-    own, gain = _own_and_gain(loop, any(static))
+    own, gain = own_and_gain(loop, any(static))
     total = loop.gamma * (loop.route @ (loop.count * loop.x))
     rate = own + gain * (loop.route.T @ total)
     most = float(np.max(loop.trip * rate))
@@ -70,7 +75,7 @@ def _is_lag(law: Any) -> bool:
     return bool(A[0, 0] <= 0 and -C[0] * B[0][0] >= 0 and -B[2][0] * C[0] >= 0)
 
 
-def _own_and_gain(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
+def own_and_gain(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
     """Of each user, from its own past rate and from its signal over its rate [1/s]."""
     own, gain = np.zeros((2, len(loop.x)))
     for k, (A, B, C, D) in enumerate(loop.laws):

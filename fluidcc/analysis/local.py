@@ -115,7 +115,7 @@ def local_loop(point: Point) -> LocalLoop:
     Raises
     ------
     Unsupported
-        If it has none: links that answer differently, or a link that loses packets before the end of a route.
+        If it has none: links that answer differently, or a flow that loses packets before a link that answers it.
     """
     kinds = _kinds(point)
     if not kinds:
@@ -124,9 +124,7 @@ def local_loop(point: Point) -> LocalLoop:
         said = ", ".join(f"{point.links[l].name!r} by {kind[0]}" for l, kind in kinds.items())
         raise Unsupported(f"its links answer differently ({said}), so they have no common factor")
     signal, integrates, _ = next(iter(kinds.values()))
-    for k, f in enumerate(point.classes):
-        if min(passed(point, f.route)) < 1:
-            raise Unsupported(f"flow {point.classes[k].label!r} loses packets before its last link")
+    _refuse_thinned(point, kinds)
     place = {l: i for i, l in enumerate(kinds)}
     route, forward = np.zeros((2, len(kinds), len(point.classes)))
     lag = Lags(point)
@@ -146,6 +144,20 @@ def local_loop(point: Point) -> LocalLoop:
         np.array([gain for _, _, gain in kinds.values()]), point.x, point.count, np.array(lag.trip, float), forward,
         laws, tuple(f.label for f in point.classes),
     )  # fmt: skip
+
+
+def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
+    """What loses packets upstream arrives as (1 - pi) x less a share of what others send, so that F is no R G R^T."""
+    for f in point.classes:
+        share = passed(point, f.route)
+        for h, l in enumerate(f.route):
+            if l in kinds and share[h] < 1:
+                lossy = next(point.links[f.route[j]].name for j in range(h) if share[j + 1] < share[j])
+                raise Unsupported(
+                    f"flow {f.label!r} loses packets at link {lossy!r} before link {point.links[l].name!r} answers it: "
+                    "what arrives there depends on all who share the loss, so that the way to the links is not the "
+                    "transpose of the way back, on which the convex hull and its spectral radius rest"
+                )
 
 
 def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:

@@ -232,7 +232,7 @@ def with_groups(point: Point) -> Point:
         constants = [{c: float(point.c[l]), q_max: float(point.q_max[l])} for l in members]
         names = [f"link {point.links[l].name!r}: " for l in members]
         laws = [point.links[l].law for l in members]
-        groups.append(_group(laws, members, point.v, u, point.lp, constants, names))
+        groups.append(_group(laws, members, point.v, u, point.lp, constants, names, point.mode[members] == BUSY))
     point = point.changed(link_groups=tuple(groups))
     u = flow_inputs(point)
     groups = []
@@ -245,7 +245,14 @@ def with_groups(point: Point) -> Point:
 
 
 def _group(
-    laws: list[Any], members: list[int], z: list[Any], u: Any, p: list[Any], constants: Any, names: list[str]
+    laws: list[Any],
+    members: list[int],
+    z: list[Any],
+    u: Any,
+    p: list[Any],
+    constants: Any,
+    names: list[str],
+    busy: Any = None,
 ) -> LawGroup:
     law = laws[0]
     from fluidcc.derive.linear import branch_function
@@ -266,9 +273,24 @@ def _group(
             for row, j in zip(*np.nonzero(stuck), strict=True):
                 i = where[row]
                 if max(sign * f[i, j] for f in flows) >= 0:
+                    if _decays_alone(law, at[0], inside, at[1], modes, i, j, busy):
+                        continue
                     raise InvalidInput(
                         f"{names[j]}{law.name} stands on a switching surface: its {plain(law.states[i])} is at its "
                         f"{side} bound and does not press against it; change a parameter a little"
                     )
                 free[i, j] = False
     return LawGroup(law, tuple(members), modes, free)
+
+
+def _decays_alone(law: Any, z: Any, u: Any, p: Any, modes: Any, i: int, j: int, busy: Any) -> bool:
+    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the bound never acts."""
+    from fluidcc.derive.linear import branch_function
+
+    jac = branch_function(law)(z, u, p, modes).jacobians
+    by = jac.A[i, :, j].copy()
+    own, by[i] = by[i], 0.0
+    queue = getattr(law, "queue", None)
+    if queue is not None and not busy[j]:
+        by[law.states.index(queue)] = 0.0
+    return bool(own < 0 and not by.any() and not jac.B[i, :, j].any())

@@ -87,7 +87,14 @@ def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
 def link_inputs(point: Point) -> Any:
     """(inputs, L) in the order of ``Link.inputs``."""
     zero = np.zeros_like(point.c)
-    known = {y: point.y, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
+    crossed = np.zeros(len(point.c), bool)
+    for route in (*(f.route for f in point.classes), *(route for route, _, _ in point.constant)):
+        crossed[list(route)] = True
+    # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by zero.
+    arriving = (
+        point.y if crossed.all() else np.where(crossed.reshape(-1, *[1] * (point.c.ndim - 1)), point.y, point.c / 2)
+    )
+    known = {y: arriving, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
     return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
 
 

@@ -34,8 +34,9 @@ _REF = {
     RULE: "LDCC, after (39): every G_r passes -1/M",
     HULL: "LDCC (39), with the exact spectral radius (Vinnicombe 2000)",
     DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
-    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; proved by Vinnicombe, 2002",
-    DISCRETE: "Johari and Tan 2001, for rates that change once a step: gain times step below 2 sin(pi/(4 D + 2))",
+    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by Vinnicombe, IFAC 2002",
+    DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + 2)); for "
+    "several delays proved by Tian, Automatica 41, 2005",
     VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
     PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
 }

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Integer, Matrix, lambdify
+from sympy import Expr, Function, Integer, Matrix, Pow, Symbol, lambdify
 
 from fluidcc.derive.steady import Structure
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.symbols import plain
 
-__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law", "modes_at"]
+__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law", "modes_at",
+           "slope"]  # fmt: skip
 
 
 class Jacobians(NamedTuple):
@@ -38,6 +39,23 @@ class Branch(NamedTuple):
     jacobians: Jacobians
 
 
+class _Power(Function):
+    """base**exponent, derived as exponent base**(exponent - 1)."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        base, exponent = self.args
+        return exponent * _Power(base, exponent - 1)
+
+
+def slope(f: Expr, s: Symbol) -> Expr:
+    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for (y/c)**B."""
+    powers = {p: _Power(*p.args) for p in f.atoms(Pow) if not p.exp.is_number and not p.exp.has(s) and p.base.has(s)}
+    if not powers:
+        return f.diff(s)
+    derived = f.xreplace(powers).diff(s)
+    return derived.replace(lambda a: isinstance(a, _Power), lambda a: Pow(*a.args))
+
+
 def _symbolic(law: Law) -> Jacobians:
     return _symbolic_of(Structure.of(law))
 
@@ -48,7 +66,7 @@ def _symbolic_of(structure: Structure) -> Jacobians:
     held = law.switched()
     columns = (law.states, law.inputs)
     rows = (list(held.flow.values()), list(held.out.values()))
-    return Jacobians(*(Matrix(len(f), len(v), [g.diff(s) for g in f for s in v]) for f in rows for v in columns))
+    return Jacobians(*(Matrix(len(f), len(v), [slope(g, s) for g in f for s in v]) for f in rows for v in columns))
 
 
 def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:

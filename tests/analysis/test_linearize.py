@@ -168,6 +168,15 @@ def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
     return like.changed(given, rate=rate, queueing_delay=queue, one_way_delay=delay, rtt=delay + 0.05)
 
 
+@pytest.mark.parametrize("law", [fc.PenaltyLink(B=2.5), fc.DualLink, fc.DropTail, fc.RED])
+def test_a_link_that_nobody_crosses_changes_nothing(law: fc.Link) -> None:
+    for make in (networks.penalty_prices, networks.one_link):
+        with_idle = make().link("idle", law, capacity=1e6, delay=0.01)
+        found, alone = fc.stability(with_idle), fc.stability(make())
+        assert found.rightmost_roots[0] == pytest.approx(alone.rightmost_roots[0], rel=1e-9)
+        assert found.gain_margin == pytest.approx(alone.gain_margin, rel=1e-9)
+
+
 def test_surfaces_are_named() -> None:
     series = fc.Network().link("one", fc.DropTail, capacity=3e6, delay=0.02)
     series.link("two", fc.DropTail, capacity=3e6, delay=0.02).flow("a", fc.LDCC, route=["one", "two"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.analysis.lags import lag_gains, own_and_gain
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.nyquist import passes
@@ -106,6 +107,68 @@ def test_the_discrete_condition_is_exact_where_users_do_not_meet(ratio: int) -> 
     assert max(radii[0], radii[2]) < 1 < max(radii[1], radii[3])
 
 
+def _steps_apart(seed: int) -> tuple[fc.Network, float]:
+    """Random users and links, delays whole steps, and the step [s]: the first user has a round trip of one."""
+    rng, step = np.random.default_rng(seed), 0.1
+    net = fc.Network()
+    for l in range(int(rng.integers(1, 4))):
+        net.link(f"l{l}", fc.PenaltyLink(B=rng.uniform(1, 8)), capacity=10 ** rng.uniform(5.5, 6.5), delay=0.0)
+    for k in range(int(rng.integers(2, 6))):
+        steps = 1 if k == 0 else int(rng.choice([1, 2, 3, 5, 9]))
+        ahead = int(rng.integers(1, steps + 1))
+        first = int(rng.integers(len(net.links)))
+        net.flow(f"f{k}", DelayedPrimal(kappa=10 ** rng.uniform(0, 2), w=10 ** rng.uniform(4, 5.5)),
+                 route=list(net.link_names)[first:], access_delay=ahead * step,
+                 return_delay=(steps - ahead) * step)  # fmt: skip
+    return net, step
+
+
+def _radius(loop: Any, step: float, own: Any, gain: Any) -> float:
+    """Spectral radius of x[n+1] = x - own x[n-D] - gain R^T gamma R x, each term at its own delay."""
+    D = np.rint(loop.trip / step).astype(int)
+    ahead = np.rint(loop.forward / step).astype(int)
+    K, most = len(D), 2 * D.max() + 1
+    past = np.zeros((most, K, K))
+    past[0] = np.eye(K)
+    for r in range(K):
+        past[D[r], r, r] -= step * own[r]
+        for l in np.flatnonzero(loop.route[:, r]):
+            for s in np.flatnonzero(loop.route[l]):
+                lag = ahead[l, s] + D[r] - ahead[l, r]
+                past[lag, r, s] -= step * gain[r] * loop.gamma[l] * loop.count[s] * loop.x[s]
+    companion = np.eye(K * most, k=-K)
+    companion[:K] = past.transpose(1, 0, 2).reshape(K, -1)
+    return float(np.abs(np.linalg.eigvals(companion)).max())
+
+
+def test_no_random_network_contradicts_johari_and_tan_in_steps() -> None:
+    """Several delays: the users' gains are each put at 0.999 of the bound, which is the worst case of the theorem."""
+    nearest = 0.0
+    for seed in range(60):
+        net, step = _steps_apart(seed)
+        loop = local_loop(operating_point(net))
+        own, gain = own_and_gain(loop, True)
+        rate = own + gain * (loop.route.T @ loop.load)
+        bound = 2 * np.sin(np.pi / (4 * np.rint(loop.trip / step) + 2))
+        margin = math.pi / 2 / next(value for name, _, value, _ in lag_gains(loop) if name == "Johari-Tan, discrete")
+        assert margin == pytest.approx(float(np.min(bound / (rate * step))), rel=1e-9)
+        assert _radius(loop, step, own * margin * 0.999, gain * margin * 0.999) < 1
+        each = 0.999 * bound / (rate * step)
+        nearest = max(nearest, _radius(loop, step, own * each, gain * each))
+    assert 0.99 < nearest < 1
+
+
+def test_the_half_plane_behind_the_discrete_condition() -> None:
+    """With m = 2 D + 1 and h half the angle, a user's curve is -(sin(pi/2m)/sin h)(sin mh + j cos mh).
+
+    All curves are on one side of a line through -1, so their hull with 0 leaves out -1, whatever the delays are.
+    """
+    for h in np.concatenate([np.geomspace(1e-4, 0.1, 200), np.linspace(0.1, math.pi / 2, 400)]):
+        m = np.arange(1, int(100 / h) + 9, 2)
+        z = -np.sin(np.pi / (2 * m)) / np.sin(h) * (np.sin(m * h) + 1j * np.cos(m * h))
+        assert np.all(z.real - 2 * h / np.pi / np.tan(h) * z.imag >= -1 - 1e-12)
+
+
 @pytest.mark.parametrize("gain", [2.0, 30.0])
 def test_the_lag_conditions_never_promise_too_much(gain: float) -> None:
     found = _frozen(_kelly((3.0, 6.0), (0.01, 0.05, 0.2), gain))
@@ -134,6 +197,39 @@ def test_losses_of_full_buffers_have_the_lag_conditions() -> None:
     assert "a pole of its own, and no integral" in found["Johari-Tan, discrete"].why
     assert not found["-1/M rule"].applies
     assert "loss" in found["-1/M rule"].why
+
+
+def _cascade() -> fc.Network:
+    """A flow that loses packets at both of its links, and one more at each."""
+    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025, buffer="5 packets")
+    net.link("l2", fc.DropTail, capacity=1.5e6, delay=0.015, buffer="5 packets")
+    fast = fc.LDCC(w=80e3, beta=0.2)
+    return net.flow("a", fast, route=["l1", "l2"]).flow("b", fast, route=["l1"]).flow("c", fast, route=["l2"])
+
+
+def test_where_packets_are_lost_upstream_the_loop_has_no_symmetry_to_rest_on() -> None:
+    """R G R^T is at s = 0 symmetric up to scales of its links: F12 F21 > 0, and F12/F21 is the ratio of gains."""
+    net = _cascade()
+    found = sufficient_conditions(net)
+    assert not any(v.applies for v in found)
+    assert "flow 'a' loses packets at link 'l1' before link 'l2' answers it" in found["convex hull"].why
+    lossy = linearize(net, "links")(0.0)
+    plain = net.with_link("l1", buffer=None).with_link("l2", buffer=None)
+    queues = linearize(plain, "links", "frozen")(1e-9)
+    assert queues[0, 1].real * 1.5e6 == pytest.approx(queues[1, 0].real * 2.5e6, rel=1e-6)
+    assert sufficient_conditions(plain)["convex hull"].applies
+    # Here what flow c makes l2 lose is heard by flow a, and l1 hears of it; the other way the sign turns.
+    assert lossy[0, 1].real * lossy[1, 0].real < 0
+
+
+def test_losses_at_a_link_where_a_route_ends_change_nothing() -> None:
+    """Upstream of a lossy link that does not answer further on, the conditions apply."""
+    net = fc.Network().link("l1", fc.DropTail, capacity=1.5e6, delay=0.025, buffer="5 packets")
+    net.link("far", fc.DropTail, capacity=9e6, delay=0.01)
+    net.flow("a", fc.LDCC(w=80e3, beta=0.2), route=["l1", "far"])
+    found = sufficient_conditions(net)
+    assert found["convex hull"].applies
+    assert found["convex hull"].conservatism == pytest.approx(1, rel=1e-6)  # one flow, one link that answers
 
 
 def test_what_does_not_apply_says_why() -> None:

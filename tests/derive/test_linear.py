@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sympy import simplify
+from sympy import simplify, symbols
 
-from fluidcc.derive.linear import active_modes, jacobian_function, linearize_law
+from fluidcc.derive.linear import active_modes, jacobian_function, linearize_law, slope
 from fluidcc.errors import InvalidInput
 from fluidcc.kernel_text import law_reference
 from fluidcc.law import Law
 from fluidcc.sources import LDCC, Reno
-from fluidcc.symbols import e, e_b, edot, packet, pi, unfold, x_tau
+from fluidcc.symbols import c, e, e_b, edot, packet, pi, unfold, x_tau, y
 from tests.laws import all_laws, random_values
 
 N = 25
@@ -66,3 +66,12 @@ def test_reno_has_the_coefficients_of_hollot_misra_towsley_gong() -> None:
     assert simplify(own + 1 / (W0 * (e + e_b))) == 0  # N/(R^2 C) = 1/(W0 R), as W0 = R C/N
     assert simplify(delayed - own) == 0
     assert simplify(B[0, Reno.inputs.index(pi)].subs(at) + W0**2 / (2 * (e + e_b))) == 0  # R C^2/(2 N^2)
+
+
+def test_a_power_with_a_symbol_as_exponent_has_a_slope_at_zero() -> None:
+    B, g = symbols("B g", positive=True)
+    f = (c * (y / c) ** B + g * y**2) * (1 + (y / c) ** g)
+    found = slope(f, y)
+    assert simplify(found - f.diff(y)) == 0
+    assert found.subs({B: 3, g: 2, c: 5, y: 0}) == 0
+    assert slope(B**y, y) == (B**y).diff(y)
