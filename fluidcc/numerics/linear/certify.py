@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError
 from fluidcc.numerics.linear.core import core_of
-from fluidcc.numerics.linear.pencil import balanced
+from fluidcc.numerics.linear.scaling import balanced
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:

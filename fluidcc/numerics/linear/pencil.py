@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import plan
 from fluidcc.numerics.linear.compiled.freshness import prepare
-from fluidcc.numerics.linear.compiled.replay import evened, iterate, pack, replay
+from fluidcc.numerics.linear.compiled.replay import iterate, pack, replay
+from fluidcc.numerics.linear.scaling import balanced, bordered, units
+from fluidcc.numerics.linear.shared import with_sums
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["Complex", "Pencil", "Values", "balanced"]
+__all__ = ["Complex", "Pencil", "Values"]
 
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -56,6 +58,8 @@ class Pencil:
     ----------
     block : Blocks
         Its arrays may have a leading axis: then it is a stack of systems with the same numbers of ports and channels.
+        Sums that many rows take alike are named in a single system only: in a stack, what is found of one system may
+        not depend on the numbers of others.
 
     Attributes
     ----------
@@ -69,35 +73,27 @@ class Pencil:
 
     def __init__(self, block: Blocks) -> None:
         prepare()
-        if block.A.ndim == 2:
+        if single := block.A.ndim == 2:
             block = Blocks(*(part[None] for part in block))
-        m, p = self.ports = block.ports
+        m, _ = self.ports = block.ports
         self.n = n = block.A.shape[-1]
-        self.size = size = n + block.delays.shape[-1]
-        self.times = _units(block)
+        self.times = units(block)
         self.scaled, self.state_scale = balanced(block, self.times)
-        sc = self.scaled
-        systems = len(self.times)
-        # constants, and in the columns of the channels the factors of the lags
-        full = np.zeros((systems, size + p, size + m))
-        full[:, :n, :n], full[:, :n, n:size], full[:, :n, size:] = -sc.A, -sc.B[..., m:], -sc.B[..., :m]
-        full[:, n:size, :n], full[:, n:size, size:] = -sc.C[:, p:], -sc.D[:, p:, :m]
-        full[:, n:size, n:size] = -sc.D[:, p:, m:]
-        full[:, size:, :n], full[:, size:, n:size], full[:, size:, size:] = (
-            sc.C[:, :p],
-            sc.D[:, :p, m:],
-            sc.D[:, :p, :m],
-        )
+        full = bordered(self.scaled)
+        channels = n + block.delays.shape[-1]
+        if single:
+            full = with_sums(full, slice(n, channels))
+        self.size = size = full.shape[-1] - m
         pattern = (full != 0).any(axis=0)
         pattern[range(size), range(size)] = True
-        self._shape = known = _pattern(pattern.tobytes(), pattern.shape, n, size)
+        self._shape = known = _pattern(pattern.tobytes(), pattern.shape, n, channels, size)
         entry = full[:, known.row, known.column]
         table = np.concatenate(
             (
                 entry * known.constant + known.one,
                 np.broadcast_to(known.lead, entry.shape),
                 entry * known.late,
-                sc.delays,
+                self.scaled.delays,
             ),
             axis=1,
         )
@@ -234,7 +230,7 @@ class _Pattern(NamedTuple):
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     constant: Floats  # 1 for entries that do not lag
-    one: Floats  # 1 on the diagonal of the channels
+    one: Floats  # 1 on the diagonal of the channels and of the sums
     lead: Floats  # 1 on the diagonal of the states
     late: Floats
     lag_of: NDArray[np.int64]
@@ -242,56 +238,16 @@ class _Pattern(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def _pattern(bits: bytes, shape: tuple[int, int], n: int, size: int) -> _Pattern:
+def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: int) -> _Pattern:
     pattern = np.frombuffer(bits, bool).reshape(shape)
     row, column = np.nonzero(pattern)
-    late, own = (column >= n) & (column < size), row == column
+    late, own = (column >= n) & (column < channels), (row == column) & (row < size)
     lag_of = np.where(late, column - n, -1)
     sample = np.where(pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, shape), 0).astype(complex)
     sample[range(size), range(size)] = 1.0
     made = plan(sample, pattern, size)
-    one, lead = own & late, own & (row < n)
+    one, lead = own & (row >= n), own & (row < n)
     return _Pattern(
         pattern, row, column, (~late).astype(float), one.astype(float), lead.astype(float), late.astype(float),
         lag_of, pack(made, row, column, lag_of),
     )  # fmt: skip
-
-
-def _units(block: Blocks) -> Floats:
-    if block.delays.shape[-1]:
-        return np.asarray(block.delays.max(axis=-1))
-    size = np.sqrt(np.abs(block.A @ block.A).sum(axis=-1).max(axis=-1, initial=0.0))
-    return np.where(size > 0, 1 / np.where(size > 0, size, 1), 1.0)
-
-
-def balanced(block: Blocks, times: Floats) -> tuple[Blocks, Floats]:
-    """Time in units of `times`, and a diagonal similarity on (x, z) that evens out rows and columns.
-
-    Also the factors by which the balanced states are multiplied to give the states, powers of two.
-    """
-    m, p = block.ports
-    n = block.A.shape[-1]
-    unit = times[:, None, None]
-    A, B = block.A * unit, block.B * unit
-    inner = np.concatenate(
-        (
-            np.concatenate((A, B[..., m:]), axis=2),
-            np.concatenate((block.C[:, p:], block.D[:, p:, m:]), axis=2),
-        ),
-        axis=1,
-    )
-    inner = np.ascontiguousarray(inner)  # for another order it would be compiled again
-    scale = evened(inner)
-    x, z = scale[:, :n], scale[:, n:]
-    D = block.D.copy()
-    D[:, :p, m:] *= z[:, None, :]
-    D[:, p:, :m] /= z[:, :, None]
-    D[:, p:, m:] = inner[:, n:, n:]
-    parts = (
-        inner[:, :n, :n],
-        np.concatenate((B[..., :m] / x[:, :, None], inner[:, :n, n:]), axis=2),
-        np.concatenate((block.C[:, :p] * x[:, None, :], inner[:, n:, :n]), axis=1),
-        D,
-        block.delays / times[:, None],
-    )
-    return Blocks(*map(np.ascontiguousarray, parts)), x
