@@ -12,7 +12,7 @@ from sympy import Max, Min, symbols
 
 import fluidcc as fc
 from fluidcc.errors import FluidccWarning, InvalidInput, LawError, Unsupported
-from fluidcc.symbols import crossing, noise, offer_max, offer_min, t
+from fluidcc.symbols import crossing, noise, offer_max, offer_min, t, y
 
 (q,) = fc.DropTail.states
 p, slope = symbols("p slope", positive=True)
@@ -55,7 +55,18 @@ def test_what_comes_leaves_waits_or_is_lost(law: fc.Link, rates: list[float], ca
     ds = fc.simulate(net, 3, t_eval=[0.98, 1.0, 1.98, 2.0, 2.98, 3.0], rtol=1e-8, engine="array")
     served = (ds.entered - ds.lost - ds.backlog).sel(link="a").values[::2]
     arrived = ds.entered.sel(link=["b", "c"]).sum("link").values[1::2]
-    np.testing.assert_allclose(arrived, served, rtol=2e-5, atol=1e-2)
+    np.testing.assert_allclose(arrived, served, rtol=1e-8, atol=1e-3)
+
+
+def test_what_waits_while_all_is_dropped_leaves_at_the_capacity() -> None:
+    """A queue in which RED lets nothing in for a while goes on being served; what is let in again leaves at once."""
+    net = branching(LAWS[0], [0.66e6, 1.58e6, 0.61e6, 0.91e6, 0.27e6, 0.81e6], 0.85e6)
+    times = np.arange(0.4, 3, 0.02)
+    ds = fc.simulate(net, 3, t_eval=times, rtol=1e-8, engine="array")
+    loss, queue = (ds[name].sel(link="a").values for name in ("link_loss", "queueing_delay"))
+    assert np.any((loss == 1) & (queue > 0.1))
+    assert queue.min() > 0
+    np.testing.assert_allclose(ds.arrival_rate.sel(link=["b", "c"]).sum("link")[1:], 0.85e6, rtol=1e-9)
 
 
 def test_fused_and_array_steps_agree() -> None:
@@ -101,11 +112,49 @@ def test_the_least_and_the_largest_offer_arrive_after_the_way_straight_back() ->
     for name, law in (("least", Least), ("largest", Largest)):
         net.flow(name, law, route=["one", "none", "two"], access_delay=0.02)
     times = np.array([5.0, 12, 16, 20])
-    ds = fc.simulate(net, 20, t_eval=times, max_step=0.1)  # where another offer becomes the least is not located
+    ds = fc.simulate(net, 20, t_eval=times)
     heard = np.array([1e6 + 1e5 * (times - 0.02), 2e6 + 3e4 * (times - 0.09)])
     np.testing.assert_allclose(ds.rate.sel(flow="least"), heard.min(0), rtol=1e-9)
     np.testing.assert_allclose(ds.rate.sel(flow="largest"), heard.max(0), rtol=1e-9)
     assert float(ds.queueing_delay[-1, 0]) > 1
+
+
+def test_where_another_offer_becomes_the_least_is_an_event() -> None:
+    """What is sent by the least of three offers that cross: its integral is right to rounding, in few steps."""
+    net = fc.Network()
+    Falling = replace(Ramp, name="Falling", out={**Ramp.out, "offer": start - slope * t})
+    offers = [(Ramp, 1e6, 1e5), (Ramp, 1.7e6, 1e-3), (Falling, 2.9e6, 1.3e5)]
+    for k, (law, first, rise) in enumerate(offers):
+        net.link(f"l{k}", law(start=first, slope=rise), capacity=1e9, delay=0.03)
+    net.flow("f", Least(most=1e8), route=net.link_names, access_delay=0.02, start=1)
+    end = 20.0
+    ds = fc.simulate(net, end, samples=2, rtol=1e-3)
+    slopes = np.array([1e5, 1e-3, -1.3e5])
+    told = np.array([[o[1] - b * (0.02 + 0.03 * k), b] for k, (o, b) in enumerate(zip(offers, slopes, strict=True))])
+    crossings = [(told[k, 0] - told[j, 0]) / (told[j, 1] - told[k, 1]) for j in range(3) for k in range(j)]
+    knots = np.sort([1.0, end - 0.02, *(x for x in crossings if 1 < x < end - 0.02)])
+    least = (told[:, :1] + told[:, 1:] * knots).min(0)
+    wanted = np.sum(np.diff(knots) * (least[1:] + least[:-1]) / 2)
+    assert float(ds.entered[-1, 0]) == pytest.approx(wanted, rel=1e-11)
+    assert ds.attrs["events"] >= 2
+    assert ds.attrs["steps"] < 100
+
+
+def test_a_router_beside_the_source_tells_it_at_once() -> None:
+    """Without access delay an offer is followed as it changes, and a report changes the rate at the tick itself."""
+    net = fc.Network().link("l", Ramp, capacity=1e9, delay=0.1).flow("f", Least, route=["l"], start=0)
+    ds = fc.simulate(net, 5, t_eval=[0, 1.3, 5])
+    np.testing.assert_allclose(ds.rate[:, 0], 1e6 + 1e5 * ds.time, rtol=1e-12)
+    near, far = (fc.Network().link("aqm", fc.PAQMECF, capacity=30e6, delay=0.02) for _ in range(2))
+    for net, access in ((near, 0.0), (far, 1e-7)):
+        net.flow("a", fc.ECF, route=["aqm"], access_delay=access, start=0)
+        net.flow("b", fc.ECF, route=["aqm"], access_delay=access, start=0)
+    at = np.arange(0.05, 4, 0.1)
+    close, apart = (fc.simulate(n, 4, t_eval=at, rtol=1e-8) for n in (near, far))
+    np.testing.assert_allclose(close.rate, apart.rate, rtol=1e-4)
+    jumps = np.unique(np.round(close.jump_time.values / 0.16, 9))
+    np.testing.assert_allclose(jumps, np.round(jumps), atol=1e-9)
+    assert len(jumps) > 20
 
 
 def test_without_offers_the_least_is_beyond_all_and_the_largest_nothing() -> None:
@@ -148,13 +197,16 @@ def test_noise_has_mean_zero_and_variance_one_and_follows_the_seed() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     near = fc.Network().link("l", Ramp, capacity=1e6, delay=0.1).flow("f", Least, route=["l"])
-    with pytest.raises(InvalidInput, match="at once; give it an access_delay"):
-        fc.simulate(near, 1)
+    by_arrivals = replace(fc.DropTail, name="Rest", out={**fc.DropTail.out, "offer": y / 2}, claims={})
+    with pytest.raises(InvalidInput, match="a loop without any delay; give the flow an access_delay"):
+        fc.simulate(fc.Network().link("l", by_arrivals, capacity=1e6, delay=0.1).flow("f", Least, route=["l"]), 1)
     far = fc.Network()
     for k in range(4):
         far.link(f"l{k}", fc.PAQMECF, capacity=1e6, delay=0.1)
     far.flow("f", fc.ECF, route=far.link_names, access_delay=0.1)
-    with pytest.raises(InvalidInput, match="crosses 4 links that report, and a source hears of 3"):
+    with pytest.raises(
+        InvalidInput, match="crosses 4 links that report, and a source keeps a rate for 3 .* fluidcc.PAQMDrop"
+    ):
         fc.simulate(far, 1)
     with pytest.raises(InvalidInput, match="Least tells or hears more than data carry"):
         fc.compile(near.with_flow("f", access_delay=0.1))

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 
 from fluidcc.compile import LINK_OUT, LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
-from fluidcc.engine.layout import Group, Layout, acts
+from fluidcc.engine.layout import Group, Layout
+from fluidcc.engine.told import acts
 from fluidcc.law import Link
 from fluidcc.numerics.fluid import slots as s
 
@@ -116,9 +117,9 @@ class Rhs:
             inverse = f"1.0 / {c}" if self.scheduled[link] else f"icap{link}"
             lines.append(f"ce{n} = stretch(F, b, y, {c}, {inverse})" + (f" * ce{parent}" if up else ""))
         if self.thinned:
-            lines.append(f"cf{n} = factor(F, b, y, {c})" + (f" * cf{parent}" if up else ""))
-            if self.dropping[link]:
-                lines.append(f"cf{n} *= share(y, {self._dropped(n, link)})")
+            dropping = self.dropping[link]
+            own = f"thinned(F, b, y, {c}, {self._dropped(n, link)})" if dropping else f"factor(F, b, y, {c})"
+            lines.append(f"cf{n} = {own}" + (f" * cf{parent}" if up else ""))
         if self.lossy:
             mark = f" * (1.0 - quartic(F, b + {s.LMARK}, u{n}))" if self.marks else ""
             lines.append(f"cs{n} = keep(F, b, y, {c}, buf{link}){mark}" + (f" * cs{parent}" if up else ""))

@@ -21,7 +21,7 @@ import math
 from numba import cfunc, njit
 
 from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, share, stretch
+from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
 from fluidcc.numerics.fluid.pieces import {looks}
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.guess import begin_passes

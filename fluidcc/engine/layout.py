@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.told import ACTING, acts, told_lags
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, packet, unfold, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, offer_max, offer_min, packet, unfold, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
-#: what a link law may give that is not the solver's own
-ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
 _GIVEN = {"mark", "price", *ACTING}
 
 LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
@@ -76,6 +75,7 @@ class Layout:
     acting: list[int] = field(default_factory=list)  # links that drop before their queue, or tell sources something
     hears: list[bool] = field(default_factory=list)  # by class: whether some source goes by what data carry
     told: list[list[int]] = field(default_factory=list)  # by class: nodes that look at what links tell
+    rivals: list[int] = field(default_factory=list)  # by flow: how many offers it compares with those before them
     counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
     locate: bool = True
@@ -244,36 +244,24 @@ def _trunks(at: Layout) -> dict[int, int]:
     return {link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends}
 
 
-def acts(law: Law) -> int:
-    """What a link law gives, as bits of `slots`."""
-    return sum(bit for name, bit in ACTING.items() if name in law.out)
-
-
 def _tellers(at: Layout) -> None:
-    """The way from each router that tells something straight back to the sources.
-
-    A class's clock is that of its first queue, an access delay after that of its sources.
-    """
+    """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
     at.counted = any(crossing in unfold(f).free_symbols for g in at.link_groups for _, f in g.law.expressions())
-    carried = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}
-    hearing = {g.members[0]: any(unfold(f).free_symbols & carried for _, f in g.law.expressions()) for g in at.groups}
-    first = {i: g.members[0] for g in at.groups for i in g.members}
-    at.hears = [any(hearing[first[i]] for i in of) for of in _members(at)]
+    carried, offered = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}, {offer_min, offer_max}
+    used = [{v for _, f in g.law.expressions() for v in unfold(f).free_symbols} for g in at.groups]
+    heard = {i: symbols for g, symbols in zip(at.groups, used, strict=True) for i in g.members}
+    at.hears = [any(heard[i] & carried for i in of) for of in _members(at)]
+    at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
     for k, (route, access, _) in enumerate(at.classes):
-        lag, found, reporters = 2 * access, [], 0
-        for link in route:
-            what = acts(at.links[link].law)
-            reporters += bool(what & s.REPORTS)
-            if what & (s.OFFERS | s.REPORTS):
-                if not lag > 0.0:
-                    _refuse(at, k, f"hears of link {at.links[link].name!r} at once; give it an access_delay above 0")
-                found.append(_node(at, known, s.TOLD, link, lag))
-            lag += at.links[link].delay
-        if reporters > s.REPORTERS:
-            _refuse(at, k, f"crosses {reporters} links that report, and a source hears of {s.REPORTERS} at most")
-        at.told.append(found)
+        name = at.flows[at.flow_class.index(k)].name
+        found = told_lags(name, [at.links[l] for l in route], access)
+        at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
+        offers = sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found)
+        for i, of in enumerate(at.flow_class):
+            if of == k and heard[i] & offered:
+                at.rivals[i] = max(offers - 1, 0)
 
 
 def _members(at: Layout) -> list[list[int]]:
@@ -282,11 +270,6 @@ def _members(at: Layout) -> list[list[int]]:
     for i, k in enumerate(at.flow_class):
         found[k].append(i)
     return found
-
-
-def _refuse(at: Layout, k: int, why: str) -> None:
-    name = at.flows[at.flow_class.index(k)].name
-    raise InvalidInput(f"flow {name!r} {why}")
 
 
 def _own_rates(at: Layout) -> None:

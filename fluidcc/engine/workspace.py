@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, kernel_address
 from fluidcc.engine.hybrid import event_rows, jump_switches
-from fluidcc.engine.layout import Group, Layout, acts, base_delay, parameters
+from fluidcc.engine.layout import Group, Layout, base_delay, parameters
+from fluidcc.engine.told import acts
 from fluidcc.network import FlowSpec, LinkSpec, Modulated
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.passes import memory
@@ -153,6 +154,9 @@ class Workspace:
                 values.append(table.ravel())
                 filled += table.size
                 owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
+        # of each further offer: whether it is less than all before it, and whether it is more
+        self._ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
+        owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
         at.n_switches = len(owners)
         self._floats(s.OPAR, np.concatenate(values) if values else [])
         self._ints(s.JGRP, rows[s.JGRP])
@@ -470,8 +474,9 @@ def _followed(nexts: list[list[int]], ends: list[int], most: int = 64) -> tuple[
 
 
 def _hops_at_once(at: Layout) -> int:
-    """Hops without propagation delay worth the name, over the longest route; 0 if there is none."""
-    return max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
+    """Hops without propagation delay worth the name, over the longest route; at least one if a router tells at once."""
+    hops = max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
+    return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
 
 
 def _inverse(values: list[int], count: int) -> list[list[int]]:

@@ -25,7 +25,7 @@ from numba import njit
 from . import slots as s
 from .reads import work
 
-__all__ = ["emit", "forward", "forward_class", "news", "pop", "push", "speak"]
+__all__ = ["bend", "emit", "forward", "forward_class", "news", "pop", "push", "speak"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -140,13 +140,20 @@ def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
 
 
 @njit(**_CFG)
-def speak(F: Any, I: Any, link: int) -> None:
-    """What `link` says changes now, at once: sources to whom it speaks hear that straight back."""
+def speak(F: Any, I: Any, link: int, generation: int) -> None:
+    """What `link` says is not smooth now: sources hear that straight back; those beside it have heard it already."""
     for c in range(I[s.NC]):
         for m in range(I[I[s.JTOLD] + c], I[I[s.JTOLD] + c + 1]):
             node = I[I[s.JTOLDV] + m]
-            if I[I[s.JNLINK] + node] == link:
-                push(F, I, F[s.T] + F[I[s.OOFF] + node], s.AT_CLASS, c, 0)
+            if I[I[s.JNLINK] + node] == link and F[I[s.OOFF] + node] > 0.0:
+                push(F, I, F[s.T] + F[I[s.OOFF] + node], s.AT_CLASS, c, generation)
+
+
+@njit(**_CFG)
+def bend(F: Any, I: Any, link: int) -> None:
+    """A mode or switch of `link` changes now: what it says, if anything, has a kink."""
+    if I[s.NACT] and I[I[s.JACTS] + link] & (s.OFFERS | s.REPORTS):
+        speak(F, I, link, 1)
 
 
 @njit(**_CFG)

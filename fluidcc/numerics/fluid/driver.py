@@ -8,7 +8,7 @@ from typing import Any
 from numba import njit
 
 from . import slots as s
-from .breaks import emit, forward, forward_class, news, pop
+from .breaks import bend, emit, forward, forward_class, news, pop
 from .calls import call_step
 from .guess import learn
 from .hybrid import act, crossed, restart
@@ -111,6 +111,7 @@ def _flip(F: Any, I: Any, index: int, mode: int) -> None:
         elif mode == s.FULL:
             F[I[s.OY] + I[s.OB] + index] = F[I[s.OBUF] + index]
         forward(F, I, index, 0)
+        bend(F, I, index)
         return
     told = -1
     for k in range(I[s.NSW]):
@@ -122,6 +123,8 @@ def _flip(F: Any, I: Any, index: int, mode: int) -> None:
             link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner
             if link != told:
                 forward_class(F, I, link, 1)
+                if owner < 0:
+                    bend(F, I, link)
             told = link
 
 

@@ -100,7 +100,7 @@ def _change(F: Any, I: Any, k: int) -> None:
     else:
         forward(F, I, owner, 0)
         if I[row + s.HTELLS]:
-            speak(F, I, owner)
+            speak(F, I, owner, 0)
     _log(F, I, k)
 
 

@@ -16,7 +16,7 @@ from .reads import invert
 
 __all__ = [
     "call_look_time", "call_look_work", "drift", "factor", "find_time", "find_work", "keep", "look_time", "look_work",
-    "norm", "pick", "quartic", "share", "stretch",
+    "norm", "pick", "quartic", "share", "stretch", "thinned",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -154,6 +154,15 @@ def keep(F: Any, b: int, y: float, c: float, buffer: float) -> float:
     if mode == s.HELD:
         return c / y if y > c and F[b] >= buffer else 1.0
     return 1.0
+
+
+@njit(**_INLINE)
+def thinned(F: Any, b: int, y: float, c: float, dropped: float) -> float:
+    """Departures over what came, of a queue that lets in only a part of it, `y`."""
+    come, mode = y + dropped, F[b + s.LMODE]
+    if mode == s.BUSY or mode == s.FULL:
+        return c / come if come > 0.0 else 0.0
+    return factor(F, b, y, c) * share(y, dropped)
 
 
 @njit(**_INLINE)

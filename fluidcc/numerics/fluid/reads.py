@@ -175,8 +175,11 @@ def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, 
         if marks:
             keep *= 1.0 - _quartic(F, block + s.LMARK, u)
         if acts and streams and I[I[s.JACT] + link] >= 0:  # of what came, this was let in
-            dropped = _quartic(F, record + act_place(I, I[I[s.JACT] + link]), u)
-            factor *= y / (y + dropped) if y + dropped > 0.0 else 1.0
+            come = y + _quartic(F, record + act_place(I, I[I[s.JACT] + link]), u)
+            if mode == s.BUSY or mode == s.FULL:  # what leaves is c, also of the first that is let in again
+                factor = c / come if come > 0.0 else 0.0
+            elif come > 0.0:
+                factor *= y / come
         if frozen:
             drift = (y - here_c) / here_c if mode == s.BUSY else 0.0
             wait = _quartic(F, block, u) / here_c

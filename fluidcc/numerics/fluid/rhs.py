@@ -17,7 +17,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
 @njit(**_CFG)
-def _signals(F: Any, I: Any, now: float) -> None:
+def _signals(F: Any, I: Any, now: float, want: int) -> None:
     """What each source knows at `now`: its class's path, plus its own access delay."""
     nf = I[s.NF]
     cls = I[s.JCLS]
@@ -43,7 +43,7 @@ def _signals(F: Any, I: Any, now: float) -> None:
     if I[s.NT]:
         _own_past(F, I)
     if I[s.NACT]:
-        tell(F, I)
+        tell(F, I, want)
 
 
 @njit(**_CFG)
@@ -168,7 +168,7 @@ def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: in
     `right` takes the right-hand limit at breaking points; `last` is the newest record that may be read.
     """
     inside = read_nodes(F, I, now, right, last)
-    _signals(F, I, now)
+    _signals(F, I, now, want)
     group_switches(F, I, oz, od, want)
     _arrivals(F, I, od, stage)
     _links(F, I, now, oz, od, want)

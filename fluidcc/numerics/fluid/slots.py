@@ -187,11 +187,12 @@ from __future__ import annotations
     JTOLD,  # NC + 1 starts into JTOLDV
     JTOLDV,  # nodes of a class that look at what links tell it, in the order of the route
     JHEARS,  # NC 1: some source of the class goes by what data carry
+    JRIVALS,  # NF first of the switches at which another offer becomes the least or the largest, -1: none
     OACT,  # XSIZE x NACT last evaluation
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(174)
+) = range(175)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (

@@ -67,18 +67,23 @@ def drop_place(I: Any, link: int) -> int:
 
 
 @njit(**_CFG)
-def tell(F: Any, I: Any) -> None:
-    """What each source hears of the routers on its route."""
+def tell(F: Any, I: Any, want: int) -> None:
+    """What each source hears of the routers on its route; when wanted, where one offer passes another."""
     nf, u = I[s.NF], I[s.OU]
     for i in range(nf):
         k = I[I[s.JCLS] + i]
         least, most, count = s.NO_OFFER, 0.0, 0
+        rival = I[I[s.JRIVALS] + i] if want else -1
         for m in range(I[I[s.JTOLD] + k], I[I[s.JTOLD] + k + 1]):
             node = I[I[s.JTOLDV] + m]
             link = I[I[s.JNLINK] + node]
             place = act_place(I, I[I[s.JACT] + link])
             if I[I[s.JACTS] + link] & s.OFFERS:
                 offer = _then(F, I, node, place + 5 * s.XOFFER)
+                if rival >= 0 and least < s.NO_OFFER:
+                    F[I[s.OGS] + rival] = least - offer
+                    F[I[s.OGS] + rival + 1] = offer - most
+                    rival += 2
                 least, most = min(least, offer), max(most, offer)
             if I[I[s.JACTS] + link] & s.REPORTS:
                 F[u + (s.UFACTOR + count) * nf + i] = _then(F, I, node, place + 5 * s.XFACTOR)
