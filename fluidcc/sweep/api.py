@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,10 @@ from fluidcc.simulate import _positive
 from fluidcc.sweep.batch import can_batch
 from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
-from fluidcc.sweep.jobs import SPAN, Jobs, Points, split
+from fluidcc.sweep.jobs import SPAN, Chunks, Jobs, Points, work_in_a_job
 from fluidcc.sweep.measures import find_measures
 from fluidcc.sweep.options import checked, span
-from fluidcc.sweep.pool import make_pool
+from fluidcc.sweep.pool import Pool, make_pool
 from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.store import Store
@@ -162,50 +163,68 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
         chosen = None if len(points) == task.grid.size else np.asarray(points)
         kept = Store(Path(how.store) / folder, identity(task, chosen))
     try:
-        task, chunk = _begun(task, how, points, kept)
-        pool = make_pool(how.executor, how.workers, task.free, task.cost * len(points) < SMALL)
-        whole = empty_piece(task.schema, len(points)) if kept is None else Piece({}, {})
-        done = set() if kept is None else kept.finished()
-        count = chunk * len(done) - (chunk * (max(done) + 1) > len(points) if done else 0) * (-len(points) % chunk)
-        with _bar(len(points), how.progress, count) as bar:
-            jobs = Jobs(points, chunk, done, workers=pool.workers, fixed=how.chunk is not None)
-            for first, piece in pool.run(task, jobs):
-                for number, part in split(first, piece, chunk):
-                    if kept is not None:
-                        kept.write(number, part)
-                    else:
-                        _put(whole, part, number * chunk)
-                    count += min(chunk, len(points) - number * chunk)
-                bar.reach(count)
-        return task, (whole if kept is None else kept.read())
+        task = _formed(task, kept)
+        with _pool(task, how, points) as (task, pool):
+            done = set() if kept is None else kept.finished()
+            span = work_in_a_job(task.cost * len(points), pool.workers, pool.longest)
+            chunk = _chunk(how, len(points), span / max(task.cost, 1e-9), pool.workers, kept)
+            fixed = how.chunk is not None
+            jobs = Jobs(points, chunk, done, workers=pool.workers, cost=task.cost, span=span, fixed=fixed)
+            if kept is not None and not kept.begun:
+                kept.begin(task.schema, len(points), chunk, task.cost)
+            return task, _computed(task, how, pool, jobs, kept)
     finally:
         if kept is not None:
             kept.close()
 
 
-def _begun(task: Task, how: Execution, points: Points, kept: Store | None) -> tuple[Task, int]:
-    """The task with its schema and its cost, and the size of chunks; from the store, if it was begun there."""
+def _computed(task: Task, how: Execution, pool: Pool, jobs: Jobs, kept: Store | None) -> Piece:
+    """All results, with those that were in the store."""
+    whole = empty_piece(task.schema, jobs.size) if kept is None else Piece({}, {})
+    chunks = Chunks(jobs.chunk, jobs.size)
+    count = jobs.size - jobs.left
+    with Progress(jobs.size, how.progress, about="sweep", form=BAR, unit="points", start=count) as bar:
+        for first, piece in pool.run(task, jobs):
+            if kept is None:
+                whole.put(first, piece)
+            else:
+                for number, part in chunks.add(first, piece):
+                    kept.write(number, part)
+            count += len(piece)
+            bar.reach(count)
+    return whole if kept is None else kept.read()
+
+
+def _formed(task: Task, kept: Store | None) -> Task:
+    """The task with its schema; with its cost too if it is known from the store."""
     if kept is not None and kept.begun:
-        return replace(task, schema=kept.schema(), cost=task.cost or SPAN / kept.chunk), kept.chunk
-    task = task if task.schema else task.probed()
-    if not task.cost:
-        task = replace(task, cost=_cost(task, points))
-    workers = make_pool(how.executor, how.workers, False, False).workers
-    chunk = how.chunk or _chunk(len(points), task.cost, workers)
-    if kept is not None:
-        kept.begin(task.schema, len(points), chunk)
-    return task, chunk
+        return replace(task, schema=kept.schema(), cost=task.cost or kept.cost)
+    return task if task.schema else task.probed()
 
 
-def _put(whole: Piece, piece: Piece, first: int) -> None:
-    for name, values in piece.values.items():
-        whole.values[name][first : first + len(values)] = values
-    whole.errors |= {first + k: text for k, text in piece.errors.items()}
-    whole.seconds += piece.seconds
+@contextmanager
+def _pool(task: Task, how: Execution, points: Points) -> Iterator[tuple[Task, Pool]]:
+    """The workers, and the task with its cost. Workers that are given get ready while the cost is measured here."""
+    with ExitStack() as open_pools:
+        pool = None
+        if how.executor is not None:
+            pool = open_pools.enter_context(make_pool(how.executor, how.workers, task.free, False))
+            pool.prepare(task)
+        if not task.cost:
+            task = replace(task, cost=_cost(task, points))
+        if pool is None:
+            small = task.cost * len(points) < SMALL
+            pool = open_pools.enter_context(make_pool(None, how.workers, task.free, small))
+        yield task, pool
 
 
-def _bar(total: int, show: bool | None, start: int) -> Progress:
-    return Progress(total, show, about="sweep", form=BAR, unit="points", start=start)
+def _chunk(how: Execution, size: int, many: float, workers: int, kept: Store | None) -> int:
+    """Points that are kept together: as many as go out together, but four chunks for each worker at least."""
+    if kept is not None and kept.begun:
+        return kept.chunk
+    if how.chunk is not None:
+        return how.chunk
+    return size if kept is None else max(1, min(int(many), math.ceil(size / (4 * workers))))
 
 
 def _cost(task: Task, points: Points) -> float:
@@ -226,11 +245,6 @@ def _cost(task: Task, points: Points) -> float:
         count *= 4
         found = seconds(count)
     return found / count
-
-
-def _chunk(size: int, cost: float, workers: int) -> int:
-    """Points in a chunk: `SPAN` seconds of them, but four chunks for each worker at least."""
-    return max(1, min(int(SPAN / max(cost, 1e-9)), math.ceil(size / (4 * workers))))
 
 
 def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:

@@ -1,4 +1,4 @@
-"""Where chunks are computed: here, in threads, in processes, or on a cluster; all of them `concurrent.futures` pools.
+"""Where jobs are computed: here, in threads, in processes, or on a cluster; all of them `concurrent.futures` pools.
 
 Processes are joblib's loky, which sends functions of notebooks and lambdas too. A Dask client is used through its own
 `get_executor`; the scheduler gives the work of a worker that dies to another. Any other pool with ``submit`` will do.
@@ -7,33 +7,27 @@ Processes are joblib's loky, which sends functions of notebooks and lambdas too.
 from __future__ import annotations
 
 import os
-import pickle
-import platform
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Self
 
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
-from fluidcc.sweep.identity import versions
-from fluidcc.sweep.jobs import Job, Jobs
+from fluidcc.sweep.jobs import LONGEST, SPAN, Job, Jobs
 from fluidcc.sweep.task import Piece, Task, empty_piece
+from fluidcc.sweep.work import Near, Sent
 
 __all__ = ["Pool", "make_pool"]
 
-AHEAD = 3  # chunks in flight for each worker: so that none waits, and the scheduler's load does not grow with the sweep
-LIVES = 2  # workers that a chunk may take with it before it is split, and a single point before it is given up
-
+AHEAD = 2  # jobs in flight for each worker: one that runs, and one so that it need not wait for the next
+LIVES = 2  # workers that a job may take with it before it is split, and a single point before it is given up
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 
 
 class Pool:
-    """Workers behind one call.
+    """Workers behind one call; as a context, they are let go at its end.
 
     Parameters
     ----------
@@ -47,7 +41,9 @@ class Pool:
     apart : bool
         Whether workers are other processes: the task is then sent as bytes, and read once by each.
     ahead : int
-        Chunks in flight for each worker.
+        Jobs in flight for each worker.
+    longest : float
+        Seconds of work in a job at most, where a sweep is long.
     present : callable, optional
         Number of workers that are there now, of a cluster; None when its scheduler is gone.
     """
@@ -61,36 +57,59 @@ class Pool:
         lost: tuple[type[BaseException], ...] = (),
         apart: bool = False,
         ahead: int = AHEAD,
+        longest: float = SPAN,
         present: Callable[[], int | None] | None = None,
     ) -> None:
         self._apart = apart
         self._make = make
+        self._executor: Any = None
+        self._pending: list[Future[Any]] = []
         self.workers = workers
+        self.longest = longest
         self._end = end
         self._lost: tuple[type[BaseException], ...] = (BrokenExecutor, *lost)
         self._ahead = ahead
         self._present = present
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        for future in self._pending:
+            future.cancel()
+        if self._end and self._executor is not None:
+            self._executor.shutdown(wait=True)
+
+    def prepare(self, task: Task) -> None:
+        """Let the workers get ready for a task while this process does something else."""
+        if not self._apart:
+            return
+        self._executor = self._make()
+        work = Sent(task)
+        with suppress(BrokenExecutor):  # the sweep itself will tell
+            self._pending = [self._executor.submit(work.whole, range(0)) for _ in range(self.workers)]
+
     def run(self, task: Task, jobs: Jobs) -> Iterator[tuple[int, Piece]]:
-        """Results of the jobs, by their first chunk, as they come."""
-        executor, work = self._make(), self._work(task)
-        running: dict[Future[Piece], tuple[Job, int]] = {}
-        ended: SimpleQueue[Future[Piece]] = SimpleQueue()  # a look at all that run would cost more, the more workers
-        again: list[tuple[Job | None, int]] = []
+        """Results of the jobs, by where their points begin, as they come."""
+        self._executor = self._executor or self._make()
+        work = Sent(task) if self._apart else Near(task)
+        running: dict[Future[Piece | None], tuple[Job, int]] = {}
+        ended: SimpleQueue[Future[Piece | None]] = SimpleQueue()  # a look at all would cost more, the more workers
+        again: list[tuple[Job | None, int, Callable[..., Any]]] = []
         try:
             while True:
                 while len(running) < self._ahead * self.workers:
-                    one, deaths = again.pop() if again else (next(jobs, None), 0)
+                    one, deaths, call = again.pop() if again else (next(jobs, None), 0, work.usual)
                     if one is None:
                         break
                     if deaths >= LIVES:
                         yield one[0], self._alone(task, one)
                         continue
                     try:
-                        future = executor.submit(work, one[1])
+                        future = self._executor.submit(call, one[1])
                     except BrokenExecutor:
-                        again.append((one, deaths))
-                        executor = self._make()
+                        again.append((one, deaths, call))
+                        self._executor = self._make()
                         continue
                     running[future] = (one, deaths)
                     future.add_done_callback(ended.put)
@@ -102,17 +121,17 @@ class Pool:
                     piece = future.result()
                 except self._lost:
                     self._still_there()
-                    again.append((one, deaths + 1))
+                    again.append((one, deaths + 1, work.whole))
+                    continue
+                if piece is None:
+                    again.append((one, deaths, work.whole))
                     continue
                 jobs.learn(piece.seconds, len(one[1]))
                 yield one[0], piece
         finally:
-            for future in running:
-                future.cancel()
-            if self._end:
-                executor.shutdown(wait=True)
+            self._pending += running
 
-    def _next(self, ended: SimpleQueue[Future[Piece]]) -> Future[Piece]:
+    def _next(self, ended: SimpleQueue[Future[Piece | None]]) -> Future[Piece | None]:
         """The next future that ends. While none does, see whether the cluster is still there."""
         warned = False
         while True:
@@ -134,23 +153,14 @@ class Pool:
             )
         return count
 
-    def _work(self, task: Task) -> Callable[[NDArray[np.int64]], Piece]:
-        if not self._apart:
-            return task.evaluate
-        try:
-            import cloudpickle
-        except ImportError:  # older versions of joblib carry their own
-            from joblib.externals import cloudpickle
-        return partial(_evaluate, task.token, cloudpickle.dumps(task), versions())
-
     def _alone(self, task: Task, job: Job) -> Piece:
-        """A chunk that loses its workers, point by point, each in a worker of its own."""
-        piece = empty_piece(task.schema, len(job[1]))
+        """A job that loses its workers, point by point, each in a worker of its own."""
+        piece, work = empty_piece(task.schema, len(job[1])), Sent(task) if self._apart else Near(task)
         for row in range(len(job[1])):
             for life in range(LIVES):
                 executor = self._make()
                 try:
-                    one = executor.submit(self._work(task), job[1][row : row + 1]).result()
+                    one = executor.submit(work.whole, job[1][row : row + 1]).result()
                 except self._lost as error:
                     if life == LIVES - 1:
                         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -162,22 +172,6 @@ class Pool:
                     piece.errors[row] = one.errors[0]
                 break
         return piece
-
-
-_tasks: dict[str, Task] = {}  # of this process; a task is read once, since its laws take milliseconds to read
-
-
-def _evaluate(token: str, task: bytes, wanted: dict[str, str], points: NDArray[np.int64]) -> Piece:
-    if token not in _tasks:
-        here = versions()
-        for what in [k for k, v in wanted.items() if here[k] != v and k != "processor"]:
-            raise InvalidInput(
-                f"a worker on {platform.node()} has {what} {here[what]}, and the sweep {wanted[what]}, with which "
-                "results may differ; install the same on all machines and start the workers again"
-            )
-        _tasks.clear()
-        _tasks[token] = pickle.loads(task)
-    return _tasks[token].evaluate(points)
 
 
 class _Here:
@@ -244,7 +238,13 @@ def _cluster(client: Any, workers: int | None) -> Pool:
         raise InvalidInput(f"the Dask client {client.scheduler.address} has no workers; start dask worker first")
     lost = (KilledWorker, FutureCancelledError, CancelledError, CommClosedError)
     return Pool(
-        lambda: client.get_executor(pure=False), workers or there, end=False, lost=lost, apart=True, present=present
+        lambda: client.get_executor(pure=False),
+        workers or there,
+        end=False,
+        lost=lost,
+        apart=True,
+        longest=LONGEST,
+        present=present,
     )
 
 

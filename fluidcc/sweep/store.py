@@ -44,7 +44,7 @@ class Store:
         self._identity = json.loads(json.dumps(identity))
         self._lock: Any = None
         self._group: Any = None
-        self.chunk = 0
+        self.chunk, self.cost = 0, 0.0
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             self._open()
 
@@ -69,7 +69,7 @@ class Store:
         import zarr
 
         self._group = zarr.open_group(str(self.path), mode="r+")
-        self.chunk = int(known["chunk"])
+        self.chunk, self.cost = int(known["chunk"]), float(known["cost"])
 
     def _hold(self) -> None:
         """Keep others from writing into the store at the same time; the system lets go of it when this process ends."""
@@ -94,8 +94,11 @@ class Store:
         known = json.loads((self.path / "sweep.json").read_text(encoding="utf-8"))["schema"]
         return {name: _variable(about) for name, about in known.items()}
 
-    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int) -> None:
-        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one."""
+    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int, cost: float) -> None:
+        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one.
+
+        `cost` is how many seconds a point takes, for those who resume.
+        """
         import zarr
         from zarr.codecs import BloscCodec, Crc32cCodec
 
@@ -122,6 +125,7 @@ class Store:
         about = {
             "identity": self._identity,
             "chunk": chunk,
+            "cost": cost,
             "schema": {name: vars(v) for name, v in schema.items()},
         }
         _replace(self.path / "sweep.json", json.dumps(about, indent=1))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fluidcc.errors import InvalidInput, SweepFailed
 from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
-from fluidcc.sweep.batch import batch_of
+from fluidcc.sweep.batch import batch_of, empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
 from fluidcc.sweep.point import Point
@@ -71,6 +71,16 @@ class Piece:
     values: dict[str, NDArray[Any]]
     errors: dict[int, str]
     seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def put(self, first: int, part: Piece) -> None:
+        """Put the results of some points in, from row `first` on."""
+        for name, values in part.values.items():
+            self.values[name][first : first + len(values)] = values
+        self.errors |= {first + row: text for row, text in part.errors.items()}
+        self.seconds += part.seconds
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
@@ -132,22 +142,27 @@ class Task:
             )
         return as_values(made, "value")
 
-    def evaluate(self, points: NDArray[np.int64]) -> Piece:
-        """Measure some points."""
-        began = perf_counter()
+    def evaluate(self, some: NDArray[np.int64] | range) -> Piece:
+        """Measure some points; of none, get ready for others."""
+        points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
+        several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
+        batch = batch_of(self) if self.batched else None
+        together = together_of(self) if several else None
         piece = empty_piece(self.schema, len(points))
+        if not len(points):
+            return piece
+        began = perf_counter()
         failed: dict[int, dict[str, str]] = {}
         alone = [m for m in self.measures if not self._is_batched(m)]
-        if self.batched:
-            found, told = batch_of(self).run(points)
+        if batch is not None:
+            found, told = batch.run(points)
             failed = {row: {"": text} for row, text in told.items()}
             for measure in self.measures:
                 if measure.kind == "trajectory":
                     piece.values[measure.name][...] = found[measure.key]
-        several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
         left = np.zeros(0, dtype=np.int64)
-        if several:
-            values, reasons, left = together_of(self).run(points, several)
+        if together is not None:
+            values, reasons, left = together.run(points, several)
             for name, array in values.items():
                 piece.values[name][...] = array
             for row, by_name in reasons.items():
@@ -199,8 +214,8 @@ class Task:
         """
         first, cost = "", 0.0
         schema: dict[str, Variable] = {}
-        if self.batched:
-            schema = {m.name: Variable.of(batch_of(self).like(m.key)) for m in self.measures if m.kind == "trajectory"}
+        if self.batched and isinstance(self.model, Network):
+            schema = {m.name: Variable.of(empty(self.model, m.key)) for m in self.measures if m.kind == "trajectory"}
         rest = [m for m in self.measures if m.name not in schema]
         if self.batched and not rest:
             return replace(self, schema=schema)

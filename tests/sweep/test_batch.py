@@ -43,7 +43,7 @@ def test_a_batch_is_simulate_bit_for_bit(grid: dict[str, Any], free: int, struct
     batch = batch_of(task)
     values, errors = batch.run(np.arange(task.grid.size))
     assert errors == {}
-    assert len(batch._free) == free, "axes that change numbers of their own"
+    assert len(batch.places.free) == free, "axes that change numbers of their own"
     assert len(batch._known) == structures
     for number in range(task.grid.size):
         point = task.point(number)
@@ -67,7 +67,7 @@ def test_a_window_and_a_ring_that_grows() -> None:
     values, errors = batch.run(np.arange(4))
     assert errors == {}
     (structure,) = batch._known.values()
-    assert len(structure.space.F) > len(batch._base.F), "the ring has grown"
+    assert len(structure.space.F) > len(batch.places.base.F), "the ring has grown"
     for number in range(4):
         point = task.point(number)
         assert isinstance(point, Point)

@@ -17,7 +17,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.cli import main
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
-from fluidcc.sweep import command, pool
+from fluidcc.sweep import command, pool, work
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import Jobs
 
@@ -128,7 +128,7 @@ def test_no_scheduler(
 
 
 def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "versions", lambda: {"fluidcc": "99.0"})
+    monkeypatch.setattr(work, "versions", lambda: {"fluidcc": "99.0"})
     with pytest.raises(InvalidInput, match=r"a worker on .* has fluidcc .*, and the sweep 99.0"):
         fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
 
