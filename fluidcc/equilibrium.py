@@ -28,7 +28,7 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.network import Network
 
-__all__ = ["Equilibrium", "equilibrium", "hold_trackers"]
+__all__ = ["Equilibrium", "equilibrium", "hold_trackers", "one_equilibrium"]
 
 
 @explained
@@ -46,7 +46,8 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     Returns
     -------
     Equilibrium
-        Where it is not unique (links of equal capacity in series may share their queue in any way), one of them.
+        Where it is not unique (links of equal capacity in series may share their queue in any way), one of them, with a
+        warning; ``free`` names what is not determined.
 
     Raises
     ------
@@ -64,6 +65,20 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
     0.113889
     """
+    from fluidcc.undetermined import undetermined, warn_undetermined
+
+    system, search, u, found = _search(net, at)
+    free = undetermined(system, search, u)
+    warn_undetermined(free)
+    return replace(found, free=free)
+
+
+def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
+    """As `equilibrium`, without looking whether there are others beside it."""
+    return _search(net, at)[-1]
+
+
+def _search(net: Network, at: float | str) -> tuple[Assembled, Any, Any, Equilibrium]:
     from fluidcc.no_equilibrium import settled
     from fluidcc.numerics.steady.search import Search
 
@@ -82,7 +97,7 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
         x, e, back = values["rate"][k], values["one_way_delay"][k], net.return_delay(name)
         empty = net.propagation_delay(name)
         own[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
-    return Equilibrium(names, values, own, found.error, system.at)
+    return system, search, found.u, Equilibrium(names, values, own, found.error, system.at)
 
 
 def hold_trackers(net: Network) -> Network:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,9 @@ class Equilibrium:
         Relative size of the last Newton step [1].
     at : float
         Time [s] whose capacities and flows it has.
+    free : tuple of str or None
+        States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a continuum; empty
+        where it stands alone, None where that was not looked at.
     """
 
     _names: Mapping[str, list[str]]  # by dimension
@@ -67,6 +71,7 @@ class Equilibrium:
     states: Mapping[str, Mapping[str, float]]
     error: float
     at: float = math.inf
+    free: tuple[str, ...] | None = None
 
     def array(self, name: str) -> Any:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
@@ -138,7 +143,8 @@ class Equilibrium:
         return "\n\n".join(_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
 
     def _repr_html_(self) -> str:
-        return "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+        free = f"<p>one of a continuum, along {escape(', '.join(self.free))}</p>" if self.free else ""
+        return free + "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
 
 
 MOST_ROWS = 12  # of a table in text

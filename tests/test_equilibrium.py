@@ -13,7 +13,7 @@ from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc import symbols as sy
-from fluidcc.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
+from fluidcc.errors import FluidccWarning, InvalidInput, NoEquilibrium, UnknownName, Unsupported
 
 W, BETA, T = 20e3, 0.1, 0.1  # LDCC's defaults, of Section V
 
@@ -148,7 +148,8 @@ def test_unsaturated_link_has_no_queue() -> None:
 
 def test_equal_links_in_series_queue_at_the_first() -> None:
     net = fc.Network().link("l1", fc.DropTail, capacity=2e6).link("l2", fc.DropTail, capacity=2e6)
-    eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l1", "l2"]))
+    with pytest.warns(FluidccWarning, match="nothing determines l1.q, l2.q"):
+        eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l1", "l2"]))
     np.testing.assert_allclose(eq.queueing_delay, [T / (1 - W / (BETA * 2e6)), 0], atol=1e-12)
     assert eq.saturated.all()
 

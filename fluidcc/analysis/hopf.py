@@ -90,11 +90,11 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
 
 def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> float:
     """Half of peak to peak over the mean of the liveliest rate, over the last five periods of a run."""
-    from fluidcc.equilibrium import equilibrium
+    from fluidcc.equilibrium import one_equilibrium
     from fluidcc.simulate import simulate
 
     net = boundary.network(value)
-    rest = equilibrium(net)
+    rest = one_equilibrium(net)
     for i, (name, flow) in enumerate(net.flows.items()):
         if flow.law.states:
             states = dict(rest.states[name])

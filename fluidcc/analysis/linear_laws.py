@@ -38,11 +38,16 @@ def sources(point: Point) -> list[LinearLaw]:
     u = flow_inputs(point)
     for g in point.flow_groups:
         jac = evaluate(g, point.z, u, point.p).jacobians
+        beside = None
         r = list(g.law.out).index("rate")
         for j, k in enumerate(g.members):
             A, B, C, D = (M[:, :, j] for M in jac)
             B, C, D = B[:, INPUT], C[r], D[r, INPUT]
             keep, idle = _moving(A, B, C, g.free[:, j])
+            if idle.any():
+                beside = beside or evaluate(g, [_aside(z) for z in point.z], _aside(u), point.p).jacobians
+                A_, B_, C_ = (M[:, :, j] for M in beside[:3])
+                keep, idle = _moving(A, B, C, g.free[:, j], (A_, B_[:, INPUT], C_[r]))
             label = point.classes[k].label
             name = [f"{label}.{plain(s)}" for s in g.law.states]
             pick = np.flatnonzero(keep)
@@ -57,12 +62,26 @@ def sources(point: Point) -> list[LinearLaw]:
     return found
 
 
-def _moving(A: Any, B: Any, C: Any, free: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which states move and matter, and which are trackers: constant near the point, or integrators nobody reads."""
+def _aside(values: Any) -> Any:
+    """Numbers near those of the point, no two moved alike."""
+    share = 1e-3 * np.random.default_rng(2).uniform(0.5, 1.5, np.shape(values)[:1])
+    return values + (share * np.maximum(np.abs(values).T, 1e-6)).T
+
+
+def _moving(
+    A: Any, B: Any, C: Any, free: Any, beside: tuple[Any, Any, Any] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which states move and matter, and which are trackers: constant near the point, or integrators nobody reads.
+
+    A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is zero `beside` it too.
+    """
     keep = free.copy()
+    also = beside or (A, B, C)
     while True:
-        still = keep & ~_any(A[:, keep], 1) & ~_any(B, 1)
-        unread = keep & ~_any(A[keep], 0) & ~_any(C[None], 0)
+        still, unread = np.ones((2, len(keep)), bool) & keep
+        for a, b, c in ((A, B, C), also):
+            still &= ~_any(a[:, keep], 1) & ~_any(b, 1)
+            unread &= ~_any(a[keep], 0) & ~_any(c[None], 0)
         if not np.any(still | unread):
             return keep, free & ~keep
         keep &= ~(still | unread)

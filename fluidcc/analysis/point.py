@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fluidcc.assembly import capacity_at, constant_rate, is_on
 from fluidcc.derive.linear import active_modes
 from fluidcc.derive.steady import bounds, grouped
-from fluidcc.equilibrium import Equilibrium, equilibrium, hold_trackers
+from fluidcc.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.law import Law
 from fluidcc.symbols import c, e_b, packet, plain, q_max
@@ -110,7 +110,7 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
     """
     _refuse_ticks(net)
     net = hold_trackers(net)
-    rest = at if isinstance(at, Equilibrium) else equilibrium(net, at)
+    rest = at if isinstance(at, Equilibrium) else one_equilibrium(net, at)
     time = rest.at
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
         raise InvalidInput(

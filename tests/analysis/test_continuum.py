@@ -64,7 +64,8 @@ def test_a_direction_is_named_and_left_out(make: Any, moves: dict[str, float]) -
 
 def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_say() -> None:
     net = _shared()
-    report, rest = _judged(net), fc.equilibrium(net)
+    report = _judged(net)
+    rest = report.equilibrium
     start = net.with_link("l", initial=rest.states["l"])
     for name, size in (("a", 1.001), ("b", 0.9995)):
         start = start.with_flow(name, initial={"x": rest.states[name]["x"] * size})

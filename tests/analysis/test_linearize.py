@@ -160,6 +160,24 @@ def test_a_tracker_is_a_parameter_and_reported() -> None:
     assert system.states == ("f.x", "l.q")
 
 
+def test_a_slope_that_vanishes_at_the_point_makes_no_tracker() -> None:
+    """x' = -k (x - a)^3 has a root at zero and no continuum: that is marginal, not a parameter."""
+    from sympy import symbols
+
+    x, k, a = symbols("x k a", positive=True)
+    law = fc.Source(
+        name="Cubic", flow={x: -k * (x - a) ** 3}, out={"rate": x}, params={k: 1e-12, a: 1e6},
+        units={x: "bit/s", k: "s/bit^2", a: "bit/s"}, lower={x: 0}, initial={x: 5e5},
+    )  # fmt: skip
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("f", law, route=["l"])
+    net.flow("g", fc.LDCC, route=["l"])
+    system, report = fc.linearize(net), fc.stability(net)
+    assert system.trackers == ()
+    assert system.states == ("f.x", "g.x", "l.q")
+    assert (report.verdict, report.free) == ("marginal", ())
+    assert abs(report.rightmost_roots[0]) < 1e-12
+
+
 def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
     """An equilibrium given by hand: with a counter that counts on, a search finds none."""
     like = fc.equilibrium(net.with_flow("f", law=fc.LDCC, initial=None))
