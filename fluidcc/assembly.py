@@ -203,5 +203,6 @@ def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any])
         link_par=tuple(PLACE_OF_A_LINK + len(law.params) for law in link_laws),
         queued=tuple(law.queue is not None for law in link_laws),
         hears=tuple(hears_rate(Structure.of(law)) for law in link_laws),
+        drops=tuple("drop" in law.out for law in link_laws),
         tapes=tuple(tapes),
     )

@@ -28,7 +28,7 @@ class Equilibria:
     ----------
     rate, one_way_delay, rtt, loss : array (N, flows)
         [bit/s], [s], [s], [1], as in `Equilibrium`.
-    queueing_delay, price, arrival_rate : array (N, links)
+    queueing_delay, price, arrival_rate, admitted_rate : array (N, links)
         [s], [1], [bit/s].
     saturated, full : bool array (N, links)
         Where the admitted rate equals the capacity; where the buffer is full.
@@ -55,6 +55,7 @@ class Equilibria:
     saturated: Any
     full: Any
     arrival_rate: Any
+    admitted_rate: Any
     states: Mapping[str, Mapping[str, Any]]
     error: Any
     found: Any

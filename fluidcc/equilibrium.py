@@ -180,8 +180,9 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
     """What an equilibrium tells, as arrays over points and flows or links."""
     S, N = system.shape, system.numbers
     F, L = S.flows, S.links
-    e, pi, queue, loss, price = np.split(told, np.cumsum([F, F, L, L]), axis=1)
+    e, pi, queue, loss, price, drop = np.split(told, np.cumsum([F, F, L, L, L]), axis=1)
     arrival = system.arrivals(u)
+    admitted = arrival * (1 - drop)
     full = np.array(S.queued) & (system.queues(u) >= N.q_max)
     return {
         "rate": u[:, :F],
@@ -190,9 +191,10 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
         "loss": pi,
         "queueing_delay": queue,
         "price": price,
-        "saturated": full | (arrival * (1 - loss) >= N.c * (1 - SATURATED)),
+        "saturated": full | (admitted * (1 - loss) >= N.c * (1 - SATURATED)),
         "full": full,
         "arrival_rate": arrival,
+        "admitted_rate": admitted,
     }
 
 

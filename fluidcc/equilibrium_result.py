@@ -29,6 +29,7 @@ COLUMNS = {
     "saturated": ("link", None),
     "full": ("link", None),
     "arrival_rate": ("link", "bit/s"),
+    "admitted_rate": ("link", "bit/s"),
 }
 """Dimension and unit of what an equilibrium tells."""
 
@@ -53,8 +54,8 @@ class Equilibrium:
         Where the admitted rate equals the capacity.
     full : DataArray of bool over "link"
         Where the buffer is full.
-    arrival_rate : DataArray over "link"
-        [bit/s]; what exceeds the capacity is lost.
+    arrival_rate, admitted_rate : DataArray over "link"
+        What comes [bit/s], and what of it is not dropped before the queue; of that, what exceeds the capacity is lost.
     states : dict
         Every law's own states, by flow or link name and state name.
     error : float
@@ -133,6 +134,10 @@ class Equilibrium:
     @cached_property
     def arrival_rate(self) -> xr.DataArray:
         return self._labelled("arrival_rate")
+
+    @cached_property
+    def admitted_rate(self) -> xr.DataArray:
+        return self._labelled("admitted_rate")
 
     def _columns(self) -> tuple[tuple[xr.DataArray, ...], tuple[xr.DataArray, ...]]:
         return (self.rate, self.one_way_delay, self.rtt, self.loss), (

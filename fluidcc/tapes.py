@@ -89,7 +89,7 @@ def source_tape(structure: Structure) -> Tape:
 
 @lru_cache(maxsize=256)
 def link_tape(structure: Structure) -> Tape:
-    """The flows of a link's states other than its queue, its mark and price, and their derivatives.
+    """The flows of a link's states other than its queue, its mark and price, what it drops, and their derivatives.
 
     It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It gives the values, then
     row by row their derivatives by queueing delay, other states and arrival rate.
@@ -97,7 +97,8 @@ def link_tape(structure: Structure) -> Tape:
     law: Any = structure.law
     queue = law.queue if law.queue is not None else Dummy("q")
     others = [z for z in law.states if z != law.queue]
-    values = [unfold(f) for f in (*(law.flow[z] for z in others), law.out.get("mark", 0), law.out.get("price", 0))]
+    told = [law.out.get("mark", 0), law.out.get("price", 0), *([law.out["drop"]] if "drop" in law.out else [])]
+    values = [unfold(f) for f in (*(law.flow[z] for z in others), *told)]
     by = [queue, *others, y]
     return tape([*by, c, q_max, *law.params], [*values, *(slope(f, v) for f in values for v in by)])
 
@@ -107,7 +108,7 @@ def hears_rate(structure: Structure) -> bool:
     """Whether anything that a link's law computes, other than its queue, depends on the arrival rate."""
     law: Any = structure.law
     others = [law.flow[z] for z in law.states if z != law.queue]
-    told = [law.out[k] for k in ("mark", "price") if k in law.out]
+    told = [law.out[k] for k in ("mark", "price", "drop") if k in law.out]
     return any(y in unfold(f).free_symbols for f in (*others, *told))
 
 

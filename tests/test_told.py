@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sympy import Max, Min, symbols
 
 import fluidcc as fc
-from fluidcc.errors import FluidccWarning, InvalidInput, LawError, Unsupported
+from fluidcc.errors import FluidccWarning, InvalidInput, LawError
 from fluidcc.symbols import crossing, noise, offer_max, offer_min, t, y
 
 (q,) = fc.DropTail.states
@@ -214,6 +214,3 @@ def test_what_cannot_be_is_refused() -> None:
         replace(fc.DropTail, name="Half", out={**fc.DropTail.out, "factor": 1}, claims={})
     with pytest.raises(LawError, match="'drop' is what does not enter the queue"):
         replace(fc.PenaltyLink, name="Odd", out={"drop": 0.1}, claims={})
-    dropping = branching(ThirdDropped, [1e6, 1e6], 1e6)
-    with pytest.raises(Unsupported, match="ThirdDropped.*drops before its queue"):
-        fc.equilibrium(dropping)

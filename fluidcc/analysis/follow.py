@@ -9,7 +9,7 @@ import numpy as np
 
 from fluidcc.analysis.change import Parameter, Response, nudge, parameters, real_part, shifted
 from fluidcc.analysis.point import BUSY, FULL, NEAR, PASS, Point, operating_point
-from fluidcc.analysis.rest import flow_inputs, link_inputs, residual
+from fluidcc.analysis.rest import flow_inputs, link_inputs, link_outputs, residual
 from fluidcc.derive.linear import active_modes
 from fluidcc.errors import InvalidInput, SolverError, UnknownName
 from fluidcc.patterns import near
@@ -141,10 +141,11 @@ def _settled(point: Point) -> Point | None:
 
 def _on_branch(point: Point) -> bool:
     """Whether the queues and the switches of the laws are as the point has them, away from their surfaces."""
+    let_in = point.y * (1 - link_outputs(point)["drop"])
     for l, link in enumerate(point.links):
         if link.law.queue is None:
             continue
-        excess = point.y[l] / point.c[l] - 1
+        excess = let_in[l] / point.c[l] - 1
         inside = NEAR * 1e-3 < point.q[l] < point.q_max[l] * (1 - NEAR)
         if not {PASS: excess < -NEAR, BUSY: inside, FULL: excess > NEAR}[int(point.mode[l])]:
             return False

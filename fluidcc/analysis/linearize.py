@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import FULL, Point, operating_point
+from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import Matrices, deviation, wire
 from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
@@ -144,11 +145,11 @@ def linearize(
 
 
 def refuse_frozen_loss(point: Point, delays: str) -> None:
-    """The frozen form does not thin what comes after a full buffer, so that its equilibrium would be another one."""
+    """The frozen form does not thin what comes after a loss, so that its equilibrium would be another one."""
     if delays == "fifo":
         return
     routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
-    lossy = {int(l) for l in np.flatnonzero(point.mode == FULL)}
+    lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
     for route in routes:
         if lossy & set(route[:-1]):
             name = point.links[next(iter(lossy & set(route[:-1])))].name

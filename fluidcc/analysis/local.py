@@ -170,6 +170,8 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
             found[l] = (LOSS, False, point.c[l] / point.y[l] ** 2)
     u = link_inputs(point)
     for g in point.link_groups:
+        if "drop" in g.law.out:
+            raise Unsupported(f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an integral")
         if "price" not in g.law.out and "mark" not in g.law.out:
             continue
         out = list(g.law.out)

@@ -164,7 +164,7 @@ def _refuse_ticks(net: Network) -> None:
 def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium) -> NDArray[np.intp]:
     """What each queue does: PASS (empty, or none), BUSY or FULL; refuse what stands between two of these."""
     mode = np.full(len(links), PASS)
-    queue, arrival = rest.array("queueing_delay"), rest.array("arrival_rate")
+    queue, arrival = rest.array("queueing_delay"), rest.array("admitted_rate")
     for l, link in enumerate(links):
         if link.law.queue is None:
             continue
@@ -173,13 +173,13 @@ def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest:
         if room <= NEAR * max(1e-3, float(np.max(queue))):
             if excess > -NEAR:
                 raise InvalidInput(
-                    f"{exact}its queue is empty and {arrival[l]:.9g} bit/s arrive, exactly its capacity, so that the "
+                    f"{exact}its queue is empty and {arrival[l]:.9g} bit/s enter it, exactly its capacity, so that the "
                     "two sides of y = c have different derivatives; change its capacity a little"
                 )
         elif room >= longest[l] * (1 - NEAR):
             if excess < NEAR:
                 raise InvalidInput(
-                    f"{exact}its buffer is full and {arrival[l]:.9g} bit/s arrive, exactly its capacity, so that the "
+                    f"{exact}its buffer is full and {arrival[l]:.9g} bit/s enter it, exactly its capacity, so that the "
                     "two sides of y = c have different derivatives; change its buffer a little"
                 )
             mode[l] = FULL

@@ -57,17 +57,18 @@ def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
     return found
 
 
-def loss(point: Point) -> Any:
-    """Loss ratio of each link, (4)."""
+def loss(point: Point, drop: Any = None) -> Any:
+    """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else what is dropped."""
     from fluidcc.analysis.point import FULL
 
+    early = link_outputs(point)["drop"] if drop is None else drop
     full = (point.mode == FULL).reshape(-1, *(1 for _ in np.shape(point.c)[1:]))
-    return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), 0.0)
+    return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), early)
 
 
-def passed(point: Point, route: tuple[int, ...]) -> list[Any]:
-    """Share of a flow that arrives at each hop of its route."""
-    lost = loss(point)
+def passed(point: Point, route: tuple[int, ...], lost: Any = None) -> list[Any]:
+    """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each link, where known."""
+    lost = loss(point) if lost is None else lost
     found: list[Any] = [1.0]
     for l in route[:-1]:
         found.append(found[-1] * (1 - lost[l]))
@@ -99,8 +100,8 @@ def link_inputs(point: Point) -> Any:
 
 
 def link_outputs(point: Point) -> dict[str, Any]:
-    """Mark and price of each link (L,), 0 where its law has none."""
-    values: dict[str, Any] = {"mark": np.zeros_like(point.y), "price": np.zeros_like(point.y)}
+    """Mark, price and drop of each link (L,), 0 where its law has none."""
+    values: dict[str, Any] = {name: np.zeros_like(point.y) for name in ("mark", "price", "drop")}
     u = link_inputs(point)
     for g in point.link_groups:
         if values.keys() & g.law.out.keys():
@@ -112,7 +113,8 @@ def link_outputs(point: Point) -> dict[str, Any]:
 
 def flow_inputs(point: Point) -> Any:
     """(inputs, K) in the order of ``Source.inputs``."""
-    out, lost, wait = link_outputs(point), loss(point), point.delay + point.q
+    out, wait = link_outputs(point), point.delay + point.q
+    lost = loss(point, out["drop"])
     K = len(point.classes)
     kept = (1 - lost) * (1 - out["mark"])
     known = {
@@ -133,10 +135,10 @@ def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:
 
 def arrivals(point: Point) -> Any:
     """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream [bit/s]."""
-    total = np.zeros_like(point.y + point.x.sum())
+    total, lost = np.zeros_like(point.y + point.x.sum()), loss(point)
     streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
     for route, rate in [*streams, *((r, x) for r, x, _ in point.constant)]:
-        for l, share in zip(route, passed(point, route), strict=True):
+        for l, share in zip(route, passed(point, route, lost), strict=True):
             total[l] = total[l] + rate * share
     return total
 
@@ -152,7 +154,8 @@ def residual(point: Point) -> Any:
         parts.append(found.flow[g.free])
         parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
     parts.append(arrivals(point) - point.y)
-    parts.append((point.y / point.c - 1)[point.mode == BUSY])
+    let_in = point.y * (1 - link_outputs(point)["drop"])
+    parts.append((let_in / point.c - 1)[point.mode == BUSY])
     u = link_inputs(point)
     for g in point.link_groups:
         own = own_states(g)

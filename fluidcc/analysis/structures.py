@@ -138,7 +138,7 @@ class _Maker:
         """What each queue does, (points, links), and which points stand between two of these."""
         queue, longest = self.rest.queueing_delay, self.q_max.T
         with np.errstate(invalid="ignore"):
-            excess = self.rest.arrival_rate / self.c.T - 1
+            excess = self.rest.admitted_rate / self.c.T - 1
             holds = np.array([link.law.queue is not None for link in self.links])
             empty = queue <= NEAR * np.maximum(1e-3, queue.max(axis=1, keepdims=True))
             full = ~empty & (queue >= longest * (1 - NEAR))

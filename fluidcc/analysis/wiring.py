@@ -3,6 +3,8 @@
 To first order at an equilibrium, with rates a of a stream, y of all arrivals at a link and c its capacity:
 
 - an empty queue lets pass what comes; a busy one has dq' = dy/c; a full one keeps its length and loses dpi = c dy/y^2;
+- a link that drops at a ratio d lets y (1 - d) into its queue: dq' = ((1 - d) dy - y dd)/c, dpi = dd, and past an empty
+  queue da (1 - d) - a dd goes on; of a full one the loss is the same, whatever was dropped before;
 - what leaves a busy or full queue of delay q is a' = (c/y) da(t - q) - (a c/y^2) dy(t - q): first in, first out;
 - what a source hears at t of hop h it hears at the constant lag b_h. The lag's own changes multiply derivatives of
   rates and delays at rest, which are zero; so de = sum dq(t - b_h), and the product of 1 + q' becomes a sum.
@@ -74,7 +76,8 @@ class _Wiring:
         self.point, self.fifo, self.merge = point, fifo, merge
         self.lag = Lags(point)
         self.sources = sources(point)
-        self.loss, self.out = loss(point), link_outputs(point)
+        self.out = link_outputs(point)
+        self.loss = loss(point, self.out["drop"])
         self.z: list[str] = []
         self.first: list[int] = []
         for source in self.sources:
@@ -102,7 +105,7 @@ class _Wiring:
         u = link_inputs(point)
         for g in point.link_groups:
             own = own_states(g)
-            if not own.any() and not {"mark", "price"} & g.law.out.keys():
+            if not own.any() and not {"mark", "price", "drop"} & g.law.out.keys():
                 continue
             jac = evaluate(g, point.v, u, point.lp).jacobians
             for j, l in enumerate(g.members):
@@ -180,13 +183,16 @@ class _Wiring:
             return
         if h and point.mode[route[h - 1]] != PASS and self.trunk(route[h - 1]) == l:
             return  # all that leaves that link comes here: its capacity, whoever sent it
-        kept = passed(point, route)[h]
+        kept = passed(point, route, self.loss)[h]
         if k >= 0:
             _add(row, self.read("x", k, lag[h], (l, k)), point.count[k] * kept)
         for j in range(h):
             if point.mode[route[j]] != PASS:
                 factor = -rate * kept / point.y[route[j]]
                 _add(row, self.read("y", route[j], lag[h] - lag[j], (l, k, j)), factor)
+            elif self._drops(route[j]):
+                factor = -rate * kept / (1 - self.loss[route[j]])
+                _add(row, self.read("drop", route[j], lag[h] - lag[j], (l, k, j)), factor)
 
     def trunk(self, link: int) -> int:
         """The next link of all flows through `link`, or -1."""
@@ -196,6 +202,12 @@ class _Wiring:
                 h = route.index(link) + 1
                 after.add(route[h] if h < len(route) else -1)
         return after.pop() if len(after) == 1 else -1
+
+    def _drops(self, l: int) -> bool:
+        return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out
+
+    def _drop(self, l: int) -> Row:
+        return self._output(l, "drop")
 
     def _mark(self, l: int) -> Row:
         return self._output(l, "mark")
@@ -231,10 +243,13 @@ class _Wiring:
             arrival: Any = 0.0
             if point.mode[l] == BUSY:
                 parts.append(("q", by_e))
-                arrival = by_edot / point.c[l]
+                arrival = by_edot / point.c[l] * (1 - self.loss[l])
             elif point.mode[l] == FULL:
                 arrival = by_pi * kept / (1 - self.loss[l]) * point.c[l] / point.y[l] ** 2
             parts.append((self.answered, arrival))
+            if self._drops(l) and point.mode[l] != FULL:
+                lost = by_pi * kept / (1 - self.loss[l]) if heard else 0.0
+                parts.append(("drop", lost - (by_edot * point.y[l] / point.c[l] if point.mode[l] == BUSY else 0.0)))
             out = self.link_jacobians[l][0].out if l in self.link_jacobians else {}
             if heard and "mark" in out:
                 parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
@@ -268,7 +283,9 @@ class _Wiring:
                 found.append(row)
         for l in self.queue:
             row = {}
-            _add(row, self.signal(self.answered, l), 1 / self.point.c[l])
+            _add(row, self.signal(self.answered, l), (1 - self.loss[l]) / self.point.c[l])
+            if self._drops(l):
+                _add(row, self.signal("drop", l), -self.point.y[l] / self.point.c[l])
             found.append(row)
         for l, places in self.own.items():
             for i in places:

@@ -44,16 +44,16 @@ def grouped(laws: Sequence[Law]) -> list[tuple[Structure, list[int]]]:
 
 def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
+    if spoken := _past_the_data(Structure.of(law)):
+        raise Unsupported(
+            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it, or see "
+            "fluidcc.formulas for the closed forms of its paper"
+        )
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"
         raise Unsupported(
             f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
             "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
-        )
-    if spoken := _past_the_data(Structure.of(law)):
-        raise Unsupported(
-            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it, or see "
-            "fluidcc.formulas for the closed forms of its paper"
         )
     if _depends_on_time(Structure.of(law)):
         raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")
@@ -69,8 +69,6 @@ def _past_the_data(structure: Structure) -> str:
     """What a law does beside what data carry, or nothing."""
     law = structure.law
     used = {s for _, f in law.expressions() for s in unfold(f).free_symbols}
-    if "drop" in law.out:
-        return "drops before its queue"
     if {"offer", *REPORTING} & {*law.out}:
         return "tells sources something past the data"
     if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}:

@@ -12,6 +12,7 @@ from numba import njit
 
 from . import slots as s
 from .dense import eliminate
+from .drops import change, derivatives, dropped
 
 __all__ = ["back", "places"]
 
@@ -90,7 +91,7 @@ def _signals(I: Any, D: Any, f: int, flow: int) -> None:
         l = I[I[s.HOP] + h]
         link = I[s.LINK] + l * s.LINK_SIZE
         n, first, told = I[link + s.COUNT], I[link + s.STATES], I[link + s.GIVES]
-        mark = told + (n + 2) + n * (n + 2)  # derivatives of the mark, then of the price
+        mark = derivatives(I, link) + n * (n + 2)
         dq = D[I[s.QUEUE_SLOPE] + l] * D[move + F + l]
         dm, dprice = D[mark] * dq, D[mark + n + 2] * dq
         for i in range(n):
@@ -99,6 +100,8 @@ def _signals(I: Any, D: Any, f: int, flow: int) -> None:
         if I[link + s.HEARS]:
             dm += D[mark + n + 1] * D[move + F + L + l]
             dprice += D[mark + 2 * n + 3] * D[move + F + L + l]
+        if I[link + s.DROPS]:
+            dp += change(I, D, l) / max(1.0 - dropped(I, D, l), 1e-300)
         de += dq
         dp += dm / max(1.0 - D[told + n], 1e-300) + D[I[s.LOSS_SLOPE] + l] * D[move + F + l] / (1.0 - D[I[s.LOSS] + l])
         dr += dprice
@@ -129,8 +132,10 @@ def back(I: Any, D: Any, u: Any) -> None:
             l = I[I[s.HOP] + h]
             if I[I[s.LINK] + l * s.LINK_SIZE + s.HEARS]:
                 continue
-            change = D[move + f]
+            more = D[move + f]
             for g in range(first, h):
                 o = I[I[s.HOP] + g]
-                change -= u[f] / (1.0 - D[I[s.LOSS] + o]) * D[I[s.LOSS_SLOPE] + o] * D[move + F + o]
-            D[move + F + L + l] += D[I[s.PASSING] + h] * change
+                more -= u[f] / (1.0 - D[I[s.LOSS] + o]) * D[I[s.LOSS_SLOPE] + o] * D[move + F + o]
+                if I[I[s.LINK] + o * s.LINK_SIZE + s.DROPS]:
+                    more -= u[f] / max(1.0 - dropped(I, D, o), 1e-300) * change(I, D, o)
+            D[move + F + L + l] += D[I[s.PASSING] + h] * more

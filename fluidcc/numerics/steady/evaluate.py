@@ -10,6 +10,7 @@ from numba import njit
 from fluidcc.numerics.tape import run
 
 from . import slots as s
+from .drops import dropped
 
 __all__ = ["evaluate"]
 
@@ -32,7 +33,7 @@ def _run(I: Any, D: Any, law: int, to: int) -> None:
 
 @_jit
 def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
-    """What a link does: delay, loss, mark and price, and the flows of its states."""
+    """What a link does: delay, loss, mark, price and drop, and the flows of its states."""
     F, L, link, G = I[s.FLOWS], I[s.LINKS], I[s.LINK] + l * s.LINK_SIZE, I[s.G]
     y, c, q_max = u[F + L + l], P[I[s.C] + l], P[I[s.Q_MAX] + l]
     beyond = I[I[s.BEYOND] + l] == 1
@@ -44,8 +45,6 @@ def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
     D[I[s.QUEUE] + l], D[I[s.LOSS] + l] = queue, loss
     D[I[s.QUEUE_SLOPE] + l] = 1.0 if filling else 0.0
     D[I[s.LOSS_SLOPE] + l] = 0.0 if filling else (1.0 - loss) ** 2
-    D[G + F + l] = y * (1.0 - loss) / c - 1.0
-    D[G + F + L + l] = -y
     n, first, r, to = I[link + s.COUNT], I[link + s.STATES], I[s.REGISTERS], I[link + s.GIVES]
     D[r] = queue
     for i in range(n):
@@ -58,6 +57,8 @@ def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
     _run(I, D, I[link + s.LAW], to)
     for i in range(n):
         D[G + first + i] = D[to + i]
+    D[G + F + l] = y * (1.0 - dropped(I, D, l)) * (1.0 - loss) / c - 1.0
+    D[G + F + L + l] = -y
 
 
 @_jit
@@ -70,7 +71,8 @@ def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
         link = I[s.LINK] + l * s.LINK_SIZE
         D[I[s.PASSING] + h] = share
         D[I[s.G] + F + L + l] += u[f] * share
-        through = 1.0 - D[I[s.LOSS] + l]
+        drop = dropped(I, D, l)
+        through = (1.0 - D[I[s.LOSS] + l]) * (1.0 - drop)
         # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
         busy = min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300)) if D[I[s.QUEUE] + l] > 0 else 1.0
         share *= through * busy
@@ -78,6 +80,7 @@ def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
         e += D[I[s.QUEUE] + l]
         lost += (1.0 - lost) * D[I[s.LOSS] + l]  # not 1 - survival, which loses the digits of small losses
         lost += (1.0 - lost) * D[told]
+        lost += (1.0 - lost) * drop
         price += D[told + 1]
     D[I[s.E] + f], D[I[s.PI] + f], D[I[s.PRICE] + f] = e, lost, price
 

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from . import slots as s
+from .drops import dropped
 from .evaluate import evaluate
 from .step import projected_step
 
@@ -301,6 +302,7 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
         link = I[s.LINK] + l * s.LINK_SIZE
         told[2 * F + l], told[2 * F + L + l] = D[I[s.QUEUE] + l], D[I[s.LOSS] + l]
         told[2 * F + 2 * L + l] = D[I[link + s.GIVES] + I[link + s.COUNT] + 1]
+        told[2 * F + 3 * L + l] = dropped(I, D, l)
         if I[I[s.BEYOND] + l]:
             _shift(I, P, u, l, False)
 

@@ -26,8 +26,9 @@ class Shape(NamedTuple):
 
     A flow's tape takes its states, e, pi, price, own rate, and its parameters; it gives the derivatives of the states
     and the rate, then row by row their derivatives by states, own rate, e, pi and price. A link's takes queueing delay,
-    its other states, arrival rate, and its parameters; it gives the derivatives of the states, mark and price, then row
-    by row their derivatives by queueing delay, states and arrival rate.
+    its other states, arrival rate, and its parameters; it gives the derivatives of the states, mark and price, and the
+    ratio dropped before the queue where it does that; then row by row their derivatives by queueing delay, states and
+    arrival rate.
     """
 
     routes: tuple[tuple[int, ...], ...]
@@ -40,6 +41,7 @@ class Shape(NamedTuple):
     link_par: tuple[int, ...]
     queued: tuple[bool, ...]  # whether a link holds a queue
     hears: tuple[bool, ...]  # whether what a link tells depends on its arrival rate
+    drops: tuple[bool, ...]  # whether a link drops before its queue
     tapes: tuple[Tape, ...]
 
     @property
@@ -122,13 +124,13 @@ def arrays(S: Shape) -> Arrays:
     hops = _ends([len(route) for route in S.routes], 0)
     D_size = _scratch(S, head, int(hops[-1]))
     k, own = np.array(S.flow_states, int), np.array(S.link_states, int)
-    gives, link_gives = (k + 1) * (k + 5), (own + 2) * (own + 3)
+    gives, link_gives = (k + 1) * (k + 5), (own + 2 + np.array(S.drops, int)) * (own + 3)
     told = _ends([*gives, *link_gives], D_size)
     reply = _ends(4 * (k + 1), int(told[-1]))
     head[s.TOLD], head[s.TOLD_END] = told[0], told[-1]
     flows = [S.flow_law, hops[:-1], hops[1:], z[:-1], k, par[:-1], par[1:], told[:F], reply[:-1], np.zeros(F)]
     w.put(s.FLOW, np.array(flows, np.int64).T)
-    links = [S.link_law, S.queued, S.hears, v[:-1], own, link_par[:-1], link_par[1:], told[F:-1]]
+    links = [S.link_law, S.queued, S.hears, v[:-1], own, link_par[:-1], link_par[1:], told[F:-1], S.drops]
     w.put(s.LINK, np.array(links, np.int64).T)
     constants = _ends([len(t.constants) for t in S.tapes], int(reply[-1]))
     w.put(s.TAPE, _tapes(S, w, constants))

@@ -7,6 +7,7 @@ from typing import Any
 from numba import njit
 
 from . import slots as s
+from .drops import derivatives, dropped
 
 __all__ = ["arrival_rows", "kept_rows", "link_rows"]
 
@@ -35,7 +36,7 @@ def _spread(I: Any, D: Any, f: int, weight: float, by: int, row: int, M: Any, b:
         l = I[I[s.HOP] + h]
         link = I[s.LINK] + l * s.LINK_SIZE
         n, told = I[link + s.COUNT], I[link + s.GIVES]
-        mark = told + (n + 2) + n * (n + 2)  # derivatives of the mark, then of the price
+        mark = derivatives(I, link) + n * (n + 2)
         price = mark + n + 2
         cm = cp / max(1.0 - D[told + n], 1e-300)
         by_queue = (ce + cm * D[mark] + cr * D[price]) * D[I[s.QUEUE_SLOPE] + l]
@@ -44,6 +45,21 @@ def _spread(I: Any, D: Any, f: int, weight: float, by: int, row: int, M: Any, b:
             _put(I, D, I[link + s.STATES] + i, cm * D[mark + 1 + i] + cr * D[price + 1 + i], row, M, b)
         if I[link + s.HEARS]:
             _put(I, D, F + L + l, cm * D[mark + n + 1] + cr * D[price + n + 1], row, M, b)
+        if I[link + s.DROPS]:
+            _put_drop(I, D, l, cp / max(1.0 - dropped(I, D, l), 1e-300), row, M, b)
+
+
+@_jit
+def _put_drop(I: Any, D: Any, l: int, factor: float, row: int, M: Any, b: Any) -> None:
+    """Subtract from a row what a link drops, by its unknowns."""
+    F, link = I[s.FLOWS], I[s.LINK] + l * s.LINK_SIZE
+    n = I[link + s.COUNT]
+    J = derivatives(I, link) + (n + 2) * (n + 2)
+    _put(I, D, F + l, factor * D[J] * D[I[s.QUEUE_SLOPE] + l], row, M, b)
+    for i in range(n):
+        _put(I, D, I[link + s.STATES] + i, factor * D[J + 1 + i], row, M, b)
+    if I[link + s.HEARS]:
+        _put(I, D, F + I[s.LINKS] + l, factor * D[J + n + 1], row, M, b)
 
 
 @_jit
@@ -59,7 +75,7 @@ def arrival_rows(I: Any, P: Any, D: Any, u: Any, M: Any, b: Any) -> None:
             row = I[I[s.PLACE] + F + l + (L if hears else 0)]
             if row < 0:
                 continue
-            part = D[I[s.PASSING] + h] * (1.0 if hears else (1.0 - D[I[s.LOSS] + l]) / P[I[s.C] + l])
+            part = D[I[s.PASSING] + h] * (1.0 if hears else _let_in(I, D, l) / P[I[s.C] + l])
             if I[flow + s.LAW] < 0:
                 b[row] += part * D[I[s.G] + f]
             elif I[flow + s.KEPT]:
@@ -72,6 +88,14 @@ def arrival_rows(I: Any, P: Any, D: Any, u: Any, M: Any, b: Any) -> None:
                 if D[I[s.LOSS_SLOPE] + o] != 0.0:
                     value = -part * u[f] / (1.0 - D[I[s.LOSS] + o]) * D[I[s.LOSS_SLOPE] + o]
                     _put(I, D, F + o, value, row, M, b)
+                if I[I[s.LINK] + o * s.LINK_SIZE + s.DROPS]:
+                    _put_drop(I, D, o, -part * u[f] / max(1.0 - dropped(I, D, o), 1e-300), row, M, b)
+
+
+@_jit
+def _let_in(I: Any, D: Any, l: int) -> float:
+    """The share of its arrivals that link `l` serves."""
+    return (1.0 - dropped(I, D, l)) * (1.0 - D[I[s.LOSS] + l])
 
 
 @_jit
@@ -82,9 +106,11 @@ def link_rows(I: Any, P: Any, D: Any, u: Any, h: float, M: Any, b: Any) -> None:
         link, row, c = I[s.LINK] + l * s.LINK_SIZE, I[I[s.PLACE] + F + l], P[I[s.C] + l]
         n, first, hears = I[link + s.COUNT], I[link + s.STATES], I[link + s.HEARS]
         if row >= 0:
-            M[row, row] += 1.0 / h + u[F + L + l] * D[I[s.LOSS_SLOPE] + l] / c
+            M[row, row] += 1.0 / h + u[F + L + l] * (1.0 - dropped(I, D, l)) * D[I[s.LOSS_SLOPE] + l] / c
             b[row] += D[G + F + l]
-            admitted = (1.0 - D[I[s.LOSS] + l]) / c
+            admitted = _let_in(I, D, l) / c
+            if I[link + s.DROPS]:
+                _put_drop(I, D, l, -u[F + L + l] * (1.0 - D[I[s.LOSS] + l]) / c, row, M, b)
             if hears:
                 _put(I, D, F + L + l, admitted, row, M, b)
             else:
@@ -94,7 +120,7 @@ def link_rows(I: Any, P: Any, D: Any, u: Any, h: float, M: Any, b: Any) -> None:
             M[row, row] += 1.0
             b[row] += D[G + F + L + l]
         for i in range(n):
-            row, J = I[I[s.PLACE] + first + i], I[link + s.GIVES] + (n + 2) + i * (n + 2)
+            row, J = I[I[s.PLACE] + first + i], derivatives(I, link) + i * (n + 2)
             if row < 0:
                 continue
             M[row, row] += 1.0 / h

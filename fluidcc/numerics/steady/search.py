@@ -25,8 +25,9 @@ class Found(NamedTuple):
     Attributes
     ----------
     u : array (points, unknowns)
-    told : array (points, 2 flows + 3 links)
-        e and loss ratio of the flows' paths; queueing delay, loss ratio and price of the links.
+    told : array (points, 2 flows + 4 links)
+        e and loss ratio of the flows' paths; queueing delay, loss ratio of the buffer, price and ratio dropped before
+        the queue of the links.
     status : array of int
         How they ended: see `follow`.
     error : array
@@ -68,7 +69,7 @@ class Search:
         points, S = len(numbers.c), self.shape
         found = Found(
             np.empty((points, S.unknowns)),
-            np.empty((points, 2 * S.flows + 3 * S.links)),
+            np.empty((points, 2 * S.flows + 4 * S.links)),
             np.empty(points, np.int64),
             np.empty(points),
             np.empty(points, np.int64),
@@ -87,7 +88,7 @@ class Search:
         u, P = u.copy(), rows(Numbers(*(a[point : point + 1] for a in numbers)))[0]
         if held is not None:
             P[I[s.LOWER] + held] = P[I[s.UPPER] + held] = u[held]
-        told = np.empty(2 * S.flows + 3 * S.links)
+        told = np.empty(2 * S.flows + 4 * S.links)
         with np.errstate(all="ignore"):
             status, error, steps = find(I, P, D, u, ceiling, bold)
             tell(I, P, D, u, told)

@@ -40,7 +40,8 @@ FLOW_SIZE = 10
 # --- further fields of a link's record, which shares LAW, STATES, COUNT, PAR, PAR_END, GIVES --------------------------
 QUEUED = 1  # 1 where it holds a queue
 HEARS = 2  # 1 where what it tells depends on its arrival rate
-LINK_SIZE = 8
+DROPS = 8  # 1 where it drops before its queue, at a ratio that its tape gives last
+LINK_SIZE = 9
 # --- fields of a tape's record ---------------------------------------------------------------------------------------
 OPS, OPS_END = 0, 1  # instructions, in I
 CONSTANTS, CONSTANTS_END = 2, 3  # in D

@@ -9,6 +9,7 @@ from numba import njit
 
 from . import slots as s
 from .dense import solve_scaled
+from .drops import change, derivatives, dropped
 from .eliminate import back, places
 from .rows import arrival_rows, kept_rows, link_rows
 
@@ -52,8 +53,9 @@ def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
     if i < F + L:
         l = i - F
         c = P[I[s.C] + l]
-        value += (1.0 - D[I[s.LOSS] + l]) / c * D[move + L + i]
-        return value - u[L + i] * D[I[s.LOSS_SLOPE] + l] / c * D[move + i]
+        let_in, through, y = 1.0 - dropped(I, D, l), 1.0 - D[I[s.LOSS] + l], u[L + i]
+        value += let_in * through / c * D[move + L + i] - y * through / c * change(I, D, l)
+        return value - y * let_in * D[I[s.LOSS_SLOPE] + l] / c * D[move + i]
     j = I[I[s.OWNER] + i]
     if i < I[s.V_FIRST]:
         flow = I[s.FLOW] + j * s.FLOW_SIZE
@@ -66,7 +68,7 @@ def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
         return value + D[J + 2] * D[I[s.DPI] + j] + D[J + 3] * D[I[s.DPRICE] + j]
     link = I[s.LINK] + j * s.LINK_SIZE
     k, first = I[link + s.COUNT], I[link + s.STATES]
-    J = I[link + s.GIVES] + (k + 2) + (i - first) * (k + 2)
+    J = derivatives(I, link) + (i - first) * (k + 2)
     value += D[J] * D[I[s.QUEUE_SLOPE] + j] * D[move + F + j]
     for other in range(k):
         value += D[J + 1 + other] * D[move + first + other]
