@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sympy import Derivative, Expr, Integral, Symbol, diff, lambdify, simplify
+from sympy import Derivative, Expr, I, Integral, Symbol, diff, lambdify, nan, oo, simplify, zoo
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc._dimensions import Dim, dim_of_text, explain, measure, same
+from fluidcc.arguments import shown
 from fluidcc.errors import LawError, UnitsError
 from fluidcc.symbols import REPORTING, SIGNAL_UNITS, Let, plain, unfold
 
@@ -30,7 +31,7 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
     values: dict[Symbol, float] = {}
     for s, value in law.params.items():
         if not isinstance(s, Symbol):
-            raise LawError(f"{law.name}: parameters are given by symbol, {{{s}: {value}}} is not")
+            raise LawError(f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy symbol")
         _unit_of(law, s, law.units.get(s, "1"))
         number = _number(law, s, value)
         limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
@@ -49,7 +50,8 @@ def _number(law: Any, s: Symbol, value: Any) -> float:
             value = float(value)
         return to_si(value, law.units.get(s, "1"), what)
     except (UnitsError, TypeError) as error:
-        raise LawError(str(error) if isinstance(error, UnitsError) else f"{what} is {value}; give a number") from None
+        said = str(error) if isinstance(error, UnitsError) else f"{what} is {shown(value)}; give a number"
+        raise LawError(said) from None
 
 
 def check_law(law: Any) -> None:
@@ -77,11 +79,9 @@ def check_law(law: Any) -> None:
 
 
 def _check_names(law: Any) -> None:
-    if not isinstance(law.name, str) or not law.name:
-        raise LawError(f"a law needs a name of at least one character, not {law.name!r}")
     for z in law.flow:
         if not isinstance(z, Symbol) or isinstance(z, Let):
-            raise LawError(f"{law.name}: {z} cannot be a state; states are symbols, as in flow={{x: ...}}")
+            raise LawError(f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in flow={{x: ...}}")
     for role, names in (("state", law.flow), ("parameter", law.params)):
         for s in names:
             if s in law.inputs:
@@ -101,8 +101,8 @@ def _check_names(law: Any) -> None:
 def _check_places(law: Any) -> None:
     """States are states wherever they are named, and outputs are outputs."""
     allowed = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
-    allowed |= {f"jump {i}": _typed(law, j, "Jump").reset for i, j in enumerate(law.jumps)}
-    allowed |= {f"tick {i}": _typed(law, k, "Tick").update for i, k in enumerate(law.ticks)}
+    allowed |= {f"jump {i}": j.reset for i, j in enumerate(law.jumps)}
+    allowed |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
     for place, mapping in allowed.items():
         if place.startswith(("jump", "tick")) and not mapping:
             raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
@@ -114,15 +114,17 @@ def _check_places(law: Any) -> None:
                     f"{law.name}: {place} names {z}, which is no state; the states are "
                     f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)"
                 )
+    for i, j in enumerate(law.jumps):
+        if j.when.is_number:
+            raise LawError(
+                f"{law.name}: the condition of jump {i} is {shown(j.when)}, which never changes; give one of states"
+            )
+    for i, tick in enumerate(law.ticks):
+        if tick.every.is_number and not tick.every.is_positive:
+            raise LawError(f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in seconds")
     for name in law.out:
         if name not in law.outputs:
-            raise LawError(f"{law.name}: {name!r} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
-
-
-def _typed(law: Any, value: Any, kind: str) -> Any:
-    if type(value).__name__ != kind:
-        raise LawError(f"{law.name}: {kind.lower()}s must hold {kind} objects, not {value!r}")
-    return value
+            raise LawError(f"{law.name}: {shown(name)} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
 
 
 # --- symbols ---------------------------------------------------------------------------------------------------------
@@ -146,6 +148,8 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
     if not isinstance(f, Expr):
         raise LawError(f"{law.name}: {place} is {f}, which is no expression; use Piecewise or Heaviside for conditions")
     f = unfold(f)
+    if f.has(nan, zoo, oo, -oo, I):
+        raise LawError(f"{law.name}: {place} is {f}, which is no finite real number; correct it")
     for kind, what in ((Derivative, "a derivative"), (Integral, "an integral"), (AppliedUndef, "an unknown function")):
         if found := f.atoms(kind):
             raise LawError(f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make it a state")
@@ -174,15 +178,17 @@ def _declared(law: Any) -> dict[Symbol, Dim]:
                 )
     for s, text in law.units.items():
         if s not in law.flow and s not in law.params:
-            raise LawError(f"{law.name}: units names {s}, which is neither a state nor a parameter; drop it")
+            raise LawError(f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; drop it")
         dims[s] = _unit_of(law, s, text)
     return dims
 
 
 def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
+    if not isinstance(text, str):
+        raise LawError(f"{law.name}: the unit of {plain(s)} is {shown(text)}; give text, such as 'bit/s' or '1'")
     try:
         return dim_of_text(text)
-    except (UnitsError, AttributeError, TypeError) as error:
+    except UnitsError as error:
         raise LawError(f"{law.name}: the unit of {plain(s)} is given as {text!r}: {error}") from None
 
 
@@ -261,7 +267,7 @@ def _check_utility(law: Any) -> None:
     """U increasing and concave at the parameters in use, over ten decades of rate."""
     x, U = law.out["rate"], unfold(law.utility)
     if x not in law.flow:
-        raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {x}")
+        raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}")
     _check_expression(law, "the utility", law.utility, {x, *law.params}, f"neither a parameter nor the rate {plain(x)}")
     rates = np.logspace(-1, 9, 41)
     slopes = diff(U, x), diff(U, x, 2)
@@ -274,6 +280,6 @@ def _check_utility(law: Any) -> None:
             for rate, value in zip(rates, values, strict=True):
                 if not value > 0 or math.isinf(value):
                     raise LawError(
-                        f"{law.name}: the utility {U} is not {word} at {plain(x)} = {rate:.3g}; give one "
+                        f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = {rate:.3g}; give one "
                         f"that is increasing and concave at every positive rate"
                     )

@@ -20,6 +20,7 @@ import numpy as np
 from sympy import Expr, Function, Integer, Symbol
 from sympy.core.symbol import Str
 
+from fluidcc.arguments import shown
 from fluidcc.errors import LawError, Unsupported
 from fluidcc.symbols import SOURCE_INPUTS, plain
 
@@ -103,7 +104,8 @@ def _source_text(kernel: Any, law: str) -> str:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         raise LawError(
-            f"{law}: the source of its kernel {kernel!r} cannot be read; write it with def, in a file or notebook cell"
+            f"{law}: the source of its kernel {shown(kernel)} cannot be read; write it with def, in a file or notebook "
+            "cell"
         ) from None
     if not (tree.body and isinstance(tree.body[0], ast.FunctionDef)):
         raise LawError(f"{law}: its kernel is not a function made by def; write it so, and not as a lambda")
@@ -142,6 +144,8 @@ def handwritten_parts(
     LawError
         If the function cannot be used: the message says why, and what would be right.
     """
+    if not isinstance(states, Sequence) or not all(isinstance(z, Symbol) for z in states):
+        raise LawError(f"{law}: states is {shown(states)}; give the symbols of the states in a list")
     text = _source_text(kernel, law)
     name = str(ast.parse(text).body[0].name)  # type: ignore[attr-defined]
     known = {plain(s): s for s in (*SOURCE_INPUTS, *params, *states)}

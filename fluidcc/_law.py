@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from sympy import Expr, Matrix, Symbol, diff, expand, sympify
+from sympy import Expr, Matrix, Symbol, diff, expand
 
 from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
 from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
 from fluidcc._switches import Switched, switched
+from fluidcc.arguments import shown
 from fluidcc.errors import LawError
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import expression, plain, unfold
 
 __all__ = ["Law"]
 
@@ -72,27 +73,37 @@ class Law:
     constants: ClassVar[tuple[Symbol, ...]] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise LawError(f"the name of a law is {shown(self.name)}; give text of at least one character")
         for name in ("flow", "out", "lower", "upper", "initial"):
-            object.__setattr__(self, name, self._mapping(name))
-        object.__setattr__(self, "units", Frozen(self.units or {}))
-        object.__setattr__(
-            self,
-            "claims",
-            Frozen({k: v if isinstance(v, Steady) else sympify(v) for k, v in (self.claims or {}).items()}),
-        )
-        object.__setattr__(self, "jumps", tuple(self.jumps))
-        object.__setattr__(self, "ticks", tuple(self.ticks))
-        object.__setattr__(self, "params", Frozen(parameter_values(self)))
+            self._keep(name, frozen(self._given(name, Mapping), f"{self.name}: {name}"))
+        for name in ("units", "params"):
+            self._keep(name, Frozen(self._given(name, Mapping)))
+        claims = self._given("claims", Mapping)
+        self._keep("claims", Frozen({k: v if isinstance(v, Steady) else self._claim(k, v) for k, v in claims.items()}))
+        for name in ("jumps", "ticks"):
+            self._keep(name, tuple(self._given(name, tuple | list)))
+            kind = {"jumps": Jump, "ticks": Tick}[name]
+            for one in getattr(self, name):
+                if not isinstance(one, kind):
+                    raise LawError(f"{self.name}: {name} holds {shown(one)}; give {kind.__name__} objects")
+        self._given("ref", str)
+        self._keep("params", Frozen(parameter_values(self)))
         check_law(self)
 
-    def _mapping(self, name: str) -> Frozen:
+    def _claim(self, label: Any, value: Any) -> Any:
+        return expression(value, f"{self.name}: claim {shown(label)}")
+
+    def _keep(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _given(self, name: str, kind: Any) -> Any:
+        """The argument of that name, refused if it is of another kind."""
         value = getattr(self, name)
-        if not isinstance(value, Mapping):
-            raise LawError(f"{self.name}: {name} must be a mapping such as {{x: ...}}, not {type(value).__name__}")
-        try:
-            return frozen(value)
-        except Exception as error:  # SympifyError is not a ValueError in every version
-            raise LawError(f"{self.name}: {name} holds something SymPy cannot read: {error}") from error
+        if not isinstance(value, kind):
+            right = {Mapping: "a mapping, such as {x: ...}", str: "text"}.get(kind, f"{name} in a list or tuple")
+            raise LawError(f"{self.name}: {name} is {shown(value)}; give {right}")
+        return value
 
     # --- identity -----------------------------------------------------------------------------------------------
 
@@ -162,9 +173,10 @@ class Law:
     def parameter(self, name: str) -> float:
         """Value of the parameter of that name."""
         for s, value in self.params.items():
-            if plain(s) == name:
+            if isinstance(name, str) and plain(s) == name:
                 return float(value)
-        raise LawError(f"{self.name} has no parameter {name!r}: it has {', '.join(map(plain, self.params)) or 'none'}")
+        known = ", ".join(map(plain, self.params)) or "none"
+        raise LawError(f"{self.name} has no parameter {shown(name)}: it has {known}")
 
     def averaged(
         self,
@@ -185,6 +197,7 @@ class Law:
         """
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
+        intensity = expression(intensity, f"the intensity at which {self.name} is averaged")
         drift = {
             z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
             for z, f in self.flow.items()

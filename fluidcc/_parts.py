@@ -8,6 +8,10 @@ from typing import Any
 
 from sympy import Symbol, sympify
 
+from fluidcc.arguments import explained_class, flag, shown
+from fluidcc.errors import LawError
+from fluidcc.symbols import expression
+
 __all__ = ["Frozen", "Jump", "Steady", "Tick", "frozen"]
 
 
@@ -26,10 +30,14 @@ class Frozen(dict):
         return hash(tuple(self.items()))
 
 
-def frozen(mapping: Mapping[Any, Any] | None) -> Frozen:
-    return Frozen({k: sympify(v) for k, v in (mapping or {}).items()})
+def frozen(given: Any, what: str) -> Frozen:
+    """A mapping from symbols to expressions; None is an empty one."""
+    if given is not None and not isinstance(given, Mapping):
+        raise LawError(f"{what} is {shown(given)}; give a mapping from symbols to expressions, such as {{x: ...}}")
+    return Frozen({k: expression(v, f"{what}: {k}") for k, v in (given or {}).items()})
 
 
+@explained_class
 @dataclass(frozen=True)
 class Jump:
     """The states in `reset` change at once when `when` becomes positive, at most once per `refractory`.
@@ -63,12 +71,13 @@ class Jump:
     once: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "when", sympify(self.when))
-        object.__setattr__(self, "reset", frozen(self.reset))
-        object.__setattr__(self, "refractory", sympify(self.refractory))
-        object.__setattr__(self, "once", bool(self.once))
+        object.__setattr__(self, "when", expression(self.when, "when of a Jump"))
+        object.__setattr__(self, "reset", frozen(self.reset, "reset of a Jump"))
+        object.__setattr__(self, "refractory", expression(self.refractory, "refractory of a Jump"))
+        object.__setattr__(self, "once", flag(self.once, "once of a Jump"))
 
 
+@explained_class
 @dataclass(frozen=True)
 class Tick:
     """The states in `update` change every `every` seconds: a sampled law. A state with flow 0 is held in between.
@@ -95,9 +104,10 @@ class Tick:
     phase: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "every", sympify(self.every))
-        object.__setattr__(self, "update", frozen(self.update))
-        object.__setattr__(self, "phase", self.every if self.phase is None else sympify(self.phase))
+        object.__setattr__(self, "every", expression(self.every, "every of a Tick"))
+        object.__setattr__(self, "update", frozen(self.update, "update of a Tick"))
+        phase = self.every if self.phase is None else expression(self.phase, "phase of a Tick")
+        object.__setattr__(self, "phase", phase)
 
 
 @dataclass(frozen=True)
@@ -120,4 +130,4 @@ class Steady:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", sympify(self.relation))
-        object.__setattr__(self, "given", frozen(self.given))
+        object.__setattr__(self, "given", frozen(self.given, "given of a Steady"))

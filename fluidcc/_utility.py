@@ -9,7 +9,7 @@ from typing import Any
 from sympy import Symbol, diff, powsimp, sympify
 
 from fluidcc.errors import LawError
-from fluidcc.symbols import Let
+from fluidcc.symbols import Let, expression
 
 __all__ = ["marginal", "with_utility"]
 
@@ -29,7 +29,7 @@ def with_utility(
     old = next((v for f in law.flow.values() for v in f.atoms(Let) if v.name == MARGINAL), None)
     if old is None or law.utility is None:
         raise LawError(f"{law.name} maximises no utility, so none can be put in its place")
-    utility = sympify(utility)
+    utility = expression(utility, f"the utility of {law.name}")
     new = marginal(utility, x)
     flow = {z: f.xreplace({old: new}) for z, f in law.flow.items()}
     values = {**law.params, **params}

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import Float
 
+from fluidcc.arguments import number
 from fluidcc.derive.steady import Structure, state_bounds
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import Unsupported
 from fluidcc.numerics.steady.layout import Numbers, Shape
 from fluidcc.patterns import Modulated
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
@@ -37,9 +37,8 @@ def moment(at: Any) -> float:
         If it is none.
     """
     value = to_si(at, "s", "at") if isinstance(at, str) else at
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-        raise InvalidInput(f"at is {at!r}; give a time in seconds, or infinity for after every change")
-    return float(value)
+    right = "a time in seconds, from 0 to infinity, which is after every change"
+    return number(value, "at", right, least=0.0, infinite=True)
 
 
 def is_on(flow: FlowSpec, at: float) -> bool:

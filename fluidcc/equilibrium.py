@@ -100,6 +100,7 @@ def _search(net: Network, at: float | str) -> tuple[Assembled, Any, Any, Equilib
     return system, search, found.u, Equilibrium(names, values, own, found.error, system.at)
 
 
+@explained
 def hold_trackers(net: Network) -> Network:
     """The network with states that follow the round trip, such as a smallest one seen, as parameters.
 

@@ -10,17 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol
 
 from fluidcc._handwritten import handwritten_parts
 from fluidcc._law import Law
 from fluidcc._parts import Jump, Steady, Tick
 from fluidcc._utility import marginal, with_utility
-from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, plain
+from fluidcc.arguments import explained_class, shown
+from fluidcc.errors import LawError
+from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, expression, plain
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
 
 
+@explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Source(Law):
     """A sender: states z' = flow(z, u), sending rate out["rate"] [bit/s]; u are `fluidcc.symbols.SOURCE_INPUTS`.
@@ -42,7 +45,7 @@ class Source(Law):
 
     def __post_init__(self) -> None:
         if self.utility is not None:
-            object.__setattr__(self, "utility", sympify(self.utility))
+            object.__setattr__(self, "utility", expression(self.utility, f"{self.name}: the utility"))
         super().__post_init__()
 
     def with_utility(
@@ -127,12 +130,15 @@ class Source(Law):
         ...                       initial={x: a})  # doctest: +SKIP
         source Steps(a=1e+06)
         """
-        flow, sends = handwritten_parts(name, kernel, states, tuple(params or {}), rate)
-        return cls(
-            name, flow, {"rate": sends}, params or {}, units, lower or {}, upper or {}, initial=initial or {}, ref=ref
-        )
+        maps = {"params": params, "lower": lower, "upper": upper, "initial": initial}
+        given: dict[str, Any] = {key: {} if value is None else value for key, value in maps.items()}
+        if not isinstance(given["params"], Mapping):
+            raise LawError(f"{name}: params is {shown(params)}; give a mapping from symbols to values")
+        flow, sends = handwritten_parts(name, kernel, states, tuple(given["params"]), rate)
+        return cls(name, flow, {"rate": sends}, units=units, ref=ref, **given)
 
 
+@explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Law):
     """A queue or price: states z' = flow(z, y), outputs any of ``LINK_OUTPUTS``; inputs `fluidcc.symbols.LINK_INPUTS`.
@@ -155,3 +161,8 @@ class Link(Law):
     inputs: ClassVar[tuple[Symbol, ...]] = LINK_INPUTS
     outputs: ClassVar[tuple[str, ...]] = LINK_OUTPUTS
     constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in LINK_INPUTS if plain(s) in ("c", "q_max"))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.queue, Symbol | None):
+            raise LawError(f"{self.name}: queue is {shown(self.queue)}; give the symbol of a state")
+        super().__post_init__()

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import explained, number, numbers, shown
 from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -22,8 +24,8 @@ __all__ = ["is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "settling
 Array = NDArray[np.float64]
 
 
-def _values(x: Any) -> Array:
-    return np.asarray(getattr(x, "values", x), dtype=float)
+def _values(x: Any, what: str, finite: bool = False) -> Array:
+    return numbers(getattr(x, "values", x), what, "an array of numbers", finite=finite)
 
 
 def _reduced(x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None) -> Any:
@@ -36,11 +38,14 @@ def _reduced(x: Any, values: Any, dim: str, name: str | None = None, units: str 
 
 
 def _axis(x: Any, dim: str) -> int:
-    if dim not in x.dims:
-        raise UnknownName(f"{x.name or 'the array'} has no dimension {dim!r}: it has {', '.join(map(str, x.dims))}")
+    if not isinstance(dim, str) or dim not in x.dims:
+        raise UnknownName(
+            f"{x.name or 'the array'} has no dimension {shown(dim)}: it has {', '.join(map(str, x.dims))}"
+        )
     return int(x.get_axis_num(dim))
 
 
+@explained
 def jain(rate: Any, *, dim: str = "flow") -> Any:
     """Jain's fairness index, (sum x)^2 / (N sum x^2): equation (44) of the LDCC paper.
 
@@ -66,7 +71,7 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
     0.5
     """
     labelled = hasattr(rate, "dims")
-    x = _values(rate)
+    x = _values(rate, "rate")
     axis = _axis(rate, dim) if labelled else -1
     if x.ndim == 0 or x.shape[axis] == 0:
         raise InvalidInput("Jain's index needs the rate of one flow at least: give an array over flows")
@@ -87,8 +92,13 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
 def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
     """Routing matrix and capacities from a Network, or from arrays."""
     if capacity is None:
+        if not hasattr(net, "routing_matrix"):
+            raise InvalidInput(f"the network is {shown(net)}; give a Network, or a routing matrix with its capacity=")
         return net.routing_matrix(), np.array([link.capacity for link in net.links.values()])
-    routing, c = np.atleast_2d(_values(net)), np.atleast_1d(_values(capacity))
+    routing = np.atleast_2d(_values(net, "the routing matrix", finite=True))
+    c = np.atleast_1d(_values(capacity, "capacity"))
+    if not np.all(c > 0):
+        raise InvalidInput(f"capacity is {shown(capacity)}; give positive numbers, one for each link")
     if len(c) != len(routing):
         raise InvalidInput(
             f"the routing matrix has {len(routing)} links and there are {len(c)} capacities: "
@@ -97,6 +107,7 @@ def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
     return routing, c
 
 
+@explained
 def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
     """The max-min fair rates, by progressive filling.
 
@@ -132,6 +143,7 @@ def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
     return rate
 
 
+@explained
 def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol: float = 1e-6) -> bool:
     """Whether rates are max-min fair: no rate can rise without lowering one that is not larger.
 
@@ -150,7 +162,8 @@ def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol
     (Bertsekas and Gallager, Data Networks, Section 6.5.2).
     """
     routing, c = _as_problem(net, capacity)
-    x, used = _values(rate), routing > 0
+    x, used = _values(rate, "rate", finite=True), routing > 0
+    rtol = number(rtol, "rtol", "a number from 0 to below 1", least=0.0, below=1.0)
     if x.shape != (routing.shape[1],):
         raise InvalidInput(f"rate has shape {x.shape}, but there are {routing.shape[1]} flows: give one rate each")
     load = used @ x
@@ -167,11 +180,11 @@ def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
     """(times, values with time as their first axis, the DataArray or None)."""
     if hasattr(x, "dims"):
-        values, t, source = np.moveaxis(_values(x), _axis(x, "time"), 0), _values(x["time"]), x
+        values, t, source = np.moveaxis(_values(x, "x"), _axis(x, "time"), 0), _values(x["time"], "time"), x
     elif time is None:
         raise InvalidInput("an array carries no times: give time=, one for each entry of its first axis")
     else:
-        values, t, source = _values(x), _values(time), None
+        values, t, source = np.atleast_1d(_values(x, "x")), _values(time, "time"), None
     if t.ndim != 1 or len(t) != len(values):
         raise InvalidInput(f"there are {t.size} times for {len(values)} samples: give one time for each")
     if len(t) < 2 or not np.all(np.diff(t) > 0):
@@ -190,14 +203,15 @@ def _integral(t: Array, values: Array, at: Array) -> Array:
     return total[i] + part * (values[i] + 0.5 * part * slope)
 
 
-def mean(x: Any, start: float | None = None, stop: float | None = None, *, time: Any = None) -> Any:
+@explained
+def mean(x: Any, start: float | str | None = None, stop: float | str | None = None, *, time: Any = None) -> Any:
     """Mean over a span of time.
 
     Parameters
     ----------
     x : DataArray with "time", or array with time as its first axis
         Samples in any unit.
-    start, stop : float, optional
+    start, stop : float or str, optional
         The span [s]; by default all there is.
     time : array, optional
         Times [s], for an array.
@@ -213,7 +227,8 @@ def mean(x: Any, start: float | None = None, stop: float | None = None, *, time:
     1.8333333333333333
     """
     t, values, source = _time_first(x, time)
-    a, b = (float(t[0]) if start is None else start), (float(t[-1]) if stop is None else stop)
+    a = float(t[0]) if start is None else to_si(start, "s", "start")
+    b = float(t[-1]) if stop is None else to_si(stop, "s", "stop")
     if not t[0] <= a < b <= t[-1]:
         raise InvalidInput(f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s")
     ends = _integral(t, values, np.array([a, b]))
@@ -223,14 +238,15 @@ def mean(x: Any, start: float | None = None, stop: float | None = None, *, time:
     return float(average) if average.ndim == 0 else average
 
 
-def windowed_mean(x: Any, window: float, *, time: Any = None) -> Any:
+@explained
+def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
     """Means over consecutive windows, as in plots of throughput per second.
 
     Parameters
     ----------
     x : DataArray with "time", or array with time as its first axis
         Samples in any unit.
-    window : float
+    window : float or str
         Length of the windows [s]; what is left over at the end is dropped.
     time : array, optional
         Times [s], for an array.
@@ -241,7 +257,10 @@ def windowed_mean(x: Any, window: float, *, time: Any = None) -> Any:
         In the unit of `x`, each mean at the end of its window.
     """
     t, values, source = _time_first(x, time)
+    window = to_si(window, "s", "window")
     count = math.floor((t[-1] - t[0]) / window * (1 + 1e-12)) if window > 0 else 0
+    if count > 10_000_000:
+        raise InvalidInput(f"a window of {window:g} s makes {count:.2g} windows of the samples; give a longer one")
     if count < 1:
         raise InvalidInput(
             f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: give a shorter one, above 0"
@@ -258,7 +277,10 @@ def windowed_mean(x: Any, window: float, *, time: Any = None) -> Any:
     return out.transpose(*source.dims)
 
 
-def settling_time(x: Any, target: Any = None, *, tolerance: float = 0.05, time: Any = None, start: float = 0.0) -> Any:
+@explained
+def settling_time(
+    x: Any, target: Any = None, *, tolerance: float = 0.05, time: Any = None, start: float | str = 0.0
+) -> Any:
     """Time after which a signal stays within a band around its final value.
 
     Parameters
@@ -271,7 +293,7 @@ def settling_time(x: Any, target: Any = None, *, tolerance: float = 0.05, time: 
         Half the width of the band, relative to the target [1].
     time : array, optional
         Times [s], for an array.
-    start : float
+    start : float or str
         From when on the time is counted [s].
 
     Returns
@@ -280,7 +302,11 @@ def settling_time(x: Any, target: Any = None, *, tolerance: float = 0.05, time: 
         [s]; 0 if the signal never leaves the band after `start`, NaN if its last sample is outside.
     """
     t, values, source = _time_first(x, time)
-    goal = values[-1] if target is None else _values(target)
+    start = to_si(start, "s", "start")
+    tolerance = number(tolerance, "tolerance", "a positive number, such as 0.05", above=0.0)
+    goal = values[-1] if target is None else _values(target, "target", finite=True)
+    if goal.ndim and goal.shape != values.shape[1:]:
+        raise InvalidInput(f"target has shape {goal.shape}, the signals {values.shape[1:]}; give one target for each")
     band = tolerance * np.abs(goal)
     settled = np.empty(values.shape[1:])
     for place in np.ndindex(values.shape[1:]):
@@ -313,14 +339,15 @@ def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> fl
 # --- links and losses ---------------------------------------------------------------------------------------------
 
 
-def utilisation(result: Any, start: float | None = None, stop: float | None = None) -> Any:
+@explained
+def utilisation(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
     """Mean utilisation of each link: what it carried over what it could have carried.
 
     Parameters
     ----------
     result : Dataset of `fluidcc.simulate`
         With ``utilisation(time, link)``.
-    start, stop : float, optional
+    start, stop : float or str, optional
         The span [s]; by default all there is.
 
     Returns
@@ -331,14 +358,15 @@ def utilisation(result: Any, start: float | None = None, stop: float | None = No
     return mean(_variable(result, "utilisation"), start, stop)
 
 
-def loss(result: Any, start: float | None = None, stop: float | None = None) -> Any:
+@explained
+def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
     """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by its rate.
 
     Parameters
     ----------
     result : Dataset of `fluidcc.simulate`
         With ``rate(time, flow)`` and ``loss(time, flow)``.
-    start, stop : float, optional
+    start, stop : float or str, optional
         The span [s]; by default all there is.
 
     Returns

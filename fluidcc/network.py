@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import explained
+from fluidcc.arguments import choice, explained, shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Link, Source
 from fluidcc.patterns import Modulated, near, resolve_pattern
@@ -81,8 +81,7 @@ class Network:
         InvalidInput
             `UnitsError` and `UnknownName` among it: the message names the link, the value and what would be right.
         """
-        if name in self._links:
-            raise InvalidInput(f"name of link {name!r} is taken; give another, or change that link by with_link()")
+        self._new("link", name)
         given = {
             "law": law,
             "capacity": capacity,
@@ -146,8 +145,7 @@ class Network:
         InvalidInput
             `UnitsError` and `UnknownName` among it: the message names the flow, the value and what would be right.
         """
-        if name in self._flows:
-            raise InvalidInput(f"name of flow {name!r} is taken; give another, or change that flow by with_flow()")
+        self._new("flow", name)
         given = {
             "law": law, "route": route, "start": start, "stop": stop, "access_delay": access_delay,
             "return_delay": return_delay, "packet": packet, "initial": initial, "pattern": pattern,
@@ -216,10 +214,18 @@ class Network:
                 new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
         return new
 
+    def _new(self, kind: str, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"name of a {kind} is {shown(name)}; give text")
+        if name in (self._links if kind == "link" else self._flows):
+            raise InvalidInput(
+                f"name of {kind} {name!r} is taken; give another, or change that {kind} by with_{kind}()"
+            )
+
     def _known(self, kind: str, name: str) -> tuple[str, str]:
-        names = self._links if kind == "link" else self._flows
-        if name not in names:
-            raise UnknownName(f"the network has no {kind} {name!r}; {near(str(name), names)}")
+        names = self._links if choice(kind, "kind", ("link", "flow")) == "link" else self._flows
+        if not isinstance(name, str) or name not in names:
+            raise UnknownName(f"the network has no {kind} {shown(name)}; {near(str(name), names)}")
         return kind, name
 
     # --- reading --------------------------------------------------------------------------------------------------

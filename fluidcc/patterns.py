@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import shown, whole
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Source
 from fluidcc.numerics.traffic import on_off_pareto, poisson_counts
@@ -55,7 +56,7 @@ def quantity(
     """A number in SI units, nonnegative or positive."""
     number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
     if number < 0 or (positive and number == 0):
-        raise InvalidInput(f"{what} is {value!r}; give a {'positive' if positive else 'nonnegative'} number")
+        raise InvalidInput(f"{what} is {shown(value)}; give a {'positive' if positive else 'nonnegative'} number")
     return number
 
 
@@ -65,7 +66,7 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
         rows = [(t, r) for t, r in value]
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"{what} is {value!r}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
+            f"{what} is {shown(value)}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
         ) from None
     pairs = tuple((quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows)
     times = [t for t, _ in pairs]
@@ -79,7 +80,7 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
 
 def is_list(value: Any) -> bool:
     """Whether a value is several: a list, tuple or array, but not text."""
-    return (isinstance(value, Sequence) and not isinstance(value, str)) or getattr(value, "ndim", 0) > 0
+    return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(value, "ndim", 0) > 0
 
 
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
@@ -132,10 +133,9 @@ def resolve_pattern(
     if not isinstance(spec.pattern, Modulated):
         times, rates = np.array(spec.pattern).T
         return times, rates
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidInput(f"seed is {seed!r}; give a nonnegative integer")
+    seed = whole(seed, "seed")
     words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
-    rng = np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=tuple(int(w) for w in words)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
     values = dict(spec.pattern.parameters)
     if spec.pattern.kind == "noise":
         begun = np.arange(0.0, until, values["interval"])

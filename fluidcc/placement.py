@@ -13,6 +13,7 @@ from typing import Any
 
 from sympy import sympify
 
+from fluidcc.arguments import shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Law, Link, Source
 from fluidcc.patterns import Modulated, Pairs, is_list, near, parse_pattern, quantity, series
@@ -86,9 +87,9 @@ def initial_states(
 ) -> dict[str, float]:
     """Initial value of every state of a law: what is given, else the law's default; within the law's bounds."""
     table = _state_table(law)
-    if not isinstance(given or {}, Mapping):
+    if not isinstance(given, Mapping | None):
         raise InvalidInput(
-            f"initial of {of} is {given!r}; give states by name, such as {{{next(iter(table), 'x')!r}: 0.1}}"
+            f"initial of {of} is {shown(given)}; give states by name, such as {{{next(iter(table), 'x')!r}: 0.1}}"
         )
     for name in given or {}:
         if name not in table:
@@ -128,10 +129,8 @@ def link_spec(
 ) -> LinkSpec:
     """Check the arguments of `Network.link`, which documents them."""
     of = f"link {name!r}"
-    if not isinstance(name, str) or not name:
-        raise InvalidInput(f"name of a link is {name!r}; give text")
     if not isinstance(law, Link):
-        raise InvalidInput(f"law of {of} is {law!r}; give a link law, such as fluidcc.DropTail")
+        raise InvalidInput(f"law of {of} is {shown(law)}; give a link law, such as fluidcc.DropTail")
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
     rates = series(pairs, f"capacity of {of}", positive=True)
@@ -148,7 +147,7 @@ def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> f
     if value is None:
         return math.inf
     if law.queue is None:
-        raise InvalidInput(f"{what} is {value!r}, but {law.name} has no queue; leave buffer out")
+        raise InvalidInput(f"{what} is {shown(value)}, but {law.name} has no queue; leave buffer out")
     if isinstance(value, str) and dimension_of(value) == Dimension(s=1):
         return quantity(value, "s", what, positive=True) * capacity
     return quantity(value, "bit", what, positive=True, infinite=True, packet=packet)
@@ -191,10 +190,8 @@ def flow_spec(
 ) -> FlowSpec:
     """Check the arguments of `Network.flow`, which documents them."""
     of = f"flow {name!r}"
-    if not isinstance(name, str) or not name:
-        raise InvalidInput(f"name of a flow is {name!r}; give text")
     if not isinstance(law, Source):
-        raise InvalidInput(f"law of {of} is {law!r}; give a source law, such as fluidcc.LDCC")
+        raise InvalidInput(f"law of {of} is {shown(law)}; give a source law, such as fluidcc.LDCC")
     path = _route(route, links, of)
     access = quantity(access_delay, "s", f"access_delay of {of}")
     back = None if return_delay is None else quantity(return_delay, "s", f"return_delay of {of}")
@@ -209,14 +206,16 @@ def flow_spec(
 
 def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...]:
     if isinstance(route, str) or not isinstance(route, Iterable):
-        raise InvalidInput(f"route of {of} is {route!r}; give the links in order, such as ['{next(iter(links), 'a')}']")
+        raise InvalidInput(
+            f"route of {of} is {shown(route)}; give the links in order, such as ['{next(iter(links), 'a')}']"
+        )
     path = tuple(route)
     if not path:
         raise InvalidInput(f"route of {of} is empty; give the links in order")
     for i, link in enumerate(path):
-        if link not in links:
+        if not isinstance(link, str) or link not in links:
             hint = near(str(link), links) if links else "add it with .link() first"
-            raise UnknownName(f"route of {of} names link {link!r}, which the network does not have; {hint}")
+            raise UnknownName(f"route of {of} names link {shown(link)}, which the network does not have; {hint}")
         if link in path[:i]:
             raise InvalidInput(f"route of {of} passes link {link!r} twice; a flow crosses a link at most once")
     return path
@@ -234,11 +233,13 @@ def _intervals(start: Any, stop: Any, of: str) -> Pairs:
         on = -math.inf if a is None else to_si(a, "s", f"start of {of}", allow_inf=True)
         off = math.inf if b is None else to_si(b, "s", f"stop of {of}", allow_inf=True)
         if on == math.inf or (on < 0 and on != -math.inf):
-            raise InvalidInput(f"start of {of} is {a!r}; give a time from 0 on, or None for a flow that is already on")
+            raise InvalidInput(
+                f"start of {of} is {shown(a)}; give a time from 0 on, or None for a flow that is already on"
+            )
         if off <= max(on, 0.0):
-            raise InvalidInput(f"stop of {of} is {b!r}; it must be after its start, {max(on, 0.0):g} s")
+            raise InvalidInput(f"stop of {of} is {shown(b)}; it must be after its start, {max(on, 0.0):g} s")
         if result and on <= result[-1][1]:
-            raise InvalidInput(f"start of {of} is {a!r}; it must be after the stop before it, {result[-1][1]:g} s")
+            raise InvalidInput(f"start of {of} is {shown(a)}; it must be after the stop before it, {result[-1][1]:g} s")
         result.append((on, off))
     return tuple(result)
 

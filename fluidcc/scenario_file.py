@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from fluidcc.arguments import shown
 from fluidcc.errors import ScenarioError
 from fluidcc.patterns import near
 from fluidcc.placement import PACKET
@@ -97,10 +98,14 @@ def read(
     ScenarioError
         If it is not TOML, has an unknown key, lacks one, or a value has the wrong type.
     """
+    if not isinstance(text, str | bytes):
+        raise ScenarioError(f"the text of {file} is {shown(text)}; give TOML")
     try:
         data = tomllib.loads(text if isinstance(text, str) else text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file} is not TOML: {error}") from None
+    if not isinstance(changes, Mapping | None) or not all(isinstance(key, str) for key in changes or {}):
+        raise ScenarioError(f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': 2}}")
     for key, value in (changes or {}).items():
         _put(data, key, value, file)
     whole = _convert(data, ScenarioTable, file, [])

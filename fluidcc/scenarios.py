@@ -18,14 +18,16 @@ import msgspec
 
 from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
+from fluidcc.arguments import explained, explained_class, shown
 from fluidcc.errors import FluidccError, ScenarioError, UnknownName
-from fluidcc.network import Network
+from fluidcc.network import Network, require_network
 from fluidcc.patterns import near, quantity
 from fluidcc.scenario_file import FlowTable, LinkTable, ScenarioTable, read
 
 __all__ = ["Scenario", "scenarios"]
 
 
+@explained_class
 @dataclass
 class Scenario:
     """A network with what a run of it needs.
@@ -65,7 +67,12 @@ class Scenario:
     delays: str = "fifo"
     samples: int = 601
 
+    def __post_init__(self) -> None:
+        require_network(self.net)
+        quantity(self.until, "s", "until", positive=True)
+
     @classmethod
+    @explained
     def load(cls, path: str | Path, changes: Mapping[str, Any] | None = None) -> Scenario:
         """Read a scenario file, or the ready scenario of that name.
 
@@ -83,7 +90,7 @@ class Scenario:
         """
         if not isinstance(path, str | Path):
             raise ScenarioError(
-                f"the scenario is {path!r}; give the path of a TOML file, or a name of fluidcc.scenarios"
+                f"the scenario is {shown(path)}; give the path of a TOML file, or a name of fluidcc.scenarios"
             )
         file: Path | Traversable = Path(path)
         if not file.is_file():
@@ -97,6 +104,7 @@ class Scenario:
         return cls.loads(file.read_bytes(), file.name, changes)
 
     @classmethod
+    @explained
     def loads(
         cls, text: str | bytes, name: str = "scenario.toml", changes: Mapping[str, Any] | None = None
     ) -> Scenario:
@@ -171,6 +179,12 @@ class _located:
 # --- the ready ones ---------------------------------------------------------------------------------------------------
 
 
+class NoScenario(UnknownName, KeyError):
+    """There is no ready scenario of that name."""
+
+    __str__ = UnknownName.__str__
+
+
 @dataclass
 class _Zoo(Mapping[str, Scenario]):
     """The ready scenarios by name, read when asked for: networks can be changed, so each time anew."""
@@ -186,8 +200,8 @@ class _Zoo(Mapping[str, Scenario]):
         }
 
     def __getitem__(self, name: str) -> Scenario:
-        if name not in self.files:
-            raise KeyError(f"no ready scenario {name!r}; {near(str(name), self.files)}")
+        if not isinstance(name, str) or name not in self.files:
+            raise NoScenario(f"there is no ready scenario {shown(name)}; {near(str(name), self.files)}")
         return Scenario.loads(self.files[name].read_bytes(), self.files[name].name)
 
     def __iter__(self) -> Iterator[str]:

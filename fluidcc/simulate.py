@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import choice, explained, flag, number, numbers, shown, whole
 from fluidcc.engine.doubts import doubts, unheard
 from fluidcc.engine.fused import fused_address
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["simulate"]
 
 
+@explained
 def simulate(
     net: Network,
     until: float | str,
@@ -115,6 +116,8 @@ def simulate(
     happens at one instant has a fixed order: see `Jump`.
     """
     require_runnable(net)
+    flag(progress, "progress", unset=True)
+    seed = whole(seed, "seed")
     stop = _positive(until, "until")
     before = None if restart is None else FinalState.of(restart)
     since = 0.0 if before is None else before.time
@@ -141,7 +144,7 @@ def simulate(
 def _positive(value: Any, what: str, most: float = 1e12) -> float:
     number = to_si(value, "s", what, allow_inf=True)
     if not 0.0 < number <= most:
-        raise InvalidInput(f"{what} is {value!r}; give a positive time in seconds")
+        raise InvalidInput(f"{what} is {shown(value)}; give a positive time in seconds")
     return number
 
 
@@ -149,13 +152,8 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
     if until <= since:
         raise InvalidInput(f"until is {until:g} s, and restart ends at {since:g} s; give a later time")
     if t_eval is None:
-        if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
-            raise InvalidInput(f"samples is {samples!r}; give a whole number of at least 2")
-        return np.linspace(since, until, int(samples))
-    try:
-        times = np.atleast_1d(np.asarray(t_eval, dtype=float))
-    except (TypeError, ValueError):
-        raise InvalidInput(f"t_eval is {t_eval!r}; give a list of times in seconds") from None
+        return np.linspace(since, until, whole(samples, "samples", least=2, most=100_000_000))
+    times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
         raise InvalidInput("t_eval must be a list of finite times that increase strictly")
     if times[0] < since or times[-1] > until:
@@ -166,16 +164,14 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
 
 
 def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) -> dict[str, float] | None:
-    if delays not in ("fifo", "frozen"):
-        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
-    if delays == "fifo":
+    if choice(delays, "delays", ("fifo", "frozen")) == "fifo":
         if frozen_at is not None:
             raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
         return None
     held = dict.fromkeys(net.link_names, 0.0)
     if frozen_at is not None and not hasattr(frozen_at, "items"):  # a pandas Series has them too
         raise InvalidInput(
-            f"frozen_at is {frozen_at!r}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
+            f"frozen_at is {shown(frozen_at)}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
         )
     for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
         if name not in held:
@@ -185,16 +181,10 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
 
 
 def _check_tolerance(rtol: float, atol: float) -> None:
-    for name, value in (("rtol", rtol), ("atol", atol)):
-        if not isinstance(value, Real):
-            raise InvalidInput(f"{name} is {value!r}; give a number, such as 1e-6")
-    if not 1e-13 <= rtol <= 0.1:
-        raise InvalidInput(f"rtol is {rtol!r}; give a number between 1e-13 and 0.1")
-    if not 0.0 < atol <= 0.1:
-        raise InvalidInput(f"atol is {atol!r}; give a positive fraction of each state's size, such as rtol/1000")
+    number(rtol, "rtol", "a number between 1e-13 and 0.1", least=1e-13, most=0.1)
+    number(atol, "atol", "a positive fraction of each state's size, such as rtol/1000", above=0.0, most=0.1)
 
 
 def _step_address(at: Layout, engine: str) -> int:
-    if engine not in ("auto", "array", "fused"):
-        raise InvalidInput(f"engine is {engine!r}; give 'auto', 'array' or 'fused'")
+    choice(engine, "engine", ("auto", "array", "fused"))
     return 0 if engine == "array" else fused_address(at, build=engine == "fused")

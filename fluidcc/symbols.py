@@ -9,7 +9,11 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from sympy import Expr, Symbol, sympify
+from sympy import Expr, Symbol, SympifyError, sympify
+from sympy.logic.boolalg import Boolean
+
+from fluidcc.arguments import explained, shown
+from fluidcc.errors import LawError
 
 __all__ = [
     "LINK_INPUTS",
@@ -25,6 +29,7 @@ __all__ = [
     "e",
     "e_b",
     "edot",
+    "expression",
     "factors",
     "noise",
     "offer_max",
@@ -96,6 +101,17 @@ SIGNAL_UNITS = {
 }
 
 
+def expression(value: Any, what: str) -> Any:
+    """`value` as SymPy has it; text is none, as its symbols would not be those of the vocabulary."""
+    try:
+        found = None if isinstance(value, str | bytes | bool) else sympify(value)
+    except (SympifyError, TypeError, ValueError):
+        found = None
+    if not isinstance(found, Expr | Boolean):
+        raise LawError(f"{what} is {shown(value)}; give an expression of SymPy symbols, or a number")
+    return found
+
+
 class Let(Symbol):
     r"""A named sub-expression: printed by its name, derived by its definition.
 
@@ -119,8 +135,11 @@ class Let(Symbol):
 
     definition: Expr
 
+    @explained
     def __new__(cls, name: str, definition: Any) -> Let:
-        definition = sympify(definition)
+        if not isinstance(name, str) or not name:
+            raise LawError(f"the name of a Let is {shown(name)}; give text, such as 'v'")
+        definition = expression(definition, f"the definition of Let {name!r}")
         known = {
             k: True
             for k in ("positive", "negative", "nonnegative", "nonpositive", "real")

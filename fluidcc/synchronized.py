@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import choice, explained, flag, number, whole
 from fluidcc.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
-from fluidcc.units import to_si
+from fluidcc.patterns import quantity
 
 __all__ = ["Orbit", "Synchronized", "synchronized"]
 
@@ -126,6 +127,7 @@ class Synchronized:
         return self._model.orbit()
 
 
+@explained
 def synchronized(
     k: Any,
     l: Any,
@@ -201,23 +203,18 @@ def synchronized(
     D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence properties and scalability
     analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577, equations (2), (3), Section V-B.
     """
-    if isinstance(capacity, str) and not exact:
-        capacity = to_si(capacity, "bit/s", "the capacity")
-    if hears not in ("all", "one"):
-        raise InvalidInput(f"hears is {hears!r}; give 'all' or 'one'")
-    for name, value, top in (("intervals", intervals, None), ("delay", delay, 100_000)):
-        if not isinstance(value, (int, np.integer)) or value < 0 or (top is not None and value > top):
-            raise InvalidInput(
-                f"{name} is {value!r}; give an integer of at least 0" + (f", at most {top}" if top else "")
-            )
-    if not 0 <= missed < 1:
-        raise InvalidInput(f"missed is {missed!r}; give a probability of at least 0 and below 1")
+    if not flag(exact, "exact"):
+        capacity = quantity(capacity, "bit/s", "the capacity", positive=True)
+    choice(hears, "hears", ("all", "one"))
+    intervals, delay, seed = whole(intervals, "intervals"), whole(delay, "delay", most=100_000), whole(seed, "seed")
+    missed = number(missed, "missed", "a probability of at least 0 and below 1", least=0.0, below=1.0)
+    flag(keep, "keep")
     if exact and (hears != "all" or delay or missed or np.any(np.asarray(floor, dtype=float) > 0)):
         raise Unsupported("exact arithmetic is for immediate feedback that all flows hear, without a floor")
     from fluidcc.numerics.interval_input import columns_of
 
     columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
-    return _Model(columns, capacity, hears, int(delay), float(missed), seed, exact).run(int(intervals), keep)
+    return _Model(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fluidcc.arguments import explained
+from fluidcc.arguments import explained, mapping, shown
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Source
 from fluidcc.network import Network
@@ -94,9 +94,11 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
     {'long1': ('link1', 'link2'), 'cross1': ('link1',), 'cross2': ('link2',)}
     """
     if not is_list(cross) or not len(cross):
-        raise InvalidInput(f"cross is {cross!r}; give a sequence with the flows of each link")
+        raise InvalidInput(f"cross is {shown(cross)}; give a sequence with the flows of each link")
     if not isinstance(link, Mapping) and not is_list(link):
-        raise InvalidInput(f"link is {link!r}; give arguments such as {{'capacity': '3 Mbit/s'}}, or one for each link")
+        raise InvalidInput(
+            f"link is {shown(link)}; give arguments such as {{'capacity': '3 Mbit/s'}}, or one for each link"
+        )
     each = [link] * len(cross) if isinstance(link, Mapping) else list(link)
     if len(each) != len(cross):
         raise InvalidInput(f"link has {len(each)} entries and cross {len(cross)}; give one of each for each link")
@@ -115,6 +117,7 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
     return net
 
 
+@explained
 def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Mapping[str, Any]) -> Network:
     """A router with a queue for UDP and one for TCP, equation (7) of the ECF paper.
 
@@ -141,8 +144,9 @@ def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Ma
     >>> net.links["udp"].capacity, net.links["udp"].schedule
     (15000000.0, ((5.0, 10000000.0),))
     """
-    given = {quantity(link["capacity"], "bit/s", "capacity", positive=True) for link in (udp_link, tcp_link)
-             if "capacity" in link}  # fmt: skip
+    right = "arguments of Network.link, such as {'capacity': '3 Mbit/s'}"
+    links = mapping(udp_link, "udp_link", right), mapping(tcp_link, "tcp_link", right)
+    given = {quantity(link["capacity"], "bit/s", "capacity", positive=True) for link in links if "capacity" in link}
     if len(given) != 1:
         raise InvalidInput(f"the router has {len(given)} capacities; give one, for either queue or the same for both")
     named = {"udp": _named(udp, "udp"), "tcp": _named(tcp, "tcp")}
@@ -176,7 +180,7 @@ def _with_link(net: Network, name: str, arguments: Mapping[str, Any], defaults: 
 
     if not isinstance(arguments, Mapping):
         raise InvalidInput(
-            f"link is {arguments!r}; give arguments such as {{'capacity': '3 Mbit/s', 'delay': '25 ms'}}"
+            f"link is {shown(arguments)}; give arguments such as {{'capacity': '3 Mbit/s', 'delay': '25 ms'}}"
         )
     known = ("name", "law", "capacity", "delay", "buffer", "initial", "packet")
     for key in arguments:
@@ -190,12 +194,12 @@ def _with_link(net: Network, name: str, arguments: Mapping[str, Any], defaults: 
 def _named(flows: Flows, stem: str, first: int = 1) -> dict[str, dict[str, Any]]:
     """Arguments of `Network.flow` by name."""
     if not isinstance(flows, Mapping | Iterable) or isinstance(flows, str):
-        raise InvalidInput(f"flows is {flows!r}; give laws in a list, or by name in a dict")
+        raise InvalidInput(f"flows is {shown(flows)}; give laws in a list, or by name in a dict")
     pairs = flows.items() if isinstance(flows, Mapping) else ((f"{stem}{i}", f) for i, f in enumerate(flows, first))
     named = {}
     for name, given in pairs:
         if not isinstance(given, Source) and not (isinstance(given, Mapping) and "law" in given):
-            raise InvalidInput(f"flow {name!r} is {given!r}; give a source law, or a mapping with its 'law'")
+            raise InvalidInput(f"flow {name!r} is {shown(given)}; give a source law, or a mapping with its 'law'")
         named[name] = {"law": given} if isinstance(given, Source) else dict(given)
     return named
 

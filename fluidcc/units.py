@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from fluidcc.arguments import shown
 from fluidcc.errors import UnitsError
 
 __all__ = ["Dimension", "dimension", "dimension_of", "format_si", "to_si"]
@@ -166,11 +167,11 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
         result = float(number) * size
     else:
         try:
-            if isinstance(value, bool) or getattr(value, "shape", ()) != ():
+            if isinstance(value, bytes) or getattr(value, "shape", ()) != () or "bool" in type(value).__name__:
                 raise TypeError
             result = float(value)
-        except (TypeError, ValueError):
-            raise UnitsError(f"{what} is {value!r}; give {_right(unit)}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise UnitsError(f"{what} is {shown(value)}; give {_right(unit)}") from None
     if math.isnan(result) or (math.isinf(result) and not allow_inf):
         raise UnitsError(f"{what} is {value!r}; give a finite number: {_right(unit)}")
     return result

@@ -72,5 +72,5 @@ def test_laws_of_random_traffic_carry_their_pattern() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "a", True, None])
 def test_seed_is_a_nonnegative_integer(seed: object) -> None:
-    with pytest.raises(InvalidInput, match=r"seed is .*; give a nonnegative integer"):
+    with pytest.raises(InvalidInput, match=r"seed is .*; give a whole number of at least 0"):
         resolve_pattern(net("a", pattern=POISSON).flows["a"], seed, 1.0)  # type: ignore[arg-type]

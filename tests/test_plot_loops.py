@@ -73,5 +73,5 @@ def test_chart_of_a_boundary() -> None:
 
 
 def test_only_networks_and_reports_are_drawn() -> None:
-    with pytest.raises(InvalidInput, match="is drawn, not int"):
+    with pytest.raises(InvalidInput, match="is drawn, not 3; give one of the two"):
         fc.plot.nyquist(3)

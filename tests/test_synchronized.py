@@ -193,7 +193,7 @@ def test_orbits_that_are_not_there() -> None:
         ({"n": 1.5}, "n is"),
         ({"n": 0}, "n is"),
         ({"initial": [1.0, 2.0], "k": [0, 0, 0]}, "do not fit together"),
-        ({"initial": [[1.0]]}, "dimensions"),
+        ({"initial": [[1.0]]}, r"shape \(1, 1\); give numbers"),
         ({"intervals": -1}, "intervals is -1"),
         ({"delay": 0.5}, "delay is 0.5"),
         ({"missed": 1.0}, "missed is 1"),

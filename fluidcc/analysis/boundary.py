@@ -14,8 +14,10 @@ from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.pencils import polish, root_slope
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.arguments import choice, explained, shown
 from fluidcc.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.network import require_network
+from fluidcc.patterns import is_list
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
     return best
 
 
+@explained
 def stability_boundary(
     net: Network,
     name: str,
@@ -159,6 +162,8 @@ def stability_boundary(
     ('hopf', True)
     """
     require_network(net)
+    if along is None and along_bounds is not None:
+        raise InvalidInput(f"along_bounds is {shown(along_bounds)}, but there is no along=; give both or neither")
     point = operating_point(net, at)
     turned = knob(point, name)
     start = turned.value(point)
@@ -174,22 +179,21 @@ def stability_boundary(
     middle = other.value(point)
     if middle <= 0:
         raise InvalidInput(f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it above 0")
-    ends = _range(along_bounds or (0.1 * middle, 10 * middle), middle, other.units, along)
+    ends = _range((0.1 * middle, 10 * middle) if along_bounds is None else along_bounds, middle, other.units, along)
     return continue_boundary(found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high), fifo)
 
 
 def _is_fifo(delays: str) -> bool:
-    if delays not in ("fifo", "frozen"):
-        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
-    return delays == "fifo"
+    return bool(choice(delays, "delays", ("fifo", "frozen")) == "fifo")
 
 
 def _range(bounds: tuple[Any, Any] | None, start: float, units: str, name: str) -> tuple[float, float]:
     if bounds is None:
         return (start * 1e-6, start * 1e6) if start > 0 else (0.0, 10.0)
-    low, high = (to_si(v, units, f"bounds of {name}") for v in bounds)
+    ends = [to_si(v, units, f"bounds of {name}") for v in bounds] if is_list(bounds) else []
+    low, high = ends if len(ends) == 2 else (0.0, 0.0)
     if not 0 <= low < high:
-        raise InvalidInput(f"bounds of {name} are {bounds!r}; give two values from 0 on, the lower one first")
+        raise InvalidInput(f"bounds of {name} are {shown(bounds)}; give two values from 0 on, the lower one first")
     return low, high
 
 

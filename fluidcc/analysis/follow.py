@@ -10,6 +10,7 @@ import numpy as np
 from fluidcc.analysis.change import Parameter, Response, nudge, parameters, real_part, shifted
 from fluidcc.analysis.point import BUSY, FULL, NEAR, PASS, Point, operating_point
 from fluidcc.analysis.rest import flow_inputs, link_inputs, link_outputs, residual
+from fluidcc.arguments import shown
 from fluidcc.derive.linear import active_modes
 from fluidcc.errors import InvalidInput, SolverError, UnknownName
 from fluidcc.patterns import near
@@ -81,6 +82,8 @@ def knob(point: Point, name: str) -> Knob:
     UnknownName
         If the network has none of that name.
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"the parameter is {shown(name)}; give its name, such as 'eta' or 'flow.eta'")
     every = parameters(point)
     flows = {n: f.label for f in point.classes for n in f.names}
     head, dot, tail = name.rpartition(".")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.arguments import choice, explained
 from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.network import require_network
@@ -81,6 +82,7 @@ class LinearNetwork(DelayLTI):
                 for k, f in enumerate(self.point.classes) if f.count > 1}  # fmt: skip
 
 
+@explained
 def linearize(
     net: Network, loop: str = "closed", delays: str = "fifo", at: float | str | Equilibrium = math.inf
 ) -> LinearNetwork:
@@ -133,9 +135,8 @@ def linearize(
     ('flow1 (x2).x', 'bottleneck.q')
     """
     require_network(net)
-    for name, value, known in (("loop", loop, ("closed", "open", "links")), ("delays", delays, ("fifo", "frozen"))):
-        if value not in known:
-            raise InvalidInput(f"{name} is {value!r}; give {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+    choice(loop, "loop", ("closed", "open", "links"))
+    choice(delays, "delays", ("fifo", "frozen"))
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
     joined = wire(point, loop, delays == "fifo")

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.returns import Section, events, natural_sizes, state_names, states_at
-from fluidcc.errors import InvalidInput, SolverError, Unsupported
+from fluidcc.arguments import explained, number
+from fluidcc.errors import SolverError, Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
 from fluidcc.numerics.periodic import find_recurrence, smooth_pieces
+from fluidcc.patterns import quantity
 from fluidcc.simulate import simulate
 from fluidcc.symbols import plain
-from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,12 +86,13 @@ class LimitCycle:
         """The states that were disturbed for `multipliers`, as ``flow.state``."""
         net = self._section.net
         found = []
-        for kind, name, number in self._section.inputs:
+        for kind, name, place in self._section.inputs:
             law = (net.flows if kind == "flow" else net.links)[name].law
-            found.append(f"{name}.{plain([z for z in law.states if z != getattr(law, 'queue', None)][number])}")
+            found.append(f"{name}.{plain([z for z in law.states if z != getattr(law, 'queue', None)][place])}")
         return tuple(found)
 
 
+@explained
 def limit_cycle(net: Network, *, tol: float = 1e-9, rtol: float = 1e-9, until: float | str | None = None) -> LimitCycle:
     """Find the attracting limit cycle of a network whose laws jump or tick.
 
@@ -133,9 +135,8 @@ def limit_cycle(net: Network, *, tol: float = 1e-9, rtol: float = 1e-9, until: f
     if not any(law.jumps or law.ticks for law in laws):
         raise Unsupported("no law of the network jumps or ticks: simulate it, and ask stability() why it oscillates")
     for name, value in (("tol", tol), ("rtol", rtol)):
-        if not 1e-12 <= value <= 1e-2:
-            raise InvalidInput(f"{name} is {value!r}; give a number between 1e-12 and 0.01")
-    longest = to_si(until, "s", "until") if until is not None else None
+        number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)
+    longest = None if until is None else quantity(until, "s", "until", positive=True)
     return _settled(_near(net, max(0.1 * rtol, 1e-12), longest), tol)
 
 

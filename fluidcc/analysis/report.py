@@ -17,7 +17,8 @@ from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
 from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
 from fluidcc.analysis.split import with_alone
 from fluidcc.analysis.wiring import has_loop, wire, wire_both
-from fluidcc.errors import FluidccWarning, InvalidInput, UnknownName
+from fluidcc.arguments import choice, explained, flag, number, shown, whole
+from fluidcc.errors import FluidccWarning, UnknownName
 from fluidcc.network import require_network
 from fluidcc.patterns import near
 
@@ -136,8 +137,8 @@ class StabilityReport:
         from fluidcc.numerics.linear.margins import margins
 
         known = [n for f in self.point.classes for n in f.names]
-        if name not in known:
-            raise UnknownName(f"no flow {name!r} listens; {near(str(name), known)}")
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
         return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
 
@@ -158,10 +159,11 @@ class StabilityReport:
         """
         from fluidcc.numerics.linear.margins import eigenloci
 
-        if at not in ("flows", "links"):
-            raise InvalidInput(f"at is {at!r}; give 'flows' or 'links'")
+        choice(at, "at", ("flows", "links"))
+        right = "a positive frequency in rad/s"
+        ends = [None if w is None else number(w, n, right, above=0.0) for n, w in (("low", low), ("high", high))]
         loop = self.open if at == "flows" else self.open_at_links
-        return eigenloci(loop, low, high)
+        return eigenloci(loop, *ends)
 
     @cached_property
     def open_at_links(self) -> LinearNetwork:
@@ -256,6 +258,7 @@ class StabilityReport:
         return report_html(self)
 
 
+@explained
 def stability(
     net: Network,
     *,
@@ -302,10 +305,9 @@ def stability(
     from fluidcc.numerics.linear.margins import margins
 
     require_network(net)
-    if delays not in ("fifo", "frozen"):
-        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
-    if isinstance(roots, bool) or not isinstance(roots, int | np.integer) or roots < 1:
-        raise InvalidInput(f"roots is {roots!r}; give a whole number of at least 1")
+    choice(delays, "delays", ("fifo", "frozen"))
+    roots = whole(roots, "roots", least=1, most=10_000)
+    flag(certify, "certify")
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
     fifo = delays == "fifo"
@@ -320,13 +322,13 @@ def stability(
     on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
     free, gone = left_out(point, {"": count, **others}) if on_axis else ((), {})
     on_axis -= sum(gone.values())
-    found = [without_zeros(closed.rightmost(int(roots) + gone.get("", 0)), gone.get("", 0))]
+    found = [without_zeros(closed.rightmost(roots + gone.get("", 0)), gone.get("", 0))]
     for n, system in among.items():
         zeros = gone.get(n, 0)
         if system.n_states > zeros:
             found.append(np.repeat(without_zeros(system.roots(count=1 + zeros), zeros), more[n]))
     every = np.concatenate(found)
-    every = every[np.lexsort((-every.imag, -every.real))][: max(int(roots), 1) + 1]
+    every = every[np.lexsort((-every.imag, -every.real))][: roots + 1]
     return StabilityReport(
         stable=unstable == 0 and on_axis == 0,
         marginal=unstable == 0 and on_axis > 0,

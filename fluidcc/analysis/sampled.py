@@ -18,6 +18,7 @@ from sympy import lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
+from fluidcc.arguments import explained
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.network import require_network
 from fluidcc.numerics.linear.sampled import SampledLoop
@@ -70,6 +71,7 @@ class SampledStability:
         return f"<p>{html.escape(text)}</p>"
 
 
+@explained
 def sampled_stability(net: Network, period: Any = None, at: float | str | Equilibrium = math.inf) -> SampledStability:
     """Find the multipliers of a network of LDCC flows whose rates follow the sampled law (25).
 

@@ -14,6 +14,9 @@ from fluidcc.analysis.boundary import builder
 from fluidcc.analysis.change import Parameter, Response, parameters, split
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
 from fluidcc.analysis.wiring import Matrices, wire
+from fluidcc.arguments import shown
+from fluidcc.errors import UnknownName
+from fluidcc.patterns import near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,7 +56,10 @@ class Sensitivities:
 
     def of(self, name: str) -> dict[str, float]:
         """Derivatives by one parameter, by quantity."""
-        k = [p.name for p in self.parameters].index(name)
+        known = [p.name for p in self.parameters]
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName(f"there is no parameter {shown(name)} here; {near(str(name), known)}")
+        k = known.index(name)
         return dict(zip(QUANTITIES, self.derivative[k].tolist(), strict=True))
 
     def to_xarray(self) -> xr.Dataset:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from fluidcc.arguments import explained, shown
 from fluidcc.derive.prove import Proof, Verdict, prove
 from fluidcc.errors import FluidccError, UnknownName
 from fluidcc.law import Law
@@ -152,6 +153,7 @@ def claim(
     return register
 
 
+@explained
 def papers() -> tuple[str, ...]:
     """Short names of the papers with claims."""
     return tuple(_ROOMS)
@@ -165,8 +167,8 @@ def claims_of(paper: str | None = None) -> list[Claim]:
     UnknownName
         If there is no such paper.
     """
-    if paper is not None and paper not in _ROOMS:
-        raise UnknownName(f"there are no claims of {paper!r}; the papers are {', '.join(_ROOMS)}")
+    if paper is not None and (not isinstance(paper, str) or paper not in _ROOMS):
+        raise UnknownName(f"there are no claims of {shown(paper)}; the papers are {', '.join(_ROOMS)}")
     found: list[Claim] = []
     for name in _ROOMS if paper is None else (paper,):
         for room in _ROOMS[name]:

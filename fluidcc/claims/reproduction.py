@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.arguments import explained
 from fluidcc.claims.model import VERDICTS, papers
 from fluidcc.claims.tables import Table, table
 from fluidcc.progress import bar_class, watched
@@ -27,6 +28,7 @@ _MEANING = {
 }
 
 
+@explained
 def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -> Table:
     """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from fluidcc.arguments import explained, flag, shown
 from fluidcc.claims.model import Claim, Outcome, claims_of
 from fluidcc.errors import UnknownName
+from fluidcc.patterns import near
 from fluidcc.progress import bar_class, watched
 
 __all__ = ["Row", "Table", "table"]
@@ -166,6 +168,7 @@ def _markdown(cell: str) -> str:
     return " ".join(cell.split())
 
 
+@explained
 def table(paper: str | None = None, *, only: str | None = None, progress: bool | None = None) -> Table:
     """Test every claim of a paper, or of all papers.
 
@@ -195,12 +198,13 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
     >>> print(fc.claims.table("ldcc", only="(18)")[0].verdict)
     proved
     """
+    flag(progress, "progress", unset=True)
     chosen = claims_of(paper)
     if only is not None:
         places = list(dict.fromkeys(c.place for c in chosen))
-        chosen = [c for c in chosen if only in (c.place, c.id, c.id.split(".", 1)[1])]
+        chosen = [c for c in chosen if isinstance(only, str) and only in (c.place, c.id, c.id.split(".", 1)[1])]
         if not chosen:
-            raise UnknownName(f"no claim is at {only!r}; the places are {', '.join(places)}")
+            raise UnknownName(f"no claim is at {shown(only)}; {near(str(only), places)}")
     show = watched() if progress is None else progress
     bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=not show)
     return Table(tuple(Row(c, _tested(c)) for c in bar))

@@ -10,6 +10,7 @@ from typing import Any, overload
 from sympy import And, Basic, Expr, latex, sympify
 from sympy.core.relational import Relational
 
+from fluidcc.arguments import explained, shown
 from fluidcc.derive._decide import Decision, decide
 from fluidcc.derive.standstill import standstills
 from fluidcc.errors import InvalidInput
@@ -110,6 +111,7 @@ def _tex(statement: Any) -> str:
     return text.replace("<", r"\lt ") if isinstance(statement, (Relational, And)) else f"{text} = 0"
 
 
+@explained
 def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verdict | Proof:
     """Prove, check or refute a statement, or every claim of a law or formula.
 
@@ -149,6 +151,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
         return Proof(tuple(prove_claim(statement, k, claim) for k, claim in statement.claims.items()), statement.name)
     if isinstance(claims := getattr(statement, "claims", None), Mapping):  # a formula
         return Proof(tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name)
+    if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
+        raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
     statement = _symbolic("statement", statement)
     return _verdict(label, statement, decide(statement, tuple(_symbolic("where", given) for given in where)))
 

@@ -17,6 +17,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 
+from fluidcc.arguments import choice, explained
 from fluidcc.compile import generated_file, handwritten, load_text
 from fluidcc.engine.fused_text import step_text
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
@@ -37,6 +38,7 @@ _texts: dict[Any, str] = {}
 _addresses: dict[str, int] = {}  # by text
 
 
+@explained
 def compile(net: Network, *, delays: str = "fifo") -> str:
     """Compile the fused step of a network's structure, for this and all later runs.
 
@@ -68,8 +70,7 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     'fused step of 3 LDCC over 1 DropTail, fifo delays: compiled in 2.6 s'
     """
     require_runnable(net)
-    if delays not in ("fifo", "frozen"):
-        raise InvalidInput(f"delays is {delays!r}; give 'fifo' or 'frozen'")
+    choice(delays, "delays", ("fifo", "frozen"))
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
     _check_size(at)
     known = _ready(_full_text(at))

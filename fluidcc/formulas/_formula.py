@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 
+from fluidcc.arguments import numbers
 from fluidcc.errors import InvalidInput, NotFinite
 from fluidcc.symbols import plain
 from fluidcc.units import to_si
@@ -229,10 +230,7 @@ class Formula:
     def _value(self, s: Symbol, value: Any) -> NDArray[np.float64]:
         if isinstance(value, str):
             value = to_si(value, self.units.get(s, "1"), f"{plain(s)} of {self.name}")
-        try:
-            return np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{self.name}: {plain(s)} is {value!r}; give a number or an array of numbers") from None
+        return numbers(value, f"{self.name}: {plain(s)}", "a number or an array of numbers", finite=False)
 
     def _check(self, values: list[NDArray[np.float64]]) -> None:
         for s, v in zip(self.arguments, values, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from fluidcc.arguments import explained
 from fluidcc.numerics.dde_driver import Integration
 from fluidcc.numerics.dde_input import check
 from fluidcc.numerics.dde_result import DdeResult, DdeSolution
@@ -15,6 +16,7 @@ from fluidcc.numerics.dde_result import DdeResult, DdeSolution
 __all__ = ["DdeResult", "DdeSolution", "solve_dde"]
 
 
+@explained
 def solve_dde(
     fun: Callable[..., Any],
     t_span: Sequence[float],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fluidcc.arguments import flag, number, numbers, shown, whole
 from fluidcc.errors import InvalidInput, UnknownName, Unsupported
 from fluidcc.numerics.dde_events import Watcher
 from fluidcc.numerics.dde_history import Array, History
@@ -69,37 +70,48 @@ def check(
 ) -> Problem:
     """Check every argument of `solve_dde`; each error names the argument, its value, and what would be right."""
     if not callable(fun):
-        raise InvalidInput(f"fun must be a function of (t, y, Z), not {fun!r}.")
+        raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
+    flag(dense_output, "dense_output")
     t0, tf = _span(t_span)
     args = _args(args)
     past = _history(history, t0)
     delays, count = _lags(lags, t0, past(t0), args)
-    if method not in METHODS:
-        raise UnknownName(f"method {method!r} is not known: use one of {', '.join(METHODS)}.")
+    if not isinstance(method, str) or method not in METHODS:
+        raise UnknownName(f"method {shown(method)} is not known: use one of {', '.join(METHODS)}.")
     n = past.constant.size
     watchers, timed = _watchers(events, jumps, switches, t0, tf)
+    _require_takes("fun", fun, 3 + any(w.kind == "switch" for w in watchers) + len(args))
+    for w in [*watchers, *(w for _, w in timed)]:
+        _require_takes(f"{w.kind} {w.index}", w.function, 2 + w.delayed + len(args))
+        if w.change is not None:
+            late = bool(getattr(w.change, "delayed", False))
+            _require_takes(f"the change of {w.kind} {w.index}", w.change, 2 + late + len(args))
     if max_order is None:  # the table grows like count**max_order within the largest lag
         max_order = 5 if count <= 4 else 3 if count <= 20 else 2
-    elif max_order < 1:
-        raise InvalidInput(f"max_order = {max_order} must be at least 1, to land on the first kinks.")
-    breaks = [(float(b), 1) for b in np.atleast_1d(np.asarray(breaking_points, dtype=float))]
+    else:
+        max_order = whole(max_order, "max_order", least=1, most=50)  # at least the first kinks
+    known = np.atleast_1d(numbers(breaking_points, "breaking_points", "a list of finite times"))
+    breaks = [(float(b), 1) for b in known.ravel()]
     if isinstance(history, DdeSolution):
         breaks += [b for b in history.breaking_points if b[0] < t0]
-    if any(not math.isfinite(b) for b, _ in breaks):
-        raise InvalidInput("breaking_points must be finite times.")
     return Problem(
         fun, t0, tf, past, delays, count, args, METHODS[method], _samples(t_eval, t0, tf), bool(dense_output),
         watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed, sorted(breaks),
-        *_tolerances(rtol, atol, n), _positive("max_step", max_step),
-        None if first_step is None else _positive("first_step", first_step),
-        int(_positive("max_steps", max_steps)), max_order,
+        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
+        None if first_step is None else number(first_step, "first_step", "a positive time", above=0.0),
+        whole(max_steps, "max_steps", least=1), max_order,
     )  # fmt: skip
 
 
-def _positive(name: str, value: float) -> float:
-    if not value > 0:
-        raise InvalidInput(f"{name} = {value!r} must be positive.")
-    return value
+def called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the user returns at the start, its call explained where it does not fit."""
+    _require_takes(what, function, len(arguments))
+    return function(*arguments)
+
+
+def _require_takes(what: str, function: Any, count: int) -> None:
+    if not _takes(function, count):
+        raise InvalidInput(f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for its form")
 
 
 def _args(args: Any) -> tuple[object, ...]:
@@ -108,16 +120,14 @@ def _args(args: Any) -> tuple[object, ...]:
     try:
         return tuple(args)
     except TypeError:
-        raise InvalidInput(f"args = {args!r} must be a tuple: write args=({args!r},).") from None
+        raise InvalidInput(f"args = {shown(args)} must be a tuple: write args=({shown(args)},).") from None
 
 
 def _span(t_span: Sequence[float]) -> tuple[float, float]:
-    try:
-        t0, tf = map(float, t_span)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"t_span = {t_span!r} must be two numbers, (start, end).") from None
-    if not (math.isfinite(t0) and math.isfinite(tf)):
-        raise InvalidInput(f"t_span = ({t0}, {tf}) must be finite.")
+    ends = numbers(t_span, "t_span", "two finite times, (start, end)")
+    if ends.shape != (2,):
+        raise InvalidInput(f"t_span is {shown(t_span)}; give two finite times, (start, end)")
+    t0, tf = ends.tolist()
     if tf < t0:
         raise Unsupported(
             f"t_span = ({t0}, {tf}) runs backwards: a delay equation has no unique past; "
@@ -128,17 +138,21 @@ def _span(t_span: Sequence[float]) -> tuple[float, float]:
 
 def _history(history: Any, t0: float) -> History:
     function = history if callable(history) else None
-    raw = np.atleast_1d(np.asarray(history(t0) if callable(history) else history))
     what = f"history({t0:.6g})" if callable(history) else "history"
-    if np.iscomplexobj(raw):
+    given = called(what, history, t0) if callable(history) else history
+    if _is_complex(given):
         raise Unsupported(f"{what} is complex: solve for the real and imaginary parts as separate states.")
-    try:
-        start = np.asarray(raw, dtype=float).ravel()
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} = {raw!r} must be a number or a vector of numbers.") from None
-    if start.size == 0 or not np.isfinite(start).all():
-        raise InvalidInput(f"{what} = {start} must be at least one number, all finite.")
+    start = numbers(given, what, "a finite number, or a vector of them, one for each state").ravel()
+    if start.size == 0:
+        raise InvalidInput(f"{what} is empty; give a finite number, or a vector of them, one for each state")
     return History(function, start.copy(), t0)
+
+
+def _is_complex(value: Any) -> bool:
+    try:
+        return np.iscomplexobj(value)
+    except ValueError:  # rows of different lengths
+        return False
 
 
 def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[Any, int]:
@@ -148,8 +162,9 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
         def lags(t: float, y: Array, *_: object) -> Any:
             return plain(t, y)
 
-    values = np.atleast_1d(np.asarray(lags(t0, y0, *args) if callable(lags) else lags, dtype=float))
     what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
+    given = called(what, lags, t0, y0, *args) if callable(lags) else lags
+    values = np.atleast_1d(numbers(given, what, "a vector of times, one lag for each column of Z", finite=False))
     if values.ndim != 1:
         raise InvalidInput(f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z.")
     for j, lag in enumerate(values):
@@ -163,17 +178,17 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
 def _takes(function: Callable[..., Any], count: int) -> bool:
     try:
         inspect.signature(getattr(function, "py_func", function)).bind(*range(count))
-    except (TypeError, ValueError):
+    except TypeError:
         return False
+    except ValueError:  # a builtin that does not tell
+        return True
     return True
 
 
 def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:
     if t_eval is None:
         return None
-    times = np.asarray(t_eval, dtype=float)
-    if times.ndim != 1:
-        raise InvalidInput(f"t_eval has shape {times.shape}: it must be a vector of times.")
+    times = numbers(t_eval, "t_eval", "a vector of finite times", ndim=1)
     if times.size and not (times.min() >= t0 and times.max() <= tf):
         raise InvalidInput(f"t_eval runs from {times.min()} to {times.max()}: it must lie in t_span = ({t0}, {tf}).")
     if np.any(np.diff(times) <= 0):
@@ -182,49 +197,55 @@ def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:
 
 
 def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
-    if np.ndim(rtol) != 0 or not 1e-14 <= rtol < 1:
-        raise InvalidInput(f"rtol = {rtol!r} must be a number between 1e-14 (rounding) and 1.")
-    absolute = np.asarray(atol, dtype=float)
+    relative = number(rtol, "rtol", "a number between 1e-14 (rounding) and 1", least=1e-14, below=1.0)
+    right = f"one number, or {n}, none negative"
+    absolute = numbers(atol, "atol", right)
     if absolute.shape not in ((), (n,)) or not (absolute >= 0).all():
-        raise InvalidInput(f"atol = {atol!r} must be a number or {n} numbers, none negative.")
-    return float(rtol), np.broadcast_to(absolute, (n,)).copy()
+        raise InvalidInput(f"atol is {shown(atol)}; give {right}")
+    return relative, np.broadcast_to(absolute, (n,)).copy()
 
 
 def _watchers(
     events: Any, jumps: Any, switches: Any, t0: float, tf: float
 ) -> tuple[list[Watcher], list[tuple[float, Watcher]]]:
-    watchers = [_watcher("event", i, g) for i, g in enumerate(_listed(events))]
-    watchers += [_watcher("switch", i, g) for i, g in enumerate(_listed(switches))]
+    watchers = [_watcher("event", i, g) for i, g in enumerate(_listed("events", events))]
+    watchers += [_watcher("switch", i, g) for i, g in enumerate(_listed("switches", switches))]
     timed: list[tuple[float, Watcher]] = []
-    for i, jump in enumerate(jumps if jumps is not None else ()):
+    for i, jump in enumerate(_listed("jumps", jumps)):
         try:
             when, change = jump
         except (TypeError, ValueError):
-            raise InvalidInput(f"jumps[{i}] must be a pair (when, change), not {jump!r}.") from None
+            raise InvalidInput(f"jumps[{i}] is {shown(jump)}; give a pair (when, change).") from None
         if not callable(change):
-            raise InvalidInput(f"jumps[{i}]: change must be a function of (t, y) giving the new state, not {change!r}.")
+            raise InvalidInput(f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new state.")
         w = _watcher("jump", i, when if callable(when) else change)
         w.change = change
         if callable(when):
             watchers.append(w)
             continue
-        for t in np.atleast_1d(np.asarray(when, dtype=float)):
+        for t in np.atleast_1d(numbers(when, f"jumps[{i}]: when", "a function, or finite times")).ravel():
             if not t0 <= t <= tf:
                 raise InvalidInput(f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf}).")
             timed.append((float(t), w))
     return watchers, sorted(timed, key=lambda pair: pair[0])
 
 
-def _listed(functions: Any) -> Iterable[Callable[..., float]]:
-    if functions is None:
+def _listed(what: str, given: Any) -> Iterable[Any]:
+    if given is None:
         return ()
-    return (functions,) if callable(functions) else functions
+    if callable(given):
+        return (given,)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{what} is {shown(given)}; give them in a list")
+    return given
 
 
 def _watcher(kind: str, index: int, g: Any) -> Watcher:
     if not callable(g):
-        raise InvalidInput(f"{kind} {index} must be a function, not {g!r}.")
-    return Watcher(
-        kind, index, g, bool(getattr(g, "delayed", kind == "switch")),
-        float(getattr(g, "direction", 0.0)), int(getattr(g, "terminal", 0) or 0),
-    )  # fmt: skip
+        raise InvalidInput(f"{kind} {index} is {shown(g)}; it must be a function.")
+    what = f"{kind} {index}"
+    direction = number(getattr(g, "direction", 0.0), f"direction of {what}", "-1, 0 or +1")
+    terminal = getattr(g, "terminal", None)
+    if not isinstance(terminal, bool | np.bool_ | None):
+        terminal = whole(terminal, f"terminal of {what}")
+    return Watcher(kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import numbers, shown
 from fluidcc.errors import InvalidInput
 from fluidcc.numerics.rational import as_fraction
 
@@ -19,22 +20,25 @@ def columns_of(
 ) -> dict[str, NDArray[Any]]:
     """One array a parameter, one value a class of flows; with `exact` also those of Fractions."""
     named = {"k": k, "l": l, "lam": lam, "sigma": sigma, "n": n, "floor": floor}
+    for name, value in {**named, "initial": initial}.items():
+        if not exact and value is not None:
+            numbers(value, name, "finite numbers")
     try:
         shape = np.broadcast_shapes((1,), *(np.shape(v) for v in (*named.values(), 0 if initial is None else initial)))
     except ValueError:
         raise InvalidInput("k, l, lam, sigma, n, initial and floor have lengths that do not fit together") from None
-    if len(shape) != 1:
-        raise InvalidInput(f"the parameters have {len(shape)} dimensions; give numbers, or one value a class of flows")
+    if len(shape) != 1 or shape == (0,):
+        raise InvalidInput(f"the parameters have shape {shape}; give numbers, or one value a class of flows")
     columns = {}
     for name, value in named.items():
         try:
             columns[name] = np.broadcast_to(
                 np.asarray(value if not exact else floats(value), dtype=float), shape
             ).copy()
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{name} is {value!r}; give numbers") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(f"{name} is {shown(value)}; give numbers") from None
     if not np.all((columns["n"] >= 1) & (columns["n"] % 1 == 0)):
-        raise InvalidInput(f"n is {n!r}; give whole numbers of at least 1")
+        raise InvalidInput(f"n is {shown(n)}; give whole numbers of at least 1")
     share = Fraction(1) / int(columns["n"].sum()) * as_fraction(capacity, "the capacity") if exact else None
     first = initial if initial is not None else share if exact else float(capacity) / columns["n"].sum()
     columns["initial"] = np.broadcast_to(np.asarray(floats(first), dtype=float), shape).copy()

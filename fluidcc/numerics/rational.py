@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from fluidcc.arguments import shown
 from fluidcc.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 
 __all__ = ["RationalFlow", "as_fraction", "cycle", "iterate", "sums_of"]
@@ -18,8 +19,8 @@ def as_fraction(value: Any, what: str) -> Fraction:
     """A number or text such as ``"1/3"`` as it is; a float is the binary fraction that it holds."""
     try:
         return Fraction(value)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidInput(f"{what} is {value!r}; give a number, a Fraction or text such as '1/3'") from None
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise InvalidInput(f"{what} is {shown(value)}; give a number, a Fraction or text such as '1/3'") from None
 
 
 @dataclass(frozen=True)

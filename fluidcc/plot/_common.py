@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import shown as shown_value
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.patterns import near
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "scaled", "shown", "words"]
+__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several", "shown", "words"]
 
 # What is drawn for each unit: its name in the picture, and how many SI units it is.
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
@@ -34,18 +35,35 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
     given = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != count:
         raise InvalidInput(f"ax holds {len(given)} axes for {count} variables; give one for each")
+    for one in given:
+        if not hasattr(one, "transData"):
+            raise InvalidInput(f"ax is {shown_value(one)}; give matplotlib axes")
     return given
+
+
+def require_result(ds: Any) -> None:
+    """Refuse what is no dataset of a run."""
+    if not hasattr(ds, "data_vars") or "time" not in ds.dims:
+        raise InvalidInput(f"the result is {shown_value(ds)}; give the Dataset that fluidcc.simulate returns")
 
 
 def chosen(ds: xr.Dataset, dim: str, names: str | Sequence[str] | None) -> list[str]:
     known = [str(n) for n in ds[dim].values] if dim in ds.dims else []
     if names is None:
         return known
-    wanted = [names] if isinstance(names, str) else list(names)
+    wanted = several(names, f"{dim}s")
     for name in wanted:
         if name not in known:
-            raise UnknownName(f"the result has no {dim} {name!r}; {near(str(name), known)}")
+            raise UnknownName(f"the result has no {dim} {name!r}; {near(name, known)}")
     return wanted
+
+
+def several(names: Any, what: str) -> list[str]:
+    """One or more names."""
+    wanted = [names] if isinstance(names, str) else names
+    if not isinstance(wanted, Iterable) or not all(isinstance(name, str) for name in wanted):
+        raise InvalidInput(f"{what} is {shown_value(names)}; give a name, or a list of names")
+    return list(wanted)
 
 
 def shown(data: Any) -> tuple[str, float]:

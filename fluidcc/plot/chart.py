@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import explained, shown
 from fluidcc.errors import InvalidInput
-from fluidcc.plot._common import GREY, axes_for, legend, scaled
+from fluidcc.plot._common import GREY, axes_for, legend, scaled, several
 from fluidcc.plot.filled import filled_chart
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["stability_chart"]
 
 
+@explained
 def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None, **of_a_sweep: Any) -> Axes:
     """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``, or a sweep over two axes.
 
@@ -40,9 +42,14 @@ def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any
     if of_a_sweep:
         raise InvalidInput(f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves")
     given = list(curves) if isinstance(curves, Sequence) else [curves]
+    for curve in given:
+        if not hasattr(curve, "along"):
+            raise InvalidInput(
+                f"{shown(curve)} is no curve; give the result of fluidcc.stability_boundary(net, name, along=...)"
+            )
     if not given or any({(c.along, c.name)} != {(given[0].along, given[0].name)} for c in given):
         raise InvalidInput("a chart needs one or more curves over the same two parameters")
-    names = list(labels) if labels is not None else ["boundary"] * len(given)
+    names = several(labels, "labels") if labels is not None else ["boundary"] * len(given)
     if len(names) != len(given):
         raise InvalidInput(f"labels has {len(names)} entries for {len(given)} curves; give one for each")
     (one,) = axes_for(ax, 1, (6.4, 4.6))

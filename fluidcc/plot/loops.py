@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import explained, number, shown, whole
 from fluidcc.errors import InvalidInput
 from fluidcc.plot._common import GREY, axes_for, legend
 
@@ -26,9 +27,10 @@ def _report(of: Any) -> Any:
         return of
     if isinstance(of, Network):
         return stability(of)
-    raise InvalidInput(f"a network or the result of fluidcc.stability is drawn, not {type(of).__name__}")
+    raise InvalidInput(f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the two")
 
 
+@explained
 def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -> Axes:
     """Draw the eigenloci of the return ratio, with the unit circle, -1 and the margins.
 
@@ -49,6 +51,7 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
         at which gain, phase and modulus margins are read.
     """
     report = _report(of)
+    reach = number(reach, "reach", "a positive number", above=0.0)
     (one,) = axes_for(ax, 1, (7.6, 5.0))
     loci = report.eigenloci(at=at)
     for k, locus in enumerate(loci.value):
@@ -101,6 +104,7 @@ def _mark_margins(one: Axes, report: Any) -> None:
                  label=f"modulus margin {m.modulus:.3g}")  # fmt: skip
 
 
+@explained
 def bode(of: Any, *, ax: Any = None, low: float | None = None, high: float | None = None) -> list[Axes]:
     """Draw modulus and phase of the eigenloci of the return ratio.
 
@@ -147,6 +151,7 @@ def bode(of: Any, *, ax: Any = None, low: float | None = None, high: float | Non
     return [above, below]
 
 
+@explained
 def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     """Draw the rightmost characteristic roots.
 
@@ -165,6 +170,7 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
         decay rate.
     """
     report = _report(of)
+    count = whole(count, "count", least=1, most=10_000)
     (one,) = axes_for(ax, 1, (6.4, 4.6))
     s = report.closed.roots(count=count)
     one.axvspan(0, max(1e-9, 0.3 * np.abs(s.real).max()), color=RED, alpha=0.06, linewidth=0)

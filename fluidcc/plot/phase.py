@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import explained, number, numbers
 from fluidcc.errors import InvalidInput
-from fluidcc.plot._common import GREY, axes_for, chosen, legend
+from fluidcc.plot._common import GREY, axes_for, chosen, legend, require_result
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["convergence_plane", "phase_plane"]
 
 
+@explained
 def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any = None) -> Axes:
     """Draw the rate of one flow against that of another: fairness is the diagonal, full use the falling line.
 
@@ -41,6 +43,7 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     InvalidInput
         If `flows` are not two.
     """
+    require_result(ds)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
     if len(pair) != 2:
         raise InvalidInput(f"a phase plane is drawn of two flows, not of {len(pair)}: give flows=('a', 'b')")
@@ -61,6 +64,7 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     return one
 
 
+@explained
 def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str = "", ax: Any = None) -> Axes:
     """Draw how two rates move between the efficiency line and the fairness line, step by step.
 
@@ -88,11 +92,10 @@ def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str
     InvalidInput
         If `rates` are not finite pairs, or the capacity is not positive.
     """
-    path = np.asarray(rates, dtype=float)
-    if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0 or not np.all(np.isfinite(path)):
-        raise InvalidInput(f"a plane of rates needs finite pairs; the shape given is {path.shape}")
-    if not capacity > 0:
-        raise InvalidInput(f"the capacity is {capacity}, but must be positive")
+    path = numbers(rates, "rates", "finite pairs, one a step")
+    if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0:
+        raise InvalidInput(f"rates has shape {path.shape}; give finite pairs, one a step")
+    capacity = number(capacity, "the capacity", "a positive number, in the unit of the rates", above=0.0)
     (one,) = axes_for(ax, 1, (6.0, 4.5))
     (line,) = one.plot(path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates")
     one.plot(*path[0], "o", color=line.get_color())

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import explained
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.patterns import near
-from fluidcc.plot._common import GREY, MOST, axes_for, chosen, legend, shown, words
+from fluidcc.plot._common import GREY, MOST, axes_for, chosen, legend, require_result, several, shown, words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["timeseries"]
 
 
+@explained
 def timeseries(
     ds: xr.Dataset,
     variables: str | Sequence[str] = ("rate", "queueing_delay"),
@@ -51,9 +53,8 @@ def timeseries(
     InvalidInput
         If `ds` is no result; `UnknownName` if it has no such variable, flow or link.
     """
-    if not hasattr(ds, "data_vars"):
-        raise InvalidInput(f"the result is {type(ds).__name__}; give the Dataset that fluidcc.simulate returns")
-    names = [variables] if isinstance(variables, str) else list(variables)
+    require_result(ds)
+    names = several(variables, "variables")
     if not names:
         raise InvalidInput("variables is empty; name what to draw, such as 'rate'")
     for name in names:

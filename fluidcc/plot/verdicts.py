@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.arguments import explained, shown
 from fluidcc.errors import InvalidInput
 from fluidcc.plot._common import GREY, axes_for
 
@@ -26,6 +27,7 @@ _VERDICTS = {
 }
 
 
+@explained
 def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     """Draw how many claims have each verdict, as one bar for each.
 
@@ -40,7 +42,10 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     -------
     Axes
     """
-    counts = Counter(_verdict(row) for row in table)
+    rows = list(table) if isinstance(table, Iterable) and not isinstance(table, str | Mapping) else []
+    if not all("verdict" in row if isinstance(row, Mapping) else hasattr(row, "verdict") for row in rows):
+        raise InvalidInput(f"the table is {shown(table)}, whose rows have no verdict; give one of fluidcc.claims.table")
+    counts = Counter(_verdict(row) for row in rows)
     if not counts:
         raise InvalidInput("the table has no rows; give one such as fluidcc.claims.table('ldcc')")
     order = [v for v in _VERDICTS if v in counts] + sorted(v for v in counts if v not in _VERDICTS)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import explained
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
 from fluidcc.errors import InvalidInput
@@ -44,6 +45,7 @@ ENOUGH, TRIES = 0.02, 2  # seconds of work from which its cost is taken, and how
 BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 
 
+@explained
 def sweep(
     model: Network | Scenario | Callable[[Mapping[str, Any]], Any],
     grid: Mapping[str, Any],

@@ -19,7 +19,7 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
-        ({"fun": 3}, InvalidInput, "fun must be a function"),
+        ({"fun": 3}, InvalidInput, "fun is 3; it must be a function"),
         ({"t_span": 3}, InvalidInput, "t_span"),
         ({"t_span": (0, np.inf)}, InvalidInput, "finite"),
         ({"t_span": (1, 0)}, Unsupported, "backwards"),
@@ -40,7 +40,7 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         ({"max_step": 0}, InvalidInput, "max_step"),
         ({"first_step": -1}, InvalidInput, "first_step"),
         ({"args": 5}, InvalidInput, r"args=\(5,\)"),
-        ({"events": [1]}, InvalidInput, "event 0 must be a function"),
+        ({"events": [1]}, InvalidInput, "event 0 is 1; it must be a function"),
         ({"jumps": [3]}, InvalidInput, "pair"),
         ({"jumps": [(0.5, 3)]}, InvalidInput, "change"),
         ({"jumps": [(2.0, fun)]}, InvalidInput, "within t_span"),

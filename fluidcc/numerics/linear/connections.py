@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fluidcc.arguments import shown
 from fluidcc.errors import InvalidInput
-from fluidcc.numerics.linear.ports import Pick, indices, merged
+from fluidcc.numerics.linear.ports import Pick, indices, matrix, merged
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def _made(block: Blocks, **names: Sequence[str]) -> DelayLTI:
 
 def append(parts: Sequence[DelayLTI]) -> DelayLTI:
     """All blocks side by side, unconnected."""
+    for part in parts:
+        if not hasattr(part, "_block"):
+            raise InvalidInput(f"a block to append is {shown(part)}; give a DelayLTI")
     return _made(
         stack(*(part._block for part in parts)),
         states=merged(part.states for part in parts),
@@ -44,9 +48,9 @@ def connect(
 ) -> DelayLTI:
     """Close ``u = back @ y + enter @ w`` and read ``leave @ y``."""
     m, p = block.n_inputs, block.n_outputs
-    into = np.eye(m) if enter is None else np.atleast_2d(np.asarray(enter, float))
-    out = np.eye(p) if leave is None else np.atleast_2d(np.asarray(leave, float))
-    gain = np.atleast_2d(np.asarray(back, float))
+    into = np.eye(m) if enter is None else np.atleast_2d(matrix(enter, "enter"))
+    out = np.eye(p) if leave is None else np.atleast_2d(matrix(leave, "leave"))
+    gain = np.atleast_2d(matrix(back, "back"))
     if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
         raise InvalidInput(
             f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} columns; "
@@ -106,7 +110,10 @@ def parallel(block: DelayLTI, other: DelayLTI | ArrayLike, sign: float) -> Delay
 def delayed(block: DelayLTI, extra: float | ArrayLike, inputs: Pick) -> DelayLTI:
     """The block behind a bank of pure delays on the picked inputs: y = v, z = u."""
     at = indices(inputs, block.inputs, "input")
-    lags = np.broadcast_to(np.asarray(extra, float), (len(at),))
+    lags = matrix(extra, "the extra delay")
+    if lags.shape not in ((), (len(at),)):
+        raise InvalidInput(f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of {len(at)}")
+    lags = np.broadcast_to(lags, (len(at),))
     m, k = block.n_inputs, len(at)
     passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
     picked = np.eye(m)[:, at]
@@ -134,7 +141,7 @@ def lift(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
 
     if isinstance(other, DelayLTI):
         return other
-    gain = np.asarray(other, float)
+    gain = matrix(other, "the other block")
     gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
     p, m = gain.shape
     return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)

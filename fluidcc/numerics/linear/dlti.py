@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.arguments import explained, number, numbers, shown, whole
 from fluidcc.errors import InvalidInput
 from fluidcc.numerics.linear import connections
 from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.ports import Pick, checked, names
+from fluidcc.numerics.linear.ports import Pick, checked, matrix, names
 from fluidcc.numerics.linear.wiring import close_channels
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class DelayLTI:
     `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel, `feedback` closes a loop.
     """
 
+    @explained
     def __init__(
         self,
         A: ArrayLike,
@@ -83,10 +85,10 @@ class DelayLTI:
         InvalidInput
             The degree of `num` exceeds that of `den`, or `den` is zero.
         """
-        top = np.trim_zeros(np.atleast_1d(np.asarray(num, float)), "f")
-        below = np.trim_zeros(np.atleast_1d(np.asarray(den, float)), "f")
+        top = np.trim_zeros(np.atleast_1d(matrix(num, "num")), "f")
+        below = np.trim_zeros(np.atleast_1d(matrix(den, "den")), "f")
         n = len(below) - 1
-        if n < 0 or len(top) > n + 1:
+        if top.ndim != 1 or below.ndim != 1 or n < 0 or len(top) > n + 1:
             raise InvalidInput(f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function")
         top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
         A = np.zeros((n, n))
@@ -95,7 +97,8 @@ class DelayLTI:
             A[range(1, n), range(n - 1)] = 1.0
         B = np.eye(n)[:, :1]
         system = cls(A, B, [top[1:] - top[0] * below[1:]], [[top[0]]], **names)
-        return system.delayed(delay) if delay else system
+        lag = number(delay, "delay", "a time in seconds, not negative", least=0.0)
+        return system.delayed(lag) if lag else system
 
     @classmethod
     def retarded(cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()) -> DelayLTI:
@@ -110,17 +113,22 @@ class DelayLTI:
         B, C : array_like
             Without them every state is driven and read.
         """
-        A = np.atleast_2d(np.asarray(A0, float))
+        A = np.atleast_2d(matrix(A0, "A0"))
         n = len(A)
         lefts, rights, delays = [], [], []
-        for matrix, delay in terms:
-            u, size, v = np.linalg.svd(np.atleast_2d(np.asarray(matrix, float)))
+        for term in terms:
+            if not isinstance(term, tuple | list) or len(term) != 2:
+                raise InvalidInput(f"a term of the equation is {shown(term)}; give a pair (A_k, delay)")
+            part, delay = np.atleast_2d(matrix(term[0], "A_k")), number(term[1], "the delay of A_k", least=0.0)
+            if A.shape != (n, n) or part.shape != (n, n):
+                raise InvalidInput(f"A0 has shape {A.shape} and an A_k {part.shape}; give square ones of one size")
+            u, size, v = np.linalg.svd(part)
             rank = int(np.sum(size > n * np.finfo(float).eps * max(size[0], np.finfo(float).tiny)))
             lefts.append(u[:, :rank] * np.sqrt(size[:rank]))
             rights.append(np.sqrt(size[:rank])[:, None] * v[:rank])
-            delays += [float(delay)] * rank
-        B1 = np.asarray(B, float).reshape(n, -1) if np.size(B) else np.eye(n)
-        C1 = np.asarray(C, float).reshape(-1, n) if np.size(C) else np.eye(n)
+            delays += [delay] * rank
+        B1 = matrix(B, "B").reshape(n, -1) if np.size(B) else np.eye(n)
+        C1 = matrix(C, "C").reshape(-1, n) if np.size(C) else np.eye(n)
         k = len(delays)
         D = np.zeros((len(C1) + k, B1.shape[1] + k))
         return cls(A, np.hstack([B1, *lefts]), np.vstack([C1, *rights]), D, delays=delays)
@@ -153,17 +161,17 @@ class DelayLTI:
 
     def __call__(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at complex `s` [1/s]: shape (outputs, inputs, *shape of s)."""
-        points = np.asarray(s, complex)
+        points = numbers(s, "s", kind=complex)
         values = self.pencil.values(points.ravel(), slope=False).response
         return np.moveaxis(values, 0, -1).reshape(self.n_outputs, self.n_inputs, *points.shape)
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)); `omega` [rad/s]."""
-        return self(1j * np.atleast_1d(np.asarray(omega, float)))
+        return self(1j * np.atleast_1d(numbers(omega, "omega", "finite frequencies in rad/s")))
 
     def characteristic(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """det of the pencil at complex `s`, of the shape of `s`: an entire function whose zeros are the poles."""
-        points = np.asarray(s, complex)
+        points = numbers(s, "s", kind=complex)
         values = self.pencil.values(points.ravel(), slope=False)
         return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
 
@@ -213,8 +221,12 @@ class DelayLTI:
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
-            return roots_in(Search(self._block), region)
-        return rightmost(self._search, 6 if count is None else count)
+            box = numbers(region, "region", "a box (re_min, re_max, im_min, im_max)", ndim=1)
+            if len(box) != 4 or not (box[0] < box[1] and box[2] < box[3]):
+                raise InvalidInput(f"region is {shown(region)}; give a box (re_min, re_max, im_min, im_max)")
+            left, right, low, high = box.tolist()
+            return roots_in(Search(self._block), (left, right, low, high))
+        return rightmost(self._search, 6 if count is None else whole(count, "count", least=1, most=10_000))
 
     @cached_property
     def _search(self) -> Search:

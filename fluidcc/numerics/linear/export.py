@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fluidcc.arguments import numbers, whole
 from fluidcc.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
@@ -20,23 +21,27 @@ def to_control(system: DelayLTI, omega: ArrayLike | None, pade: int | None) -> A
     """Frequency response data at `omega`, or a state space with every delay as a Pade approximant of order `pade`."""
     import control
 
+    if omega is not None:
+        numbers(omega, "omega", "frequencies in rad/s")
+    if pade is not None:
+        whole(pade, "pade", least=1, most=50)
     names = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
     if omega is not None and pade is None:
         grid = np.atleast_1d(np.asarray(omega, float))
         return control.frd(system.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
     if pade is None and not len(system.delays):
         return control.ss(system.A, system.B, system.C, system.D, **names)
-    if omega is not None or pade is None or pade < 1:
+    if omega is not None or pade is None:
         raise InvalidInput(f"give omega, or a Pade order of at least 1; got omega={omega is not None}, pade={pade}")
     block = Blocks(system.A, system.B, system.C, system.D, np.empty(0))
     filters = [pade_block(float(lag), pade) for lag in system.delays]
     m, p, k = system.n_inputs, system.n_outputs, len(filters)
-    whole = stack(block, *filters)
+    joined = stack(block, *filters)
     # (u, v, z of the filters) from (y, z, v of the filters)
     back = np.zeros((m + 2 * k, p + 2 * k))
     back[m : m + k, p + k :] = np.eye(k)
     back[m + k :, p : p + k] = np.eye(k)
-    closed = wire(whole, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
+    closed = wire(joined, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
     return control.ss(closed.A, closed.B, closed.C, closed.D, **names)
 
 

@@ -161,10 +161,14 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
     Eigenvalues that are zero at every frequency, because the rank of the return ratio is deficient, are left out.
     """
     pencil = loop.pencil
+    guess = [float(end[0]) for end in _guess(pencil)]
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    omega, value = followed(
-        pencil.whole, pencil.table[0], pencil.ports[0], *(float(end[0]) for end in _guess(pencil)), *ends
-    )
+    first, last = (g if np.isnan(end) else end for g, end in zip(guess, ends, strict=True))
+    if not 0 < first < last:
+        raise InvalidInput(
+            f"frequencies from {first / pencil.time:g} to {last / pencil.time:g} rad/s are no range; give others"
+        )
+    omega, value = followed(pencil.whole, pencil.table[0], pencil.ports[0], *guess, *ends)
     return EigenLoci(omega / pencil.time, value.T.copy())
 
 

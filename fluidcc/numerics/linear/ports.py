@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.arguments import numbers, shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["Pick", "checked", "indices", "merged", "names"]
+__all__ = ["Pick", "checked", "indices", "matrix", "merged", "names"]
 
 Pick = str | int | Sequence[str | int] | None
 
 
 def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike) -> Blocks:
     """Float arrays of shapes that fit."""
-    a, d = np.array(A, float), np.atleast_2d(np.array(D, float))
-    lags = np.atleast_1d(np.array(delays, float))
+    a, b, c, d = (matrix(M, name) for M, name in zip((A, B, C, D), "ABCD", strict=True))
+    d = np.atleast_2d(d)
+    lags = np.atleast_1d(matrix(delays, "delays"))
     a = a.reshape(0, 0) if not a.size else np.atleast_2d(a)
     n, (rows, columns) = len(a), d.shape
     try:
-        b, c = np.array(B, float).reshape(n, columns), np.array(C, float).reshape(rows, n)
+        b, c = b.reshape(n, columns), c.reshape(rows, n)
     except ValueError as problem:
         raise InvalidInput(
             f"with A of shape {a.shape} and D of shape {d.shape}, B must have shape {(n, columns)} and C {(rows, n)}; "
@@ -30,15 +33,20 @@ def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: Arra
         ) from problem
     if a.shape != (n, n) or lags.ndim != 1 or len(lags) > min(rows, columns):
         raise InvalidInput(f"A of shape {a.shape} and {lags.size} delays do not fit D of shape {d.shape}")
-    if not all(np.isfinite(x).all() for x in (a, b, c, d, lags)):
-        raise InvalidInput("A, B, C, D and the delays must be finite numbers")
     if (lags < 0).any():
         raise InvalidInput(f"a delay of {lags.min():g} s is negative; only causal blocks exist")
     return Blocks(a, b, c, d, lags)
 
 
+def matrix(value: ArrayLike, what: str) -> NDArray[np.float64]:
+    """A new array of finite floats."""
+    return numbers(value, what, "an array of finite numbers")
+
+
 def names(kind: str, given: Sequence[str], count: int, letter: str) -> tuple[str, ...]:
     """`given`, or a letter with numbers; as many as `count` and all different."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
+        raise InvalidInput(f"{kind} is {shown(given)}; give names in a list")
     found = tuple(given) or tuple(f"{letter}{i}" for i in range(count))
     if len(found) != count or len(set(found)) != count:
         raise InvalidInput(f"{kind} must be {count} different names, got {list(found)}")
@@ -58,13 +66,13 @@ def indices(pick: Pick, known: Sequence[str], kind: str) -> list[int]:
     """Positions of the picked names or numbers."""
     if pick is None:
         return list(range(len(known)))
-    wanted = [pick] if isinstance(pick, str | int) else list(pick)
+    wanted = list(pick) if isinstance(pick, Sequence) and not isinstance(pick, str) else [pick]
     found = []
     for one in wanted:
         if isinstance(one, str) and one in known:
             found.append(list(known).index(one))
-        elif isinstance(one, int) and -len(known) <= one < len(known):
-            found.append(one % len(known))
+        elif isinstance(one, Integral) and not isinstance(one, bool) and -len(known) <= one < len(known):
+            found.append(int(one) % len(known))
         else:
-            raise UnknownName(f"there is no {kind} {one!r}; there are {', '.join(known)}")
+            raise UnknownName(f"there is no {kind} {shown(one)}; there are {', '.join(known)}")
     return found

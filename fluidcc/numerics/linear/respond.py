@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fluidcc.arguments import numbers
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.wiring import Blocks
 
@@ -49,7 +50,7 @@ def respond(block: Blocks, t: ArrayLike, impulse: bool = False) -> Floats:
     -----
     At a jump the value is that after it.
     """
-    times = np.atleast_1d(np.asarray(t, float))
+    times = np.atleast_1d(numbers(t, "t", "times in seconds", finite=False))
     if times.ndim != 1 or not np.isfinite(times).all() or (times < 0).any():
         raise InvalidInput("the times of a response must be a list of finite numbers, none negative")
     m, p = block.ports
