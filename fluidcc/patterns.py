@@ -17,7 +17,7 @@ from fluidcc.arguments import shown, whole
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Source
 from fluidcc.numerics.traffic import on_off_pareto, poisson_counts
-from fluidcc.symbols import noise, plain, unfold
+from fluidcc.symbols import noise, plain, symbols_of
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
 
 @lru_cache(maxsize=256)
 def _hears(structure: tuple[Any, ...], law: Source) -> bool:
-    return any(noise in unfold(f).free_symbols for _, f in law.expressions())
+    return any(noise in symbols_of(f) for _, f in law.expressions())
 
 
 def _hears_noise(law: Source) -> bool:

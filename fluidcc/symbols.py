@@ -41,6 +41,7 @@ __all__ = [
     "q_max",
     "raises",
     "reports",
+    "symbols_of",
     "t",
     "unfold",
     "x_tau",
@@ -182,6 +183,12 @@ def unfold(f: Any) -> Expr:
     while lets := f.atoms(Let):
         f = f.xreplace({v: v.definition for v in lets})
     return f
+
+
+@lru_cache(maxsize=4096)
+def symbols_of(f: Expr) -> frozenset[Symbol]:
+    """The symbols that `f` depends on, to the bottom of every `Let`."""
+    return frozenset(unfold(f).free_symbols)
 
 
 @lru_cache(maxsize=4096)

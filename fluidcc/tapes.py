@@ -56,7 +56,7 @@ from fluidcc.derive.linear import slope
 from fluidcc.derive.steady import Structure
 from fluidcc.errors import Unsupported
 from fluidcc.numerics.tape import Op, Tape
-from fluidcc.symbols import c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
+from fluidcc.symbols import c, e, e_b, edot, packet, pi, plain, price, q_max, symbols_of, unfold, x_tau, y
 
 __all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
 
@@ -109,7 +109,7 @@ def hears_rate(structure: Structure) -> bool:
     law: Any = structure.law
     others = [law.flow[z] for z in law.states if z != law.queue]
     told = [law.out[k] for k in ("mark", "price", "drop") if k in law.out]
-    return any(y in unfold(f).free_symbols for f in (*others, *told))
+    return any(y in symbols_of(f) for f in (*others, *told))
 
 
 def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:

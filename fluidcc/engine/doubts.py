@@ -11,7 +11,7 @@ from sympy import Symbol
 from fluidcc.derive.trackers import trackers
 from fluidcc.engine.layout import Layout
 from fluidcc.law import Law
-from fluidcc.symbols import RTT, offer_min, plain, reports, unfold
+from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +26,7 @@ def unheard(at: Layout) -> list[str]:
     """Flows whose law waits for a router, and on whose route none speaks."""
     found: list[str] = []
     for group in at.groups:
-        used = {symbol for _, f in group.law.expressions() for symbol in unfold(f).free_symbols}
+        used = {symbol for _, f in group.law.expressions() for symbol in symbols_of(f)}
         if used & {offer_min, *reports}:
             found += [at.flows[i].name for i in group.members if not at.told[at.flow_class[i]]]
     if not found:

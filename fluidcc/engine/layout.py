@@ -15,7 +15,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, offer_max, offer_min, packet, unfold, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, offer_max, offer_min, packet, symbols_of, unfold, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
@@ -167,8 +167,7 @@ def _group_links(at: Layout) -> None:
 
 
 def _varies(law: Law) -> bool:
-    rate = unfold(law.out["rate"])
-    return bool(rate.free_symbols & {*law.states, *SOURCE_INPUTS} - {packet})
+    return bool(symbols_of(law.out["rate"]) & {*law.states, *SOURCE_INPUTS} - {packet})
 
 
 def _classify(at: Layout) -> None:
@@ -247,9 +246,9 @@ def _trunks(at: Layout) -> dict[int, int]:
 def _tellers(at: Layout) -> None:
     """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
-    at.counted = any(crossing in unfold(f).free_symbols for g in at.link_groups for _, f in g.law.expressions())
+    at.counted = any(crossing in symbols_of(f) for g in at.link_groups for _, f in g.law.expressions())
     carried, offered = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}, {offer_min, offer_max}
-    used = [{v for _, f in g.law.expressions() for v in unfold(f).free_symbols} for g in at.groups]
+    used = [{v for _, f in g.law.expressions() for v in symbols_of(f)} for g in at.groups]
     heard = {i: symbols for g, symbols in zip(at.groups, used, strict=True) for i in g.members}
     at.hears = [any(heard[i] & carried for i in of) for of in _members(at)]
     at.rivals = [0] * len(at.flows)
@@ -275,7 +274,7 @@ def _members(at: Layout) -> list[list[int]]:
 def _own_rates(at: Layout) -> None:
     slot = 0
     for group in at.groups:
-        reads = any(x_tau in unfold(e).free_symbols for _, e in group.law.expressions())
+        reads = any(x_tau in symbols_of(e) for _, e in group.law.expressions())
         at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
         slot += group.size if reads else 0
 

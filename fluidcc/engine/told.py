@@ -8,7 +8,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import LinkSpec
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import REPORTING, unfold, y
+from fluidcc.symbols import REPORTING, symbols_of, y
 
 __all__ = ["ACTING", "acts", "told_lags"]
 
@@ -52,4 +52,4 @@ def told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tuple
 
 def _by_arrivals(law: Law) -> bool:
     """Whether what a link tells changes at once with the rate that arrives."""
-    return any(y in unfold(law.out[name]).free_symbols for name in ("offer", *REPORTING) if name in law.out)
+    return any(y in symbols_of(law.out[name]) for name in ("offer", *REPORTING) if name in law.out)

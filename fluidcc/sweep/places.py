@@ -7,6 +7,7 @@ each of their combinations.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,8 @@ class Places:
         For each axis that acts alone, by number: slots, places from there, and values (values of the axis, places).
     joint : list of int
         The other axes.
+    count : int
+        Combinations of their values, for each of which a workspace is built.
     spaces : dict
         A workspace of each structure, by its key.
     """
@@ -78,6 +81,7 @@ class Places:
             if alone is not None:
                 self.free[k] = alone
         self.joint = [k for k in range(len(task.grid.axes)) if k not in self.free]
+        self.count = math.prod(len(task.grid.axes[k].values) for k in self.joint)
 
     def at(self, combination: tuple[int, ...]) -> Place:
         """The place at these positions along the joint axes.

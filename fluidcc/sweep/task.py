@@ -24,6 +24,7 @@ from fluidcc.sweep.together import can_together, found_together, together_of
 __all__ = ["Piece", "Task", "Variable", "empty_piece"]
 
 DEAR = 2.0  # seconds of a point that is not measured again to learn its cost
+FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
 
 
@@ -186,8 +187,10 @@ class Task:
 
     @property
     def free(self) -> bool:
-        """Whether all of the work is in compiled code that releases the GIL, so that threads do it best."""
-        return bool(self.measures) and all(self._is_batched(m) for m in self.measures)
+        """Whether nearly all of the work is in compiled code that releases the GIL, so that threads do it best."""
+        if not self.measures or not all(self._is_batched(m) for m in self.measures):
+            return False
+        return not self.batched or batch_of(self).places.count * FEW <= self.grid.size
 
     def _one_by_one(
         self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,22 @@ def test_statistics_of_a_broken_line(kind: int, wanted: float) -> None:
         square = ((4 - 2 + 1) / 3 * 1 + (1 - 4 + 16) / 3 * 2) / 3
         wanted = np.sqrt(square - mean**2)
     assert statistic(kind, F, 0, 3, 3) == pytest.approx(wanted, rel=1e-14)
+
+
+def test_threads_do_what_is_compiled_and_processes_the_rest() -> None:
+    """Where nearly every point needs a workspace of its own, that is most of the work, and holds the GIL."""
+    many = {"capacity": np.linspace(2e6, 4e6, 30), "beta": np.linspace(0.1, 0.2, 30)}
+    assert make_task(network(), many, "mean_rate", 4.0, None, {}).free
+    assert not make_task(network(), {**many, "a.return_delay": np.linspace(0.02, 0.1, 30), "beta": [0.1, 0.2]},
+                         "mean_rate", 4.0, None, {}).free  # fmt: skip
+    assert not make_task(network(), many, ["mean_rate", "critical_eta"], 4.0, None, {}).free
+
+
+def test_threads_share_the_workspaces_of_values() -> None:
+    task = make_task(network(), {"capacity": [2e6, 3e6], "w": [2e4, 3e4]}, "mean_rate", 2.0, None, {}).probed()
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: (batch_of(task), task.evaluate(range(4))), range(2)))
+    assert len({id(batch.places) for batch, _ in both}) == 1
+    here = task.evaluate(range(4))
+    for _, piece in both:
+        assert piece.values["mean_rate"].tobytes() == here.values["mean_rate"].tobytes()
