@@ -46,7 +46,7 @@ class Modulated:
 def near(name: str, names: Iterable[str]) -> str:
     """A hint at what was meant: the near names, or all of a few."""
     known = list(names)
-    close = get_close_matches(name, known, n=3) or (known if len(known) <= 12 else [])
+    close = get_close_matches(name, known, n=3) or (known if len(known) <= 16 else [])
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
 
 

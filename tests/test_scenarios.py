@@ -122,8 +122,9 @@ def test_no_such_file() -> None:
 
 def test_there_are_all_the_ready_ones() -> None:
     figures = {f"ldcc_fig{n}" for n in (5, 6, 7, 10, 11)}
-    assert {*fc.scenarios} == figures | {"p1", "p2", "tour"}
-    assert len(fc.scenarios) == 8
+    literature = {"tcp_red", "tcp_pi", "low_paganini", "johari_tan", "paganini", "scalable_tcp"}
+    assert {*fc.scenarios} == figures | literature | {"p1", "p2", "tour"}
+    assert len(fc.scenarios) == 14
     for name, s in fc.scenarios.items():
         assert s.name == name
         assert s.title

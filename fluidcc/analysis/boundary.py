@@ -11,9 +11,10 @@ from fluidcc.analysis.change import Response, split
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.follow import Knob, at_value, knob
 from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.matrices import Matrices, deviation
 from fluidcc.analysis.pencils import polish, root_slope
 from fluidcc.analysis.point import Point, operating_point
-from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import choice, explained, shown
 from fluidcc.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.network import require_network

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.linear_laws import sources
+from fluidcc.analysis.matrices import Matrices
 from fluidcc.analysis.point import BUSY, FULL
 from fluidcc.analysis.rest import own_states, residual
-from fluidcc.analysis.wiring import Matrices
 from fluidcc.errors import SolverError, UnknownName
 from fluidcc.patterns import near
 from fluidcc.symbols import plain

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.matrices import Matrices, deviation
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.rest import loss
-from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import choice, explained
 from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LinearNetwork", "linearize"]
 
 
+LOOPS = ("closed", "open", "links", "marks")
 LARGE = 60
 """States up to which the rightmost roots are proved to be that."""
 
@@ -96,13 +98,15 @@ def linearize(
     Parameters
     ----------
     net : Network
-    loop : {"closed", "open", "links"}
+    loop : {"closed", "open", "links", "marks"}
         ``"closed"``: from a disturbance added to the rate of each flow of a class to that rate, (I + L)^-1.
         ``"open"``: the return ratio L, broken where the flows' rates enter the network: from these rates to minus what
         the laws want them to be, so that the poles of the closed loop are the zeros of det(I + L).
         ``"links"``: the return ratio broken at the links, as (34) of the LDCC paper has it: from the arrivals that each
         link answers to minus those that follow from its answer. Both have the same det(I + L) and the same eigenloci,
         zeros aside, unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
+        ``"marks"``: broken at the marks and prices that links send, as in the design of queue management; what flows
+        hear by delay stays closed.
     delays : {"fifo", "frozen"}
         ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it. ``"frozen"``: constant
         delays, those of the equilibrium, and arrivals downstream that upstream queues leave alone, as equations
@@ -115,8 +119,9 @@ def linearize(
     Returns
     -------
     LinearNetwork
-        A `DelayLTI`: inputs and outputs by class of flows or by link [bit/s], states ``flow.state`` and ``link.queue``;
-        with ``trackers``, ``classes``, and `LinearNetwork.deviations` for what identical flows do among themselves.
+        A `DelayLTI`: inputs and outputs by class of flows or link [bit/s] or by mark, states ``flow.state`` and
+        ``link.queue``; with ``trackers``, ``classes``, and `LinearNetwork.deviations` for what identical flows do among
+        themselves.
 
     Raises
     ------
@@ -125,7 +130,7 @@ def linearize(
         simulate.
     InvalidInput
         The equilibrium is on a switching surface, which the message names, no flow listens, or the loop is to be
-        broken at links of which none answers.
+        broken at links or marks of which there are none.
 
     Examples
     --------
@@ -135,13 +140,14 @@ def linearize(
     ('flow1 (x2).x', 'bottleneck.q')
     """
     require_network(net)
-    choice(loop, "loop", ("closed", "open", "links"))
+    choice(loop, "loop", LOOPS)
     choice(delays, "delays", ("fifo", "frozen"))
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
     joined = wire(point, loop, delays == "fifo")
     if not joined.inputs:
-        raise InvalidInput("no link answers the flows, so there is no loop to break at the links; see loop='open'")
+        what = "answers the flows" if loop == "links" else "on a route sends a mark or a price"
+        raise InvalidInput(f"no link {what}, so there is no loop to break at the {loop}; see loop='open'")
     return LinearNetwork.of(point, joined)
 
 

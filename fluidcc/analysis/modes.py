@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.matrices import Matrices, deviation
 from fluidcc.analysis.pencils import newton_step, null_vectors
-from fluidcc.analysis.wiring import Matrices, deviation, wire
+from fluidcc.analysis.wiring import wire
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.wiring import Matrices
+from fluidcc.analysis.matrices import Matrices
 from fluidcc.errors import SolverError
 
 __all__ = ["newton_step", "null_vectors", "pencil", "polish", "response_slope", "root_slope"]

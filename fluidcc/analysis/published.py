@@ -1,7 +1,7 @@
 """Loops of the literature, each as published and exact: the return ratio of the paper, and that of the laws behind it.
 
-``fc.published["tcp_pi"]`` is a `PublishedLoop`; both its loops are `DelayLTI` with negative feedback. What a paper
-leaves out (a delayed term, a pole, a delay that moves) is what makes the two differ.
+``fc.published["tcp_pi"]`` is a `PublishedLoop` of the network ``fc.scenarios["tcp_pi"]``; both its loops are `DelayLTI`
+with negative feedback. What a paper leaves out (a delayed term, a pole, a delay that moves) makes the two differ.
 """
 
 from __future__ import annotations
@@ -10,63 +10,21 @@ import html
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import exp, symbols
 
-from fluidcc.derive.linear import jacobian_function
-from fluidcc.errors import UnknownName
-from fluidcc.law import Source, Steady
-from fluidcc.links import DualLink, PenaltyLink
+from fluidcc.errors import UnknownName, Unsupported
 from fluidcc.network import Network
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.patterns import near
-from fluidcc.sources import Reno
-from fluidcc.symbols import RTT, e, packet, pi, price, x_tau
+from fluidcc.scenarios import scenarios
 
 if TYPE_CHECKING:
+    from fluidcc.equilibrium import Equilibrium
     from fluidcc.numerics.linear.margins import Margins
 
-__all__ = ["DelayedPrimal", "PublishedLoop", "ScalableSource", "ScalableTCP", "published", "tcp_plant", "tcp_red"]
-
-W, x = symbols("W x", positive=True)
-kappa, w, a, b, alpha, hops, top = symbols("kappa w a b alpha M x_max", positive=True)
-
-DelayedPrimal = Source(
-    name="DelayedPrimal",
-    flow={x: kappa * (w - x_tau * price)},
-    out={"rate": x},
-    params={kappa: 1.0, w: 1e5},
-    units={x: "bit/s", kappa: "1/s", w: "bit/s"},
-    lower={x: 0},
-    initial={x: w},
-    claims={"equilibrium": Steady(w - x * price)},
-    ref="Kelly, Maulloo and Tan 1998, with the delays of Johari and Tan 2001",
-)
-"""x' = kappa (w - x(t - RTT) p(t)): the primal algorithm with a round trip of delay."""
-
-ScalableTCP = Source(
-    name="ScalableTCP",
-    flow={W: x_tau / packet * (a * (1 - price) - b * W * price)},
-    out={"rate": packet * W / RTT},
-    params={a: 0.01, b: 0.125},
-    units={W: "packet", a: "packet", b: "1"},
-    lower={W: 1},
-    initial={W: 10},
-    claims={"equilibrium": Steady(a * (1 - price) - b * W * price)},
-    ref="Kelly, ACM CCR 33(2), 2003",
-)
-"""The window grows by a for each acknowledgement and falls by b W for each loss, of which a share p happens."""
-
-ScalableSource = Source(
-    name="ScalableSource",
-    out={"rate": top * exp(-alpha * price / (hops * RTT))},
-    params={alpha: 1.0, hops: 1, top: 1e7},
-    units={alpha: "s", hops: "1", top: "bit/s"},
-    ref="Paganini, Doyle and Low, CDC 2001",
-)
-"""A static source whose rate falls by alpha/(M RTT) of itself for each second of price."""
+__all__ = ["PublishedLoop", "published", "tcp_loops"]
 
 
 @dataclass(frozen=True)
@@ -77,8 +35,11 @@ class PublishedLoop:
     ----------
     name, title, ref : str
         Short name, what it is, and where it is from.
+    net : Network
+        The network behind it, that of the ready scenario of this name.
     published, exact : DelayLTI
-        Open loops, negative feedback: as the paper has it, and linearised from the laws without its simplifications.
+        Open loops, negative feedback: as the paper has it, and the linearisation of the network, broken where the paper
+        breaks it (`fluidcc.linearize`: at the "marks" for queue management, elsewhere "open" at the flow's rate).
     facts : mapping of str to float
         What the paper prints.
     computed : mapping of str to float
@@ -90,6 +51,7 @@ class PublishedLoop:
     name: str
     title: str
     ref: str
+    net: Network
     published: DelayLTI
     exact: DelayLTI
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -119,173 +81,160 @@ class PublishedLoop:
         return f"<h4>{html.escape(self.title)}</h4>{about}<table>{head}{cells}</table><ul>{facts}</ul>"
 
 
+def _made(
+    name: str, published: DelayLTI, exact: DelayLTI, facts: dict[str, float], computed: dict[str, float], notes: str
+) -> PublishedLoop:
+    s = scenarios[name]
+    return PublishedLoop(name, s.title, s.ref, s.net, published, exact, facts, computed, notes)
+
+
+def _rest(net: Network) -> Equilibrium:
+    from fluidcc.equilibrium import one_equilibrium
+
+    return one_equilibrium(net)
+
+
+def _exact(net: Network, broken: str) -> DelayLTI:
+    from fluidcc.analysis.linearize import linearize
+
+    return linearize(net, broken)
+
+
 # --- TCP with active queue management -----------------------------------------------------------------------------
 
 
-def tcp_plant(flows: float, capacity: float, rtt: float) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
-    """From mark probability to queue [packets]: of N Reno flows on a link of C packets/s, minus sign left out.
+def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
+    """The loop of TCP and a link that marks, as published and exact.
 
     Parameters
     ----------
-    flows, capacity, rtt : float
-        N, C [packet/s], and the round-trip time R [s] at the equilibrium.
+    net : Network
+        One flow of `Reno`, which may stand for N equal ones (a = N packets, b = 1/(2 N)), on one link of `RED`, at rest
+        on its slope, or of `PI`.
 
     Returns
     -------
-    published, exact : DelayLTI
-        C^2/(2N) e^{-sR}/((s + 2N/(R^2 C))(s + 1/R)), Hollot et al. (their (8)); and the linearisation of the law that
-        keeps the window one round trip ago and the round-trip time that moves with the queue.
+    published : DelayLTI
+        C^2/(2N) e^{-sR}/((s + 2N/(R^2 C))(s + 1/R)), Hollot et al. (their (8)), times the link's own transfer function
+        from queue to mark.
+    exact : DelayLTI
+        The linearisation of the network: the window one round trip ago as it was, and the round-trip time that a sender
+        knows, which is one it has heard of.
     facts : dict
-        Window and mark probability at the equilibrium, the two poles.
+        Window and mark ratio of one of the N flows at the equilibrium, and the two poles.
 
-    Notes
-    -----
-    The model is theirs: W' = 1/R(t) - W/2 x(t - R) p(t - R), q' = N x - C, x = W/R(t), R = q/C + T_p, with the lag R of
-    the arguments held.
+    Raises
+    ------
+    Unsupported
+        If the network has another form.
     """
-    N, C, R = float(flows), float(capacity), float(rtt)
-    window = R * C / N
-    slow, fast = 2 * N / (R**2 * C), 1 / R
-    printed = DelayLTI.transfer([C**2 / (2 * N)], np.polymul([1, slow], [1, fast]), R)
-    mark = 2 / window**2
-    signals = {e: R, pi: mark, x_tau: C / N, packet: 1.0}
-    jac = jacobian_function(Reno)([window], [signals.get(s, 0.0) for s in Reno.inputs], list(Reno.params.values()))
-    by = {s: (float(jac.B[0, i]), float(jac.D[0, i])) for i, s in enumerate(Reno.inputs)}
-    own, out = float(jac.A[0, 0]), float(jac.C[0, 0])
-    # States W, q; input the mark; channels its value and the rate one round trip ago. e = q/C + T_p.
-    rate = [out, by[e][1] / C]
-    A = np.array([[own, by[e][0] / C], [N * rate[0], N * rate[1]]])
-    B = np.array([[0.0, by[pi][0], by[x_tau][0]], [0.0, 0.0, 0.0]])
-    exact = DelayLTI(A, B, np.array([[0, -1.0], [0, 0], rate]), np.array([[0, 0, 0], [1.0, 0, 0], [0, 0, 0]]),
-                     delays=[R, R])  # fmt: skip
-    return printed, exact, {"window": window, "mark": mark, "window pole": slow, "queue pole": fast}
+    (flow, *more), (link, *others) = net.flows.values(), net.links.values()
+    if more or others or flow.law.name != "Reno" or link.law.name not in ("RED", "PI"):
+        raise Unsupported(
+            f"the published loop is that of one flow of Reno on one link of RED or PI, here {flow.name!r} "
+            f"({flow.law.name}) on {link.name!r} ({link.law.name}); see fluidcc.scenarios['tcp_red'].net"
+        )
+    N, C = flow.law.parameter("a"), float(link.capacity) / flow.packet
+    R = float(_rest(net).array("rtt")[0])
+    slow, fast, window = 2 * N / (R**2 * C), 1 / R, R * C / N
+    plant = DelayLTI.transfer([C**2 / (2 * N)], np.polymul([1, slow], [1, fast]), R)
+    facts = {"window": window, "mark": 2 / window**2, "window pole": slow, "queue pole": fast}
+    return plant * _controller(link.law, C), _exact(net, "marks"), facts
 
 
-def tcp_red(
-    flows: float, capacity: float, rtt: float, slope: float = 1.86e-4, pole: float = 0.005
-) -> tuple[DelayLTI, DelayLTI]:
-    """The loop of TCP and RED, as published and exact.
-
-    Parameters
-    ----------
-    flows, capacity, rtt : float
-        As for `tcp_plant`.
-    slope : float
-        Of the mark probability over the averaged queue [1/packet].
-    pole : float
-        Of the average [rad/s].
-    """
-    printed, exact, _ = tcp_plant(flows, capacity, rtt)
-    red = DelayLTI.transfer([slope * pole], [1, pole])
-    return printed * red, exact * red
+def _controller(law: Any, C: float) -> DelayLTI:
+    """From the queue [packet] to the mark ratio."""
+    get = law.parameter
+    if law.name == "PI":
+        return DelayLTI.transfer([get("a") / C, get("b") / C], [1, 0])
+    slope, pole = get("p_max") / (get("max_th") - get("min_th")) / C, 1 / get("T")
+    return DelayLTI.transfer([slope * pole], [1, pole])
 
 
-_HOLLOT = {"flows": 60, "capacity": 3750.0, "rtt": 0.246}
-_TREND = {"flows": 60, "capacity": 3750.0}
+def _phase(loop: DelayLTI) -> tuple[float, float]:
+    from fluidcc.numerics.linear.margins import margins
+
+    found = margins(loop)
+    return float(found.phase), float(found.crossover)
 
 
 def _tcp_red() -> PublishedLoop:
-    _, _, found = tcp_plant(**_HOLLOT)
-    printed, exact = tcp_red(**_HOLLOT)
-    return PublishedLoop(
-        "tcp_red", "TCP and RED: N = 60, C = 3750 packets/s, R = 0.246 s",
-        "Hollot, Misra, Towsley and Gong, INFOCOM 2001",
-        printed, exact, {"window": 15, "mark": 0.008, "window pole": 0.53, "queue pole": 4.1}, found,
-        "Published: the delayed window is dropped, as W >> 1. RED: slope 1.86e-4 a packet, pole 0.005 rad/s.",
+    printed, exact, found = tcp_loops(scenarios["tcp_red"].net)
+    return _made(
+        "tcp_red", printed, exact, {"window": 15, "mark": 0.008, "window pole": 0.53, "queue pole": 4.1}, found,
+        "Published: the delayed window is dropped, as W >> 1, and the queue is known to the sender at once. RED: slope "
+        "1.86e-4 a packet, pole 0.005 rad/s.",
     )  # fmt: skip
 
 
 def _tcp_pi() -> PublishedLoop:
-    from fluidcc.numerics.linear.margins import margins
+    printed, exact, _ = tcp_loops(scenarios["tcp_pi"].net)
+    phase, crossover = _phase(printed)
+    return _made(
+        "tcp_pi", printed, exact, {"phase margin": 75, "crossover": 0.53},
+        {"phase margin": phase, "crossover": crossover},
+        "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window. Published: the queue is known to the "
+        "sender at once; that a sender divides by a round-trip time it has heard of adds phase at the crossover, and "
+        "takes most of the gain margin.",
+    )  # fmt: skip
 
-    printed, exact, _ = tcp_plant(**_HOLLOT)
-    gain, zero = 9.64e-6, 0.53
-    control = DelayLTI.transfer([gain / zero, gain], [1, 0])
-    loop = printed * control
-    found = {"phase margin": float(margins(loop).phase), "crossover": float(margins(loop).crossover)}
-    return PublishedLoop(
-        "tcp_pi", "TCP and a PI controller of the queue", "Hollot, Misra, Towsley and Gong, INFOCOM 2001 (PI)", loop,
-        exact * control, {"phase margin": 75, "crossover": 0.53}, found,
-        "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window.",
+
+def _low() -> PublishedLoop:
+    printed, exact, _ = tcp_loops(scenarios["low_paganini"].net)
+    return _made(
+        "low_paganini", printed, exact, {}, {},
+        "Other networks: fluidcc.analysis.published.tcp_loops(net).",
     )  # fmt: skip
 
 
 # --- conditions of pi/2 -------------------------------------------------------------------------------------------
 
 
-def _linearized(net: Network) -> DelayLTI:
-    from fluidcc.analysis.linearize import linearize
-
-    return linearize(net, "open")
-
-
-def _lag_net(law: Source, sharpness: float, capacity: float = 1e6, delay: float = 0.05) -> Network:
-    net = Network().link("l", PenaltyLink(B=sharpness), capacity=capacity, delay=delay)
-    return net.flow("f", law, route=["l"], return_delay=delay)
-
-
 def _johari_tan() -> PublishedLoop:
-    B, R, gain = 4.0, 0.1, 10.0
-    net = _lag_net(DelayedPrimal(kappa=gain, w=1e5), B)
-    rest = _price(net)
-    total = gain * (1 + B) * rest["price"]  # kappa (p + x p')
-    return PublishedLoop(
-        "johari_tan", "The primal algorithm with one delay: stable iff kappa (p + x p') R < pi/2",
-        "Johari and Tan, IEEE/ACM ToN 9(6), 2001", DelayLTI.transfer([total], [1, 0], R), _linearized(net),
-        {"critical gain times delay": math.pi / 2}, {"critical gain times delay": total * R * _gain(net)},
-        "One user on one link: both delayed terms together are one integrator with a delay, so the condition is exact.",
+    net, exact, p, R = _one_user("johari_tan")
+    total = net.flows["f"].law.parameter("kappa") * (1 + net.links["l"].law.parameter("B")) * p  # kappa (p + x p')
+    return _made(
+        "johari_tan", DelayLTI.transfer([total], [1, 0], R), exact,
+        {"critical gain times delay": math.pi / 2}, {"critical gain times delay": total * R * _tolerated(exact)},
+        "Stable iff kappa (p + x p') R < pi/2. One user on one link: both delayed terms together are one integrator "
+        "with a delay, so the condition is exact.",
     )  # fmt: skip
 
 
 def _paganini() -> PublishedLoop:
-    R, gain, c = 0.1, 1.0, 1e6
-    net = Network().link("l", DualLink(nu=1 / c), capacity=c, delay=R / 2)
-    net.flow("f", ScalableSource(alpha=gain, x_max=5e6), route=["l"], return_delay=R / 2)
-    return PublishedLoop(
-        "paganini", "A static source on an integrating link: stable iff alpha < pi/2",
-        "Paganini, Doyle and Low, CDC 2001",
-        DelayLTI.transfer([gain / R], [1, 0], R), _linearized(net), {"critical alpha": math.pi / 2},
-        {"critical alpha": gain * _gain(net)},
-        "alpha e^{-sR}/(s R) for any capacity and delay: the gain scales itself.",
+    net, exact, _, R = _one_user("paganini")
+    gain = net.flows["f"].law.parameter("alpha")
+    return _made(
+        "paganini", DelayLTI.transfer([gain / R], [1, 0], R), exact, {"critical alpha": math.pi / 2},
+        {"critical alpha": gain * _tolerated(exact)},
+        "Stable iff alpha < pi/2: alpha e^{-sR}/(s R) for any capacity and delay, as the gain scales itself.",
     )  # fmt: skip
 
 
 def _scalable_tcp() -> PublishedLoop:
-    B, R, growth = 4.0, 0.1, 0.05
-    law = ScalableTCP(a=growth, b=0.125)
-    net = _lag_net(law, B)
-    p = _price(net)["price"]
+    net, exact, p, R = _one_user("scalable_tcp")
+    growth, B = net.flows["f"].law.parameter("a"), net.links["l"].law.parameter("B")
     # s dx = -(a/R) ((1 - p) + B e^{-sR}) dx, since a + b W = a/p: the bound a B < 1 (or pi/2) is about the last part.
-    return PublishedLoop(
-        "scalable_tcp", "Scalable TCP: stable if a < p/(y p')", "Kelly, ACM CCR 33(2), 2003",
-        DelayLTI.transfer([growth * B / R], [1, 0], R), _linearized(net), {"a y p'/p": 1.0},
-        {"a y p'/p": growth * B * _gain(net)},
-        f"The bound is 1 whatever the delays. One user on one link is stable up to the value computed, beyond pi/2, as "
-        f"its own pole a (1 - p)/R, which is held, helps (here p = {p:.3g}).",
+    return _made(
+        "scalable_tcp", DelayLTI.transfer([growth * B / R], [1, 0], R), exact, {"a y p'/p": 1.0},
+        {"a y p'/p": growth * B * _tolerated(exact)},
+        f"Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the value computed, beyond "
+        f"pi/2, as its own pole a (1 - p)/R, which is held, helps (here p = {p:.3g}).",
     )  # fmt: skip
 
 
-def _low() -> PublishedLoop:
-    printed, exact = tcp_red(**_TREND, rtt=0.5)
-    return PublishedLoop(
-        "low_paganini", "TCP and RED lose stability as delay or capacity grows, or flows become few",
-        "Low, Paganini, Wang and Doyle, INFOCOM 2002 (the trend)", printed, exact, {}, {},
-        "Loops for other N, C and R: fluidcc.analysis.published.tcp_red.",
-    )  # fmt: skip
+def _one_user(name: str) -> tuple[Network, DelayLTI, float, float]:
+    """A network, its loop, and price and round-trip time at rest."""
+    net = scenarios[name].net
+    rest = _rest(net)
+    return net, _exact(net, "open"), float(rest.array("price")[0]), float(rest.array("rtt")[0])
 
 
-def _price(net: Network) -> dict[str, float]:
-    from fluidcc.equilibrium import equilibrium
-
-    rest = equilibrium(net)
-    return {"price": float(rest.price.values[0]), "rate": float(rest.rate.values[0])}
-
-
-def _gain(net: Network) -> float:
-    """Factor by which every gain of the exact loop may grow."""
+def _tolerated(loop: DelayLTI) -> float:
+    """Factor by which every gain may grow."""
     from fluidcc.numerics.linear.margins import margins
 
-    return float(margins(_linearized(net)).gain)
+    return float(margins(loop).gain)
 
 
 @dataclass

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.continuum import FreeDirection, left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
+from fluidcc.analysis.matrices import has_loop
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
 from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
 from fluidcc.analysis.split import with_alone
-from fluidcc.analysis.wiring import has_loop, wire, wire_both
+from fluidcc.analysis.wiring import wire, wire_both
 from fluidcc.arguments import choice, explained, flag, number, shown, whole
 from fluidcc.errors import FluidccWarning, UnknownName
 from fluidcc.network import require_network

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.boundary import builder
 from fluidcc.analysis.change import Parameter, Response, parameters, split
+from fluidcc.analysis.matrices import Matrices
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
-from fluidcc.analysis.wiring import Matrices, wire
+from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import shown
 from fluidcc.errors import UnknownName
 from fluidcc.patterns import near

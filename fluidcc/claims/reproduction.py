@@ -78,7 +78,9 @@ def _scenario(name: str) -> Figure:
     s = scenarios[name]
     figure = Figure(figsize=(8.0, 5.6), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
-    timeseries(s.simulate(progress=False), ("rate", "queueing_delay"), ax=axes)
+    run = s.simulate(progress=False)
+    told = "queueing_delay" if bool(run.queueing_delay.any()) else "link_price"
+    timeseries(run, ("rate", told), ax=axes)
     axes[0].set_title(s.title or name, fontsize="medium")
     axes[0].set_xlabel("")
     return figure

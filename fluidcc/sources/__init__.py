@@ -29,9 +29,10 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.nada import NADA
     from fluidcc.sources.nada_rfc import NADA8698
     from fluidcc.sources.onoff import OnOff, Poisson
-    from fluidcc.sources.primal import AlphaFairPrimalDual, PrimalDual, PrimalPenalty
+    from fluidcc.sources.primal import AlphaFairPrimalDual, DelayedPrimal, PrimalDual, PrimalPenalty
     from fluidcc.sources.reno import AIMD, Reno
     from fluidcc.sources.sampled import SampledLDCC
+    from fluidcc.sources.scalable import ScalableSource, ScalableTCP
     from fluidcc.sources.tfrc import TFRC, TFRCFluid
 
 # The file of each law.
@@ -68,11 +69,14 @@ _HOME = {
     "OnOff": "onoff",
     "Poisson": "onoff",
     "AlphaFairPrimalDual": "primal",
+    "DelayedPrimal": "primal",
     "PrimalDual": "primal",
     "PrimalPenalty": "primal",
     "AIMD": "reno",
     "Reno": "reno",
     "SampledLDCC": "sampled",
+    "ScalableSource": "scalable",
+    "ScalableTCP": "scalable",
     "TFRC": "tfrc",
     "TFRCFluid": "tfrc",
 }
@@ -101,6 +105,7 @@ __all__ = [
     "BinomialFluid",
     "CxTCP",
     "DelayAIMD",
+    "DelayedPrimal",
     "FramedECF",
     "Kelly",
     "OnOff",
@@ -113,6 +118,8 @@ __all__ = [
     "RateBinomial",
     "Reno",
     "SampledLDCC",
+    "ScalableSource",
+    "ScalableTCP",
     "StaticFAST",
     "StaticVegas",
     "TFRCFluid",

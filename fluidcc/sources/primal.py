@@ -1,16 +1,17 @@
-"""Gradient sources of network utility maximisation: equations (12) and (14a) of the LDCC paper."""
+"""Gradient sources of network utility maximisation: (12) and (14a) of the LDCC paper, and the primal algorithm."""
 
 from __future__ import annotations
 
 from sympy import log, symbols
 
 from fluidcc.law import Source, Steady, marginal
-from fluidcc.symbols import price
+from fluidcc.symbols import price, x_tau
 
-__all__ = ["AlphaFairPrimalDual", "PrimalDual", "PrimalPenalty"]
+__all__ = ["AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"]
 
 x = symbols("x", positive=True)  # sending rate [bit/s]
 w, alpha, a = symbols("w alpha a", positive=True)  # weight [bit/s], gain [bit/s^2], fairness exponent [1]
+kappa = symbols("kappa", positive=True)  # gain [1/s]
 
 U = w * log(x)  # (16); U'(x) = w/x has no dimension, as prices here have none
 
@@ -43,4 +44,17 @@ PrimalDual = Source(
 # Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential delay.
 AlphaFairPrimalDual = PrimalDual.with_utility(
     w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}, name="AlphaFairPrimalDual"
+)
+
+# x' = kappa (w - x(t - RTT) p(t)): what was marked left a round trip ago.
+DelayedPrimal = Source(
+    name="DelayedPrimal",
+    flow={x: kappa * (w - x_tau * price)},
+    out={"rate": x},
+    params={kappa: 1.0, w: 1e5},
+    units={x: "bit/s", kappa: "1/s", w: "bit/s"},
+    lower={x: 0},
+    initial={x: w},
+    claims={"equilibrium": Steady(w - x * price)},
+    ref="Kelly, Maulloo and Tan 1998, with the delays of Johari and Tan 2001",
 )

@@ -114,3 +114,16 @@ def test_a_fold_is_marginal_and_no_continuum() -> None:
         report = fc.stability(net)
     assert (report.stable, report.marginal, report.free) == (False, True, ())
     assert free_directions(operating_point(net), {}) == ()
+
+
+def test_prices_in_series_at_a_loop_with_roots_far_to_the_left() -> None:
+    """Where exp(-s tau) overflows, the search for roots goes on."""
+    net = fc.Network()
+    for name in ("l1", "l2"):
+        net.link(name, fc.DualLink(nu=1e-9), capacity=3e6, delay=0.01)
+    net.flow("a", fc.PrimalDual(alpha=3e7), route=["l1", "l2"])
+    report = _judged(net)
+    assert (report.stable, len(report.free)) == (True, 1)
+    a, kappa = 3e7 * 20e3 / 3e6**2, 0.03  # poles of the laws [1/s], alpha nu [1/s^2]
+    for s in report.rightmost_roots:
+        assert abs(s * (s + a) + kappa * 2 * np.exp(-0.04 * s)) < 1e-6 * abs(s) ** 2

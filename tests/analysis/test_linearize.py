@@ -119,6 +119,16 @@ def test_breaking_the_loop_at_links_or_at_flows_is_one(make: Any, delays: str) -
     np.testing.assert_allclose(closed.characteristic(s), links.characteristic(s) * of_links, rtol=1e-8)
 
 
+@pytest.mark.parametrize("make", [networks.penalty_prices, networks.dual_prices], ids=lambda make: make.__name__)
+def test_breaking_the_loop_at_its_prices_is_the_same_again(make: Any) -> None:
+    net = make()
+    links, prices = (fc.linearize(net, loop) for loop in ("links", "marks"))
+    assert prices.inputs == tuple(f"{l}.price" for l in net.link_names)
+    s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
+    of_links, of_prices = (np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (links, prices))
+    np.testing.assert_allclose(of_prices, of_links, rtol=1e-9)
+
+
 def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
     """(34) for one flow on one link, C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b, of arrivals."""
     w, beta, T, eta, c = 20e3, 0.1, 0.1, 0.4, 3e6
@@ -135,6 +145,8 @@ def test_without_a_link_that_answers_there_is_nothing_to_break() -> None:
     net = fc.Network().link("far", fc.DropTail, capacity=9e6, delay=0.3).flow("a", fc.LDCC, route=["far"])
     with pytest.raises(InvalidInput, match="no link answers the flows, so there is no loop to break at the links"):
         fc.linearize(net, "links")
+    with pytest.raises(InvalidInput, match="no link on a route sends a mark or a price, so there is no loop to break"):
+        fc.linearize(networks.one_link(), "marks")
 
 
 def test_a_tracker_is_a_parameter_and_reported() -> None:
@@ -228,7 +240,7 @@ def test_bad_cases_say_what_is_wrong() -> None:
         fc.linearize(net.copy().flow("a", fc.AIMD, route=["l"]))
     with pytest.raises(NoEquilibrium, match="raises its rate without limit"):
         fc.linearize(net.copy().flow("a", fc.Reno, route=["l"]))
-    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed', 'open' or 'links'"):
+    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed', 'open', 'links' or 'marks'"):
         fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
     with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
         fc.LDCC(eta=0)

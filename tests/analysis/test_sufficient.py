@@ -14,9 +14,9 @@ from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.nyquist import passes
 from fluidcc.analysis.point import operating_point
-from fluidcc.analysis.published import DelayedPrimal, ScalableSource
 from fluidcc.analysis.sufficient import Condition, Conditions, sufficient_conditions
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.sources import DelayedPrimal, ScalableSource
 
 
 def _frozen(net: fc.Network) -> Conditions:
