@@ -7,7 +7,9 @@ import os
 import sys
 import tomllib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from errno import EIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,12 +48,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (FluidccError, OSError) as error:
-            print(f"fluidcc: {' '.join(str(error).split())}", file=sys.stderr)
+            said = str(error) if isinstance(error, FluidccError) else _of_the_system(error)
+            print(f"fluidcc: {' '.join(said.split())}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("fluidcc: stopped", file=sys.stderr)
             return 130
     return 0
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the file system refused; HDF5 says the same at length, and without the file's name."""
+    if error.errno is None:
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{os.strerror(error.errno).lower()}; make room there, or give another place"
 
 
 def _warn(message: Warning | str, *_: Any) -> None:
@@ -150,7 +161,8 @@ def _simulate(args: argparse.Namespace) -> None:
     tolerance = {} if args.rtol is None else {"rtol": args.rtol}
     result = scenario.simulate(progress=args.progress, **tolerance)
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
-    result.to_netcdf(output, engine="h5netcdf")
+    with _writing(output):
+        result.to_netcdf(output, engine="h5netcdf")
     _draw(scenario, result, figure)
     print(f"{output}\n{figure}")
 
@@ -184,7 +196,18 @@ def _check_picture(option: str, figure: Path) -> None:
         raise InvalidInput(f"{option} {figure}: its name must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
 
 
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    """Name the file in what the file system says."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno or EIO, "", str(file)) from error
+
+
 def _check_folder(file: Path) -> None:
+    if file.is_dir():
+        raise InvalidInput(f"{file} is a folder; give the name of a file")
     if not file.parent.is_dir():
         raise InvalidInput(f"{file}: there is no folder {file.parent}; make it, or write elsewhere")
 

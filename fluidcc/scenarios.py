@@ -94,6 +94,8 @@ class Scenario:
             )
         file: Path | Traversable = Path(path)
         if not file.is_file():
+            if file.is_dir():
+                raise ScenarioError(f"{path} is a folder; give a TOML file in it, or a ready scenario")
             if str(path) not in scenarios:
                 close = get_close_matches(Path(path).stem, scenarios, n=3)
                 ready = (

@@ -221,11 +221,7 @@ class DelayLTI:
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
-            box = numbers(region, "region", "a box (re_min, re_max, im_min, im_max)", ndim=1)
-            if len(box) != 4 or not (box[0] < box[1] and box[2] < box[3]):
-                raise InvalidInput(f"region is {shown(region)}; give a box (re_min, re_max, im_min, im_max)")
-            left, right, low, high = box.tolist()
-            return roots_in(Search(self._block), (left, right, low, high))
+            return roots_in(Search(self._block), region)
         return rightmost(self._search, 6 if count is None else whole(count, "count", least=1, most=10_000))
 
     @cached_property

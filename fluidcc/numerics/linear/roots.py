@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import numbers, shown
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.bounds import essential_abscissa, is_neutral, radius
 from fluidcc.numerics.linear.compiled.zeros import STARTS, gather
@@ -214,9 +215,11 @@ def roots_in(of: Search, region: Region) -> Complex:
     Undecided
         A root lies on its edge, or the counts do not agree.
     """
-    low, high, bottom, top = (float(x) for x in region)
-    if not (low < high and bottom < top and np.isfinite([low, high, bottom, top]).all()):
-        raise InvalidInput(f"region must be (re_min, re_max, im_min, im_max) with a finite box, got {region}")
+    right = "a finite box (re_min, re_max, im_min, im_max) [1/s]"
+    ends = numbers(region, "region", right)
+    if ends.shape != (4,) or not (ends[0] < ends[1] and ends[2] < ends[3]):
+        raise InvalidInput(f"region is {shown(region)}; give {right}")
+    low, high, bottom, top = ends.tolist()
     unit = of.pencil.time
     height = max(abs(bottom), abs(top)) * unit
     box = (low * unit, high * unit, 0.0, height)
