@@ -24,12 +24,14 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.equilibrium import equilibrium, hold_trackers
     from fluidcc.law import Jump, Link, Source, Tick
     from fluidcc.links import *
+    from fluidcc.links.counting import count_packets
     from fluidcc.network import Network
     from fluidcc.numerics.dde import solve_dde
     from fluidcc.numerics.linear.dlti import DelayLTI
     from fluidcc.scenarios import Scenario, scenarios
     from fluidcc.simulate import simulate
     from fluidcc.sources import *
+    from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sweep import sweep
     from fluidcc.symbols import Let
     from fluidcc.synchronized import synchronized
@@ -49,6 +51,7 @@ _HOME = {
     "Tick": "law",
     "claims": "",
     "compile": "engine.fused",
+    "count_packets": "links.counting",
     "dumbbell": "topologies",
     "equilibrium": "equilibrium",
     "hold_trackers": "equilibrium",
@@ -56,6 +59,7 @@ _HOME = {
     "formulas": "",
     "limit_cycle": "analysis.orbit",
     "linearize": "analysis.linearize",
+    "marked_by_bytes": "sources.by_bytes",
     "metrics": "",
     "num": "",
     "parking_lot": "topologies",
@@ -86,6 +90,7 @@ __all__ = [
     "__version__",
     "claims",
     "compile",
+    "count_packets",
     "dumbbell",
     "equilibrium",
     "errors",
@@ -93,6 +98,7 @@ __all__ = [
     "hold_trackers",
     "limit_cycle",
     "linearize",
+    "marked_by_bytes",
     "metrics",
     "num",
     "parking_lot",

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Matrix, Symbol, simplify
 
+from fluidcc.claims.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.formulas import ecf
 from fluidcc.law import Link, Source
-from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail
+from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail, REDDrop
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages", "dccp", "dumbbell",
-    "framed", "inner_map", "mean_field", "outer_loop", "outer_map", "periods", "starting", "steady", "stopping",
-    "two_nodes",
+    "framed", "inner_map", "mean_field", "outcome", "outer_loop", "outer_map", "periods", "starting", "steady",
+    "stopping", "two_nodes",
 ]  # fmt: skip
 
 PACKET = 12000.0
@@ -44,6 +45,9 @@ RTTS = (0.06, 0.1, 0.24)
 
 COUNTS = (10, 30, 100)
 """Numbers of sources of Section 3.2."""
+
+INTERVAL = 0.04
+"""In which the packets of Poisson sources are counted [s]."""
 
 SHARES = (20e6, 15e6, 10e6, 7.5e6, 6e6)
 """Fair shares with 1 to 5 sources, as printed [bit/s]."""
@@ -79,7 +83,7 @@ def dumbbell(
     return net
 
 
-_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=0.04), "DCCP": DCCP, "TFRC": TFRCFluid}
+_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TFRC": TFRCFluid}
 
 
 @lru_cache(maxsize=8)
@@ -110,11 +114,11 @@ def _transient(
 
 
 @lru_cache(maxsize=32)
-def steady(kind: str, version: str, count: int, rtt: float, until: float = 100.0) -> xr.Dataset:
+def steady(kind: str, version: str, count: int, rtt: float, until: float = 100.0, seed: int = 1) -> xr.Dataset:
     """Sources that start 10 ms apart, without the first 10 s: Section 3.2."""
     link = RED if kind == "DCCP" else _router(version, rtt)
     net = dumbbell(_LAWS[kind], link, count, rtt, 0.01 * np.arange(count), np.full(count, np.inf))
-    r = simulate(net, until, samples=2001, seed=1)
+    r = simulate(net, until, t_eval=INTERVAL * np.arange(round(until / INTERVAL) + 1), seed=seed)  # each draw once
     return r.sel(time=slice(10.0, None)).drop_vars("final_state")
 
 
@@ -167,11 +171,20 @@ def framed(gop: float) -> xr.Dataset:
     return simulate(net, 30, samples=3001)
 
 
-def at_rest(count: int, rtt: float) -> tuple[Network, float]:
-    """TCP-like flows over RED that marks as the adaptive form does in the end, and its largest ratio there."""
+def outcome(good: bool, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
+    """Reproduced, or different for the reason `otherwise`."""
+    return Outcome(REPRODUCED if good else DIFFERS, computed, "" if good else otherwise, values)
+
+
+def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:
+    """TCP-like flows over RED that marks as the adaptive form does in the end, and its largest ratio there.
+
+    With `drops` it drops at that ratio instead of marking.
+    """
     r = mean_field("TCP-like", "RED", count, rtt)
     p = float(r.AdaptiveRED_p.values[:, 0].mean())
-    link = FixedRED(p_max=p, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
+    law = REDDrop if drops else FixedRED
+    link = law(p_max=p, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
     net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
     net.flow("all", Reno, route=["aqm"], access_delay=rtt / 2 - HOPS, return_delay=rtt / 2, packet=count * PACKET)
     return net, p

@@ -248,13 +248,3 @@ def drops_and_marks() -> Outcome:
         "and marks",
         "" if good else "it is otherwise", {"lost": lost[0], "marked": heard[1]},
     )  # fmt: skip
-
-
-@claim("ecf", "Section 3", "P-AQM and RED count bytes, to allow for short ICMP and ACK packets.", "byte mode")
-def byte_mode() -> Outcome:
-    return Outcome(
-        OUT_OF_REACH, "a fluid counts bits",
-        "With data packets of one size, 1500 bytes, the two modes are one and the same but for the unit; short "
-        "packets, of "
-        "which byte mode takes care, do not exist in a fluid.",
-    )  # fmt: skip

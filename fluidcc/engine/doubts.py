@@ -11,6 +11,7 @@ from sympy import Symbol
 from fluidcc.derive.trackers import trackers
 from fluidcc.engine.layout import Layout
 from fluidcc.law import Law
+from fluidcc.sources.by_bytes import mean_size
 from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
 
 if TYPE_CHECKING:
@@ -44,7 +45,20 @@ def doubts(at: Layout, result: xr.Dataset) -> list[str]:
     result : xarray.Dataset
         Of the run.
     """
-    return [*unheard(at), *_small_windows(at, result), *_path_delays(at, result)]
+    return [*unheard(at), *_by_bytes(at), *_small_windows(at, result), *_path_delays(at, result)]
+
+
+def _by_bytes(at: Layout) -> list[str]:
+    """Flows whose losses are dealt out by bytes, on links that drop before their queue and thin all flows alike."""
+    for k, (route, _, _) in enumerate(at.classes):
+        dropping = [at.links[l] for l in route if "drop" in at.links[l].law.out]
+        for i, of in enumerate(at.flow_class):
+            if of == k and dropping and mean_size in at.flows[i].law.params:
+                return [
+                    f"flow {at.flows[i].name!r} hears of drops by bytes, but link {dropping[0].name!r} thins all its "
+                    "flows alike: where sizes differ much, use the link's marking form"
+                ]
+    return []
 
 
 def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:

@@ -6,8 +6,9 @@ rate that is sent, a source over two busy routers would suffer the decreases of 
 holds r_max. A source that starts goes by the reports that come from then on.
 
 `FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
-the rate that ECF sets: their number in an interval has the mean and, to be piecewise constant without counting packets,
-the normal distribution of a Poisson number, cut off at 0.
+the rate that ECF sets, piecewise constant. Their number in an interval, of mean m, is (sqrt(m - 1/4) + z/2)^2 with z
+normal, as the square root of a Poisson number is nearly normal with standard deviation 1/2: never negative, of mean m
+exactly and variance m - 1/8. Where m is below 1/4 it is m z^2.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 from sympy import Max, Min, Rational, sqrt, symbols
 
 from fluidcc.law import Jump, Source, Tick
-from fluidcc.symbols import factors, noise, packet, raises, reports
+from fluidcc.symbols import Let, factors, noise, packet, raises, reports
 
 __all__ = ["ECF", "FramedECF", "PoissonECF"]
 
@@ -64,11 +65,13 @@ FramedECF = replace(
 )
 
 interval = symbols("interval", positive=True)  # in which packets are counted [s]
+_mean = Let("m", lowest * interval / packet)
+_spread = Let("b", Min(_mean, Rational(1, 4)))
 
 PoissonECF = replace(
     ECF,
     name="PoissonECF",
-    out={"rate": Max(lowest + noise * sqrt(lowest * packet / interval), 0)},
+    out={"rate": packet / interval * (sqrt(Max(_mean - _spread, 0)) + sqrt(_spread) * noise) ** 2},
     params={**ECF.params, interval: 0.02},
     units={**ECF.units, interval: "s"},
     ref="the ECF paper, Section 2.3: a Poisson source whose intensity follows ECF",

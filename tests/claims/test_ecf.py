@@ -19,11 +19,11 @@ WANTED = {
         "truncated", "filtered", "gains", "measured_rate", "scheduler", "decrease_and_increase", "source",
         "drops_and_marks", "continuum", "max_min", "red_margins", "shares", "started", "excited", "sawtooth",
         "set_points", "ecf_jitter", "utilisation", "red_delay", "dccp_drops", "late_ones", "slow_tfrc", "frames",
-        "overheads",
+        "overheads", "byte_mode", "marks_by_length",
     },
     "differs": {"period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc"},
     "not given": {"report_period", "increase_limit", "stall"},
-    "out of a fluid's reach": {"granularity", "byte_mode", "drop_ratios", "dccp_fairness"},
+    "out of a fluid's reach": {"granularity", "drop_ratios", "dccp_fairness"},
 }  # fmt: skip
 
 
@@ -58,6 +58,16 @@ def test_red_needs_the_marks_of_the_square_root_law() -> None:
         assert found["jitter"] < 1e-3
         window = C * (rtt + found["delay"]) / (count * 12000.0)
         assert float(r.loss.mean()) == pytest.approx(2 / window**2, rel=1e-3)
+
+
+def test_what_poisson_sources_send_scatters_as_counts_do() -> None:
+    """The spread of what is sent is that of a count of packets, and a little more for what ECF sets."""
+    found = outcome("poisson_fairness").values
+    assert found["chance"] == pytest.approx(1 / math.sqrt(90 * 1e6 / 12000))
+    assert 0.98 < found["told least"] < found["told largest"] < 1.02
+    draws = np.random.default_rng(0).normal(0, found["chance"], (4000, 30))
+    assert found["lucky"] == pytest.approx(np.mean(np.abs(draws).max(1) < 0.02), abs=0.02)
+    assert found["sent largest"] - 1 < 1.5 * np.quantile(draws.max(1), 0.99)
 
 
 def test_margins_fall_with_the_number_of_sources() -> None:

@@ -1,0 +1,13 @@
+"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss.
+
+Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same kind. Time averages
+integrate the piecewise-linear curve through the samples exactly; the last windows and settling times are found on it.
+"""
+
+from __future__ import annotations
+
+from fluidcc.metrics.averages import mean, settling_time, windowed_mean
+from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
+from fluidcc.metrics.totals import loss, utilisation
+
+__all__ = ["is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "settling_time", "utilisation", "windowed_mean"]

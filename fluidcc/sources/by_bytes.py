@@ -1,0 +1,83 @@
+"""Sources whose packets are marked by their length: what a router in byte mode does to packets of different sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sympy import Expr, Min, symbols
+
+from fluidcc._parts import Jump, Tick
+from fluidcc.errors import LawError
+from fluidcc.law import Source
+from fluidcc.symbols import Let, packet, pi, unfold
+from fluidcc.units import to_si
+
+__all__ = ["marked_by_bytes"]
+
+mean_size = symbols("mean_size", positive=True)  # [bit/packet]
+
+
+def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
+    r"""Return a source whose packets are marked in proportion to their length, instead of all alike.
+
+    A router marks a packet with a probability. In packet mode that is the same for all packets, which is how laws here
+    read the ratio of their path. In byte mode every byte has the same chance: a packet of length l is marked at the
+    ratio p l/mean, where p is that of a packet of mean length. So long packets of few are marked as often as short ones
+    of many, and TCP flows of different packet sizes come closer to each other: by the square-root law their rates go as
+    the square root of the length, instead of as the length.
+
+    Parameters
+    ----------
+    law : Source
+        A law that hears losses or marks.
+    mean : float or str
+        The mean packet length by which the router scales its ratio, such as "1500 B" or a number of bits.
+
+    Returns
+    -------
+    Source
+        With the parameter ``mean_size`` [bit/packet].
+
+    Raises
+    ------
+    LawError
+        If the law hears neither losses nor marks.
+
+    Notes
+    -----
+    Exact where routers mark. Where they drop, a link still thins all its flows alike, by the ratio of a packet of mean
+    length; a run over such a link carries a warning.
+
+    References
+    ----------
+    The ECF paper, Section 2.2; RFC 7141, Section 2, on byte and packet modes.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> fc.marked_by_bytes(fc.Reno, "1 KB").parameter("mean_size")
+    8000.0
+    """
+    if not any(pi in unfold(f).free_symbols for _, f in law.expressions()):
+        raise LawError(f"{law.name} hears neither losses nor marks, so that nothing can be dealt out by bytes")
+    own = Let(r"\pi_\ell", Min(pi * packet / mean_size, 1))
+
+    def told(f: Any) -> Expr:
+        return f.subs(pi, own)
+
+    def changed(mapping: Any) -> dict[Any, Expr]:
+        return {z: told(f) for z, f in mapping.items()}
+
+    return replace(
+        law,
+        name=f"{law.name}ByBytes",
+        flow=changed(law.flow),
+        out=changed(law.out),
+        jumps=tuple(Jump(told(j.when), changed(j.reset), told(j.refractory), j.once) for j in law.jumps),
+        ticks=tuple(Tick(t.every, changed(t.update), t.phase) for t in law.ticks),
+        params={**law.params, mean_size: to_si(mean, "bit", "mean")},
+        units={**law.units, mean_size: "bit/packet"},
+        claims={},
+        ref=f"{law.ref}; marked by bytes",
+    )
