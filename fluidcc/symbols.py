@@ -188,7 +188,7 @@ def unfold(f: Any) -> Expr:
 @lru_cache(maxsize=4096)
 def symbols_of(f: Expr) -> frozenset[Symbol]:
     """The symbols that `f` depends on, to the bottom of every `Let`."""
-    return frozenset(unfold(f).free_symbols)
+    return frozenset(f.free_symbols)  # those of a Let are those of its definition
 
 
 @lru_cache(maxsize=4096)

@@ -122,8 +122,8 @@ def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Ma
     """A router with a queue for UDP and one for TCP, equation (7) of the ECF paper.
 
     The scheduler gives each queue the part of the capacity that its flows are of all flows that are on, to UDP
-    c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What the flows of a queue leave unused is not
-    lent to the other: (7) takes this part for the capacity, and the paper tells of no other rule of its scheduler.
+    c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What the flows of a queue leave unused is
+    not lent to the other: (7) takes this part for the capacity, and the paper tells of no other rule.
 
     Parameters
     ----------

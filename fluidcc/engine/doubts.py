@@ -90,7 +90,9 @@ def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
 def _keepers(law: Law) -> Iterator[Symbol]:
     """States that keep the smallest round trip: those of `trackers`, and those that a jump sets to the round trip."""
     yield from (z for z, account in trackers(law).items() if account.delay == 1)
-    yield from (z for jump in law.jumps for z, new in jump.reset.items() if unfold(new) == unfold(RTT))
+    like = symbols_of(RTT)
+    changes = (pair for jump in law.jumps for pair in jump.reset.items() if symbols_of(pair[1]) == like)
+    yield from (z for z, new in changes if unfold(new) == unfold(RTT))
 
 
 def _threshold(law: Law, span: float) -> float | None:

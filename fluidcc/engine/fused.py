@@ -26,7 +26,7 @@ from fluidcc.law import Link
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
 from fluidcc.numerics.fluid.freshness import prepare, source_hash, vectorised
-from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, unfold
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, symbols_of
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
@@ -115,7 +115,7 @@ def _talking(at: Layout) -> str:
     """Name of a law that a fused step does not take since routers and sources talk in it past the data; or none."""
     heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
     for group in (*at.groups, *at.link_groups):
-        used = {symbol for _, f in group.law.expressions() for symbol in unfold(f).free_symbols}
+        used = {symbol for _, f in group.law.expressions() for symbol in symbols_of(f)}
         if used & heard or (isinstance(group.law, Link) and {*group.law.out} & {"offer", *REPORTING}):
             return group.law.name
     return ""

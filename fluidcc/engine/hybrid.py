@@ -12,7 +12,7 @@ from fluidcc.compile import count_switches, event_kernel_address
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.law import Law, Tick
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import REPORTING, unfold
+from fluidcc.symbols import REPORTING, symbols_of
 
 __all__ = ["event_of", "event_rows", "jump_switches", "owner_of"]
 
@@ -63,12 +63,12 @@ def _rows(at: Layout, g: Group, source: bool, head: NDArray[np.int64]) -> Iterat
 
 def _tells(law: Law, changed: Iterable[Any]) -> bool:
     """Whether what a router says depends on one of the states that change."""
-    said = [unfold(law.out[name]) for name in ("offer", *REPORTING) if name in law.out]
-    return any(f.has(z) for f in said for z in changed)
+    said = {s for name in ("offer", *REPORTING) if name in law.out for s in symbols_of(law.out[name])}
+    return not said.isdisjoint(changed)
 
 
 def _constant(law: Law, tick: Tick) -> bool:
-    return unfold(tick.every).free_symbols <= {*law.params, *law.constants}
+    return bool(symbols_of(tick.every) <= {*law.params, *law.constants})
 
 
 def jump_switches(rows: list[list[int]], count: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, crossing, e_b, offer_max, offer_min, packet, symbols_of, unfold, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, Let, crossing, e_b, offer_max, offer_min, packet, symbols_of, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
@@ -148,7 +148,9 @@ def _group_flows(at: Layout) -> None:
         at.flows += [specs[i] for i in members]
         inner = list(range(first, first + len(members)))
         at.groups.append(Group(law, inner, offset, own=law.states))
-        rate = unfold(law.out["rate"])
+        rate = law.out["rate"]
+        while isinstance(rate, Let):
+            rate = rate.definition
         position = law.states.index(rate) if rate in law.states else -1
         for j in range(len(members)):
             at.rate_state.append(offset + position * len(members) + j if position >= 0 else -1)
