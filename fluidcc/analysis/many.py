@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Verdicts", "verdicts_at"]
 
 MARGINS = {"gain_margin": "gain", "phase_margin": "phase", "delay_margin": "delay", "modulus_margin": "modulus",
-           "crossover": "crossover"}  # fmt: skip
+           "crossover": "crossover", "critical_gain": "gain_nearest"}  # fmt: skip
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
@@ -46,8 +46,8 @@ class Verdicts:
         1 or 0, as in `StabilityReport`.
     unstable, encirclements : array of float (N,)
         Whole numbers, as there.
-    gain_margin, phase_margin, delay_margin, modulus_margin, crossover, decay_rate : array of float (N,)
-        [1], [degrees], [s], [1], [rad/s], [1/s], as there.
+    gain_margin, phase_margin, delay_margin, modulus_margin, crossover, critical_gain, decay_rate : array of float (N,)
+        [1], [degrees], [s], [1], [rad/s], [1], [1/s], as there.
     rightmost_root : array of complex (N,)
         The first of the characteristic roots [1/s].
     errors : dict of int to FluidccError
@@ -65,6 +65,7 @@ class Verdicts:
     delay_margin: Any
     modulus_margin: Any
     crossover: Any
+    critical_gain: Any
     decay_rate: Any
     rightmost_root: Any
     errors: dict[int, FluidccError] = field(default_factory=dict)

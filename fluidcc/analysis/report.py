@@ -93,6 +93,11 @@ class StabilityReport:
         return float(self.margins.gain)
 
     @property
+    def critical_gain(self) -> float:
+        """The same, the nearest to one, above or below; the equilibrium stays as it is."""
+        return float(self.margins.gain_nearest)
+
+    @property
     def phase_margin(self) -> float:
         """Phase lag of all flows that does [degrees]."""
         return float(self.margins.phase)

@@ -21,7 +21,6 @@ from fluidcc.network import Network
 from fluidcc.progress import Progress
 from fluidcc.scenarios import Scenario
 from fluidcc.simulate import _positive
-from fluidcc.sweep.batch import can_batch
 from fluidcc.sweep.grid import Grid, make_grid
 from fluidcc.sweep.identity import identity
 from fluidcc.sweep.jobs import SPAN, Chunks, Jobs, Points, work_in_a_job
@@ -31,6 +30,7 @@ from fluidcc.sweep.pool import Pool, make_pool
 from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.store import Store
+from fluidcc.sweep.structures import can_batch_some, structural
 from fluidcc.sweep.targets import changed, find_targets
 from fluidcc.sweep.task import Piece, Task, empty_piece
 
@@ -274,16 +274,19 @@ def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, opt
     trajectories = any(m.kind == "trajectory" for m in measures)
     if trajectories and net is not None and end is None and "until" not in grid.names:
         raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
-    chosen["engine"] = _engine(chosen.get("engine"), net, grid)
+    chosen["engine"] = _engine(chosen.get("engine"), net, grid, structural(targets))
     task = Task(model if net is None else net, grid, targets, measures, chosen)
-    return replace(task, batched=trajectories and can_batch(task))
+    return replace(task, batched=trajectories and can_batch_some(task))
 
 
-def _engine(given: str | None, net: Network | None, grid: Grid) -> str:
-    """The same on every machine, whatever has been compiled there before, since results differ in their last bits."""
+def _engine(given: str | None, net: Network | None, grid: Grid, differ: bool) -> str:
+    """The same on every machine, whatever has been compiled there before, since results differ in their last bits.
+
+    Where numbers of flows or laws are swept, no step is compiled: there would be one for each.
+    """
     if given not in (None, "auto"):
         return str(given)
-    return "fused" if net is not None and grid.size >= WORTH and fits(lay_out(net)) else "array"
+    return "fused" if net is not None and grid.size >= WORTH and not differ and fits(lay_out(net)) else "array"
 
 
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Any]) -> None:

@@ -33,14 +33,14 @@ __all__ = ["Batch", "batch_of", "can_batch", "empty"]
 _kept = local()  # a thread's batches: their workspaces are written in, and may grow
 _shared: dict[str, Places] = {}  # of all threads
 _making = Lock()
-KEPT = 2
+KEPT = 16
 BLOCK = 512  # points in one call: a few tens of milliseconds, so that Ctrl-C is heard
 UNITS = {"rate": "bit/s", "arrival_rate": "bit/s", "throughput": "bit/s", "backlog": "bit", "one_way_delay": "s",
          "rtt": "s", "queueing_delay": "s", "loss": "1", "link_loss": "1", "utilisation": "1"}  # fmt: skip
 
 
 def can_batch(task: Task) -> bool:
-    """Whether trajectories can be run many at once: no law jumps or ticks, and all points have the same flows."""
+    """Whether trajectories can be run many at once: no law jumps or ticks, and flows and laws are always the same."""
     if not isinstance(task.model, Network):
         return False
     net = task.model

@@ -161,9 +161,7 @@ def _equilibrium(key: str, point: Point) -> Value:
 def _stability(key: str, point: Point) -> Value:
     report = point.stability
     found: Any
-    if key == "critical_gain":
-        found = float(report.margins.gain_nearest)
-    elif key == "rightmost_root":
+    if key == "rightmost_root":
         found = complex(np.asarray(report.rightmost_roots).ravel()[0])
     else:
         found = getattr(report, key)

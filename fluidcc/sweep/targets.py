@@ -14,7 +14,7 @@ from fluidcc.patterns import near
 from fluidcc.symbols import plain
 from fluidcc.units import Dimension, dimension_of, to_si
 
-__all__ = ["OPTIONS", "Target", "changed", "find_target", "find_targets"]
+__all__ = ["OPTIONS", "Target", "changed", "find_target", "find_targets", "on_copies"]
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 _FLOW = {"access_delay": "s", "return_delay": "s", "packet": "bit/packet", "start": "s", "stop": "s"}
@@ -168,6 +168,16 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
     return make(kind, next(iter(units.values())), tuple(units))
 
 
+def on_copies(target: Target, before: Network, net: Network) -> Target:
+    """What an axis of a network changes where some of its flows are there several times, or not at all."""
+
+    def origin(flow: str) -> str:
+        name, _, number = flow.rpartition("_")
+        return name if number.isdigit() and flow not in before.flows else flow
+
+    return replace(target, flows=tuple(f for f in net.flows if f in target.flows or origin(f) in target.flows))
+
+
 # --- changed copies ---------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +190,7 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
         If a value is not one that its place can take.
     """
     last: list[Callable[[Network], Network]] = []
+    targets = dict(sorted(targets.items(), key=lambda one: one[1].kind != "law"))  # parameters are of the new law
     for specs, change in ((net.links, "with_link"), (net.flows, "with_flow")):
         for name in specs:
             new: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -11,13 +12,14 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput, SweepFailed
+from fluidcc.errors import FluidccError, InvalidInput, SweepFailed
 from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
-from fluidcc.sweep.batch import batch_of, empty
+from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
 from fluidcc.sweep.point import Point
+from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.together import can_together, found_together, together_of
 
@@ -147,7 +149,7 @@ class Task:
         """Measure some points; of none, get ready for others."""
         points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
         several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
-        batch = batch_of(self) if self.batched else None
+        batch = structures_of(self) if self.batched else None
         together = together_of(self) if several else None
         piece = empty_piece(self.schema, len(points))
         if not len(points):
@@ -156,22 +158,19 @@ class Task:
         failed: dict[int, dict[str, str]] = {}
         alone = [m for m in self.measures if not self._is_batched(m)]
         if batch is not None:
-            found, told = batch.run(points)
+            found, told, left = batch.run(points)
             failed = {row: {"": text} for row, text in told.items()}
-            for measure in self.measures:
-                if measure.kind == "trajectory":
-                    piece.values[measure.name][...] = found[measure.key]
-        left = np.zeros(0, dtype=np.int64)
+            piece.values |= found
+            self._one_by_one(points, left.tolist(), [m for m in self.measures if m.kind == "trajectory"], piece, failed)
         if together is not None:
             values, reasons, left = together.run(points, several)
             for name, array in values.items():
                 piece.values[name][...] = array
             for row, by_name in reasons.items():
                 failed[row] = failed.get(row, {}) | by_name
+            self._one_by_one(points, left.tolist(), several, piece, failed)
         if alone or not self.measures:
             self._one_by_one(points, range(len(points)), alone, piece, failed)
-        if len(left):
-            self._one_by_one(points, left.tolist(), several, piece, failed)
         order = {m.name: k for k, m in enumerate(self.measures)}
         for row, by_name in sorted(failed.items()):
             names = sorted(by_name, key=lambda name: order.get(name, -1))
@@ -190,7 +189,7 @@ class Task:
         """Whether nearly all of the work is in compiled code that releases the GIL, so that threads do it best."""
         if not self.measures or not all(self._is_batched(m) for m in self.measures):
             return False
-        return not self.batched or batch_of(self).places.count * FEW <= self.grid.size
+        return not self.batched or structures_of(self).workspaces * FEW <= self.grid.size
 
     def _one_by_one(
         self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any
@@ -217,12 +216,12 @@ class Task:
         """
         first, cost = "", 0.0
         schema: dict[str, Variable] = {}
-        if self.batched and isinstance(self.model, Network):
-            schema = {m.name: Variable.of(empty(self.model, m.key)) for m in self.measures if m.kind == "trajectory"}
+        numbers = self._probes()
+        if self.batched and (net := self._largest(numbers)) is not None:
+            schema = {m.name: Variable.of(empty(net, m.key)) for m in self.measures if m.kind == "trajectory"}
         rest = [m for m in self.measures if m.name not in schema]
         if self.batched and not rest:
             return replace(self, schema=schema)
-        numbers = self._probes()
         for number in numbers:
             began = perf_counter()
             values, failed = self.values_at(int(number), rest)
@@ -238,6 +237,14 @@ class Task:
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
         return replace(self, schema=ordered, cost=cost if cost > DEAR else 0.0)
+
+    def _largest(self, numbers: NDArray[np.int64]) -> Network | None:
+        """The first network among these points, which has the flows of all of them; None if there is none."""
+        for number in numbers:
+            with suppress(FluidccError):
+                point = self.point(int(number))
+                return point.net if isinstance(point, Point) else None
+        return None
 
     def _probes(self) -> NDArray[np.int64]:
         """Points that are tried: some, evenly over the grid."""

@@ -1,8 +1,8 @@
 """Equilibria and verdicts of many points at once: compiled loops over all points of a structure.
 
 Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go there as arrays. For each
-combination of those that change more (numbers of flows, starts and stops) a network is built, and the points that have
-it are taken together. Where laws are swept, points are left to be measured one by one.
+combination of those that change more (numbers of flows, laws, starts and stops) a network is built, and the points that
+have it are taken together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from fluidcc.equilibria import Equilibria, equilibria
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.network import Network
 from fluidcc.sweep.measures import EQUILIBRIUM, Measure
-from fluidcc.sweep.targets import Target, changed
+from fluidcc.sweep.structures import STRUCTURAL
+from fluidcc.sweep.targets import Target, changed, on_copies
 
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Together", "can_together", "found_together", "together_of"]
 
 ROOTS = ("stable", "marginal", "encirclements", "decay_rate", "rightmost_root")
-MARGINS = ("gain_margin", "phase_margin", "delay_margin", "modulus_margin", "crossover")
+MARGINS = ("gain_margin", "phase_margin", "delay_margin", "modulus_margin", "crossover", "critical_gain")
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 KEPT = 4  # networks of the axes that change more than numbers
 
@@ -45,7 +46,7 @@ def found_together(measure: Measure) -> bool:
 
 def can_together(task: Task) -> bool:
     """Whether points of this task may be found together."""
-    return isinstance(task.model, Network) and not any(t.kind == "law" for t in task.targets.values())
+    return isinstance(task.model, Network)
 
 
 def together_of(task: Task) -> Together:
@@ -153,7 +154,7 @@ class Together:
 
     def _is_more(self, target: Target) -> bool:
         """Whether an axis changes more than numbers, or numbers that follow from those of another axis."""
-        if target.kind == "count" or target.key in ("start", "stop"):
+        if target.kind in STRUCTURAL or target.key in ("start", "stop"):
             return True
         others = [t for t in self.task.targets.values() if t is not target]
         if target.kind == "seconds":
@@ -165,18 +166,11 @@ class Together:
 
     def _as_numbers(self, net: Network, axis: str, values: Any) -> list[tuple[str, Target, Any]]:
         """An axis as the search takes it: its target, that of every copy of its flows, and its values."""
-        target: Target = self.task.targets[axis]
-        copies = tuple(f for f in net.flows if f in target.flows or self._origin(f) in target.flows)
-        target = replace(target, flows=copies)
+        target = on_copies(self.task.targets[axis], self.net, net)
         if target.kind == "seconds":
             made = replace(target, kind="argument")
             return [(f"{axis} {l}", replace(made, links=(l,)), values * net.links[l].capacity) for l in target.links]
         if target.kind == "trip":
             made = replace(target, kind="argument", key="return_delay")
-            return [(f"{axis} {f}", replace(made, flows=(f,)), values - net.propagation_delay(f)) for f in copies]
+            return [(f"{axis} {f}", replace(made, flows=(f,)), values - net.propagation_delay(f)) for f in target.flows]
         return [(axis, target, values)]
-
-    def _origin(self, flow: str) -> str:
-        """The flow of which this one is a copy."""
-        name, _, number = flow.rpartition("_")
-        return name if number.isdigit() and flow not in self.net.flows else flow
