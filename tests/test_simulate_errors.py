@@ -1,0 +1,70 @@
+"""What `simulate` refuses, and how it says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from fluidcc.errors import InvalidInput, NegativeRate, NotFinite
+from fluidcc.law import Source
+from fluidcc.simulate import simulate
+from fluidcc.sources import LDCC
+from tests.simulated import one_link
+
+
+def test_a_law_that_divides_by_zero_is_named() -> None:
+    from sympy import symbols
+
+    x, a, k = symbols("x a k", positive=True)
+    units = {x: "bit/s", a: "bit/s", k: "1/s"}
+    law = Source("Bad", flow={x: k * a**2 / (x - a)}, out={"rate": x}, params={a: 1.0, k: 1.0}, units=units)
+    net = one_link().flow("f", law, route=["l"], initial={"x": 1.0})
+    with pytest.raises(NotFinite, match=r"state x of flow 'f'.*0 s"):
+        simulate(net, 1)
+
+
+def test_a_negative_rate_is_refused() -> None:
+    from sympy import symbols
+
+    x, a = symbols("x a", real=True)
+    law = Source("Down", flow={x: -a}, out={"rate": x}, params={a: 1e6}, units={x: "bit/s", a: "bit/s**2"})
+    net = one_link().flow("f", law, route=["l"], initial={"x": 1e6})
+    with pytest.raises(NegativeRate, match="flow 'f' became negative.*lower bound"):
+        simulate(net, 5)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"until": -1}, "until is -1"),
+        ({"rtol": 0.0}, "rtol is 0.0"),
+        ({"atol": -1.0}, "atol is -1.0"),
+        ({"delays": "slow"}, "delays is 'slow'; give 'fifo' or 'frozen'"),
+        ({"frozen_at": {"l": 0.1}}, "frozen_at is given"),
+        ({"delays": "frozen", "frozen_at": {"m": 0.1}}, "names link 'm'"),
+        ({"t_eval": [0, 2, 1]}, "increase strictly"),
+        ({"t_eval": [0, 200]}, "within 0 and until"),
+        ({"samples": 1}, "samples is 1"),
+        ({"engine": "gpu"}, "engine is 'gpu'"),
+    ],
+)
+def test_wrong_arguments_are_named(kwargs: dict[str, object], message: str) -> None:
+    net = one_link().flow("f", LDCC, route=["l"])
+    with pytest.raises(InvalidInput, match=message):
+        simulate(net, **{"until": 1, **kwargs})  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_integrated_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no flows"):
+        simulate(one_link(), 1)
+    with pytest.raises(InvalidInput, match="algebraic loop"):
+        simulate(one_link(delay=0.0).flow("f", LDCC, route=["l"]), 1)
+
+
+def test_delays_are_frozen_at_a_series_as_at_a_dict() -> None:
+    """What an equilibrium gives, `queueing_delay.to_series()`, is no Mapping, but has names and values."""
+    import fluidcc as fc
+
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "2 Mbit/s"}, rtt="50 ms")
+    held = fc.equilibrium(net).queueing_delay.to_series()
+    a, b = (fc.simulate(net, 1.0, delays="frozen", frozen_at=at, samples=5) for at in (held, dict(held)))
+    assert a.rate.equals(b.rate)
