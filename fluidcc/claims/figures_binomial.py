@@ -12,7 +12,7 @@ from fluidcc.claims.binomial_common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb
 from fluidcc.claims.binomial_convergence import FAIRNESS_SCHEMES
 from fluidcc.claims.binomial_efficiency import BETA, errors, powers_of_fig4
 from fluidcc.claims.binomial_network import PRINTED, network_losses
-from fluidcc.claims.binomial_runs import TABLE, table_losses
+from fluidcc.claims.binomial_studies import TABLE, table_losses
 from fluidcc.formulas import binomial
 from fluidcc.plot import convergence_plane
 

@@ -68,6 +68,7 @@ _ROOMS = {
         "binomial_loss",
         "binomial_iscc",
         "binomial_runs",
+        "binomial_studies",
         "binomial_network",
     ),
     "fast": ("fast_equations", "fast_estimator", "fast_runs", "fast_network", "fast_stability"),

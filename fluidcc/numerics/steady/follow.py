@@ -14,6 +14,7 @@ from numba import njit
 from . import slots as s
 from .drops import dropped
 from .evaluate import evaluate
+from .sizes import SMALL_QUEUE, changes, guarded, largest_capacity, scales, sizes, to_kink
 from .step import projected_step
 
 __all__ = ["CONVERGED", "GROWING", "LONGEST_QUEUE", "STALLED", "UNDEFINED", "find", "find_many", "tell"]
@@ -31,89 +32,6 @@ LARGEST_RATE = 1e9
 
 OTHER_START = 0.1
 """Queueing delay [s] to start from where a search from empty queues stalls."""
-
-SMALL_QUEUE = 0.02
-"""Changes of a queueing delay [s] are small relative to at least this."""
-
-
-@_jit
-def _largest_capacity(I: Any, P: Any) -> float:
-    largest = 0.0
-    for l in range(I[s.LINKS]):
-        largest = max(largest, P[I[s.C] + l])
-    return largest
-
-
-@_jit
-def _scales(I: Any, P: Any, D: Any, u: Any) -> None:
-    """Sizes below which a change is small (0 where none is known), and the largest so far."""
-    F, L, scale = I[s.FLOWS], I[s.LINKS], I[s.SCALE]
-    largest = _largest_capacity(I, P)
-    for i in range(I[s.UNKNOWNS]):
-        D[scale + i] = 1e-6 * largest if i < F else 0.0
-    for l in range(L):
-        D[scale + F + l], D[scale + F + L + l] = SMALL_QUEUE, 1e-6 * P[I[s.C] + l]
-    for i in range(I[s.UNKNOWNS]):
-        D[I[s.REFERENCE] + i] = max(abs(u[i]), D[scale + i])
-
-
-@_jit
-def _sizes(I: Any, P: Any, D: Any, u: Any, least: float, exact: bool) -> None:
-    """What changes are measured by; if `exact`, those of losses by the losses alone."""
-    for i in range(I[s.UNKNOWNS]):
-        size = max(max(abs(u[i]), least * D[I[s.REFERENCE] + i]), D[I[s.SCALE] + i])
-        D[I[s.SIZE] + i] = size if size > 0 else 1.0
-    for l in range(I[s.LINKS]):
-        if I[I[s.BEYOND] + l]:
-            i = I[s.FLOWS] + l
-            D[I[s.SIZE] + i] = max(u[i], 1e-9) if exact else max(u[i] + P[I[s.Q_MAX] + l], SMALL_QUEUE)
-
-
-@_jit
-def _guarded(I: Any, P: Any, D: Any, u: Any) -> bool:
-    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0.
-
-    A move there against a rising G is what too long a step makes of an unstable zero; it is refused.
-    """
-    move = I[s.MOVE]
-    for i in range(I[s.Z_FIRST], I[s.UNKNOWNS]):
-        reference = D[I[s.REFERENCE] + i]
-        if P[I[s.LOWER] + i] == 0 and reference > 0 and u[i] > 1e-9 * reference and u[i] + D[move + i] < 0.1 * u[i]:
-            if D[I[s.G] + i] > 0:
-                return False
-            D[move + i] = -0.9 * u[i]
-    return True
-
-
-@_jit
-def _changes(I: Any, D: Any) -> tuple[float, float]:
-    """Largest relative change of a state or queue, and of any unknown."""
-    F, L = I[s.FLOWS], I[s.LINKS]
-    change = error = 0.0
-    for i in range(I[s.UNKNOWNS]):
-        relative = abs(D[I[s.MOVE] + i]) / D[I[s.SIZE] + i]
-        known = D[I[s.REFERENCE] + i] > 0 or D[I[s.MOVE] + i] == 0
-        if known and not (i < F or F + L <= i < F + 2 * L):
-            change = max(change, relative)
-        error = max(error, relative if known else 1.0)
-    return change, error
-
-
-@_jit
-def _to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
-    """The end of a move, cut short at the first buffer that fills: beyond, derivatives are wrong, and steps cycle."""
-    F, move = I[s.FLOWS], I[s.MOVE]
-    first, at = 1.0, -1
-    for l in range(I[s.LINKS]):
-        if D[move + F + l] != 0 and 0 < P[I[s.Q_MAX] + l] < np.inf:
-            kink = 0.0 if I[I[s.BEYOND] + l] else P[I[s.Q_MAX] + l]
-            share = (kink - u[F + l]) / D[move + F + l]
-            if 1e-9 < share < first:
-                first, at = share, l
-    for i in range(I[s.UNKNOWNS]):
-        end[i] = u[i] + first * D[move + i]
-    if at >= 0:
-        end[F + at] = 0.0 if I[I[s.BEYOND] + at] else P[I[s.Q_MAX] + at]
 
 
 @_jit
@@ -149,7 +67,7 @@ def _too_far(I: Any, P: Any, u: Any, ceiling: float) -> bool:
     for l in range(I[s.LINKS]):
         if u[F + l] > (ceiling if P[I[s.Q_MAX] + l] == np.inf else 1e15):
             return True
-    most = LARGEST_RATE * _largest_capacity(I, P)
+    most = LARGEST_RATE * largest_capacity(I, P)
     for f in range(F):  # noqa: SIM110 - numba has no generators
         if u[f] > most:
             return True
@@ -161,17 +79,17 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
     """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
     n, end = I[s.UNKNOWNS], np.empty(len(u))
     h, error = 1e-2, np.inf
-    _scales(I, P, D, u)
+    scales(I, P, D, u)
     if not evaluate(I, P, D, u):
         return UNDEFINED, error, 0
     for count in range(limit):
-        _sizes(I, P, D, u, 1e-3, False)
-        fine, change = projected_step(I, P, D, u, h) and _guarded(I, P, D, u), 0.0
+        sizes(I, P, D, u, 1e-3, False)
+        fine, change = projected_step(I, P, D, u, h) and guarded(I, P, D, u), 0.0
         if fine:
-            change, error = _changes(I, D)
-            fine = change <= max(largest, 0.95)  # 0.9 is what `_guarded` lets through
+            change, error = changes(I, D)
+            fine = change <= max(largest, 0.95)  # 0.9 is what `guarded` lets through
         if fine:
-            _to_kink(I, P, D, u, end)
+            to_kink(I, P, D, u, end)
             fine = evaluate(I, P, D, end)
             if not fine:
                 evaluate(I, P, D, u)
@@ -215,7 +133,7 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
     n, last = I[s.UNKNOWNS], np.inf
     _settle(I, P, D, u)
     for count in range(8):
-        _sizes(I, P, D, u, 1e-6, True)
+        sizes(I, P, D, u, 1e-6, True)
         if not projected_step(I, P, D, u, 1e16):
             return last, count
         error = 0.0
