@@ -6,7 +6,7 @@ Each message starts with the argument it is about ("capacity of link 'a' ..."), 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -122,10 +122,10 @@ def link_spec(
     law: Link,
     *,
     capacity: Any,
-    delay: Any = 0.0,
-    buffer: Any = None,
-    initial: Mapping[str, Any] | None = None,
-    packet: Any = PACKET,
+    delay: Any,
+    buffer: Any,
+    initial: Any,
+    packet: Any,
 ) -> LinkSpec:
     """Check the arguments of `Network.link`, which documents them."""
     of = f"link {name!r}"
@@ -179,14 +179,14 @@ def flow_spec(
     law: Source,
     links: Mapping[str, LinkSpec],
     *,
-    route: Sequence[str],
-    start: Any = None,
-    stop: Any = None,
-    access_delay: Any = 0.0,
-    return_delay: Any = None,
-    packet: Any = PACKET,
-    initial: Mapping[str, Any] | None = None,
-    pattern: Any = None,
+    route: Any,
+    start: Any,
+    stop: Any,
+    access_delay: Any,
+    return_delay: Any,
+    packet: Any,
+    initial: Any,
+    pattern: Any,
 ) -> FlowSpec:
     """Check the arguments of `Network.flow`, which documents them."""
     of = f"flow {name!r}"

@@ -107,8 +107,9 @@ def fig4b() -> Figure:
     _efficiency(ax, (50, 150), 150)
     aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
     ax.plot([-0.5, 1], [aimd, aimd], color="black", linewidth=0.8, linestyle="-.", label="AIMD, k = 0, l = 1")
-    ax.legend(frameon=False, fontsize="small")
-    ax.set_title("Binomial paper, Fig. 4(b)", fontsize="medium")
+    ax.set_ylim(0, 130)
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper center")  # above the curves
+    ax.set_title("Binomial paper, Fig. 4(b): k = 1/2, W = 100", fontsize="medium")
     return figure
 
 

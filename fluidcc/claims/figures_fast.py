@@ -86,7 +86,7 @@ def fig3a() -> Figure:
     ax.set(xlabel="round-trip propagation delay [ms]", ylabel="newcomer's rate over the others' mean [1]")
     ax.set_title("FAST, Fig. 3(a): eight flows and a newcomer, 100 Mbit/s, 1000 bytes", fontsize="medium")
     ax.set_ylim(0, None)
-    ax.legend()
+    ax.legend(loc="lower left")
     return figure
 
 
