@@ -136,5 +136,5 @@ def loss_driven() -> Figure:
         _ticks(ax, (0.1, 0.3, 1, 3, 10, 30))
         ax.grid(alpha=0.3)
     axes[0].set_ylabel(r"critical gain $\eta$ [1]")
-    axes[0].legend(frameon=False, fontsize="small", loc="center", bbox_to_anchor=(0.5, 0.55))
+    axes[0].legend(frameon=False, fontsize="small", loc="center", bbox_to_anchor=(0.5, 0.27))
     return figure
