@@ -77,10 +77,23 @@ def filled_chart(
     one.set(xlabel=x_label, ylabel=y_label)
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
-            getattr(one, f"set_{axis}scale")("log")
-    if one.get_legend_handles_labels()[0]:
-        one.legend(loc="best", framealpha=0.9, fontsize="small")
+            _logarithmic(one, axis, places)
+    if found := one.get_legend_handles_labels()[0]:  # below: no place inside is sure to be free of lines
+        columns = min(len(found), 3)
+        one.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=columns, frameon=False, fontsize="small")
     return one
+
+
+def _logarithmic(one: Any, axis: str, places: Any) -> None:
+    """A logarithmic axis; over a few decades with ticks as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(one, f"set_{axis}scale")("log")
+    if places.max() < 3000 * places.min():
+        along = getattr(one, f"{axis}axis")
+        along.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        along.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        along.set_minor_formatter(NullFormatter())
 
 
 def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
@@ -100,6 +113,8 @@ def _scaled(axis: Any) -> tuple[Any, str]:
 
 def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     """Filled contours through what was measured where the verdict is yes: elsewhere a margin is to another boundary."""
+    from matplotlib.ticker import MaxNLocator
+
     found = values.values
     known = np.isfinite(found) & (np.asarray(yes.values, dtype=float) == 1.0)
     label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
@@ -112,7 +127,7 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
         return  # all on one line
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
-    levels = np.linspace(low, high, LEVELS) if high > low else np.array([low - 0.5, low + 0.5])
+    levels = MaxNLocator(LEVELS).tick_values(low, high) if high > low else np.array([low - 0.5, low + 0.5])
     drawn = one.contourf(x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis")
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
 
