@@ -246,9 +246,10 @@ def _bracket(
         ways = left
     verdict = "stable" if sign else "unstable"
     why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
+    unit = f" {turned.units}" if turned.units != "1" else ""
     raise InvalidInput(
-        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and {high:.6g} "
-        f"{turned.units}{why}; give other bounds, or another parameter"
+        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and {high:.6g}{unit}{why}; give "
+        "other bounds, or another parameter"
     )
 
 

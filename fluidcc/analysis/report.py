@@ -16,6 +16,7 @@ from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
 from fluidcc.analysis.matrices import has_loop
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
 from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
+from fluidcc.analysis.rest import link_outputs
 from fluidcc.analysis.split import with_alone
 from fluidcc.analysis.wiring import wire, wire_both
 from fluidcc.arguments import choice, explained, flag, number, shown, whole
@@ -195,11 +196,19 @@ class StabilityReport:
 
     @property
     def regime(self) -> str:
-        """What holds the flows back: "delay-driven", "loss-driven", "mixed", "price-driven" or "no feedback"."""
-        mode, loop = self.point.mode, {l for f in self.point.classes for l in f.route}
-        busy, full = (any(mode[l] == kind for l in loop) for kind in (BUSY, FULL))
-        if busy or full:
-            return "mixed" if busy and full else "delay-driven" if busy else "loss-driven"
+        """What holds the flows back: "delay-driven", "loss-driven", "mark-driven", "mixed", "price-driven" or
+        "no feedback". A queue that marks or drops early counts by that, whatever its delay does beside.
+        """
+        told = link_outputs(self.point)
+        early = np.asarray(told["mark"] + told["drop"]) > 0
+        kinds = set()
+        for l in {l for f in self.point.classes for l in f.route}:
+            if self.point.mode[l] == FULL:
+                kinds.add("loss-driven")
+            elif early[l] or self.point.mode[l] == BUSY:
+                kinds.add("mark-driven" if early[l] else "delay-driven")
+        if kinds:
+            return "mixed" if len(kinds) > 1 else kinds.pop()
         return "price-driven" if has_loop(wire(self.point, "open")) else "no feedback"
 
     @cached_property

@@ -60,6 +60,24 @@ def dual_prices() -> fc.Network:
     return net.flow("push", fc.CBR(rate=0.2e6), route=["l"])
 
 
+def at_random(seed: int, buffers: str = "") -> fc.Network:
+    """Up to three links in a row and three flows of different laws; `buffers` "all" full, "some", or RED's marks."""
+    rng = np.random.default_rng(seed)
+    net, laws = fc.Network(), [fc.Reno] if buffers == "red" else []
+    for l in range(int(rng.integers(1, 4))):
+        short = buffers == "all" or (buffers == "some" and l % 2 == 0)
+        net.link(f"l{l}", fc.RED(T=0.3, min_th=0.01, max_th=0.1) if buffers == "red" else fc.DropTail,
+                 capacity=rng.uniform(1.5e6, 4e6), delay=rng.uniform(0.005, 0.04),
+                 buffer=f"{rng.integers(5, 30)} packets" if short else None)  # fmt: skip
+    for i in range(int(rng.integers(1, 4))):
+        first = int(rng.integers(len(net.links)))
+        end = int(rng.integers(first, len(net.links))) + 1
+        own = fc.LDCC(eta=rng.uniform(0.3, 1.2), beta=rng.uniform(0.1, 0.2), w=rng.uniform(2e4, 8e4))
+        route = list(net.link_names)[first:end]
+        net.flow(f"f{i}", (laws or [own])[0], route=route, access_delay=rng.uniform(0, 0.03))
+    return net
+
+
 ALL: list[Callable[[], fc.Network]] = [one_link, parking_lot, full_buffers, trunk, penalty_prices, dual_prices]
 
 

@@ -187,6 +187,7 @@ def test_regimes() -> None:
     }  # fmt: skip
     mixed = networks.parking_lot().with_link("l1", buffer="5 packets")
     assert fc.stability(mixed).regime == "mixed"
+    assert fc.stability(fc.scenarios["tcp_pi"].net).regime == "mark-driven"
 
 
 def test_unstable_and_shown() -> None:
@@ -229,6 +230,15 @@ def test_certified_on_request() -> None:
         assert max(a for a, _ in ends) <= -report.decay_rate <= max(b for _, b in ends)
         assert "proved" in report._repr_html_()
     assert fc.stability(_one()).certified is None
+
+
+@pytest.mark.parametrize(("seed", "buffers"), [(2, ""), (5, "all"), (10, "some"), (8, "red"), (35, "red"), (7, "red")])
+def test_random_networks_are_certified_as_they_are_judged(seed: int, buffers: str) -> None:
+    report = fc.stability(networks.at_random(seed, buffers), certify=True)
+    assert report.certified is report.stable
+    (proved,) = report.certificates.values()
+    assert proved.abscissa is not None
+    assert proved.abscissa[0] <= -report.decay_rate <= proved.abscissa[1]
 
 
 def test_arguments() -> None:
