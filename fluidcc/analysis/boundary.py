@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.analysis.change import Response, split
-from fluidcc.analysis.continuum import free_directions
+from fluidcc.analysis.bracket import bracket, range_of
+from fluidcc.analysis.crossing import abscissa, root_slopes
 from fluidcc.analysis.follow import Knob, at_value, knob
-from fluidcc.analysis.linearize import LinearNetwork
-from fluidcc.analysis.matrices import Matrices, deviation
-from fluidcc.analysis.pencils import polish, root_slope
 from fluidcc.analysis.point import Point, operating_point
-from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import choice, explained, shown
-from fluidcc.errors import FluidccError, InvalidInput, SolverError
+from fluidcc.errors import InvalidInput, SolverError
 from fluidcc.network import require_network
-from fluidcc.patterns import is_list
-from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     from fluidcc.analysis.curve import BoundaryCurve
     from fluidcc.network import Network
 
-__all__ = ["Boundary", "abscissa", "stability_boundary"]
-
-STEPS = 40
-"""Steps by a factor, the first of 1.25 and each twice as long on a logarithmic scale, in search of a bracket."""
+__all__ = ["Boundary", "stability_boundary"]
 
 
 @dataclass(frozen=True)
@@ -88,23 +78,6 @@ class Boundary:
             + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
             + "</table>"
         )
-
-
-def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
-    """The closed loop and, for each class of identical flows, their differences."""
-    found = {"loop": wire(point, "closed", fifo, merge)}
-    found |= {f.label: deviation(point, k) for k, f in enumerate(point.classes) if f.count > 1}
-    return {name: m for name, m in found.items() if len(m.A)}
-
-
-def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
-    """The rightmost root of all, in the upper half plane, and the system it belongs to."""
-    best: tuple[complex, str] = (complex(-math.inf), "loop")
-    for name, m in systems(point, fifo).items():
-        root = complex(LinearNetwork.of(point, m).roots(count=1)[0])
-        if root.real > best[0].real:
-            best = (complex(root.real, abs(root.imag)), name)
-    return best
 
 
 @explained
@@ -168,9 +141,9 @@ def stability_boundary(
     point = operating_point(net, at)
     turned = knob(point, name)
     start = turned.value(point)
-    low, high = _range(bounds, start, turned.units, name)
+    low, high = range_of(bounds, start, turned.units, name)
     fifo = _is_fifo(delays)
-    inside, outside, where = _bracket(point, turned, start, low, high, fifo)
+    inside, outside, where = bracket(point, turned, start, low, high, fifo)
     found = refine(where, turned, inside, outside, fifo)
     if along is None:
         return found
@@ -180,77 +153,18 @@ def stability_boundary(
     middle = other.value(point)
     if middle <= 0:
         raise InvalidInput(f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it above 0")
-    ends = _range((0.1 * middle, 10 * middle) if along_bounds is None else along_bounds, middle, other.units, along)
+    ends = range_of((0.1 * middle, 10 * middle) if along_bounds is None else along_bounds, middle, other.units, along)
+    if not ends[0] <= middle <= ends[1]:
+        unit = f" {other.units}" if other.units != "1" else ""
+        raise InvalidInput(
+            f"along_bounds of {along} are {ends[0]:g} to {ends[1]:g}{unit}, but it is {middle:g}{unit}, where the "
+            "curve starts; give bounds around it"
+        )
     return continue_boundary(found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high), fifo)
 
 
 def _is_fifo(delays: str) -> bool:
     return bool(choice(delays, "delays", ("fifo", "frozen")) == "fifo")
-
-
-def _range(bounds: tuple[Any, Any] | None, start: float, units: str, name: str) -> tuple[float, float]:
-    if bounds is None:
-        return (start * 1e-6, start * 1e6) if start > 0 else (0.0, 10.0)
-    ends = [to_si(v, units, f"bounds of {name}") for v in bounds] if is_list(bounds) else []
-    low, high = ends if len(ends) == 2 else (0.0, 0.0)
-    if not 0 <= low < high:
-        raise InvalidInput(f"bounds of {name} are {shown(bounds)}; give two values from 0 on, the lower one first")
-    return low, high
-
-
-def _steps(start: float, end: float) -> list[float]:
-    """Values from start towards end, in growing steps; linear ones from zero."""
-    if start == end:
-        return []
-    if min(start, end) <= 0:
-        return [start + (end - start) * 2.0 ** (k - 10) for k in range(11)]
-    span, found, step = math.log(end / start), [], math.log(1.25)
-    total = 0.0
-    while total < abs(span):
-        total = min(total + step, abs(span))
-        found.append(start * math.exp(math.copysign(total, span)))
-        step *= 1.3
-    return found
-
-
-def _bracket(
-    point: Point, turned: Knob, start: float, low: float, high: float, fifo: bool
-) -> tuple[float, float, Point]:
-    """Two neighbouring values with different verdicts, and the operating point at the first."""
-    start = min(max(start, low), high)
-    here = at_value(point, [(turned, start)])
-    root, part = abscissa(here, fifo)
-    if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
-        raise InvalidInput(
-            f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move with {turned.name} in "
-            "one way; fluidcc.stability leaves out such roots at zero and judges the rest"
-        )
-    sign = root.real < 0
-    ways = [(start, here, iter(_steps(start, end))) for end in (high, low)]
-    stopped: list[str] = []
-    while ways:
-        left = []
-        for value, at, steps in ways:
-            new = next(steps, None)
-            if new is None:
-                continue
-            try:
-                there = at_value(at, [(turned, new)])
-                other = abscissa(there, fifo)[0].real < 0
-            except FluidccError as error:
-                stopped.append(f"at {new:.6g}: {error}")
-                continue
-            if other != sign:
-                return value, new, at
-            left.append((new, there, steps))
-        ways = left
-    verdict = "stable" if sign else "unstable"
-    why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
-    unit = f" {turned.units}" if turned.units != "1" else ""
-    raise InvalidInput(
-        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and {high:.6g}{unit}{why}; give "
-        "other bounds, or another parameter"
-    )
 
 
 def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool) -> Boundary:
@@ -284,28 +198,3 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     return Boundary(turned.name, turned.units, value, frequency, kind, slope, slope.real > 0, point, mode)
-
-
-def root_slopes(
-    point: Point, mode: str, near: complex, knobs: Sequence[Knob], fifo: bool
-) -> tuple[complex, list[complex]]:
-    """The root next to `near`, polished, and its derivatives by each knob."""
-    build = builder(point, mode, fifo)
-    root = polish(build(point), near)
-    answer = Response(point)
-    slopes = []
-    for one in knobs:
-        total = 0j
-        for p in one.members:
-            value, change = split(build(answer.to(p)))
-            total += root_slope(value, change, root)
-        slopes.append(total)
-    return root, slopes
-
-
-def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
-    """The function from a point to the matrices of a system of it, with channels that do not merge."""
-    labels = [f.label for f in point.classes]
-    if mode == "loop":
-        return lambda at: wire(at, "closed", fifo, False)
-    return lambda at: deviation(at, labels.index(mode))

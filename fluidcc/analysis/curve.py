@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.boundary import Boundary, abscissa, root_slopes
+from fluidcc.analysis.boundary import Boundary
+from fluidcc.analysis.crossing import abscissa, root_slopes
 from fluidcc.analysis.follow import Knob, at_value
+from fluidcc.analysis.point import BUSY, FULL, PASS
 from fluidcc.errors import FluidccError
 from fluidcc.progress import Progress
 
@@ -156,8 +158,9 @@ def _correct(
     """The point of the curve in the plane across the tangent, a step ahead, by Newton's method."""
     u = at + step * tangent
     for _ in range(8):
-        point = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
-        before = root
+        new = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
+        _same_queues(point, new)
+        point, before = new, root
         root, gradient = _gradient(point, mode, root, knobs, fifo)
         if abs(root - before) > 0.5 * (abs(before) + 0.1):
             break
@@ -168,6 +171,15 @@ def _correct(
         if np.max(np.abs(move)) > 2 * step:
             break
     raise _Lost("the curve could not be followed")
+
+
+def _same_queues(before: Point, after: Point) -> None:
+    """Refuse a step on which a queue begins or ends, as the network is another one then."""
+    for l, link in enumerate(before.links):
+        was, became = int(before.mode[l]), int(after.mode[l])
+        if was != became:
+            state = {PASS: "empty", BUSY: "busy", FULL: "full"}
+            raise _Lost(f"the queue of link {link.name!r} is no longer {state[was]} but {state[became]}")
 
 
 class _Lost(FluidccError):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.boundary import builder
 from fluidcc.analysis.change import Parameter, Response, parameters, split
+from fluidcc.analysis.crossing import builder
 from fluidcc.analysis.matrices import Matrices
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
 from fluidcc.analysis.wiring import wire

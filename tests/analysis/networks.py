@@ -112,6 +112,20 @@ def push_response(net: fc.Network, times: Any, delays: str = "fifo", begin: floa
     return {name: slope.sel(flow=name).values for name in net.flows}
 
 
+def tcp_plant(s: Any, R: float, lag: float, N: float, C: float) -> Any:
+    """From the mark to minus the queue [packet]: Misra's equations linearised, the sender knowing the queue `lag` late.
+
+    W' = 1/R - W x(t - R) p/2 and q' = N x - C with x = W/R, R = q(t - lag)/C + T_p, and N x at the link R - lag later.
+    """
+    trip, back, ahead = np.exp(-s * R), np.exp(-s * lag), np.exp(-s * (R - lag))
+    own = s + N / (R**2 * C) * (1 + trip)
+    queue = back * (1 - trip) / (R**2 * C)
+    drive = R * C**2 / (2 * N**2) * back
+    # own dW + queue dq = -drive dp;  (s + ahead back/R) dq = ahead (N/R) dW.
+    integral = s + ahead * back / R
+    return drive * ahead * (N / R) / (own * integral + queue * ahead * (N / R))
+
+
 def inverse_laplace(F: Callable[[Any], Any], times: Any, nodes: int = 32) -> Any:
     """Fixed Talbot contour (Abate and Valko): a way to the time response that shares nothing with the library."""
     theta = np.arange(1, nodes) * np.pi / nodes

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import fsolve
+from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.boundary import Boundary, abscissa
+from fluidcc.analysis.boundary import Boundary
+from fluidcc.analysis.crossing import abscissa
 from fluidcc.analysis.curve import BoundaryCurve
 from fluidcc.analysis.hopf import onset
 from fluidcc.analysis.point import operating_point
 from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.symbols import x_tau
 from tests.analysis import networks
 
 
@@ -73,6 +76,10 @@ def test_bounds_and_names() -> None:
         fc.stability_boundary(_one(), "etta")
     with pytest.raises(InvalidInput, match="one of 2 identical flows"):
         fc.stability_boundary(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), "flow2.eta")
+    with pytest.raises(
+        InvalidInput, match=r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s"
+    ):
+        fc.stability_boundary(_one(), "eta", along="capacity", along_bounds=("2 Mbit/s", "3 Mbit/s"))
     with pytest.raises(InvalidInput, match=r"bounds of eta are \(2, 1\)"):
         fc.stability_boundary(_one(), "eta", (2, 1))
 
@@ -89,6 +96,58 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
         eta, omega = _by_hand(curve.x[i], (curve.y[i] * 1.02, curve.frequency[i] * 0.99))
         assert curve.y[i] == pytest.approx(eta, rel=1e-9)
         assert curve.frequency[i] == pytest.approx(omega, rel=1e-8)
+
+
+def test_a_curve_is_followed_round_its_fold() -> None:
+    """PI has a largest b, with two limits of a below it: L = -1 at s = j omega gives a + b/s by hand."""
+    net = fc.scenarios["tcp_pi"].net
+    net = net.with_link("bottleneck", law=net.links["bottleneck"].law(a=0.15, b=0.5))
+    curve = fc.stability_boundary(net, "bottleneck.a", along="bottleneck.b", along_bounds=(0.45, 2.0))
+    assert isinstance(curve, BoundaryCurve)
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(curve.x))) != 0)
+    assert len(turns) == 1
+    assert curve.x[0] == pytest.approx(0.45)
+    assert curve.x[-1] == pytest.approx(0.45)
+    assert abs(curve.y[0] - curve.y[-1]) > 0.15
+    rest, link = fc.equilibrium(net), net.links["bottleneck"]
+    R, lag = float(rest.rtt[0]), float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp")
+    s = 1j * curve.frequency[1:-1]  # its two ends are cut off linearly
+    gains = -3750 / networks.tcp_plant(s, R, lag, 60, 3750)
+    np.testing.assert_allclose(curve.y[1:-1], gains.real, rtol=1e-8)
+    np.testing.assert_allclose(curve.x[1:-1], -gains.imag * s.imag, rtol=1e-8)
+
+
+def test_the_end_of_a_curve_says_what_happens_there() -> None:
+    net = fc.dumbbell([fc.LDCC(eta=1.2)], {"capacity": 1e6}, rtt="50 ms")
+    curve = fc.stability_boundary(net, "eta", along="delay", along_bounds=("20 ms", "2 s"))
+    assert isinstance(curve, BoundaryCurve)
+    assert "the queue of link 'bottleneck' is no longer busy" in curve.ends[1]
+
+
+def _stiff(h: float) -> fc.Network:
+    """x' = -k (u(t - 1) + h u(t - 1)^3), u = x/a - 1, on an idle link: h decides beyond k = pi/2."""
+    x, k, a = symbols("x k a", positive=True)
+    stiff = symbols("h", real=True)
+    u = x_tau / a - 1
+    law = fc.Source(
+        name="Stiff", flow={x: -k * a * (u + stiff * u**3)}, out={"rate": x}, params={k: 1.0, a: 1e6, stiff: h},
+        units={x: "bit/s", k: "1/s", a: "bit/s", stiff: "1"}, lower={x: 0}, upper={x: 2 * a}, initial={x: a},
+    )  # fmt: skip
+    return fc.Network().link("l", fc.DropTail, capacity=1e8, delay=0.5).flow("f", law, route=["l"])
+
+
+@pytest.mark.parametrize(("h", "kind"), [(3.0, "subcritical"), (-0.3, "supercritical")])
+def test_both_kinds_of_onset(h: float, kind: str) -> None:
+    edge = fc.stability_boundary(_stiff(h), "k")
+    assert isinstance(edge, Boundary)
+    assert edge.value == pytest.approx(np.pi / 2, rel=1e-12)
+    found = onset(edge, offset=0.1)
+    assert found.kind == kind
+    # On the stable side, either the large motion lives on at its size or nothing is left of it.
+    assert (found.left > 0.9 * found.amplitude) == (kind == "subcritical")
+    if kind == "supercritical":
+        # Growth k u - k (3/4) |h| A^2 k stops where k (1 - 3/4 |h| A^2) = pi/2, to third order.
+        assert found.amplitude == pytest.approx(np.sqrt(0.1 / 1.1 * 4 / 3 / 0.3), rel=0.1)
 
 
 def test_where_oscillation_sets_in() -> None:

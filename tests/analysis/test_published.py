@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import fluidcc as fc
 from fluidcc import scenarios
 from fluidcc.analysis.published import PublishedLoop, published, tcp_loops
 from fluidcc.errors import UnknownName, Unsupported
+from tests.analysis import networks
 
 
 def test_hollot_misra_towsley_gong() -> None:
@@ -28,21 +28,6 @@ def test_hollot_misra_towsley_gong() -> None:
     assert exact.gain < 0.5 * as_printed.gain
 
 
-def _by_hand(s: Any, lag: float) -> Any:
-    """From the mark to minus the queue [packet]: Misra's equations linearised, the sender knowing the queue `lag` late.
-
-    W' = 1/R - W x(t - R) p/2 and q' = N x - C with x = W/R, R = q(t - lag)/C + T_p, and N x at the link R - lag later.
-    """
-    R, N, C = 0.246, 60, 3750
-    trip, back, ahead = np.exp(-s * R), np.exp(-s * lag), np.exp(-s * (R - lag))
-    own = s + N / (R**2 * C) * (1 + trip)
-    queue = back * (1 - trip) / (R**2 * C)
-    drive = R * C**2 / (2 * N**2) * back
-    # own dW + queue dq = -drive dp;  (s + ahead back/R) dq = ahead (N/R) dW.
-    integral = s + ahead * back / R
-    return drive * ahead * (N / R) / (own * integral + queue * ahead * (N / R))
-
-
 def test_the_library_s_own_tcp_and_pi_is_misra_s_model_with_a_queue_that_is_heard_of() -> None:
     """The same as worked out by hand, and where it differs from the paper's: in when the sender knows the queue."""
     net = scenarios["tcp_pi"].net
@@ -51,7 +36,7 @@ def test_the_library_s_own_tcp_and_pi_is_misra_s_model_with_a_queue_that_is_hear
     s = 1j * np.array([0.05, 0.5, 1.0, 5.0])
     control = 9.64e-6 * (s / 0.53 + 1) / s
     exact = published["tcp_pi"].exact
-    np.testing.assert_allclose(exact(s)[0, 0], _by_hand(s, back) * control, rtol=1e-4)
+    np.testing.assert_allclose(exact(s)[0, 0], networks.tcp_plant(s, 0.246, back, 60, 3750) * control, rtol=1e-4)
     # As Misra's equations are read, the queue is known at once: then little but the delayed window is left out.
     R, N, C = 0.246, 60, 3750
     trip = np.exp(-s * R)

@@ -1,0 +1,58 @@
+"""The rightmost root of a network at a point, and how it moves with parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from fluidcc.analysis.change import Response, split
+from fluidcc.analysis.follow import Knob
+from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.matrices import Matrices, deviation
+from fluidcc.analysis.pencils import polish, root_slope
+from fluidcc.analysis.point import Point
+from fluidcc.analysis.wiring import wire
+
+__all__ = ["abscissa", "builder", "root_slopes"]
+
+
+def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
+    """The closed loop and, for each class of identical flows, their differences."""
+    found = {"loop": wire(point, "closed", fifo, merge)}
+    found |= {f.label: deviation(point, k) for k, f in enumerate(point.classes) if f.count > 1}
+    return {name: m for name, m in found.items() if len(m.A)}
+
+
+def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
+    """The rightmost root of all, in the upper half plane, and the system it belongs to."""
+    best: tuple[complex, str] = (complex(-math.inf), "loop")
+    for name, m in systems(point, fifo).items():
+        root = complex(LinearNetwork.of(point, m).roots(count=1)[0])
+        if root.real > best[0].real:
+            best = (complex(root.real, abs(root.imag)), name)
+    return best
+
+
+def root_slopes(
+    point: Point, mode: str, near: complex, knobs: Sequence[Knob], fifo: bool
+) -> tuple[complex, list[complex]]:
+    """The root next to `near`, polished, and its derivatives by each knob."""
+    build = builder(point, mode, fifo)
+    root = polish(build(point), near)
+    answer = Response(point)
+    slopes = []
+    for one in knobs:
+        total = 0j
+        for p in one.members:
+            value, change = split(build(answer.to(p)))
+            total += root_slope(value, change, root)
+        slopes.append(total)
+    return root, slopes
+
+
+def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
+    """The function from a point to the matrices of a system of it, with channels that do not merge."""
+    labels = [f.label for f in point.classes]
+    if mode == "loop":
+        return lambda at: wire(at, "closed", fifo, False)
+    return lambda at: deviation(at, labels.index(mode))
