@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -263,16 +264,21 @@ def _check_kind(law: Any) -> None:
         )
 
 
+@lru_cache(maxsize=256)
+def _slopes(U: Expr, x: Symbol) -> tuple[Expr, Expr]:
+    return diff(U, x), diff(U, x, 2)
+
+
 def _check_utility(law: Any) -> None:
     """U increasing and concave at the parameters in use, over ten decades of rate."""
     x, U = law.out["rate"], unfold(law.utility)
     if x not in law.flow:
         raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}")
     _check_expression(law, "the utility", law.utility, {x, *law.params}, f"neither a parameter nor the rate {plain(x)}")
-    rates = np.logspace(-1, 9, 41)
-    slopes = diff(U, x), diff(U, x, 2)
+    slopes = _slopes(U, x)
     if slopes[0].is_positive and slopes[1].is_negative:
         return
+    rates = np.logspace(-1, 9, 41)
     with np.errstate(all="ignore"):
         for slope, sign, word in zip(slopes, (1, -1), ("increasing", "strictly concave"), strict=True):
             f = lambdify([x, *law.params], slope, modules="numpy")

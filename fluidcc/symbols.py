@@ -104,6 +104,8 @@ SIGNAL_UNITS = {
 
 def expression(value: Any, what: str) -> Any:
     """`value` as SymPy has it; text is none, as its symbols would not be those of the vocabulary."""
+    if isinstance(value, Expr):
+        return value
     try:
         found = None if isinstance(value, str | bytes | bool) else sympify(value)
     except (SympifyError, TypeError, ValueError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from fluidcc.numerics.dde_control import Control, first_step, short
 from fluidcc.numerics.dde_events import Crossing, Found, Monitor, Watcher
-from fluidcc.numerics.dde_history import Array, Pieces
+from fluidcc.numerics.dde_history import Array, Pieces, returned
 from fluidcc.numerics.dde_input import Problem
 from fluidcc.numerics.dde_record import Record
 from fluidcc.numerics.dde_result import DdeResult
@@ -211,8 +211,9 @@ class Integration:
         z = ()
         if getattr(w.change, "delayed", False):
             z = (self.delays.at_mesh(self.t, self.y),)  # type: ignore[assignment]
-        new = np.asarray(w.change(self.t, self.y.copy(), *z, *self.problem.args), dtype=float).ravel()
-        if new.shape != self.y.shape or not np.isfinite(new).all():
+        what = f"the change of jump {w.index}"
+        new = returned(w.change(self.t, self.y.copy(), *z, *self.problem.args), self.y.size, what, self.t)
+        if not np.isfinite(new).all():
             raise Failure(
                 f"jump {w.index} at t = {self.t:.10g} turned the state {short(self.y)} into {short(new)}: "
                 f"it must return {self.y.size} finite numbers."

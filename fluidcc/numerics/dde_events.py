@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fluidcc.numerics.dde_history import Array
+from fluidcc.numerics.dde_history import Array, returned
 from fluidcc.numerics.dde_step import Failure, Trial
 from fluidcc.numerics.dde_table import Delays
 
@@ -98,6 +98,8 @@ class Monitor:
         g = [self.value(w, t, y, z) for w in self.watchers]
         if self.lags:
             for j, a in enumerate(self.delays.arguments(t, y)):
+                if math.isnan(a):
+                    raise Failure(f"lag {j} is NaN at t = {t:.10g}: it must be finite wherever the state is.")
                 low, high = self.delays.points.interval(self.delays.branch[j])
                 g += [a - low, a - high]
         return g
@@ -105,7 +107,7 @@ class Monitor:
     def value(self, w: Watcher, t: float, y: Array, z: Array | None) -> float:
         """g of one watcher."""
         raw = w.function(t, y, z, *self.args) if w.delayed else w.function(t, y, *self.args)
-        g = float(np.asarray(raw, dtype=float).reshape(()))
+        g = float(returned(raw, 1, f"{w.kind} {w.index}", t)[0])
         if math.isnan(g):
             raise Failure(f"{w.kind} {w.index} returned NaN at t = {t:.10g}: it must be finite wherever the state is.")
         return g

@@ -9,7 +9,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Array", "History", "Pieces", "delayed_states", "shift_polynomial"]
+from fluidcc.arguments import numbers
+from fluidcc.errors import InvalidInput
+
+__all__ = ["Array", "History", "Pieces", "delayed_states", "returned", "shift_polynomial"]
 
 Array = NDArray[np.float64]
 
@@ -64,6 +67,22 @@ def shift_polynomial(q, start, stretch):  # type: ignore[no-untyped-def]
         shifted[i, 2] = (c + u * 4 * d) * r**3
         shifted[i, 3] = d * r**4
     return shifted
+
+
+def returned(value: object, size: int, what: str, t: float) -> Array:
+    """What a function of the user returned, as that many floats; `what` names it, such as ``"fun"``.
+
+    Raises
+    ------
+    InvalidInput
+        If they are not numbers, complex, or not so many.
+    """
+    array = np.asarray(value)
+    if array.dtype != np.float64:
+        array = numbers(value, f"{what} at t = {t:.10g}", "real numbers", finite=False)
+    if array.size != size:
+        raise InvalidInput(f"{what} returned shape {array.shape} at t = {t:.10g}; give {size} number{'s'[: size != 1]}")
+    return array.reshape(size)
 
 
 class Pieces:
@@ -130,7 +149,7 @@ class History:
     def __call__(self, t: float) -> Array:
         if self.function is None:
             return self.constant
-        return np.asarray(self.function(t), dtype=float).reshape(self.constant.shape)
+        return returned(self.function(t), self.constant.size, "history", t)
 
     def piece(self, t: float, low: float, high: float) -> Array:
         """The value at t of the smooth piece between two breaking points, continued beyond them if t lies there.

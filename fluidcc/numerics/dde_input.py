@@ -142,9 +142,10 @@ def _history(history: Any, t0: float) -> History:
     given = called(what, history, t0) if callable(history) else history
     if _is_complex(given):
         raise Unsupported(f"{what} is complex: solve for the real and imaginary parts as separate states.")
-    start = numbers(given, what, "a finite number, or a vector of them, one for each state").ravel()
-    if start.size == 0:
-        raise InvalidInput(f"{what} is empty; give a finite number, or a vector of them, one for each state")
+    right = "a finite number, or a vector of them, one for each state"
+    start = np.atleast_1d(numbers(given, what, right))
+    if start.size == 0 or start.ndim > 1:
+        raise InvalidInput(f"{what} has shape {start.shape}; give {right}")
     return History(function, start.copy(), t0)
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluidcc.errors import InvalidInput
-from fluidcc.numerics.dde_history import Array, shift_polynomial
+from fluidcc.numerics.dde_history import Array, returned, shift_polynomial
 from fluidcc.numerics.dde_table import Delays
 from fluidcc.numerics.tableaus import Tableau
 
@@ -71,15 +70,8 @@ class Stepper:
     def evaluate(self, t: float, y: Array, z: Array) -> Array:
         """The right-hand side."""
         self.nfev += 1
-        if self.modes is None:
-            rate = np.asarray(self.fun(t, y, z, *self.args), dtype=float)
-        else:
-            rate = np.asarray(self.fun(t, y, z, self.modes, *self.args), dtype=float)
-        if rate.shape != y.shape:
-            if rate.size != y.size:
-                raise InvalidInput(f"fun returned shape {rate.shape}: history has {y.size} states, so must y'.")
-            rate = rate.reshape(y.shape)
-        return rate
+        modes = () if self.modes is None else (self.modes,)
+        return returned(self.fun(t, y, z, *modes, *self.args), y.size, "fun", t)
 
     def tolerance(self, y: Array, y_end: Array) -> Array:
         """The error allowed in each state."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fluidcc.numerics.dde_history import Array, History, Pieces, delayed_states
+from fluidcc.numerics.dde_history import Array, History, Pieces, delayed_states, returned
 
 __all__ = ["BreakingPoints", "Delays"]
 
@@ -95,7 +95,7 @@ class Delays:
         """The delayed times ``t - lag``, shape (m,)."""
         if self.function is None:
             return t - self.constant
-        lags = np.asarray(self.function(t, y, *self.args), dtype=float).reshape(self.count)
+        lags = returned(self.function(t, y, *self.args), self.count, "lags", t)
         self.smallest = float(lags.min()) if self.count else 0.0
         arguments: Array = t - lags
         return arguments

@@ -248,3 +248,22 @@ def test_arguments_that_cross_a_jump_back_and_forth(mean: float, swing: float, p
     seen = 1.0 + (t - mean * (1 + swing * np.sin(pace * t)) >= 1)
     assert result.success
     assert result.y[1, -1] == pytest.approx(seen.mean() * 6, abs=1e-4)
+
+
+@pytest.mark.parametrize("terminal", [False, True, 2, 3])
+@pytest.mark.parametrize("direction", [0, 1, -1])
+def test_events_are_counted_as_by_scipy(terminal: int, direction: int) -> None:
+    """Without lags the two solve the same problem, and end it at the same occurrence."""
+    from scipy.integrate import solve_ivp
+
+    def crossing(t: float, y: np.ndarray) -> float:
+        return float(y[0])
+
+    crossing.terminal, crossing.direction = terminal, direction  # type: ignore[attr-defined]
+    same: Any = {"events": crossing, "rtol": 1e-9, "atol": 1e-9}
+    ours = solve_dde(lambda t, y, Z: [y[1], -y[0]], (0, 20), [1.0, 0.0], [], **same)
+    theirs = solve_ivp(lambda t, y: [y[1], -y[0]], (0, 20), [1.0, 0.0], **same)
+    assert ours.status == theirs.status
+    assert ours.t_events is not None
+    np.testing.assert_allclose(ours.t_events[0], theirs.t_events[0], atol=1e-6)
+    assert ours.t[-1] == pytest.approx(theirs.t[-1], abs=1e-6)

@@ -46,7 +46,21 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         ({"jumps": [(2.0, fun)]}, InvalidInput, "within t_span"),
         ({"breaking_points": [np.nan]}, InvalidInput, "breaking_points"),
         ({"max_order": 0}, InvalidInput, "max_order"),
-        ({"fun": lambda t, y, Z: [1.0, 2.0]}, InvalidInput, r"fun returned shape \(2,\)"),
+        ({"fun": lambda t, y, Z: [1.0, 2.0]}, InvalidInput, r"fun returned shape \(2,\) at t = 0; give 1 number"),
+        ({"fun": lambda t, y, Z: 1j * y}, InvalidInput, "fun at t = 0 is .*; give real numbers"),
+        ({"fun": lambda t, y, Z: None}, InvalidInput, "fun at t = 0 is None; give real numbers"),
+        ({"fun": lambda t, y: y}, InvalidInput, "fun cannot be called with 3 arguments"),
+        ({"events": lambda t: t}, InvalidInput, "event 0 cannot be called with 2 arguments"),
+        ({"events": lambda t, y: [1, 2]}, InvalidInput, r"event 0 returned shape \(2,\)"),
+        (
+            {"jumps": [(0.5, lambda t, y: [1.0, 2.0])]},
+            InvalidInput,
+            r"change of jump 0 returned shape \(2,\) at t = 0.5",
+        ),
+        ({"history": lambda t: [1.0] * (1 + (t < 0))}, InvalidInput, r"history returned shape \(2,\) at t = -1"),
+        ({"history": [[1.0, 2.0]]}, InvalidInput, r"history has shape \(1, 2\)"),
+        ({"lags": lambda t, y: [1.0] * (1 + (t > 0.5))}, InvalidInput, r"lags returned shape \(2,\) at t = 0"),
+        ({"vectorized": True}, InvalidInput, "has no argument 'vectorized'"),
     ],
 )
 def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exception], text: str) -> None:
@@ -64,7 +78,9 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exceptio
         ({"t_span": (0, 500), "max_steps": 10}, "10 steps were taken"),
         ({"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)}, "slides along a jump"),
         ({"lags": lambda t, y: [1 - t], "t_span": (0, 5)}, "lag 0 becomes negative after t = 1.0000"),
-        ({"jumps": [(0.5, lambda t, y: [1.0, 2.0])]}, "jump 0 at t = 0.5"),
+        ({"jumps": [(0.5, lambda t, y: [np.inf])]}, "jump 0 at t = 0.5"),
+        ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
+        ({"history": lambda t: 1.0 if t > -0.5 else np.nan}, "fun returned nan at t = 0"),
         ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
     ],
 )
