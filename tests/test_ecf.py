@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.symbols import unfold
 
 PACKET, C = 12000.0, 30e6
 
@@ -148,3 +150,19 @@ def test_few_packets_are_said_to_be_doubtful() -> None:
         net.flow(f"f{i}", fc.Reno, route=["l"])
     assert "windows of 8 flows are below 3 packets" in fc.simulate(net, 20, samples=201).attrs["warnings"]
     assert fc.simulate(network(2), 1).attrs["warnings"] == ""
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.5, 2.0, 20.0])
+def test_poisson_numbers_have_their_mean_whatever_the_interval(mean: float) -> None:
+    """By quadrature over the normal distribution: mean m, variance m but for 3/8, never below 0."""
+    z, weight = np.polynomial.hermite_e.hermegauss(40)
+    weight = weight / weight.sum()
+    values = {"r1": mean, "r2": 9.0 * mean + 9, "r3": 9.0 * mean + 9, "packet": 1.0, "interval": 1.0}
+    rate = fc.PoissonECF.out["rate"]
+    symbols = sorted(rate.free_symbols, key=str)
+    known = {str(s).replace("\\ell", "packet"): s for s in symbols}
+    assert set(known) == {*values, "noise"}
+    number = lambdify([known["noise"], *(known[k] for k in values)], unfold(rate), "numpy")(z, *values.values())
+    assert number.min() >= 0
+    assert weight @ number == pytest.approx(mean, rel=1e-12)
+    assert weight @ (number - mean) ** 2 == pytest.approx(mean, abs=3 / 8 * min(1, 4 * mean))

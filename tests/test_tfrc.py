@@ -54,3 +54,30 @@ def test_the_fluid_rests_at_the_equation() -> None:
     proofs = fc.prove(fc.TFRCFluid)
     assert isinstance(proofs, Proof)
     assert all(v.status == "proved" for v in proofs)
+
+
+def test_slow_start_doubles_each_round_trip_until_one_packet_is_marked() -> None:
+    """At a mark ratio p after R (1 + log2(1 + ln 2/(p v0))); then the intervals belong to the rate received then."""
+    p, trip, v0, size = 0.002, 0.1, 3.0, 8000.0
+    marks = fc.Link("Marks", flow=fc.DropTail.flow, out={"mark": p}, units=fc.DropTail.units, queue=fc.DropTail.queue,
+                    lower=fc.DropTail.lower, initial=fc.DropTail.initial)  # fmt: skip
+    net = fc.Network().link("l", marks, capacity=1e9, delay=trip / 2)
+    net.flow("f", fc.SlowStartTFRC(v0=v0), route=["l"], packet=size, return_delay=trip / 2, start=0)
+    end = trip * (1 + np.log2(1 + np.log(2) / (p * v0)))
+    times = np.array([0.0, trip, 2.5 * trip, end - 1e-6, end + 1e-6])
+    run = fc.simulate(net, 60, t_eval=[*times, 60], rtol=1e-9)
+    np.testing.assert_allclose(run.jump_time, [end], rtol=1e-8)
+    np.testing.assert_allclose(run.rate[:4, 0], size * v0 * 2 ** (times[:4] / trip) / trip, rtol=1e-4)
+    window = v0 + np.log(2) / p  # of a round trip before
+    assert run.SlowStartTFRC_I8.values[4, 0] == pytest.approx(2 / 3 * window**2, rel=1e-4)
+    assert float(run.rate[4, 0]) == pytest.approx(response.tfrc(1.5 / window**2, trip, size), rel=1e-3)
+    assert float(run.rate[4, 0]) == pytest.approx(size * window / trip, rel=0.01)  # the first term is nearly all
+    event = float(run.rate[5, 0]) * trip / size * p  # packets marked a round trip
+    assert float(run.rate[5, 0]) == pytest.approx(response.tfrc(p / (1 + event), trip, size), rel=1e-3)
+
+
+def test_slow_start_fills_an_empty_link_soon() -> None:
+    net = link(fc.SlowStartTFRC)
+    slow = link(fc.TFRCFluid(n0=100))
+    first = [fc.metrics.mean(fc.simulate(n, 10.0).throughput, 2.0).item() for n in (net, slow)]
+    assert first[0] > 0.9 * C > 2 * first[1]

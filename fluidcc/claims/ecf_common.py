@@ -19,7 +19,7 @@ from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.numerics.linear.sampled import SampledLoop
 from fluidcc.simulate import simulate
-from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, TFRCFluid
+from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC, TFRCFluid
 from fluidcc.symbols import c, plain, unfold
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def dumbbell(
     return net
 
 
-_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TFRC": TFRCFluid}
+_LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TFRC": SlowStartTFRC}
 
 
 @lru_cache(maxsize=8)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.reno import AIMD, Reno
     from fluidcc.sources.sampled import SampledLDCC
     from fluidcc.sources.scalable import ScalableSource, ScalableTCP
-    from fluidcc.sources.tfrc import TFRC, TFRCFluid
+    from fluidcc.sources.tfrc import TFRC, SlowStartTFRC, TFRCFluid
 
 # The file of each law.
 _HOME = {
@@ -77,6 +77,7 @@ _HOME = {
     "SampledLDCC": "sampled",
     "ScalableSource": "scalable",
     "ScalableTCP": "scalable",
+    "SlowStartTFRC": "tfrc",
     "TFRC": "tfrc",
     "TFRCFluid": "tfrc",
 }
@@ -120,6 +121,7 @@ __all__ = [
     "SampledLDCC",
     "ScalableSource",
     "ScalableTCP",
+    "SlowStartTFRC",
     "StaticFAST",
     "StaticVegas",
     "TFRCFluid",

@@ -6,9 +6,9 @@ rate that is sent, a source over two busy routers would suffer the decreases of 
 holds r_max. A source that starts goes by the reports that come from then on.
 
 `FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
-the rate that ECF sets, piecewise constant. Their number in an interval, of mean m, is (sqrt(m - 1/4) + z/2)^2 with z
-normal, as the square root of a Poisson number is nearly normal with standard deviation 1/2: never negative, of mean m
-exactly and variance m - 1/8. Where m is below 1/4 it is m z^2.
+the rate that ECF sets, piecewise constant. Their number in an interval, of mean m, is (2 sqrt(m) + z)^2 m/(1 + 4 m)
+with z normal, as the square root of a Poisson number is nearly normal with standard deviation 1/2: never negative, of
+mean m exactly, and of variance m but for 3/8 or less.
 """
 
 from __future__ import annotations
@@ -66,12 +66,11 @@ FramedECF = replace(
 
 interval = symbols("interval", positive=True)  # in which packets are counted [s]
 _mean = Let("m", lowest * interval / packet)
-_spread = Let("b", Min(_mean, Rational(1, 4)))
 
 PoissonECF = replace(
     ECF,
     name="PoissonECF",
-    out={"rate": packet / interval * (sqrt(Max(_mean - _spread, 0)) + sqrt(_spread) * noise) ** 2},
+    out={"rate": lowest / (1 + 4 * _mean) * (2 * sqrt(_mean) + noise) ** 2},
     params={**ECF.params, interval: 0.02},
     units={**ECF.units, interval: "s"},
     ref="the ECF paper, Section 2.3: a Poisson source whose intensity follows ECF",
