@@ -204,10 +204,6 @@ class Law:
         }
         return replace(self, flow=drift, jumps=(), name=name or self.name, claims=claims or {}, ref=ref or self.ref)
 
-    def unfolded(self, expr: Any) -> Expr:
-        """`expr` with every Let replaced by its definition."""
-        return unfold(expr)
-
     @cached_property
     def system(self) -> tuple[Matrix, Matrix]:
         """(F, H): columns of the flows, and of the outputs in the order of `out`, without Lets."""

@@ -74,6 +74,7 @@ def test_newtons_method_spares_a_slow_approach() -> None:
     assert 1 <= cycle.steps <= 3
     assert cycle.error < 1e-9
     np.testing.assert_allclose(cycle.multipliers[0], (1 - b) ** backoffs, rtol=1e-6)
+    assert cycle.contraction == pytest.approx((1 - b) ** backoffs, rel=1e-6)
     np.testing.assert_allclose(cycle.most.rate[0], cycle.most.rate[1], rtol=1e-8)
     one = fc.limit_cycle(bottleneck().flow("f", aimd(b, 2.0), route=["l"], return_delay=BACK))
     assert cycle.period == pytest.approx(one.period, rel=1e-8)
