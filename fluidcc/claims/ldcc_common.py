@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Symbol
+from sympy import Symbol, lambdify
 
 from fluidcc.equilibrium import equilibrium
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
 from fluidcc.sources import LDCC
-from fluidcc.symbols import plain
+from fluidcc.symbols import e_b, plain
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
+    "E_HAT",
     "FAIR_DELAYS",
     "THREEFOLD",
     "W_OVER_BETA",
@@ -27,6 +28,7 @@ __all__ = [
     "at_time",
     "beta",
     "bound",
+    "delay_by_19",
     "eta",
     "eta_of",
     "kbit",
@@ -44,6 +46,17 @@ x, w, beta, T, eta = (_named[name] for name in ("x", "w", "beta", "T", "eta"))
 
 W_OVER_BETA = LDCC.parameter("w") / LDCC.parameter("beta")
 """w/beta of Section V: 200 kbit/s."""
+
+E_HAT = LDCC.claims["(19)"].relation.rhs
+"""The one-way delay at equilibrium by (19), as the law claims it."""
+
+
+def delay_by_19(rate: Any, back: Any) -> Any:
+    """(19) at a rate [bit/s] and a return delay [s], with the parameters of Section V [s]."""
+    return _E_HAT(rate, back, *LDCC.params.values())
+
+
+_E_HAT = lambdify((x, e_b, *LDCC.params), E_HAT, "numpy")
 
 FAIR_DELAYS = {
     "25, 25, 25, 25 ms": (0.025, 0.025, 0.025, 0.025),

@@ -8,10 +8,12 @@ import numpy as np
 from sympy import Eq, Symbol, diff, lambdify, limit, log, oo
 
 from fluidcc.claims.ldcc_common import (
+    E_HAT,
     W_OVER_BETA,
     T,
     at_time,
     beta,
+    delay_by_19,
     kbit,
     ms,
     near,
@@ -170,8 +172,8 @@ def other_utilities() -> Outcome:
 )
 def equilibrium_delay_solved() -> Outcome:
     shown = law_proof(LDCC, "(19)")
-    r = W_OVER_BETA / float(at_time("ldcc_fig5", 259.0).rate[:3].mean())
-    by_formula, by_run = (0.025 * r + 0.1) / (1 - r), float(at_time("ldcc_fig5", 259.0).one_way_delay.values[0])
+    late = at_time("ldcc_fig5", 259.0)
+    by_formula, by_run = float(delay_by_19(late.rate[:3].mean(), 0.025)), float(late.one_way_delay.values[0])
     values = {"formula": by_formula, "run": by_run}
     if abs(by_run / by_formula - 1) > 2e-3:
         return Outcome(DIFFERS, f"{ms(by_formula)} by (19), {ms(by_run)} in the run of Fig. 5", "not settled", values)
@@ -184,11 +186,10 @@ def equilibrium_delay_solved() -> Outcome:
 
 @claim("ldcc", "(19)", "The larger the rate at equilibrium, the closer the delay is to T.", "e -> T")
 def larger_rate() -> Outcome:
-    e_hat = (e_b * w / (beta * x) + T) / (1 - w / (beta * x))
-    if limit(e_hat, x, oo) != T:
-        return Outcome(REFUTED, f"the limit is {limit(e_hat, x, oo)}", "by SymPy's limit")
+    if limit(E_HAT, x, oo) != T:
+        return Outcome(REFUTED, f"the limit is {limit(E_HAT, x, oo)}", "by SymPy's limit")
     excess = Symbol("d", positive=True)
-    falls = proof(diff(e_hat, x).subs(x, w / beta + excess) < 0)
+    falls = proof(diff(E_HAT, x).subs(x, w / beta + excess) < 0)
     return from_proofs(falls, computed="e falls as x grows above w/beta, and tends to T")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.claims.ldcc_common import at_time, bound, eta_of, kbit, mbit, ms, near, percent, run
+from fluidcc.claims.ldcc_common import at_time, bound, delay_by_19, eta_of, kbit, mbit, ms, near, percent, run
 from fluidcc.claims.model import DIFFERS, NOT_GIVEN, OUT_OF_REACH, REPRODUCED, Outcome, claim
 from fluidcc.equilibrium import equilibrium
 from fluidcc.metrics import jain, settling_time
@@ -104,7 +104,7 @@ def fig5_values() -> Outcome:
     eq = {n: equilibrium(scenarios["ldcc_fig5"].net, at=t) for n, t in ((2, 50.0), (3, 200.0))}
     late = {2: at_time("ldcc_fig5", 99.0), 3: at_time("ldcc_fig5", 259.0)}
     delay = {n: float(eq[n].one_way_delay.values[0]) for n in eq}
-    by_hand = {n: (0.025 * r + 0.1) / (1 - r) for n, r in ((2, 0.2e6 / 1.5e6), (3, 0.2e6 / 1e6))}
+    by_hand = {n: float(delay_by_19(3e6 / n, 0.025)) for n in eq}
     error = max(abs(float(late[n].one_way_delay.values[0]) / by_hand[n] - 1) for n in eq)
     verdict, reason = _verdict(error < 1e-3 and near(list(delay.values()), list(by_hand.values()), 1e-9), "off (19)")
     return Outcome(
@@ -190,8 +190,7 @@ def fig10_long_flow() -> Outcome:
 def fig10_delays() -> Outcome:
     eq = equilibrium(scenarios["ldcc_fig10"].net, at=200.0)
     rate, delay = eq.rate.values[:3], eq.one_way_delay.values[:3]
-    r = 0.2e6 / rate
-    by_hand = (np.array([0.05, 0.025, 0.025]) * r + 0.1) / (1 - r)
+    by_hand = delay_by_19(rate, np.array([0.05, 0.025, 0.025]))
     error = float(np.max(np.abs(delay / by_hand - 1)))
     verdict, reason = _verdict(error < 1e-9, "off (19)")
     return Outcome(
