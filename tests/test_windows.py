@@ -51,6 +51,48 @@ def test_the_static_window_settles_at_the_same_rates_with_a_gain_that_suits_it()
     np.testing.assert_allclose(ds.backlog.values[:, 0] / PACKET, backlog, rtol=1e-4)
 
 
+@pytest.mark.parametrize("law", [fc.FAST, fc.HTCP(beta_max=0.7), fc.DelayAIMD])
+def test_a_flow_without_start_begins_with_an_empty_path(law: fc.Source) -> None:
+    """A rate that had always been there would fill the path with data which the clock sends round for ever."""
+    net = fc.Network().link("l", fc.DropTail, capacity=C, delay=RTT / 2, buffer=1000 * PACKET)
+    runs = [
+        fc.simulate(net.copy().flow("f", law, route=["l"], start=start, packet=PACKET, initial={"w": 200}), 10.0)
+        for start in (None, 0)
+    ]
+    xr.testing.assert_equal(*(r.drop_vars("final_state") for r in runs))
+    flight = runs[0][f"{law.name}_F"].values[-1, 0]
+    under_way = (RTT + runs[0].queueing_delay.values[-1, 0]) * C / PACKET
+    assert flight == pytest.approx(under_way, rel=0.01)
+    assert runs[0].utilisation.values[-1, 0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_flow_without_start_goes_on_at_a_restart_and_another_joins_it() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=C, delay=RTT / 2).flow("a", fc.FAST, route=["l"], packet=PACKET)
+    first = fc.simulate(net, 5.0, samples=2, rtol=1e-8)
+    whole = fc.simulate(net, 8.0, t_eval=[8.0], rtol=1e-8)
+    on = fc.simulate(net, 8.0, t_eval=[8.0], rtol=1e-8, restart=first)
+    np.testing.assert_allclose(on.FAST_F.values, whole.FAST_F.values, rtol=1e-6)
+    joined = fc.simulate(net.flow("b", fc.FAST, route=["l"], packet=PACKET), 20.0, samples=3, restart=first)
+    assert joined.rate.values[0, 1] > 0
+    assert joined.rate.values[-1, 1] > joined.rate.values[-1, 0] > 0
+
+
+@pytest.mark.parametrize(("law", "window", "buffer"), [
+    (fc.PlainDelayAIMD, 600, 100), (fc.DelayAIMD(slope=0, coefficient=0), 841.5, 400), (fc.HTCP, 880, 100),
+])  # fmt: skip
+def test_an_exact_clock_takes_every_jump_round_and_round(law: fc.Source, window: float, buffer: int) -> None:
+    """The rate of the first burst jumps, and comes round as it is: each jump stands where the first one landed."""
+    net = fc.Network().link("l", fc.DropTail, capacity=50e6, delay=0.06, buffer=buffer * PACKET)
+    net.flow("f", law(pace=0), route=["l"], start=0, packet=PACKET, initial={"w": window})
+    run = fc.simulate(net, 6.0, samples=6001, rtol=1e-10, atol=1e-13)
+    for k in range(1, 8):
+        assert np.min(np.abs(run.break_time.values - 0.12 * k)) < 1e-12
+    assert run.rate.values.min() >= 0.0
+    last = run.sel(time=slice(6.0 - float(run.rtt.values[-1, 0]), None))
+    under_way = np.trapezoid(last.rate.values[:, 0], last.time.values) / PACKET
+    assert run[f"{law.name}_F"].values[-1, 0] == pytest.approx(under_way, rel=0.03)
+
+
 def test_a_late_ledbat_flow_starves_the_first() -> None:
     """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2."""
     ds = fc.simulate(dumbbell(fc.LEDBAT(target=0.02), [0.0, 40.0], capacity=10e6), 120.0, samples=4, rtol=1e-6)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.beginning import with_beginnings
 from fluidcc.engine.told import ACTING, acts, told_lags
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
@@ -114,7 +115,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     frozen : mapping of str to float, optional
         Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO delays.
     """
-    at = Layout(net, frozen)
+    at = Layout(with_beginnings(net), frozen)
     at.links = list(net.links.values())
     _group_flows(at)
     _group_links(at)

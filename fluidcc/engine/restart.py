@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.beginning import begun
 from fluidcc.engine.snapshot import (
     CLOCKS,
     COUNTS,
@@ -153,7 +154,7 @@ class FinalState:
             if value != was:
                 raise InvalidInput(f"the {what} of {of} is {value:g}, in restart {was:g}; {advice}")
         before = [tuple(row) for row in self.row("flow_past", k).reshape(-1, 2)]
-        if past(flow, self.time) != before:
+        if past(begun(flow), self.time) != before:
             raise InvalidInput(
                 f"start and stop of {of} differ from the run in restart before its end at {self.time:g} s; "
                 "change only what comes after"

@@ -11,6 +11,9 @@ How far it is followed is a rule, so that exactness does not cost scale: the fir
 sources at most 64 times (8 where laws jump or tick), once for each feedback class unless routes cross; the second
 with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
 
+A source that sends what is acknowledged makes nothing smoother: a jump of its rate comes round for ever, weaker at
+best. As long as it is a jump, it counts as new each time, where it lands at sources at most 4 times.
+
 A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them, and round a cycle
 of links for ever, weaker by the flows' shares each time. It is followed once round, and over as many hops as make at
 most 64 landings: in a mesh of links they would double and double again.
@@ -25,10 +28,12 @@ from numba import njit
 from . import slots as s
 from .reads import work
 
-__all__ = ["bend", "emit", "forward", "forward_class", "news", "pop", "push", "speak"]
+__all__ = ["bend", "emit", "forward", "forward_class", "keep_rates", "news", "pop", "push", "repeat_jumps", "speak"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
+_FEW = 4  # landings at sources, so many that they need no second thought
+_PENDING = 100  # landings ahead, with which no jump of a rate is followed on
 _HOP = 8  # a landing's generation counts ones for passages through sources, and eights for links crossed since
 
 
@@ -113,7 +118,7 @@ def _followed(I: Any, generation: int) -> bool:
     if generation > I[s.GMAX]:
         return False
     most = 8 if I[s.NHY] else 64  # jumps and ticks are many, and each makes as many landings as there are classes
-    if spread <= 4 or generation <= 0 or (generation <= 1 and spread <= most) or (generation <= 2 and spread <= 8):
+    if spread <= _FEW or generation <= 0 or (generation <= 1 and spread <= most) or (generation <= 2 and spread <= 8):
         return True
     I[s.UNTRACKED] += 1
     return False
@@ -184,3 +189,26 @@ def forward_class(F: Any, I: Any, link: int, generation: int) -> None:
             j = I[s.JSTR] + 3 * n
             if I[I[s.JNLINK] + I[j]] == link:
                 push(F, I, F[s.T] + F[I[s.OOFF] + I[j]], s.AT_LINK, I[j + 2], generation)
+
+
+@njit(**_CFG)
+def keep_rates(F: Any, I: Any) -> None:
+    """Keep the rates of the sources just before F[T], which are those of the end of the step, for `repeat_jumps`."""
+    for i in range(I[s.NF]):
+        F[I[s.ORN] + I[s.NF] + i] = F[I[s.ORN] + i]
+
+
+@njit(**_CFG)
+def repeat_jumps(F: Any, I: Any) -> None:
+    """Rates of sources that read their own past have jumped now: that is felt as if it had happened here."""
+    if I[s.SPREAD] > _FEW or not I[s.TRACK]:
+        return
+    told = -1
+    for i in range(I[s.NF]):
+        link = I[I[s.JFIRST] + i]
+        if link == told or I[I[s.JXT] + i] < 0 or I[s.NHEAP] >= _PENDING:
+            continue
+        jump = F[I[s.ORN] + i] - F[I[s.ORN] + I[s.NF] + i]
+        if abs(jump) > 0.01 * F[s.RTOL] * F[I[s.OCAP] + link]:
+            forward_class(F, I, link, 0)
+            told = link

@@ -8,7 +8,7 @@ from typing import Any
 from numba import njit
 
 from . import slots as s
-from .breaks import bend, emit, forward, forward_class, news, pop
+from .breaks import bend, emit, forward, forward_class, keep_rates, news, pop, repeat_jumps
 from .calls import call_step
 from .guess import learn
 from .hybrid import act, crossed, restart
@@ -251,8 +251,20 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
     for k in range(I[s.NSW]):
         I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
     _flip(F, I, index, mode)
-    start(F, I, index)
-    return act(F, I)
+    return _anew(F, I, index)
+
+
+@njit(**_CFG)
+def _anew(F: Any, I: Any, flipped: int) -> int:
+    """Right-hand limits at F[T], and all that happens there. Return 0, or 1 with the reason in I[CODE]."""
+    if not I[s.NT]:
+        start(F, I, flipped)
+        return act(F, I)
+    keep_rates(F, I)
+    start(F, I, flipped)
+    code = act(F, I)
+    repeat_jumps(F, I)
+    return code
 
 
 @njit(**_CFG)
@@ -296,8 +308,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         _flip(F, I, pending, mode)
         fresh = 1
     if _arrive(F, I) or fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
-        start(F, I, pending)
-        return act(F, I)
+        return _anew(F, I, pending)
     return 0
 
 

@@ -17,6 +17,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
 TIE = 1e-9  # relative difference of arrivals and capacity that only the coming step can tell from none
+FINE = 1e-3  # of the resolution of time, to which the change of a switch is located
 SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
@@ -135,7 +136,7 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
     if (fa > 0.0) == (fb > 0.0):
         return 0.0
     for k2 in range(60):
-        if (b - a) * h <= tol or fa == fb:
+        if (b - a) * h <= FINE * tol or fa == fb:
             break
         m = b - fb * (b - a) / (fb - fa) if k2 % 4 < 3 else 0.5 * (a + b)
         if not a < m < b:
