@@ -37,6 +37,7 @@ def test_response_is_that_of_the_nonlinear_network(make: Any, delays: str) -> No
     for j, f in enumerate(system.point.classes):
         # The push is not part of the rate of the flow beside it.
         np.testing.assert_allclose(got[f.label], want[:, j] - (j == k), atol=1e-5)
+    np.testing.assert_allclose(system.step(TIMES[:2])[:, k].T, want[:2], atol=1e-7)
 
 
 def _step(system: Any, s: Any) -> Any:

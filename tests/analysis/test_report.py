@@ -179,6 +179,18 @@ def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
         assert found.modulus == pytest.approx(np.min(moduli), rel=1e-4)
 
 
+@pytest.mark.parametrize("seed", [2, 5])
+def test_margins_with_pade_converge_to_those_of_random_networks(seed: int) -> None:
+    control = pytest.importorskip("control")
+    report = fc.stability(_at_random(seed))
+    errors = []
+    for order in (2, 4, 6, 8):
+        gain, phase, *_ = control.margin(report.open.to_control(pade=order))
+        errors.append(max(abs(gain / report.gain_margin - 1), abs(phase / report.phase_margin - 1)))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-6
+
+
 def test_regimes() -> None:
     found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
     assert found == {

@@ -98,7 +98,7 @@ def series(block: DelayLTI, other: DelayLTI | ArrayLike) -> DelayLTI:
 def parallel(block: DelayLTI, other: DelayLTI | ArrayLike, sign: float) -> DelayLTI:
     """The sum or the difference."""
     if np.isscalar(other):
-        other = np.full((block.n_outputs, block.n_inputs), other, float)
+        other = np.full((block.n_outputs, block.n_inputs), matrix(other, "the other block"))
     second = lift(other, (block.n_outputs, block.n_inputs))
     m, p = block.n_inputs, block.n_outputs
     if (second.n_inputs, second.n_outputs) != (m, p):

@@ -85,10 +85,13 @@ class DelayLTI:
         InvalidInput
             The degree of `num` exceeds that of `den`, or `den` is zero.
         """
-        top = np.trim_zeros(np.atleast_1d(matrix(num, "num")), "f")
-        below = np.trim_zeros(np.atleast_1d(matrix(den, "den")), "f")
+        given = {"num": np.atleast_1d(matrix(num, "num")), "den": np.atleast_1d(matrix(den, "den"))}
+        for name, part in given.items():
+            if part.ndim != 1 or (name == "den" and not part.any()):
+                raise InvalidInput(f"{name} is {shown(part.tolist())}; give coefficients by falling powers, as [1, 2]")
+        top, below = (np.trim_zeros(part, "f") for part in given.values())
         n = len(below) - 1
-        if top.ndim != 1 or below.ndim != 1 or n < 0 or len(top) > n + 1:
+        if len(top) > n + 1:
             raise InvalidInput(f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function")
         top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
         A = np.zeros((n, n))

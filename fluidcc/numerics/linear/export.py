@@ -32,7 +32,8 @@ def to_control(system: DelayLTI, omega: ArrayLike | None, pade: int | None) -> A
     if pade is None and not len(system.delays):
         return control.ss(system.A, system.B, system.C, system.D, **names)
     if omega is not None or pade is None:
-        raise InvalidInput(f"give omega, or a Pade order of at least 1; got omega={omega is not None}, pade={pade}")
+        got = "both" if omega is not None else "neither"
+        raise InvalidInput(f"give the frequencies omega=, or the order pade= of at least 1 for every delay; got {got}")
     block = Blocks(system.A, system.B, system.C, system.D, np.empty(0))
     filters = [pade_block(float(lag), pade) for lag in system.delays]
     m, p, k = system.n_inputs, system.n_outputs, len(filters)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.arguments import numbers
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.numerics.linear.kinks import different, kink_times
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["respond"]
@@ -19,7 +20,6 @@ __all__ = ["respond"]
 Floats = NDArray[np.float64]
 
 NODES = 12
-GENERATIONS = 8  # a kink is one order smoother after each passage through a state; so far they are followed
 PIECES = 200_000
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
@@ -151,19 +151,10 @@ def _mesh(block: Blocks, until: float) -> Floats:
     """Ends of the pieces: kinks, and enough points in between."""
     until = max(until, 1e-300)
     delays = np.unique(block.delays)
-    m, p = block.ports
     size = float(np.abs(block.A).sum(axis=1).max(initial=0.0))
     longest = min(until, 0.5 / size if size else until, float(delays.min()) if len(delays) else until)
-    lasting = bool((block.D[p:, m:] != 0).any())  # jumps pass from channel to channel and never smooth
-    reach = until if lasting else min(until, GENERATIONS * float(delays.max(initial=0.0)))
-    kinks = fresh = np.zeros(1)
-    generation = 0
-    while len(fresh) and len(delays) and (lasting or generation < GENERATIONS) and len(kinks) < PIECES:
-        generation += 1
-        fresh = _different((fresh[:, None] + delays).ravel(), 1e-13 * until)
-        fresh = fresh[fresh < reach]
-        kinks = _different(np.concatenate((kinks, fresh)), 1e-13 * until)
-    kinks = _different(np.append(kinks, until), 1e-13 * until)
+    kinks = np.append(0.0, kink_times(block, until, PIECES))
+    kinks = different(np.append(kinks, until), 1e-13 * until)
     if until - kinks[-1] > 0:
         kinks[-1] = until
     parts = np.ceil(np.diff(kinks) / (longest * (1 - 1e-9))).astype(int)
@@ -174,9 +165,3 @@ def _mesh(block: Blocks, until: float) -> Floats:
         )
     pieces = [a + (b - a) * np.arange(n) / n for a, b, n in zip(kinks[:-1], kinks[1:], parts, strict=True)]
     return np.concatenate([*pieces, [until]])
-
-
-def _different(values: Floats, apart: float) -> Floats:
-    """Sorted, without those that follow another within `apart`."""
-    values = np.sort(values)
-    return values[np.r_[True, np.diff(values) > apart]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,22 @@ def test_frozen_and_shown() -> None:
         g.A[0, 0] = 2
     assert repr(g) == "DelayLTI(1 states, 1 inputs, 1 outputs, 1 delays of 0.5 s)"
     assert "500" in g._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda g: g + "a", "the other block is 'a'"),
+        (lambda g: g * None, "the other block is None"),
+        (lambda g: g.to_control(), r"give the frequencies omega=, or the order pade= .*; got neither"),
+        (lambda g: g.to_control([1.0], 3), "got both"),
+        (lambda g: fc.DelayLTI.transfer([[1]], [1, 1]), r"num is \[\[1\.0\]\]; give coefficients by falling powers"),
+        (lambda g: fc.DelayLTI.transfer([1], [0]), r"den is \[0\.0\]; give coefficients by falling powers"),
+        (lambda g: fc.DelayLTI.transfer([1, 0, 0], [1, 0]), "num of degree 2 over den of degree 1 is no proper"),
+        (lambda g: g.feedback().roots(region=(1, -3)), r"region is \(1, -3\); give a finite box"),
+        (lambda g: g.step([-1.0, 0.0]), "times of a response must be a list of finite numbers, none negative"),
+    ],
+)
+def test_a_block_used_wrongly_says_how_to_use_it(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        call(fc.DelayLTI.transfer([1], [1, 0], 1.0))
