@@ -185,6 +185,8 @@ def cluster() -> Iterator[Row]:
                 took[k, workers] = _quickest(sweep, client)
                 if not took[k, workers].drop_attrs().equals(took[k, 0].drop_attrs()):
                     raise AssertionError("the cluster's results differ from those of one process")
+            sending = _sending(client)
+    yield Row("a job", f"{sending * 1e3:.1f} ms of processor time of the scheduler and the client")
     for k, (name, _) in enumerate(cases):
         alone, one, two = (took[k, workers].attrs["seconds"] for workers in (0, 1, 2))
         each = took[k, 0].attrs["point_seconds"] / took[k, 0].attrs["points"]
@@ -195,6 +197,19 @@ def cluster() -> Iterator[Row]:
         yield Row(f"{name}, {each * 1e6:.0f} us", value, "< 5 %" if dear else "", share < 0.05 if dear else None)
         value = f"{two:.2f} s on two: {one / two:.2f} times; workers busy {100 * busy[0]:.0f} %, {100 * busy[1]:.0f} %"
         yield Row("", value, ">= 1.7" if dear else "", one / two >= 1.7 if dear else None)
+
+
+def _sending(client: Any, jobs: int = 300) -> float:
+    """Seconds of processor time that this process spends on a job, in which scheduler and client are."""
+    grid = {"x": np.arange(float(jobs))}
+    fc.sweep(_nothing, grid, executor=client, chunk=1)
+    began = process_time()
+    fc.sweep(_nothing, grid, executor=client, chunk=1)
+    return (process_time() - began) / jobs
+
+
+def _nothing(point: Any) -> float:
+    return float(point["x"])
 
 
 def _cases() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -131,8 +131,8 @@ class _Maker:
         return self._all(own).reshape(len(own), self.columns.points)
 
     def _states(self, spec: Any) -> Any:
-        own = [self.rest.states[spec.name][plain(s)] for s in spec.law.states]
-        return np.array(own).reshape(len(own), self.columns.points)
+        there = self.rest.states[spec.name]  # none of a flow that has stopped
+        return self._all([there.get(plain(s), np.nan) for s in spec.law.states]).reshape(-1, self.columns.points)
 
     def modes(self) -> tuple[Any, Any]:
         """What each queue does, (points, links), and which points stand between two of these."""

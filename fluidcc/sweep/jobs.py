@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from fluidcc.sweep.task import Piece
 
-__all__ = ["LEAST", "LONGEST", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
+__all__ = ["LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
 
 SPAN = 0.5  # seconds of work sent at once: long enough that sending it costs little, short enough to lose little
 LONGEST, MANY = 5.0, 100  # on a cluster it may be more, of a sweep with that many jobs for each worker
+SENDING = 5e-3  # seconds of processor time that a job costs the scheduler and the client of a cluster, as measured
+FEWEST = 4  # jobs for each worker at least
 SHARES = 2  # what is sent at once is at most this part of what is left for each worker
 LEAST = 0.03  # seconds of work from which that matters
 TINY = 1e-9  # seconds that a point takes at least
@@ -27,9 +29,16 @@ Points = NDArray[np.int64] | range
 Job = tuple[int, Points]  # where its points begin among all of the sweep, its points
 
 
-def work_in_a_job(seconds: float, workers: int, longest: float = SPAN) -> float:
-    """Seconds of work to send at once, of a sweep that takes so many seconds in all."""
-    return min(max(seconds / (workers * MANY), SPAN), max(longest, SPAN))
+def work_in_a_job(seconds: float, workers: int, cluster: bool = False) -> tuple[float, float]:
+    """Seconds of work in the largest and the smallest jobs of a sweep that takes so many seconds in all.
+
+    On a cluster large enough that its one scheduler is busy for half of the time at most.
+    """
+    if not cluster:
+        return SPAN, LEAST
+    most = max(SPAN, min(seconds / (workers * MANY), LONGEST), 2 * SENDING * workers)
+    most = min(most, max(SPAN, seconds / (workers * FEWEST)))
+    return most, min(max(LEAST, SENDING * workers), most)
 
 
 class Jobs(Iterator[Job]):
@@ -46,8 +55,8 @@ class Jobs(Iterator[Job]):
     workers : int
     cost : float
         Seconds a point takes, as far as it is known; 0 sends the first points one by one.
-    span : float
-        Seconds of work in the largest jobs.
+    span, least : float
+        Seconds of work in the largest jobs, and in the smallest.
     fixed : bool
         Whether chunks go out one by one, whatever they cost.
 
@@ -66,10 +75,11 @@ class Jobs(Iterator[Job]):
         workers: int = 1,
         cost: float = 0.0,
         span: float = SPAN,
+        least: float = LEAST,
         fixed: bool = False,
     ) -> None:
         self._points, self.chunk, self._done = points, chunk, done
-        self._workers, self._span, self._fixed = workers, span, fixed
+        self._workers, self._span, self._least, self._fixed = workers, span, least, fixed
         self._cost = max(cost, TINY) if cost else 0.0
         self.size = len(points)
         short = -(-self.size // chunk) * chunk - self.size  # the last chunk lacks so many
@@ -98,7 +108,7 @@ class Jobs(Iterator[Job]):
             return self.chunk
         if not self._cost:
             return 1
-        share = max(self.left / (SHARES * self._workers), LEAST / self._cost)
+        share = max(self.left / (SHARES * self._workers), self._least / self._cost)
         return max(1, math.floor(min(share, self._span / self._cost)))
 
     def learn(self, seconds: float, points: int) -> None:

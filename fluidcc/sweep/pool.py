@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
-from fluidcc.sweep.jobs import LONGEST, SPAN, Job, Jobs
+from fluidcc.sweep.jobs import Job, Jobs
 from fluidcc.sweep.task import Piece, Task, empty_piece
 from fluidcc.sweep.work import Near, Sent
 
@@ -42,8 +42,6 @@ class Pool:
         Whether workers are other processes: the task is then sent as bytes, and read once by each.
     ahead : int
         Jobs in flight for each worker.
-    longest : float
-        Seconds of work in a job at most, where a sweep is long.
     present : callable, optional
         Number of workers that are there now, of a cluster; None when its scheduler is gone.
     """
@@ -57,7 +55,6 @@ class Pool:
         lost: tuple[type[BaseException], ...] = (),
         apart: bool = False,
         ahead: int = AHEAD,
-        longest: float = SPAN,
         present: Callable[[], int | None] | None = None,
     ) -> None:
         self._apart = apart
@@ -65,11 +62,15 @@ class Pool:
         self._executor: Any = None
         self._pending: list[Future[Any]] = []
         self.workers = workers
-        self.longest = longest
         self._end = end
         self._lost: tuple[type[BaseException], ...] = (BrokenExecutor, *lost)
         self._ahead = ahead
         self._present = present
+
+    @property
+    def cluster(self) -> bool:
+        """Whether the workers are a cluster's, with one scheduler."""
+        return self._present is not None
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +244,6 @@ def _cluster(client: Any, workers: int | None) -> Pool:
         end=False,
         lost=lost,
         apart=True,
-        longest=LONGEST,
         present=present,
     )
 

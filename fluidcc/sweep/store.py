@@ -202,5 +202,14 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
         return found
     if old == new:
         return []
-    texts = [text if len(text := json.dumps(value)) <= 60 else f"{text[:50]}..." for value in (old, new)]
+    texts = [_short(old), _short(new)]
     return [f"{place} was {texts[0]}, now {texts[1]}" if texts[0] != texts[1] else f"{place} has changed"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= 60:
+        return text
+    if isinstance(value, list):
+        return f"{len(value)} values from {json.dumps(value[0])} to {json.dumps(value[-1])}"
+    return f"{text[:50]}..."

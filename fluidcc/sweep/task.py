@@ -23,9 +23,9 @@ from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.together import can_together, found_together, together_of
 
-__all__ = ["Piece", "Task", "Variable", "empty_piece"]
+__all__ = ["DEAR", "Piece", "Task", "Variable", "empty_piece"]
 
-DEAR = 2.0  # seconds of a point that is not measured again to learn its cost
+DEAR = 20.0  # seconds of a point that is not measured again to learn its cost; loading and compiling code takes less
 FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
 
@@ -190,6 +190,11 @@ class Task:
         if not self.measures or not all(self._is_batched(m) for m in self.measures):
             return False
         return not self.batched or structures_of(self).workspaces * FEW <= self.grid.size
+
+    @property
+    def compiled(self) -> bool:
+        """Whether some measures are found at many points at once: by code that is loaded at the first of them."""
+        return any(self._is_batched(m) for m in self.measures)
 
     def _one_by_one(
         self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any

@@ -15,7 +15,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import progress
 from fluidcc.progress import Progress
-from fluidcc.sweep.api import BAR
+from fluidcc.sweep.running import BAR
 
 SHOWN = re.compile(r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d so far, .* to go\]")
 

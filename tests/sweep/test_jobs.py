@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.sweep.api import ENOUGH, _cost
-from fluidcc.sweep.jobs import LEAST, LONGEST, SHARES, SPAN, Chunks, Jobs, work_in_a_job
+from fluidcc.sweep.jobs import LEAST, SENDING, SHARES, SPAN, Chunks, Jobs, work_in_a_job
+from fluidcc.sweep.running import ENOUGH, _cost
 from fluidcc.sweep.task import Piece
 
 
@@ -71,11 +71,26 @@ def test_what_points_cost_is_learned_and_dear_ones_go_out_alone() -> None:
     assert [len(points) for _, points in dear] == [1] * 100
 
 
-def test_a_long_sweep_on_a_cluster_has_longer_jobs() -> None:
-    assert work_in_a_job(10.0, 2, LONGEST) == SPAN
-    assert work_in_a_job(1e5, 500, LONGEST) == pytest.approx(2.0)
-    assert work_in_a_job(1e9, 500, LONGEST) == LONGEST
-    assert work_in_a_job(1e9, 500) == SPAN
+@pytest.mark.parametrize("workers", [1, 2, 50, 500])
+@pytest.mark.parametrize("seconds", [0.3, 10.0, 1e3, 1e5])
+def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) -> None:
+    """Half of the time of a sweep is enough to send its jobs, unless there would be too few of them for all to work."""
+    assert work_in_a_job(seconds, workers) == (SPAN, LEAST)
+    cost = 1e-3 * seconds / workers
+    most, least = work_in_a_job(seconds, workers, True)
+    assert most >= SPAN
+    assert LEAST <= least <= most
+    size = round(seconds / cost)
+    jobs = list(Jobs(range(size), size, workers=workers, cost=cost, span=most, least=least))
+    busy = len(jobs) * SENDING
+    if seconds / workers >= 100.0:
+        assert busy <= 0.55 * seconds / workers
+        assert len(jobs) >= 4 * workers
+    ends = np.zeros(min(workers, 50))
+    if len(ends) == workers:
+        for _, points in jobs:
+            ends[np.argmin(ends)] += len(points) * cost
+        assert ends.max() <= seconds / workers + 2 * max(least, cost)
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -120,7 +135,7 @@ def test_a_cost_is_not_that_of_another_program(hiccup: float) -> None:
 
     class Fake:
         looks = 0
-        free = False
+        free = compiled = False
 
         def evaluate(self, points: Any) -> Piece:
             self.looks += 1
@@ -134,9 +149,27 @@ def test_a_cost_is_not_that_of_another_program(hiccup: float) -> None:
 @pytest.mark.parametrize(("each", "call"), [(1e-4, 0.05), (0.02, 0.05), (1e-6, 0.001)])
 def test_what_a_call_costs_is_not_what_a_point_costs(each: float, call: float) -> None:
     class Fake:
-        free = True
+        free = compiled = True
 
         def evaluate(self, points: Any) -> Piece:
             return Piece({}, {}, call + each * len(points))
 
     assert _cost(Fake(), range(1_000_000)) < 2.5 * each  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("compiled", "looks"), [(True, 2), (False, 1)])
+def test_loading_code_is_no_cost_of_a_point(compiled: bool, looks: int) -> None:
+    """A dear first look is repeated where code was loaded in it; elsewhere the probe of the first point has done so."""
+
+    class Fake:
+        free = False
+        seen = 0
+
+        def evaluate(self, points: Any) -> Piece:
+            self.seen += 1
+            return Piece({}, {}, 1.0 + 5.0 * (self.seen == 1 and compiled))
+
+    fake = Fake()
+    fake.compiled = compiled  # type: ignore[attr-defined]
+    assert _cost(fake, range(1000)) == 1.0  # type: ignore[arg-type]
+    assert fake.seen == looks

@@ -143,3 +143,5 @@ def test_differences_in_words() -> None:
         "a was 1, now 2", "b c was [1, 2], now [1, 3]", "d is no longer there", "e is new",
     ]  # fmt: skip
     assert differences(old, dict(old)) == []
+    (said,) = differences({"x": [0.1 * k for k in range(99)]}, {"x": [0.2 * k for k in range(50)]})
+    assert said == "x was 99 values from 0.0 to 9.8, now 50 values from 0.0 to 9.8"

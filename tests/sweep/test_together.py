@@ -68,6 +68,17 @@ def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
             )
 
 
+def test_flows_that_have_stopped_are_left_out() -> None:
+    grid = {"eta": [0.3, 2.5], "a.beta": [0.1, 0.2]}
+    rest = network().without_flow("a")
+    data = fc.sweep(network().with_flow("a", stop=10.0), grid, JUDGED, executor="serial")
+    wanted = fc.sweep(rest, {"eta": grid["eta"]}, JUDGED, executor="serial")
+    assert data.attrs["failed"] == 0
+    for name in JUDGED:
+        for k in range(2):
+            np.testing.assert_allclose(data[name][:, k], wanted[name], rtol=1e-9, err_msg=name)
+
+
 def test_verdicts_do_not_depend_on_chunks_or_on_what_else_is_measured() -> None:
     grid = {"eta": np.linspace(0.2, 3.0, 6), "capacity": [2e6, 5e6]}
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
