@@ -19,7 +19,7 @@ from fluidcc.analysis.rest import Lags, evaluate, flow_inputs, link_inputs
 from fluidcc.assembly import constant_rate, is_on
 from fluidcc.derive.linear import branch_function, modes_at
 from fluidcc.derive.steady import Structure, grouped
-from fluidcc.numerics.linear.margins import alike
+from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.judge import NAMES, followed, judge
-from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil
+from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-__all__ = ["EigenLoci", "Margins", "alike", "eigenloci", "margins", "margins_of_stack", "of_one_pattern"]
+__all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
 
 FREQUENCIES = 8  # from this one on they are frequencies
 POLES = 24  # states up to which the poles of A tell where the loci have to be followed
@@ -101,7 +100,7 @@ def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
     if channel is not None:
         loop = one_channel(loop, channel)
     pencil = loop.pencil
-    found, every = judge(pencil.whole, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
+    found, every = judge(*pencil.loop, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
     read = dict(zip(NAMES, _in_seconds(found[0], pencil.time).tolist(), strict=True))
     return Margins(**read, crossovers=np.sort(every) / pencil.time)
 
@@ -126,27 +125,10 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
     if not (block.delays > 0).all() or not all(np.isfinite(part).all() for part in block):
         raise InvalidInput("every delay of a stack must be positive and every number finite")
     found = np.empty((len(NAMES), len(block.A)))
-    for rows in of_one_pattern(block):
-        pencil = Pencil(Blocks(*(array[rows] for array in block)))
-        values, _ = judge(pencil.whole, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
+    for rows, pencil in pencils(block):
+        values, _ = judge(*pencil.loop, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
         found[:, rows] = _in_seconds(values.T, pencil.times)
     return Margins(**dict(zip(NAMES, found, strict=True)), crossovers=np.empty(0))
-
-
-def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
-    """Numbers of the systems of a stack by which entries they have."""
-    return alike(np.concatenate([np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1))
-
-
-def alike(table: Any) -> list[NDArray[np.int64]]:
-    """Numbers of the rows by what is in them, in the order in which that comes first."""
-    table = np.ascontiguousarray(table)
-    if len(table) and np.all(table == table[:1]):  # as a rule, and much faster
-        return [np.arange(len(table))]
-    found: dict[bytes, list[int]] = {}
-    for i, row in enumerate(table):
-        found.setdefault(row.tobytes(), []).append(i)
-    return [np.array(rows) for rows in found.values()]
 
 
 def _in_seconds(found: Floats, unit: Any) -> Floats:
@@ -168,7 +150,7 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
         raise InvalidInput(
             f"frequencies from {first / pencil.time:g} to {last / pencil.time:g} rad/s are no range; give others"
         )
-    omega, value = followed(pencil.whole, pencil.table[0], pencil.ports[0], *guess, *ends)
+    omega, value = followed(*pencil.loop, pencil.table[0], pencil.ports[0], *guess, *ends)
     return EigenLoci(omega / pencil.time, value.T.copy())
 
 

@@ -9,6 +9,7 @@ Inside, time is measured in the longest delay and the unknowns are balanced, so 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import plan
 from fluidcc.numerics.linear.compiled.freshness import prepare
-from fluidcc.numerics.linear.compiled.replay import iterate, pack, replay
+from fluidcc.numerics.linear.compiled.newton import iterate
+from fluidcc.numerics.linear.compiled.replay import pack, replay
+from fluidcc.numerics.linear.cut import separator
 from fluidcc.numerics.linear.scaling import balanced, bordered, units
-from fluidcc.numerics.linear.shared import with_sums
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.shared import Unlike, with_sums
+from fluidcc.numerics.linear.wiring import Blocks, of_one_pattern
 
-__all__ = ["Complex", "Pencil", "Values"]
+__all__ = ["Complex", "Pencil", "Values", "pencils"]
 
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -36,6 +39,9 @@ pattern alone: of many systems none has another for what stands beside it, and a
 
 PLANS = 4
 """Orders of the pivots that are tried, each but the first chosen in the middle of where those before it are poor."""
+
+SIMPLE = 24
+"""Unknowns up to which no sums are looked for where at most one input has to find its way."""
 
 FEW = 4
 """Fewer poor points of a small pencil are sooner solved with pivoting than a new order is found."""
@@ -58,8 +64,6 @@ class Pencil:
     ----------
     block : Blocks
         Its arrays may have a leading axis: then it is a stack of systems with the same numbers of ports and channels.
-        Sums that many rows take alike are named in a single system only: in a stack, what is found of one system may
-        not depend on the numbers of others.
 
     Attributes
     ----------
@@ -69,11 +73,16 @@ class Pencil:
         The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were.
     state_scale : array of float
         A state is its balanced value times this, shape (systems, n).
+
+    Raises
+    ------
+    Unlike
+        The systems of a stack have different sums: `pencils` makes one pencil for each kind.
     """
 
     def __init__(self, block: Blocks) -> None:
         prepare()
-        if single := block.A.ndim == 2:
+        if block.A.ndim == 2:
             block = Blocks(*(part[None] for part in block))
         m, _ = self.ports = block.ports
         self.n = n = block.A.shape[-1]
@@ -81,12 +90,13 @@ class Pencil:
         self.scaled, self.state_scale = balanced(block, self.times)
         full = bordered(self.scaled)
         channels = n + block.delays.shape[-1]
-        if single:
+        if m > 1 or channels > SIMPLE:
             full = with_sums(full, slice(n, channels))
         self.size = size = full.shape[-1] - m
         pattern = (full != 0).any(axis=0)
         pattern[range(size), range(size)] = True
-        self._shape = known = _pattern(pattern.tobytes(), pattern.shape, n, channels, size)
+        self._key = pattern.tobytes(), pattern.shape, n, channels, size
+        self._shape = known = _pattern(*self._key)
         entry = full[:, known.row, known.column]
         table = np.concatenate(
             (
@@ -106,6 +116,15 @@ class Pencil:
     def whole(self) -> NDArray[np.int64]:
         """The first order of the pivots, as `fluidcc.numerics.linear.replay` takes it."""
         return self._plans[0]
+
+    @property
+    def loop(self) -> tuple[NDArray[np.int64], int]:
+        """The order of the pivots that leaves a return ratio in factors, and how many unknowns stand between these.
+
+        The Schur complement then has these unknowns before the ports: with its parts K, V, U the return ratio is
+        ``-U K^-1 V``. Without such unknowns, 0, it is the return ratio itself.
+        """
+        return _factored(*self._key)
 
     @property
     def time(self) -> float:
@@ -158,14 +177,14 @@ class Pencil:
 
     def newton(self, s: Complex, known: Complex, rounds: int) -> tuple[Complex, Floats, NDArray[np.bool_]]:
         """Newton's iteration on the first system in its unit of time; flags where it must be done with pivoting."""
-        end, size, poor = iterate(s, self.whole, self.table, known, rounds)
+        end, size, poor = iterate(s, self.whole, self.table[0], known, rounds)
         left = np.flatnonzero(poor)
         for number in range(1, PLANS):
             if len(left) < self._few:
                 break
             if number == len(self._plans):
                 self._order(complex(s[left[np.argsort(np.abs(s[left]))[len(left) // 2]]]), 0)
-            end[left], size[left], poor[left] = iterate(s[left], self._plans[number], self.table, known, rounds)
+            end[left], size[left], poor[left] = iterate(s[left], self._plans[number], self.table[0], known, rounds)
             left = left[poor[left]]
         return end, size, poor
 
@@ -177,11 +196,10 @@ class Pencil:
 
     def _replayed(self, number: int, s: Complex, which: NDArray[np.int64], slope: bool) -> tuple[Any, ...]:
         """Everything at the points `s` in scaled time by one order of the pivots, and where that is poor."""
-        phase, log, rate, block, block_rate, poor = replay(s, which, self._plans[number], self.table, slope)
+        phase, log, rate, block, block_rate, poor = replay(s, which, self._plans[number], self.table)
         m, p = self.ports
         block = block.reshape(len(s), p, m)
-        block_rate = block_rate.reshape(len(s), p, m) if slope else np.zeros_like(block)
-        return phase, log, rate, block, block_rate, poor
+        return phase, log, rate, block, block_rate.reshape(len(s), p, m), poor
 
     def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
@@ -223,6 +241,21 @@ class Pencil:
         return phase, log, total, block, block_rate
 
 
+def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
+    """The pencils of a stack, one for systems whose entries and sums are at the same places, and which these are.
+
+    So how a system is evaluated does not depend on those beside it.
+    """
+    for rows in of_one_pattern(block):
+        waiting = [rows]
+        while waiting:
+            rows = waiting.pop(0)
+            try:
+                yield rows, Pencil(Blocks(*(part[rows] for part in block)))
+            except Unlike as kinds:
+                waiting = [rows[part] for part in kinds.parts] + waiting
+
+
 class _Pattern(NamedTuple):
     """Where a bordered pencil has entries, what kind they are, and the order of their elimination."""
 
@@ -243,11 +276,29 @@ def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: i
     row, column = np.nonzero(pattern)
     late, own = (column >= n) & (column < channels), (row == column) & (row < size)
     lag_of = np.where(late, column - n, -1)
-    sample = np.where(pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, shape), 0).astype(complex)
-    sample[range(size), range(size)] = 1.0
-    made = plan(sample, pattern, size)
     one, lead = own & (row >= n), own & (row < n)
     return _Pattern(
         pattern, row, column, (~late).astype(float), one.astype(float), lead.astype(float), late.astype(float),
-        lag_of, pack(made, row, column, lag_of),
+        lag_of, pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=128)
+def _factored(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: int) -> tuple[NDArray[np.int64], int]:
+    """See `Pencil.loop`."""
+    known = _pattern(bits, shape, n, channels, size)
+    cut = separator(known.pattern, size)
+    if not cut:
+        return known.whole, 0
+    first = [i for i in range(size) if i not in set(cut)]
+    rows, columns = ([*first, *cut, *range(size, end)] for end in shape)
+    pattern, inner = known.pattern[np.ix_(rows, columns)], len(first)
+    made = plan(_sample(pattern, inner), pattern, inner)
+    return pack(made, np.argsort(rows)[known.row], np.argsort(columns)[known.column], known.lag_of), len(cut)
+
+
+def _sample(pattern: NDArray[np.bool_], size: int) -> Complex:
+    """What a pencil of that pattern may look like."""
+    sample = np.where(pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, pattern.shape), 0).astype(complex)
+    sample[range(size), range(size)] = 1.0
+    return sample

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from fluidcc.numerics.linear.bounds import nilpotent
 from fluidcc.numerics.linear.compiled.zeros import LEVEL, rightmost_of_all
 from fluidcc.numerics.linear.core import core_of
-from fluidcc.numerics.linear.margins import of_one_pattern
-from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.pencil import pencils
+from fluidcc.numerics.linear.wiring import Blocks, of_one_pattern
 
 __all__ = ["right_of_axis", "rightmost_of_stack"]
 
@@ -27,9 +26,9 @@ def rightmost_of_stack(block: Blocks) -> tuple[NDArray[np.complex128], NDArray[n
     for rows, core in _cores(block):
         if len(core.delays[0]) and not nilpotent(np.abs(core.D).max(axis=0)):
             continue
-        pencil = Pencil(core)
-        found, right = rightmost_of_all(pencil.whole, pencil.table, *pencil.scaled)
-        root[rows], count[rows] = found / pencil.times, right
+        for part, pencil in pencils(core):
+            found, right = rightmost_of_all(pencil.whole, pencil.table, *pencil.scaled)
+            root[rows[part]], count[rows[part]] = found / pencil.times, right
     return root, count
 
 

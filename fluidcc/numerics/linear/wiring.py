@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput
 
-__all__ = ["Blocks", "close_channels", "close_loop", "stack", "wire"]
+__all__ = ["Blocks", "alike", "close_channels", "close_loop", "of_one_pattern", "stack", "wire"]
 
 Matrix = NDArray[np.float64]
 
@@ -123,3 +123,19 @@ def _inverse(matrix: Matrix, problem: str) -> Matrix:
     if values[-1] < SINGULAR * max(1.0, values[0]):
         raise InvalidInput(f"{problem} (smallest singular value {values[-1]:.1e}); put a delay or a lag into it")
     return np.asarray(np.linalg.inv(matrix))
+
+
+def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
+    """Numbers of the systems of a stack by which entries they have."""
+    return alike(np.concatenate([np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1))
+
+
+def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
+    """Numbers of the rows by what is in them, in the order in which that comes first."""
+    table = np.ascontiguousarray(table)
+    if len(table) and np.all(table == table[:1]):  # as a rule, and much faster
+        return [np.arange(len(table))]
+    found: dict[bytes, list[int]] = {}
+    for i, row in enumerate(table):
+        found.setdefault(row.tobytes(), []).append(i)
+    return [np.array(rows) for rows in found.values()]

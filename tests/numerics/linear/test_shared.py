@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fluidcc.numerics.linear.pencil import Pencil
+from fluidcc.numerics.linear.pencil import Pencil, pencils
 from fluidcc.numerics.linear.scaling import bordered
 from fluidcc.numerics.linear.shared import with_sums
 from fluidcc.numerics.linear.wiring import Blocks
@@ -35,9 +35,11 @@ def crowd(flows: int, links: int, late: bool, seed: int) -> Blocks:
 
 @pytest.mark.parametrize("late", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_determinant_and_response_stay(late: bool, seed: int) -> None:
+def test_determinant_and_response_stay(late: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     block = crowd(30, 3, late, seed)
-    named, plain = Pencil(block), Pencil(Blocks(*(part[None] for part in block)))
+    named = Pencil(block)
+    monkeypatch.setattr("fluidcc.numerics.linear.pencil.with_sums", lambda full, late: full)
+    plain = Pencil(block)
     assert named.size == plain.size + 3
     assert named.table.shape[1] < 0.75 * plain.table.shape[1]
     s = np.array([0.1 + 0.3j, 2j, -0.5 + 7j, 1.0, 0])
@@ -65,3 +67,12 @@ def test_one_sum_and_its_multiples() -> None:
     back = out[0] - np.outer(out[0][:, 8], out[0][8])  # the sum put in again
     np.testing.assert_allclose(np.delete(np.delete(back, 8, 0), 8, 1), full[0], rtol=1e-15)
     assert np.count_nonzero(out[0][8]) == 5
+
+
+def test_systems_with_other_sums_are_evaluated_apart() -> None:
+    blocks = [crowd(6, 1, True, 0) for _ in range(4)]
+    heard = np.flatnonzero(blocks[2].D[14])
+    blocks[2].D[14, heard[0]] *= 1.5  # one flow hears more of another than its share
+    stack = Blocks(*(np.stack(part) for part in zip(*blocks, strict=True)))
+    found = {tuple(rows.tolist()): pencil.size for rows, pencil in pencils(stack)}
+    assert sorted(found) == [(0, 1, 3), (2,)]

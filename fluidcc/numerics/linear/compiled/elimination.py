@@ -24,13 +24,15 @@ THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its
 class Plan(NamedTuple):
     """The operations of one elimination.
 
-    `slot` numbers the entries, -1 where an entry is never touched. Step k has the pivot `pivot[k]` and the multipliers
+    `slot` numbers the entries, -1 where an entry is never touched, those of the pattern before those that are filled
+    in: there are `slots`, and `entries` of the pattern. Step k has the pivot `pivot[k]` and the multipliers
     `multiplier[at[k]:at[k + 1]]`, from `border[k]` on those of rows that are no pivots; multiplier q subtracts from
     `target[to[q]:to[q + 1]]` its multiple of `source`.
     """
 
     slot: Index
     slots: int
+    entries: int
     pivot: Index
     at: Index
     border: Index
@@ -152,14 +154,14 @@ def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) 
         How many leading rows and columns are eliminated; the rest becomes the Schur complement.
     """
     filled = pattern.copy()
-    filled[size:, size:] = True
     chosen = _order(filled, sample.copy(), size)
-    slot = np.full(pattern.shape, -1)
-    slot[filled] = np.arange(filled.sum())
+    slot, entries = np.full(pattern.shape, -1), int(pattern.sum())
+    slot[pattern] = np.arange(entries)
+    slot[filled & ~pattern] = np.arange(entries, filled.sum())
     parity = _sign(chosen[:, 0]) * _sign(chosen[:, 1])
     at, border, multiplier, to, target, source = _operations(filled, slot, chosen)
     pivot = slot[chosen[:, 0], chosen[:, 1]]
-    return Plan(slot, int(filled.sum()), pivot, at, border, multiplier, to, target, source, parity)
+    return Plan(slot, int(filled.sum()), entries, pivot, at, border, multiplier, to, target, source, parity)
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""A planned elimination replayed at many frequencies, with the derivative with respect to s carried along.
+"""A planned elimination replayed at eight frequencies at a time, with the derivative with respect to s carried along.
 
 The integers of a plan come in one array, and the floats of a system in another: constants, leads and lagged parts of
 the entries, then the delays. Compiled calls and their compilation cost by what is passed.
@@ -11,21 +11,53 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import Plan
+from fluidcc.numerics.linear.compiled.lanes import (
+    LANES,
+    WIDE,
+    enter,
+    invert,
+    large,
+    lead,
+    multiply,
+    normalise,
+    slope,
+    subtract,
+    value,
+)
 
-__all__ = ["CORNER", "SLOTS", "Index", "eliminate", "evened", "iterate", "pack", "pivoted", "replay", "room"]
+__all__ = [
+    "CORNER",
+    "SLOTS",
+    "Index",
+    "eliminate",
+    "evened",
+    "pack",
+    "pivoted",
+    "put",
+    "replay",
+    "room",
+    "scalars",
+]
 
 Index = NDArray[np.int64]
 
 LIMIT = 1e4  # a multiplier above this flags the point
+TINY = 1e250  # and so does the inverse of a pivot above this
+OFTEN = 16  # pivots after which the size of their product is put away
 
 
-SLOTS, ROWS, COLUMNS, PARITY = range(4)
-WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(4, 16)
+SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
+WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
 """What stands at the head of the integers: sizes, and where each part starts.
 
 Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is ``constant + lead s +
-lagged exp(-s delays[lag_of[e]])``; ``corner`` are the slots of the Schur complement; the others are those of `Plan`.
+lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the elimination; ``corner`` are those of the
+Schur complement, -1 where it has none; the others are those of `Plan`.
 """
+
+S, PRODUCT, SIZE, POOR, INVERSE, FACTOR, LATE = range(7)
+"""Octets behind the slots: s, the product of the pivots, its size and the logarithm of that, how often a multiplier was
+large, the inverse of a pivot, a multiplier, and from there on the factors of the lags."""
 
 
 def pack(made: Plan, row: Index, column: Index, lag_of: Index) -> Index:
@@ -36,72 +68,91 @@ def pack(made: Plan, row: Index, column: Index, lag_of: Index) -> Index:
         made.slot[row, column], lag_of, row * columns + column, made.pivot, made.at, made.border, made.multiplier,
         made.to, made.target, made.source, made.slot[size:, size:].ravel(),
     )  # fmt: skip
-    head = np.array([made.slots, rows, columns, made.parity])
+    head = np.array([made.slots, made.entries, rows, columns, made.parity])
     starts = np.cumsum([END + 1, *(len(part) for part in parts)])
     return np.concatenate([head, starts, *parts])
 
 
 @njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def room(whole, real):  # type: ignore[no-untyped-def]
-    """Where `eliminate` puts its numbers: entries, their derivatives, and the factors of the lags."""
-    return np.empty(2 * whole[SLOTS] + len(real) - 3 * (whole[LAG_OF] - whole[WHERE]), np.complex128)
+    """Where `eliminate` puts its numbers."""
+    lags = len(real) - 3 * (whole[LAG_OF] - whole[WHERE])
+    return np.zeros((whole[SLOTS] + LATE + lags) * WIDE)
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def put(s, whole, work):  # type: ignore[no-untyped-def]
+    """Set the frequencies; where there are fewer than lanes, the last one again."""
+    for w in range(LANES):
+        lead(work, whole[SLOTS] + S, w, s[min(w, len(s) - 1)], 1.0 + 0j)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def eliminate(s, whole, real, work, slope, determinant):  # type: ignore[no-untyped-def]
-    """Eliminate one system, `real` its floats, at one s; entries are left in `work`, then their derivatives.
-
-    Returns phase and logarithm of the product of the pivots and the derivative of its logarithm, if `determinant`, and
-    whether a multiplier between pivots was large, so that the point has to be solved with pivoting.
-    """
-    slots, where, lag_of, pivot = whole[SLOTS], whole[WHERE], whole[LAG_OF], whole[PIVOT]
-    at, border, multiplier = whole[AT], whole[BORDER], whole[MULTIPLIER]
-    to, target, source = whole[TO], whole[TARGET], whole[SOURCE]
-    entries, shift = lag_of - where, 2 * slots
+def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
+    """The factors of the lags, and all entries."""
+    slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
+    entries, at, first = lag_of - where, slots + S, slots + LATE
     for k in range(len(real) - 3 * entries):
-        work[shift + k] = np.exp(-s * real[3 * entries + k])
-    for k in range(shift):
-        work[k] = 0
+        lag = real[3 * entries + k]
+        for w in range(LANES):
+            s = value(work, at, w)
+            size = np.exp(-lag * s.real) if s.real != 0 else 1.0
+            late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
+            lead(work, first + k, w, late, -lag * late)
+    for k in range(whole[ENTRIES] * WIDE, slots * WIDE):
+        work[k] = 0.0
     for e in range(entries):
-        lead = real[entries + e]
-        x, dx = real[e] + lead * s, lead + 0j
         lag = whole[lag_of + e]
         if lag >= 0:
-            y = real[2 * entries + e] * work[shift + lag]
-            x += y
-            dx -= real[3 * entries + lag] * y
-        work[whole[where + e]] = x
-        work[slots + whole[where + e]] = dx
-    turn, log, total, poor = whole[PARITY] + 0j, 0.0, 0j, False
-    for k in range(at - pivot):
-        p, dp = work[whole[pivot + k]], work[slots + whole[pivot + k]]
-        scale = max(abs(p.real), abs(p.imag))
-        if scale > 0:
-            a, b = p.real / scale, p.imag / scale
-            norm = a * a + b * b
-            inverse = complex(a / norm / scale, -b / norm / scale)
-        else:  # the caller pivots
-            inverse, poor = 0j, True
+            enter(work, whole[where + e], real[e], real[entries + e], at, real[2 * entries + e], first + lag)
+        else:
+            enter(work, whole[where + e], real[e], real[entries + e], at, 0.0, at)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
+    """Eliminate one system, `real` its floats, at the frequencies that were `put`; entries are left in `work`.
+
+    What else is of use stands behind them, see `scalars`; the product of the pivots only with `determinant`.
+    """
+    slots, pivot, at, border = whole[SLOTS], whole[PIVOT], whole[AT], whole[BORDER]
+    multiplier, to, target, source = whole[MULTIPLIER], whole[TO], whole[TARGET], whole[SOURCE]
+    product, size, poor, inverse, factor = slots + PRODUCT, slots + SIZE, slots + POOR, slots + INVERSE, slots + FACTOR
+    _enter_all(whole, real, work)
+    for w in range(LANES):
+        lead(work, product, w, complex(whole[PARITY], 0.0), 0j)
+        lead(work, size, w, 1.0 + 0j, 0j)
+        lead(work, poor, w, 0j, 0j)
+    pivots = at - pivot
+    for k in range(pivots):
+        invert(work, inverse, whole[pivot + k])
+        large(work, poor, inverse, TINY)
         if determinant:
-            size = abs(p)
-            log += np.log(size)
-            turn *= p / size if size > 0 else 0j
-            total += dp * inverse
+            multiply(work, product, product, whole[pivot + k])
+            normalise(work, product, size)
+            if k % OFTEN == OFTEN - 1 or k == pivots - 1:
+                for w in range(LANES):
+                    log = value(work, size, w)
+                    lead(work, size, w, complex(1.0, log.imag + np.log(log.real)), 0j)
         for q in range(whole[at + k], whole[at + k + 1]):
-            f = work[whole[multiplier + q]] * inverse
-            # rows of outputs are of any size, which spoils nothing
-            if q < whole[border + k] and not abs(f.real) + abs(f.imag) < LIMIT:
-                poor = True
-            if slope:
-                df = (work[slots + whole[multiplier + q]] - f * dp) * inverse
-                for o in range(whole[to + q], whole[to + q + 1]):
-                    i, j = whole[target + o], whole[source + o]
-                    work[i] -= f * work[j]
-                    work[slots + i] -= f * work[slots + j] + df * work[j]
-            else:
-                for o in range(whole[to + q], whole[to + q + 1]):
-                    work[whole[target + o]] -= f * work[whole[source + o]]
-    return turn, log, total, poor
+            multiply(work, factor, whole[multiplier + q], inverse)
+            if q < whole[border + k]:  # rows of outputs are of any size, which spoils nothing
+                large(work, poor, factor, LIMIT)
+            for o in range(whole[to + q], whole[to + q + 1]):
+                subtract(work, whole[target + o], factor, whole[source + o])
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
+    """Phase and logarithm of the product of the pivots, the derivative of that, and whether a multiplier was large.
+
+    Then the point has to be solved with pivoting.
+    """
+    slots = whole[SLOTS]
+    product, rate = value(work, slots + PRODUCT, lane), slope(work, slots + PRODUCT, lane)
+    length = abs(product)
+    poor = value(work, slots + POOR, lane).real > 0
+    return product / length, value(work, slots + SIZE, lane).imag + np.log(length), rate / product, poor
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -156,63 +207,32 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def replay(s, which, whole, table, slope):  # type: ignore[no-untyped-def]
+def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     """Eliminate at every s the system of number `which`, all systems having one pattern.
 
     Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the entries of the Schur
     complement and their derivatives, and a flag where a multiplier between pivots was large.
     """
-    points, slots, corner = len(s), whole[SLOTS], whole[whole[CORNER] : whole[END]]
+    points, corner = len(s), whole[whole[CORNER] : whole[END]]
     phase, size_log = np.empty(points, np.complex128), np.empty(points)
-    rate = np.zeros(points, np.complex128)
-    block = np.empty((points, len(corner)), np.complex128)
-    block_rate = np.zeros((points, len(corner) if slope else 0), np.complex128)
-    poor = np.zeros(points, np.bool_)
+    rate, poor = np.empty(points, np.complex128), np.empty(points, np.bool_)
+    block = np.zeros((points, len(corner)), np.complex128)
+    block_rate = np.zeros((points, len(corner)), np.complex128)
     work = room(whole, table[0])
-    for w in range(points):
-        phase[w], size_log[w], rate[w], poor[w] = eliminate(s[w], whole, table[which[w]], work, slope, True)
-        for e in range(len(corner)):
-            block[w, e] = work[corner[e]]
-            if slope:
-                block_rate[w, e] = work[slots + corner[e]]
+    first = 0
+    while first < points:
+        last = first + 1
+        while last < points and last < first + LANES and which[last] == which[first]:
+            last += 1
+        put(s[first:last], whole, work)
+        eliminate(whole, table[which[first]], work, True)
+        for i in range(first, last):
+            phase[i], size_log[i], rate[i], poor[i] = scalars(whole, work, i - first)
+            for e in range(len(corner)):
+                if corner[e] >= 0:
+                    block[i, e], block_rate[i, e] = value(work, corner[e], i - first), slope(work, corner[e], i - first)
+        first = last
     return phase, size_log, rate, block, block_rate, poor
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def iterate(start, whole, table, known, rounds):  # type: ignore[no-untyped-def]
-    """Newton's iteration from every start, away from the `known` roots (Maehly), for the first system.
-
-    Returns the last points, the relative size of the last steps, and a flag where a pivot was small.
-    """
-    end, size = start.copy(), np.full(len(start), np.inf)
-    poor = np.zeros(len(start), np.bool_)
-    real = table[0]
-    work = room(whole, real)
-    for i in range(len(start)):
-        s = start[i]
-        for _ in range(rounds):
-            _, _, slope, bad = eliminate(s, whole, real, work, True, True)
-            if bad:
-                poor[i] = True
-                break
-            for j in range(len(known)):
-                gap = s - known[j]
-                if gap != 0:
-                    slope -= 1 / gap
-            reach = 1 + abs(s)
-            step = 1 / slope if slope != 0 else 0.5 + 0j
-            if not np.isfinite(step.real + step.imag):
-                step = 0.5 + 0j
-            length = abs(step)
-            if length > 0.5 * reach:  # far from any root: no leap
-                step *= 0.5 * reach / length
-                length = 0.5 * reach
-            s -= step
-            size[i] = length / reach
-            if size[i] <= 1e-13:
-                break
-        end[i] = s
-    return end, size, poor
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

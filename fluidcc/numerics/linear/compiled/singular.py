@@ -7,48 +7,92 @@ from numba import njit
 
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
 
-__all__ = ["singular", "singular_of_one"]
+__all__ = ["BOTH", "LARGEST", "LEAST", "extremes", "extremes_of_one"]
 
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def singular(ratio, slope, basis, largest):  # type: ignore[no-untyped-def]
-    """One of the two, and its derivative with respect to the frequency.
-
-    `basis` has as many columns as L has rank. Where that is small, I + L is the identity beside the range of L and that
-    of its adjoint, and the decomposition is done in that space.
-    """
-    m, rank = basis.shape
-    if m == 1:
-        back, rate = 1 + ratio[0, 0], 1j * slope[0, 0]
-        if largest:
-            if back == 0:
-                back = complex(1e-150, 0.0)
-            top = ratio[0, 0] / back
-            size = abs(top)
-            return size, (top.conjugate() * rate / back**2).real / max(size, 1e-300)
-        size = abs(back)
-        return size, (back.conjugate() * rate).real / max(size, 1e-300)
-    if rank == 1:
-        return singular_of_one(ratio, slope, largest)
-    return _decomposed(ratio, slope, basis, largest)
+BOTH, LEAST, LARGEST = range(3)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _decomposed(ratio, slope, basis, largest):  # type: ignore[no-untyped-def]
-    m, rank = basis.shape
-    if not finite(ratio):
-        return (1.0 if largest else np.inf), 0.0
-    small = 2 * rank < m and m > 6
-    frame = np.zeros((m, 2 * rank if small else m), np.complex128)
-    if small:
-        frame[:, :rank] = times(ratio, basis, False)
-        frame[:, rank:] = times(ratio, basis, True)
-        orthonormal(frame)
-        back = times(frame, times(ratio, frame, False), True)
-    else:
-        back = ratio.copy()
+def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
+    """Put the least one and its derivative with respect to the frequency, the largest one and its, at the last point.
+
+    `value` and `rate` are the eigenvalue of L and its derivative with respect to s, which matter if it is the only one.
+    Where L has a small rank, I + L is the identity beside the range of L and that of its adjoint, and the decomposition
+    is done in that space.
+    """
+    left, right = loop.left, loop.right
+    m, inner = left.shape
+    if loop.basis.shape[1] == 1:
+        tall = tall_rise = wide = wide_rise = 0.0
         for i in range(m):
-            frame[i, i] = 1.0
+            for j in range(inner):
+                x, dx, y, dy = left[i, j], loop.left_rate[i, j], right[j, i], loop.right_rate[j, i]
+                tall += x.real * x.real + x.imag * x.imag
+                tall_rise += 2 * (x.imag * dx.real - x.real * dx.imag)  # of x* times 1j dx the real part
+                wide += y.real * y.real + y.imag * y.imag
+                wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
+        if m == 1:
+            out[:] = _of_scalar(value, 1j * rate)
+        elif inner == 1:
+            out[:] = extremes_of_one(value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise)
+        else:  # the other factor is the identity
+            out[:] = extremes_of_one(value, 1j * rate, tall, tall_rise)
+        return
+    if not (finite(left) and finite(right)):
+        out[:] = (np.inf, 0.0, 1.0, 0.0)
+        return
+    for k in range(2):  # a literal True or False would be compiled apart
+        if which in (BOTH, 1 + k):
+            out[2 * k], out[2 * k + 1] = _decomposed(loop, k == 1)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _of_scalar(value, rate):  # type: ignore[no-untyped-def]
+    back = 1 + value
+    if back == 0:
+        back = complex(1e-150, 0.0)
+    size, top = abs(1 + value), value / back
+    height = abs(top)
+    rise = (back.conjugate() * rate).real / max(size, 1e-300)
+    return size, rise, height, (top.conjugate() * rate / (back * back)).real / max(height, 1e-300)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
+    """The same for a return ratio of rank one and two channels or more, in closed form.
+
+    With the eigenvalue a and the square f^2 of the Frobenius norm of L, and their derivatives, the singular values of
+    I + L other than one have the product ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with
+    ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
+    """
+    product = max(abs(1 + value), np.finfo(np.float64).tiny)
+    product_rise = ((1 + value).conjugate() * rate).real / product
+    height = np.sqrt(norm) / product
+    height_rise = height * (0.5 * norm_rise / max(norm, 1e-300) - product_rise / product)
+    excess = max(norm - (value.real * value.real + value.imag * value.imag), 0.0)
+    excess_rise = norm_rise - 2 * (value.conjugate() * rate).real
+    total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
+    total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
+    gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / max(gap, 1e-300)
+    top = 0.5 * (total + gap)
+    size = product / top
+    return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top, height, height_rise
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _decomposed(loop, largest):  # type: ignore[no-untyped-def]
+    left, right = loop.left, loop.right
+    m, inner = left.shape
+    small = 2 * inner < m and m > 6
+    if small:
+        frame = np.zeros((m, 2 * inner), np.complex128)
+        frame[:, :inner] = left
+        frame[:, inner:] = right.conjugate().T
+        orthonormal(frame)
+        back = times(times(frame, left, True), times(right, frame, False), False)
+    else:
+        frame = np.zeros((0, 0), np.complex128)
+        back = left.copy() if inner == m else times(left, right, False)
     n = len(back)
     V, sensitivity = np.zeros((n, n), np.complex128), np.zeros((n, n), np.complex128)
     for i in range(n):
@@ -68,35 +112,9 @@ def _decomposed(ratio, slope, basis, largest):  # type: ignore[no-untyped-def]
         a[i, 0], b[i, 0] = back[i, k] / max(size[k], 1e-300), V[i, k]
     if largest:  # T = I - S changes by S dL S
         a, b = times(sensitivity, a, True), times(sensitivity, b, False)
-    a, b = times(frame, a, False), times(frame, b, False)
-    return size[k], (1j * times(a, times(slope, b, False), True)[0, 0]).real
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def singular_of_one(ratio, slope, largest):  # type: ignore[no-untyped-def]
-    """The same for a return ratio of rank one and two channels or more, in closed form.
-
-    With the eigenvalue a and the Frobenius norm f of L, the singular values of I + L other than one have the product
-    ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
-    """
-    value, rate = np.trace(ratio), 1j * np.trace(slope)
-    norm = norm_rise = 0.0
-    m = len(ratio)
-    for i in range(m):
-        for j in range(m):
-            x, dx = ratio[i, j], 1j * slope[i, j]
-            norm += x.real**2 + x.imag**2
-            norm_rise += 2 * (x.real * dx.real + x.imag * dx.imag)
-    product = max(abs(1 + value), np.finfo(np.float64).tiny)
-    product_rise = ((1 + value).conjugate() * rate).real / product
-    if largest:
-        size = np.sqrt(norm) / product
-        return size, size * (0.5 * norm_rise / max(norm, 1e-300) - product_rise / product)
-    excess = max(norm - abs(value) ** 2, 0.0)
-    excess_rise = norm_rise - 2 * (value.conjugate() * rate).real
-    total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
-    total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
-    gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / max(gap, 1e-300)
-    top = 0.5 * (total + gap)
-    size = product / top
-    return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top
+    if small:
+        a, b = times(frame, a, False), times(frame, b, False)
+    if inner == m:
+        return size[k], (1j * times(a, times(loop.left_rate, b, False), True)[0, 0]).real
+    change = times(loop.left_rate, times(right, b, False), False) + times(left, times(loop.right_rate, b, False), False)
+    return size[k], (1j * times(a, change, True)[0, 0]).real

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.replay import eliminate, pivoted, room
+from fluidcc.numerics.linear.compiled.lanes import LANES
+from fluidcc.numerics.linear.compiled.newton import iterate
+from fluidcc.numerics.linear.compiled.replay import eliminate, pivoted, put, room, scalars
 
 __all__ = ["STARTS", "bound", "gather", "rightmost", "rightmost_of_all", "turns"]
 
@@ -28,55 +30,63 @@ STARTS = np.array([
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
-    """Phase and logarithmic derivative of the determinant, less the known roots."""
-    phase, _, slope, poor = eliminate(s, whole, real, work, True, True)
-    if poor:
-        none = np.empty((0, 0), np.complex128)
-        phase, _, slope, _ = pivoted(s, whole, real, none, none)
-    for root in known:
-        gap = s - root
-        if gap != 0:
-            phase *= gap.conjugate() / abs(gap)
-            slope -= 1 / gap
-    return phase, slope
+def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-def]
+    """Phases and logarithmic derivatives of the determinant at all points, less the known roots."""
+    none = np.empty((0, 0), np.complex128)
+    for first in range(0, len(s), LANES):
+        put(s[first : first + LANES], whole, work)
+        eliminate(whole, real, work, True)
+        for i in range(first, min(first + LANES, len(s))):
+            phase[i], _, rate[i], poor = scalars(whole, work, i - first)
+            if poor:
+                phase[i], _, rate[i], _ = pivoted(s[i], whole, real, none, none)
+            for root in known:
+                gap = s[i] - root
+                if gap != 0:
+                    phase[i] *= gap.conjugate() / abs(gap)
+                    rate[i] -= 1 / gap
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed (NaN if it could).
 
-    Intervals are halved until the argument's turn agrees with what the logarithmic derivative foretells and that
+    Intervals are parted until the argument's turn agrees with what the logarithmic derivative foretells and that
     derivative hardly changes across them.
     """
-    work = room(whole, real)
-    stack = np.empty(ROUNDS + 2, np.complex128)
-    phases, slopes = np.empty(ROUNDS + 2, np.complex128), np.empty(ROUNDS + 2, np.complex128)
-    total = 0.0
-    s = corners[0]
-    phase, slope = _at(s, whole, real, work, known)
+    work, total = room(whole, real), 0.0
+    inner = LANES - 1  # points that part an interval
+    room_for = ROUNDS * inner + 1
+    ahead, phases = np.empty(room_for, np.complex128), np.empty(room_for, np.complex128)
+    slopes = np.empty(room_for, np.complex128)
+    s, phase, slope = corners[:1].copy(), np.empty(1, np.complex128), np.empty(1, np.complex128)
+    _at(s, whole, real, work, known, phase, slope)
     for edge in range(len(corners) - 1):
         a, b = corners[edge], corners[edge + 1]
         count = 4 + int(density * min(abs(b - a), 400.0))
-        for k in range(1, count + 1):
-            stack[0] = b if k == count else a + (b - a) * (k / count)
-            phases[0], slopes[0] = _at(stack[0], whole, real, work, known)
+        first = a + (b - a) * (np.arange(1, count + 1) / count)
+        first[-1] = b
+        first_phase, first_slope = np.empty(count, np.complex128), np.empty(count, np.complex128)
+        _at(first, whole, real, work, known, first_phase, first_slope)
+        for k in range(count):
+            ahead[0], phases[0], slopes[0] = first[k], first_phase[k], first_slope[k]
             depth = 0
-            while depth >= 0:  # the next point to reach is the last of the stack
-                step = stack[depth] - s
-                foretold = (0.5 * (slope + slopes[depth]) * step).imag
-                turn = np.angle(phases[depth] * phase.conjugate())
+            while depth >= 0:  # the next point to reach is the last of those ahead
+                step = ahead[depth] - s[0]
+                foretold = (0.5 * (slope[0] + slopes[depth]) * step).imag
+                turn = np.angle(phases[depth] * phase[0].conjugate())
                 miss = abs((turn - foretold + np.pi) % (2 * np.pi) - np.pi)
-                if abs(slopes[depth] - slope) * abs(step) < TURN and miss < AGREE:
+                if abs(slopes[depth] - slope[0]) * abs(step) < TURN and miss < AGREE:
                     total += turn + 2 * np.pi * np.round((foretold - turn) / (2 * np.pi))
-                    s, phase, slope = stack[depth], phases[depth], slopes[depth]
+                    s[0], phase[0], slope[0] = ahead[depth], phases[depth], slopes[depth]
                     depth -= 1
                     continue
-                if depth > ROUNDS or abs(step) < 1e-13 * (1 + abs(s)):
-                    return np.nan, s
-                depth += 1
-                stack[depth] = s + 0.5 * step
-                phases[depth], slopes[depth] = _at(stack[depth], whole, real, work, known)
+                if depth + inner >= room_for or abs(step) < 1e-13 * (1 + abs(s[0])):
+                    return np.nan, s[0]
+                low, depth = depth + 1, depth + inner
+                ahead[low : depth + 1] = s[0] + step * (np.arange(inner, 0, -1) / LANES)
+                new = ahead[low : depth + 1]
+                _at(new, whole, real, work, known, phases[low : depth + 1], slopes[low : depth + 1])
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
@@ -126,53 +136,34 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _newton(s, whole, real, work, known):  # type: ignore[no-untyped-def]
-    """Where Newton's iteration arrives away from the known roots (Maehly), and the relative size of its last step."""
-    size = np.inf
-    for _ in range(NEWTON):
-        _, slope = _at(s, whole, real, work, known)
-        reach = 1 + abs(s)
-        step = 1 / slope if slope != 0 else 0.5 + 0j
-        if not np.isfinite(abs(step)):
-            step = 0.5 + 0j
-        length = abs(step)
-        if length > 0.5 * reach:  # far from any root: no leap
-            step *= 0.5 * reach / length
-            length = 0.5 * reach
-        s -= step
-        size = length / reach
-        if size <= 1e-13:
-            break
-    return s, size
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _next(start, whole, real, work, known, found):  # type: ignore[no-untyped-def]
-    """Look for one more root and put it, with its conjugate, behind the first `found` known ones; their number."""
-    s, size = _newton(start, whole, real, work, known[:found])
-    if not size < 1e-11 or found > len(known) - 2:
-        return found
-    s, size = _newton(s, whole, real, work, known[:0])  # without the others' rounding
-    if abs(s.imag) < 1e-11 * (1 + abs(s)):
-        s = complex(s.real, 0.0)
-    if not size < 1e-11:
-        return found
-    for root in known[:found]:
-        if abs(root - s) <= 1e-5 * (1 + abs(s)):
-            return found
-    known[found] = complex(s.real, abs(s.imag))
-    if s.imag == 0:
-        return found + 1
-    known[found + 1] = known[found].conjugate()
-    return found + 2
+def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
+    """Look for more roots and put them, with their conjugates, behind the first `found` known ones; their number."""
+    s, size, _ = iterate(starts, whole, real, known[:found], NEWTON)
+    s, size, _ = iterate(s[size < 1e-11], whole, real, known[:0], NEWTON)  # without the others' rounding
+    for i in range(len(s)):
+        if not size[i] < 1e-11 or found > len(known) - 2:
+            continue
+        flat = abs(s[i].imag) < 1e-11 * (1 + abs(s[i]))
+        root = complex(s[i].real, 0.0 if flat else abs(s[i].imag))
+        fresh = True
+        for other in known[:found]:
+            fresh &= abs(other - root) > 1e-5 * (1 + abs(root))
+        if not fresh:
+            continue
+        known[found] = root
+        found += 1
+        if not flat:
+            known[found] = root.conjugate()
+            found += 1
+    return found
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
-    """Simple roots that Newton reaches from the first of `STARTS`, each away from those before, with conjugates."""
-    work, known, found = room(whole, real), np.empty(2 * count + 2, np.complex128), 0
-    for k in range(min(count, len(STARTS))):
-        found = _next(STARTS[k], whole, real, work, known, found)
+    """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with conjugates."""
+    known, found = np.empty(2 * count + 2, np.complex128), 0
+    for first in range(0, min(count, len(STARTS)), LANES):
+        found = _next(STARTS[first : first + LANES], whole, real, known, found)
     return known[:found].copy()
 
 
@@ -198,10 +189,10 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     count = np.round(-2 * around)
     if not abs(-2 * around - count) < 0.02:
         return complex(np.nan, 0.0), -1
-    work, known, found = room(whole, real), np.empty(ROOTS, np.complex128), 0
-    for tried in range(len(STARTS)):
-        found = _next(STARTS[tried], whole, real, work, known, found)
-        if tried < 5 or tried % 4 != 1 or not found:
+    known, found = np.empty(ROOTS, np.complex128), 0
+    for first in range(0, len(STARTS), LANES):
+        found = _next(STARTS[first : first + LANES], whole, real, known, found)
+        if not found:
             continue
         best, right = _settled(whole, real, A, B, C, D, lags, known[:found])
         if right == count:
