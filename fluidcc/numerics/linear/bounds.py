@@ -6,6 +6,9 @@ carry chains of roots of growing frequency, and only left of their abscissa is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,16 +20,22 @@ Floats = NDArray[np.float64]
 
 SAFETY = 1.0 + 1e-9
 
+DENSE = 64
+"""Rows up to which matrices stay dense."""
+
 
 def spectral_bound(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries (Collatz and Wielandt)."""
-    if not len(matrix):
+    return _collatz(lambda trial: matrix @ trial, len(matrix))
+
+
+def _collatz(image_of: Callable[[Floats], Floats], size_of: int) -> float:
+    """The same of a matrix that is known by what it makes of a vector."""
+    if not size_of:
         return 0.0
-    if len(matrix) == 1:
-        return float(matrix[0, 0]) * SAFETY
-    trial, bound = np.ones(len(matrix)), np.inf
-    for _ in range(30):
-        image = matrix @ trial
+    trial, bound = np.ones(size_of), np.inf
+    for _ in range(30 if size_of > 1 else 1):
+        image = image_of(trial)
         last, bound = bound, min(bound, float((image / trial).max()))
         if bound > 0.97 * last:
             break
@@ -58,14 +67,35 @@ def is_neutral(block: Blocks) -> bool:
     return bool(np.abs(values - 1).max() > 1e-10 * max(1.0, inner.max() ** 2))
 
 
-def nilpotent(inner: Floats) -> bool:
+def sparse(matrix: Floats) -> Any:
+    """A large matrix without its zeros: products take no time then, and wait for no other thread."""
+    if len(matrix) <= DENSE:
+        return matrix
+    from scipy.sparse import csr_array
+
+    return csr_array(matrix)
+
+
+def nilpotent(inner: Any) -> bool:
     """Whether a matrix without negative entries has no cycle."""
-    reach = np.ones(len(inner))
-    for _ in range(len(inner)):
+    size = inner.shape[0]
+    inner, reach = sparse(inner) if isinstance(inner, np.ndarray) else inner, np.ones(size)
+    for _ in range(size):
         reach = (inner @ reach > 0).astype(float)
         if not reach.any():
             return True
-    return False
+    return not size
+
+
+def summed(loop: Any, start: Any) -> Any:
+    """``(I - loop)^-1 start`` of a matrix without cycles, whose powers end."""
+    total = start
+    for _ in range(loop.shape[0]):
+        start = loop @ start
+        if not start.any():
+            break
+        total = total + start
+    return total
 
 
 def difference_norm(block: Blocks) -> float:
@@ -110,11 +140,11 @@ def radius(block: Blocks, abscissa: float) -> float:
     A, B2, C2 = np.abs(block.A), np.abs(block.B[:, m:]), np.abs(block.C[p:])
     inner = np.abs(difference(block))
     size = np.exp(-abscissa * block.delays)
-    late = B2 * size
-    if not inner.any():
-        return spectral_bound(A + late @ C2)
-    loop = inner * size
-    if nilpotent(inner) or spectral_bound(loop) < 1 or np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
+    late, loop = B2 * size, inner * size
+    if nilpotent(inner):
+        parts = [sparse(part) for part in (A, late, loop, C2)]
+        return _collatz(lambda w: parts[0] @ w + parts[1] @ summed(parts[2], parts[3] @ w), len(A))
+    if spectral_bound(loop) < 1 or np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
         return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
     if is_neutral(block):
         return np.inf

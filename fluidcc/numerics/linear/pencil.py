@@ -21,6 +21,7 @@ from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.compiled.newton import iterate
 from fluidcc.numerics.linear.compiled.replay import pack, replay
 from fluidcc.numerics.linear.cut import separator
+from fluidcc.numerics.linear.pivoting import pivoted
 from fluidcc.numerics.linear.scaling import balanced, bordered, units
 from fluidcc.numerics.linear.shared import Unlike, with_sums
 from fluidcc.numerics.linear.wiring import Blocks, of_one_pattern
@@ -168,7 +169,9 @@ class Pencil:
         left = np.concatenate((left, np.flatnonzero(at == 0)))
         for system in np.unique(which[left]):
             i = left[which[left] == system]
-            phase[i], log[i], rate[i], block[i], block_rate[i] = self._pivoted(at[i], int(system), slope)
+            phase[i], log[i], rate[i], block[i], block_rate[i] = pivoted(
+                *self._dense(at[i], int(system)), self.size, slope
+            )
         if not scaled:
             log = log - self.n * np.log(time)
             with np.errstate(invalid="ignore"):  # infinite at a root
@@ -213,32 +216,6 @@ class Pencil:
         value[:, row, column] = constant + lead * s[:, None] + late
         slope[:, row, column] = lead - lag * late
         return value, slope
-
-    def _pivoted(self, s: Complex, system: int, slope: bool) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-        """Points of one system with full pivoting; infinite response and slope where the pencil is singular."""
-        value, rate = self._dense(s, system)
-        k = self.size
-        inner, right, below = value[:, :k, :k], value[:, :k, k:], value[:, k:, :k]
-        phase, log = np.linalg.slogdet(inner)
-        sound = phase != 0
-        if not sound.any():
-            endless = np.full_like(value[:, k:, k:], complex(np.inf, np.inf))
-            return phase, log, np.full(len(s), complex(np.inf)), endless, endless.copy()
-        inner = np.where(sound[:, None, None], inner, np.eye(k))
-        total = np.zeros(len(s), complex)
-        if not slope:
-            block = value[:, k:, k:] - below @ np.linalg.solve(inner, right)
-            block[~sound] = complex(np.inf, np.inf)
-            return phase, log, total, block, np.zeros_like(block)
-        inverse = np.linalg.inv(inner)
-        across, back = inverse @ right, below @ inverse
-        block = value[:, k:, k:] - below @ across
-        total = (inverse * rate[:, :k, :k].transpose(0, 2, 1)).sum(axis=(1, 2))
-        block_rate = rate[:, k:, k:] - rate[:, k:, :k] @ across
-        block_rate += back @ (rate[:, :k, :k] @ across - rate[:, :k, k:])
-        block[~sound], total[~sound] = complex(np.inf, np.inf), complex(np.inf)
-        block_rate[~sound] = complex(np.inf, np.inf)
-        return phase, log, total, block, block_rate
 
 
 def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.numerics.linear.bounds import nilpotent, sparse, summed
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["approximate_roots", "points_for", "undelayed"]
@@ -125,7 +126,11 @@ def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
 def undelayed(block: Blocks) -> NDArray[np.complex128]:
     """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however many there are."""
     m, p = block.ports
-    loop = np.eye(len(block.delays)) - block.D[p:, m:]
+    inner = block.D[p:, m:]
+    if nilpotent(np.abs(inner)):
+        among = sparse(block.B[:, m:]) @ summed(sparse(inner), block.C[p:])
+        return np.linalg.eigvals(block.A + among).astype(complex)
+    loop = np.eye(len(block.delays)) - inner
     try:
         return np.linalg.eigvals(block.A + block.B[:, m:] @ np.linalg.solve(loop, block.C[p:])).astype(complex)
     except np.linalg.LinAlgError:
