@@ -147,6 +147,15 @@ def test_wrong_arguments_are_answered_in_one_sentence(
     assert net == before
 
 
+@pytest.mark.parametrize("buffer", [1.2e6, "1.2 Mbit", "150 KB", "100 packets", "0.4 s", "400 ms"])
+def test_a_buffer_in_bits_bytes_packets_or_seconds_is_the_same_buffer(buffer: float | str) -> None:
+    """Packets are those of the link; seconds are of queueing delay at its capacity. The run loses the same."""
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="5 ms", buffer=buffer, packet="1500 B")
+    assert net.links["l"].buffer == pytest.approx(1.2e6, rel=1e-15)
+    run = fc.simulate(net.flow("f", fc.CBR(rate=5e6), route=["l"], start=0), 1, samples=3)
+    assert float(run.lost[-1, 0]) == pytest.approx(5e6 - 3e6 - 1.2e6, rel=1e-9)
+
+
 def test_a_buffer_needs_a_queue() -> None:
     lam, nu = symbols("lambda", nonnegative=True), symbols("nu", positive=True)
     y, c = Link.inputs[:2]

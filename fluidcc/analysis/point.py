@@ -152,12 +152,16 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
 
 def _refuse_ticks(net: Network) -> None:
     """A sampled law may rest, but what it does near there is a recursion and no differential equation."""
-    for kind, specs in (("flow", net.flows), ("link", net.links)):
+    flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
+    links = (
+        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or see fluidcc.formulas.ecf for "
+        "the multipliers of P-AQM and ECF"
+    )
+    for kind, specs, remedy in (("flow", net.flows, flows), ("link", net.links, links)):
         for name, spec in specs.items():
             if spec.law.ticks:
                 raise Unsupported(
-                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in continuous time: "
-                    "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
+                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in continuous time: {remedy}"
                 )
 
 

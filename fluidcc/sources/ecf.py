@@ -1,9 +1,9 @@
 """ECF, explicit congestion feedback: a source that does what routers tell it, equation (12) of the ECF paper.
 
 Every router on the path that reports says how to change the rate: x <- MD x, or x <- min(r_max, x + AI). The source
-keeps a rate for each of them and sends at the lowest, so that rates are max-min fair. (Were each report applied to the
-rate that is sent, a source over two busy routers would suffer the decreases of both.) Without a router that reports it
-holds r_max. A source that starts goes by the reports that come from then on.
+keeps a rate for each of them, three at most, and sends at the lowest, so that rates are max-min fair. (Were each report
+applied to the rate that is sent, a source over two busy routers would suffer the decreases of both.) Without a router
+that reports it holds r_max. A source that starts goes by the reports that come from then on.
 
 `FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
 the rate that ECF sets, piecewise constant. Their number in an interval, of mean m, is (2 sqrt(m) + z)^2 m/(1 + 4 m)
