@@ -145,7 +145,8 @@ class Equilibrium:
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        return "\n\n".join(_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+        tables = [_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)]
+        return "\n\n".join([*tables, *([f"one of a continuum, along {', '.join(self.free)}"] if self.free else [])])
 
     def _repr_html_(self) -> str:
         free = f"<p>one of a continuum, along {escape(', '.join(self.free))}</p>" if self.free else ""

@@ -57,7 +57,7 @@ def test_a_continuum_is_told(name: str) -> None:
         found = fc.equilibrium(net)
     assert found.free is not None
     assert set(found.free) == free
-    assert "one of a continuum, along " in found._repr_html_()
+    assert all("one of a continuum, along " in text for text in (found._repr_html_(), repr(found)))
 
 
 def test_each_end_of_a_continuum_is_an_equilibrium() -> None:

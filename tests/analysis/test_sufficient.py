@@ -60,6 +60,9 @@ def test_the_return_ratio_has_the_eigenvalues_of_the_linearised_network() -> Non
         F = linearize(net, "open", delays="frozen").frequency_response(omega)
         wanted = np.linalg.det(np.eye(len(F)) + F.transpose(2, 0, 1))
         np.testing.assert_allclose(np.prod(1 + loop.eigenloci(omega), axis=1), wanted, rtol=1e-9)
+        at_links = linearize(net, "links", delays="frozen").frequency_response(omega).transpose(2, 0, 1)
+        own = np.sort_complex(np.linalg.eigvals(at_links))
+        np.testing.assert_allclose(own, np.sort_complex(loop.eigenloci(omega)), rtol=1e-7)
 
 
 def _prices() -> fc.Network:
