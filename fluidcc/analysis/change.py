@@ -170,8 +170,10 @@ def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point
     return real_part(_moved(_complex(point), slots, step))
 
 
-def conditions(point: Point) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
-    """The unknowns that are not trackers, the conditions that go with them, and dF/dX."""
+def conditions(
+    point: Point, kept: bool = False
+) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
+    """The unknowns that are not trackers, the conditions that go with them, and dF/dX; `kept` as for `residual`."""
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
     keep = np.array([
@@ -181,7 +183,7 @@ def conditions(point: Point) -> tuple[list[tuple[str, int, int]], NDArray[np.boo
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
-        J[:, column] = residual(_moved(_complex(point), [slot], [1j * STEP])).imag[keep] / STEP
+        J[:, column] = residual(_moved(_complex(point), [slot], [1j * STEP]), kept).imag[keep] / STEP
     return unknowns, keep, J
 
 
@@ -190,7 +192,7 @@ class Response:
 
     def __init__(self, point: Point) -> None:
         self.point = point
-        self.unknowns, self.keep, J = conditions(point)
+        self.unknowns, self.keep, J = conditions(point, kept=True)
         self.row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
         self.column = 1 / np.maximum(np.abs(J * self.row[:, None]).max(axis=0), 1e-300)
         self.J = J * self.row[:, None] * self.column
@@ -216,7 +218,7 @@ class Response:
     def to(self, p: Parameter) -> Point:
         """The point, complex: its imaginary parts are `STEP` times the total derivatives by that parameter."""
         new = nudge(self.point, p, 1j * STEP)
-        return _moved(new, self.unknowns, 1j * STEP * self.step(residual(new).imag / STEP))
+        return _moved(new, self.unknowns, 1j * STEP * self.step(residual(new, kept=True).imag / STEP))
 
 
 def split(m: Matrices) -> tuple[Matrices, Matrices]:

@@ -11,9 +11,13 @@ from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.matrices import Matrices, deviation
 from fluidcc.analysis.pencils import polish, root_slope
 from fluidcc.analysis.point import Point
+from fluidcc.analysis.rest import accounts
 from fluidcc.analysis.wiring import wire
 
 __all__ = ["abscissa", "builder", "root_slopes"]
+
+ZERO = 1e-6
+"""Modulus [1/s] below which a root that ought to be zero counts as zero."""
 
 
 def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
@@ -24,13 +28,29 @@ def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]
 
 
 def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
-    """The rightmost root of all, in the upper half plane, and the system it belongs to."""
+    """The rightmost root of all, in the upper half plane, and the system it belongs to.
+
+    What each flow has under way is on account: the roots at zero that stand for other amounts are left out.
+    """
     best: tuple[complex, str] = (complex(-math.inf), "loop")
     for name, m in systems(point, fifo).items():
-        root = complex(LinearNetwork.of(point, m).roots(count=1)[0])
+        root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
         if root.real > best[0].real:
             best = (complex(root.real, abs(root.imag)), name)
     return best
+
+
+def _on_account(point: Point, name: str) -> int:
+    """How many states of a system keep account of what is under way."""
+    return sum(len(accounts(f.spec.law)) for f in point.classes if name in ("loop", f.label))
+
+
+def _rightmost(system: LinearNetwork, zeros: int) -> complex:
+    """The rightmost root but for `zeros` at zero."""
+    roots = system.roots(count=1 + zeros)
+    near = sorted(range(len(roots)), key=lambda k: abs(roots[k]))[:zeros]
+    left = [complex(r) for k, r in enumerate(roots) if k not in near or abs(r) > ZERO]
+    return max(left, key=lambda r: r.real)
 
 
 def root_slopes(

@@ -130,7 +130,7 @@ def _settled(point: Point) -> Point | None:
     for _ in range(30):
         with np.errstate(all="raise", under="ignore"):
             answer = Response(point)
-            step = answer.step(residual(point))
+            step = answer.step(residual(point, kept=True))
         sizes = answer.sizes()
         if not np.all(np.abs(step) < 0.7 * np.maximum(np.abs(sizes), 1e-6 * np.abs(sizes).max())):
             step = 0.5 * step

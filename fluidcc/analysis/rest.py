@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.derive.linear import Branch, branch_function
+from fluidcc.derive.trackers import trackers
 from fluidcc.symbols import LINK_INPUTS, SOURCE_INPUTS, e, e_b, edot, packet, pi, plain, price, x_tau, y
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import LawGroup, Point
+    from fluidcc.law import Law
 
 __all__ = [
     "Lags",
+    "accounts",
     "arrivals",
     "evaluate",
     "flow_inputs",
@@ -143,15 +146,20 @@ def arrivals(point: Point) -> Any:
     return total
 
 
-def residual(point: Point) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`, in its order."""
+def residual(point: Point, kept: bool = False) -> Any:
+    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`, in its order.
+
+    A state that keeps account of what is under way stands still wherever the rate does, which leaves it open. With
+    `kept` it is right: a rate x has x RTT under way.
+    """
     from fluidcc.analysis.point import BUSY
 
     parts = []
     u = flow_inputs(point)
     for g in point.flow_groups:
         found = evaluate(g, point.z, u, point.p)
-        parts.append(found.flow[g.free])
+        flow = _on_account(point, g, u, found.flow) if kept else found.flow
+        parts.append(flow[g.free])
         parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
     parts.append(arrivals(point) - point.y)
     let_in = point.y * (1 - link_outputs(point)["drop"])
@@ -162,6 +170,28 @@ def residual(point: Point) -> Any:
         if own.any():
             parts.append(evaluate(g, point.v, u, point.lp).flow[own])
     return np.concatenate([np.ravel(part) for part in parts])
+
+
+def accounts(law: Law) -> dict[int, Any]:
+    """The states of a law that keep account of what is under way, by place, and what they show for each bit of it."""
+    found = trackers(law)
+    return {
+        i: found[z].data for i, z in enumerate(law.states) if z in found and found[z].data != 0 and found[z].delay == 0
+    }
+
+
+def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
+    """The derivatives of the states of a group, but for those on account what they are off by [packet]."""
+    own = accounts(g.law)
+    if not own:
+        return flow
+    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
+    for j, k in enumerate(g.members):
+        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
+        for i, data in own.items():
+            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
+            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
+    return flow
 
 
 def own_states(g: LawGroup) -> Any:

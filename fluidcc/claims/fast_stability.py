@@ -18,7 +18,7 @@ from fluidcc.simulate import simulate
 from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 
-__all__ = ["RTTS", "ack_edge", "alone", "growth", "static_edge"]
+__all__ = ["RTTS", "alone", "edge", "growth"]
 
 RTTS = (0.02, 0.04, 0.1, 0.2)
 """Round-trip propagation delays at which the boundaries are computed [s]."""
@@ -34,22 +34,12 @@ def alone(law: Source, rtt: float, flows: int = 1) -> Network:
     return net
 
 
-def static_edge(rtt: float, flows: int = 1) -> float:
-    """gamma r/tau at which x = w/r becomes unstable, r being the propagation delay."""
-    edge = stability_boundary(alone(StaticFAST, rtt, flows), "gamma")
-    assert isinstance(edge, Boundary)
-    return float(edge.value * rtt / TAU)
-
-
 @lru_cache(maxsize=32)
-def ack_edge(rtt: float, flows: int = 1) -> float:
-    """The same with the ack clock, where what is under way is on account and the point is found anew at each value."""
-    from scipy.optimize import brentq
-
-    def decay(value: float) -> float:
-        return _judged(FAST(gamma=value * TAU / rtt), rtt, flows).decay_rate
-
-    return float(brentq(decay, 1.0, 2.5, xtol=1e-7))
+def edge(law: Source, rtt: float, flows: int = 1) -> float:
+    """gamma r/tau at which a law becomes unstable, r being the propagation delay."""
+    found = stability_boundary(alone(law, rtt, flows), "gamma")
+    assert isinstance(found, Boundary)
+    return float(found.value * rtt / TAU)
 
 
 def _judged(law: Source, rtt: float, flows: int = 1) -> StabilityReport:
@@ -89,8 +79,8 @@ def _fitted(t: np.ndarray, q: np.ndarray, root: complex) -> float:
 
 @claim("fast", "Section V", "Rates stabilize: with which gamma r/tau?", "", erratum=True)
 def stabilizes() -> Outcome:
-    static, ack = (np.array([edge(r) for r in RTTS]) for edge in (static_edge, ack_edge))
-    crowd = ack_edge(0.1, 3)
+    static, ack = (np.array([edge(law, r) for r in RTTS]) for law in (StaticFAST, FAST))
+    crowd = edge(FAST, 0.1, 3)
     return Outcome(
         NOT_GIVEN,
         f"x = w/r is stable below gamma r/tau = {', '.join(f'{v:.3f}' for v in static)} for r = 20, 40, 100, 200 ms, "
@@ -107,13 +97,13 @@ def stabilizes() -> Outcome:
 @claim("fast", "(1)", "x = w/r: whether rates stabilize can be read from (1).", "x = w/r", erratum=True)
 def stability_needs_the_clock() -> Outcome:
     rtt = 0.1
-    edges = {StaticFAST: static_edge(rtt), FAST: ack_edge(rtt)}
+    edges = {law: edge(law, rtt) for law in (StaticFAST, FAST)}
     between = sum(edges.values()) / 2 * TAU / rtt
     verdicts = {law.name: _judged(law(gamma=between), rtt).verdict for law in edges}
     values = {"between": between * rtt / TAU}
-    for law, edge in edges.items():
+    for law, critical in edges.items():
         for side in (0.95, 1.05):
-            found, root = growth(law(gamma=side * edge * TAU / rtt), rtt)
+            found, root = growth(law(gamma=side * critical * TAU / rtt), rtt)
             values |= {f"{law.name}, {side:g}": found, f"{law.name}, {side:g}, root": root}
     shown = "; ".join(
         f"{name} {values[f'{law.name}, 0.95']:.4f} and {values[f'{law.name}, 1.05']:.4f} 1/s (roots "

@@ -11,7 +11,7 @@ from fluidcc.analysis.boundary import stability_boundary
 from fluidcc.analysis.curve import BoundaryCurve
 from fluidcc.claims.fast_common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
 from fluidcc.claims.fast_network import PEAKS, SEEDS, shares
-from fluidcc.claims.fast_stability import TAU, ack_edge, alone, growth, static_edge
+from fluidcc.claims.fast_stability import TAU, alone, edge, growth
 from fluidcc.formulas import fast
 from fluidcc.plot import timeseries
 from fluidcc.sources import FAST, StaticFAST
@@ -123,18 +123,17 @@ def fig3c() -> Figure:
 def stability() -> Figure:
     """Where rates stabilize, with x = w/r and with the ack clock."""
     figure, ax = _figure()
-    edge = stability_boundary(alone(StaticFAST, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2))
-    assert isinstance(edge, BoundaryCurve)
-    r = 0.05 + edge.x
-    ax.plot(1e3 * r, edge.y * r / TAU, label="x = w/r, by continuation")
-    trips = (0.06, 0.1, 0.15, 0.2, 0.25)
-    ax.plot(1e3 * np.array(trips), [ack_edge(v) for v in trips], "s-", label="ack clock")
-    for law, at, mark in ((StaticFAST, static_edge(0.1), "C0"), (FAST, ack_edge(0.1), "C1")):
+    for law, label in ((StaticFAST, "x = w/r"), (FAST, "ack clock")):
+        curve = stability_boundary(alone(law, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2))
+        assert isinstance(curve, BoundaryCurve)
+        r = 0.05 + curve.x
+        ax.plot(1e3 * r, curve.y * r / TAU, label=f"{label}, by continuation")
         for side in (0.95, 1.05):
-            found, _ = growth(law(gamma=side * at * TAU / 0.1), 0.1)
+            found, _ = growth(law(gamma=side * edge(law, 0.1) * TAU / 0.1), 0.1)
             kind = ("o", "decays") if found < 0 else ("x", "grows")
-            label = f"simulation: {kind[1]}" if law is FAST else None
-            ax.plot(100, side * at, marker=kind[0], color=mark, linestyle="", markersize=7, label=label)
+            named = f"simulation: {kind[1]}" if law is FAST else None
+            color = "C0" if law is StaticFAST else "C1"
+            ax.plot(100, side * edge(law, 0.1), marker=kind[0], color=color, linestyle="", markersize=7, label=named)
     ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
     ax.set_title("FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium")
     ax.legend(fontsize="small", loc="center right")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.cxtcp import CxTCP
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
     from fluidcc.sources.dccp import DCCP
-    from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD
+    from fluidcc.sources.delay_aimd import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD
     from fluidcc.sources.ecf import ECF, FramedECF, PoissonECF
     from fluidcc.sources.gcc import GCC, AdaptiveGCC
     from fluidcc.sources.ldcc import LDCC
@@ -58,6 +58,7 @@ _HOME = {
     "DelayAIMD": "delay_aimd",
     "HTCP": "delay_aimd",
     "PlainDelayAIMD": "delay_aimd",
+    "SlowStartAIMD": "delay_aimd",
     "AdaptiveGCC": "gcc",
     "GCC": "gcc",
     "ECF": "ecf",
@@ -121,6 +122,7 @@ __all__ = [
     "SampledLDCC",
     "ScalableSource",
     "ScalableTCP",
+    "SlowStartAIMD",
     "SlowStartTFRC",
     "StaticFAST",
     "StaticVegas",

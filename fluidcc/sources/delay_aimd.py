@@ -11,6 +11,9 @@ Where the paper is not of one mind, a parameter or a rule here says which readin
   the queue has drained, during which nothing is sent that could tell.
 - The smoothed round trip of the text is the round trip itself, as in Algorithm 1.
 - The largest round trip falls by `decay` seconds a second: Algorithm 1's a RTT/cwnd at each acknowledgement.
+- Line 8 compares with a T_max that is never set. What is meant by (7) was taken: as long as the round trip is at its
+  largest, so that what stays is its value when the round trip turns downwards, at the last ack of a round.
+- Line 12 adds a segment, in bytes, to a window in packets: one packet was taken.
 """
 
 from __future__ import annotations
@@ -21,31 +24,41 @@ from typing import Any
 from sympy import Heaviside, Max, Min, Symbol, symbols
 
 from fluidcc.law import Jump, Source
-from fluidcc.sources._windows import acked, largest, low, w, window_source
+from fluidcc.sources._windows import acked, change, high, largest, low, w, window_source
 from fluidcc.symbols import RTT, Let, pi
 
-__all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD"]
+__all__ = ["HTCP", "DelayAIMD", "PlainDelayAIMD", "SlowStartAIMD"]
 
 Delta = symbols("Delta", nonnegative=True)  # time since the last backoff [s]
 alpha, slope, coefficient, offset = symbols("alpha slope coefficient offset", nonnegative=True)
 tau0, w0, gamma, Delta0, kappa = symbols("tau0 w0 gamma Delta0 kappa", nonnegative=True)
+slow, m = symbols("slow m", nonnegative=True)  # 1 in slow start, then 0; max_ssthresh [packet]
 probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_max", positive=True)
 
 _UNITS: dict[Symbol, str] = {
     alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s", w0: "packet",
     gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1", beta_min: "1", beta_max: "1",
+    slow: "1", m: "packet",
 }  # fmt: skip
 
 _late = Let("d", Max(Delta - offset, 0))
 _increase = Let("alpha_h", alpha * (1 + slope * _late + coefficient * _late**2))  # (2), packets a round trip
 _HTCP = {alpha: 1, slope: 10, coefficient: 0.5, offset: 1}
 
+_NONE = 1e-9  # seconds that are no queue
 _delay = Let("delta", RTT - low)
 _span = Let("s", largest - low)  # the recent queue
 
 
 def _law(
-    name: str, growth: Any, beta: Any, params: Mapping[Symbol, Any], ref: str, on_delay: tuple[Any, ...] = ()
+    name: str,
+    growth: Any,
+    beta: Any,
+    params: Mapping[Symbol, Any],
+    ref: str,
+    on_delay: tuple[Any, ...] = (),
+    first: Mapping[Symbol, Any] | None = None,
+    jumps: tuple[Jump, ...] = (),
 ) -> Source:
     """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it is left.
 
@@ -53,16 +66,21 @@ def _law(
     ----------
     on_delay : tuple of Expr
         Conditions of backoffs before any loss.
+    first : mapping
+        States that only jumps change, with their initial values; `slow` is 0 after a backoff.
+    jumps : tuple of Jump
+        More of them.
     """
-    cut = {w: beta * w, Delta: 0}
+    own = first or {}
+    cut = {w: beta * w, Delta: 0, **({slow: 0} if slow in own else {})}
     return window_source(
         name,
         growth * acked / w,
-        flow={Delta: 1},
-        initial={Delta: 0},
+        flow={Delta: 1, **dict.fromkeys(own, 0)},
+        initial={Delta: 0, **own},
         params={**params, hold: 1.5},
-        units={s: _UNITS[s] for s in (*params, hold, Delta)},
-        jumps=tuple(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
+        units={s: _UNITS[s] for s in (*params, *own, hold, Delta)},
+        jumps=(*jumps, *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi))),
         ref=ref,
     )
 
@@ -99,3 +117,19 @@ DelayAIMD = _law(
     "Delay-based AIMD, (2) to (6)",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
 )
+
+# The same after slow start as in Section IV: a packet at each ack up to max_ssthresh, then max_ssthresh/2 a round trip,
+# until the first backoff. An exact clock, for it is bursts whose queue tells the rate of the link.
+_few = Heaviside(m - w, 1)
+_turns = Heaviside(_NONE - high, 0) * Heaviside(_delay - _NONE, 0)  # the round trip has been at its largest
+SlowStartAIMD = _law(
+    "SlowStartAIMD",
+    slow * (w * _few + m / 2 * (1 - _few))
+    + (1 - slow) * _increase * (1 - Heaviside(w - w0, 0) * Heaviside(_delay - _limit, 0)),
+    _beta,
+    {**_HTCP, **_DELAY, gamma: 0, Delta0: 0, kappa: 0},
+    "Delay-based AIMD, (2) to (7) and Section IV",
+    on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
+    first={slow: 1, m: 1e9},
+    jumps=(Jump(when=-change * slow * _few * _turns, reset={m: w / 4 * tau0 / (RTT - low)}, refractory=RTT / 10),),
+)(pace=0, burst=0.001)

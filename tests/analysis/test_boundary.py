@@ -158,3 +158,31 @@ def test_where_oscillation_sets_in() -> None:
     assert found.kind == "supercritical"
     assert found.values[0] > edge.value > found.values[1]
     assert 0.02 < found.amplitude < 1
+
+
+@pytest.mark.parametrize("flows", [1, 3])
+def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int) -> None:
+    """What is under way is on account: the equilibrium moves in one way, and the roots at zero of accounts stay out."""
+    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
+    for i in range(flows):
+        net.flow(f"f{i}", fc.FAST, route=["l"], packet=8000)
+    edge = fc.stability_boundary(net, "gamma", ("1", "10"))
+    assert isinstance(edge, Boundary)
+    h = 1e-5 * edge.value
+    below, above = (fc.stability(edge.network(edge.value + s)) for s in (-h, h))
+    assert below.stable
+    assert not above.stable
+    slope = (below.decay_rate - above.decay_rate) / (2 * h)
+    assert slope == pytest.approx(edge.slope.real, rel=1e-4)
+    assert below.decay_rate == pytest.approx(edge.slope.real * h, rel=1e-3)
+
+
+def test_with_an_ack_clock_the_curve_goes_through_its_boundaries() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
+    net.flow("f", fc.FAST, route=["l"], packet=8000)
+    curve = fc.stability_boundary(net, "gamma", ("1", "10"), along="f.return_delay", along_bounds=(0.04, 0.07))
+    assert isinstance(curve, BoundaryCurve)
+    at = float(np.interp(0.06, np.sort(curve.x), curve.y[np.argsort(curve.x)]))
+    edge = fc.stability_boundary(net.with_flow("f", return_delay=0.06), "gamma", (0.9 * at, 1.1 * at))
+    assert isinstance(edge, Boundary)
+    assert at == pytest.approx(edge.value, rel=1e-2)

@@ -72,7 +72,8 @@ NUMBERS = [
     ("knee_independent", "tau0 = 50 ms", mean_delay(0.05, 0.25), 1e-6),
     ("just_empties", "closed", mean_delay(0.02, 0.12), 1e-6),
     ("closed_form", "prompt", 6250 / 6 * (0.14**2 - 0.12**2), 1e-9),
-    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250), 1e-7),
+    ("busy_one_by_one", "used, 1", 1.0, 1e-6),
+    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250), 1e-9),
     ("vegas_queue", "n = 8", 16.0, 1e-2),
 ]
 
@@ -117,6 +118,22 @@ def test_only_a_probing_backoff_finds_the_propagation_delay(rows: Table) -> None
     for before, after in pairwise(steps):
         assert after == pytest.approx(max(0.12, 0.9 * before), rel=0.04)
     assert 0 < rows["ratchet_of_ten"].values["after"] < 10
+
+
+def test_slow_start_takes_as_many_rounds_as_steps_of_half_of_c_tau0(rows: Table) -> None:
+    """A window grows by C tau0/2 a round trip, from C tau0 to C T: 2 T/tau0 - 2 steps, and at most one begun."""
+    v = rows["slow_start_runs"].values
+    assert v["near"] < 0.02
+    for T, tau0 in ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02)):
+        steps = math.ceil((T - tau0) / (tau0 / 2) - 1e-9)
+        assert steps <= v[f"T = {T:g}, tau0 = {tau0:g}"] < steps + 2
+
+
+def test_links_stay_busy_though_flows_back_off_alone(rows: Table) -> None:
+    lot, one = rows["busy_over_two_links"].values, rows["busy_one_by_one"].values
+    assert min(lot["alone, 50"], lot["alone, 40"], one["alone, 1"]) > 0.4
+    assert min(lot["used, 50"], lot["used, 40"], one["used, 1"]) > 0.9999
+    assert one["used, 0.9"] < 0.99
 
 
 def test_the_knee(rows: Table) -> None:
