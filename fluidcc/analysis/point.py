@@ -154,8 +154,8 @@ def _refuse_ticks(net: Network) -> None:
     """A sampled law may rest, but what it does near there is a recursion and no differential equation."""
     flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
     links = (
-        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or see fluidcc.formulas.ecf for "
-        "the multipliers of P-AQM and ECF"
+        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or fluidcc.sampled_stability for "
+        "P-AQM"
     )
     for kind, specs, remedy in (("flow", net.flows, flows), ("link", net.links, links)):
         for name, spec in specs.items():

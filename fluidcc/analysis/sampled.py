@@ -18,7 +18,9 @@ from sympy import lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.sampled_routers import router_loop
 from fluidcc.arguments import explained
+from fluidcc.equilibrium import Equilibrium
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.network import require_network
 from fluidcc.numerics.linear.sampled import SampledLoop
@@ -27,7 +29,6 @@ from fluidcc.symbols import e_b, packet, plain, unfold
 from fluidcc.units import to_si
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
     from fluidcc.network import Network
 
 __all__ = ["SampledStability", "sampled_stability"]
@@ -73,16 +74,18 @@ class SampledStability:
 
 @explained
 def sampled_stability(net: Network, period: Any = None, at: float | str | Equilibrium = math.inf) -> SampledStability:
-    """Find the multipliers of a network of LDCC flows whose rates follow the sampled law (25).
+    """Find the multipliers of a network that is sampled: sources of LDCC's law (25), or one router of P-AQM.
 
-    All flows tick at the same instants. Delays are those of the equilibrium, which is that of the continuous law.
+    Flows of LDCC all tick at the same instants. Delays are those of the equilibrium, which is that of the continuous
+    law. Of routers, the loop of `fluidcc.PAQMECF` with sources of `fluidcc.ECF` (decreases, which are carried out in
+    full) and that of `fluidcc.PAQMDrop` under constant rates are known, from the laws' own updates.
 
     Parameters
     ----------
     net : Network
-        Flows of LDCC or of its sampled law on queues; constant flows may be there as well.
+        Flows of LDCC or of its sampled law on queues, with constant flows or without; or one link of P-AQM.
     period : float or str, optional
-        T_s [s] of all flows; by default that of the sampled laws.
+        T_s [s] of all flows; by default that of the sampled laws. Routers have their own.
     at : float, str or Equilibrium
         As in `fluidcc.linearize`.
 
@@ -94,6 +97,12 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
         If a flow has another law, or the links do not answer by their queueing delays.
     """
     require_network(net)
+    if (router := router_loop(net, at.at if isinstance(at, Equilibrium) else at)) is not None:
+        if period is not None:
+            raise InvalidInput(
+                f"the period is {period!r}, but the router has its own, {router.period:g} s; leave it out"
+            )
+        return SampledStability(router.period, router.multipliers)
     net, ticks = _continuous(net)
     if period is None and len(ticks) != 1:
         said = f"tick every {' or '.join(f'{t:g} s' for t in sorted(ticks))}" if ticks else "are not sampled"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Matrix, Symbol, simplify
 
+from fluidcc.analysis import sampled_routers
 from fluidcc.claims.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.formulas import ecf
 from fluidcc.law import Link, Source
@@ -220,8 +221,4 @@ def outer_map(version: int) -> Matrix:
 
 def outer_loop(version: int, T: float, R: float) -> SampledLoop:
     """The same with any round trip, also beyond a period: a queue that integrates rates held over T and R late."""
-    values = {Symbol(name, positive=True): value for name, value in (("T", T), ("R", R))}
-    by_queue, by_rate = outer_map(version)[1, :].subs(values)
-    state, gain = float(by_rate), float(by_queue / c)
-    A, one = np.zeros((1, 1)), np.ones((1, 1))
-    return SampledLoop(T, A, one, one, state * one, gain * one, state * one, gain * one, [R], [0.0])
+    return sampled_routers.outer_loop(PAQMECF2(T_ECF=T, R=R) if version == 2 else PAQMECF(T_ECF=T), R)

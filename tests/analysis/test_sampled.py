@@ -184,3 +184,70 @@ def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
     other = net.with_flow("flow1", law=fc.SampledLDCC(T_s=0.2))
     with pytest.raises(InvalidInput, match=r"the flows of the network tick every 0\.1 s or 0\.2 s; give one"):
         fc.sampled_stability(other)
+
+
+# --- routers ---------------------------------------------------------------------------------------------------------
+
+
+def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:
+    net = fc.Network().link("aqm", link, capacity=30e6, delay=0.02)
+    for i in range(count):
+        net.flow(f"s{i}", fc.ECF, route=["aqm"], access_delay=far)
+    return net
+
+
+@pytest.mark.parametrize("trip", [0.02, 0.07, 0.12, 0.15])
+def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -> None:
+    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R)."""
+    T = 0.16
+    first = fc.sampled_stability(_ecf(fc.PAQMECF(T_ECF=T), trip / 2))
+    second = fc.sampled_stability(_ecf(fc.PAQMECF2(T_ECF=T, R=trip), trip / 2))
+    assert (first.period, second.period) == (T, T)
+    np.testing.assert_allclose(
+        np.sort_complex(first.multipliers[:2]), np.sort_complex(np.roots([1, -trip / T, trip / T]))
+    )
+    assert second.radius == pytest.approx(trip / (T - trip), rel=1e-9)
+    assert first.stable
+    assert second.stable is (2 * trip < T)
+
+
+def test_a_run_of_explicit_feedback_follows_the_map_of_its_multipliers() -> None:
+    """A rate above rest is taken back: the queue just before each report, while there are decreases only."""
+    T, trip = 0.16, 0.08
+    law = fc.PAQMECF(T_ECF=T, T_s=T - trip, q_0=2.0, calm=0.99999, forced=1)
+    net = _ecf(law, trip / 2, 1).with_link("aqm", initial={"q": 0.028, "r": 30e6})
+    net = net.with_flow("s0", law=fc.ECF(r_max=60e6), initial={"r1": 30.3e6})
+    ticks = T * np.arange(1, 4)
+    run = fc.simulate(net, 0.7, t_eval=ticks - 1e-9)
+    off = run.queueing_delay.values[:, 0] - 0.028  # all decreases until here
+    wanted = [off[0]]
+    rate, q = 0.01, off[0]
+    for _ in range(2):
+        new = -q / T
+        q += rate * trip + new * (T - trip)
+        rate = new
+        wanted.append(q)
+        if new > 0:
+            break
+    np.testing.assert_allclose(off[: len(wanted)], wanted, atol=1e-9)
+
+
+def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
+    """1 - K and 1 - a, whatever the overload."""
+    for load in (1.2, 5.0):
+        net = fc.Network().link("l", fc.PAQMDrop(K=0.35, a=0.4), capacity=1e6, delay=0.01)
+        found = fc.sampled_stability(net.flow("f", fc.CBR(rate=load * 1e6), route=["l"]))
+        assert found.period == 0.02
+        np.testing.assert_allclose(np.sort(found.multipliers.real)[-2:], [0.6, 0.65], rtol=1e-12)
+
+
+def test_other_networks_of_routers_say_what_is_known() -> None:
+    near_and_far = _ecf(fc.PAQMECF, 0.01).flow("far", fc.ECF, route=["aqm"], access_delay=0.05)
+    with pytest.raises(Unsupported, match="at several distances; give them one access_delay"):
+        fc.sampled_stability(near_and_far)
+    with pytest.raises(Unsupported, match="has multipliers of its own as fluidcc.PAQMDrop under constant rates above"):
+        fc.sampled_stability(_ecf(fc.PAQM, 0.01))
+    with pytest.raises(Unsupported, match="is not the only link"):
+        fc.sampled_stability(_ecf(fc.PAQMECF, 0.01).link("more", fc.DropTail, capacity=1e6, delay=0.1))
+    with pytest.raises(InvalidInput, match="the router has its own, 0.16 s"):
+        fc.sampled_stability(_ecf(fc.PAQMECF, 0.01), "0.1 s")
