@@ -88,6 +88,34 @@ def test_the_same_for_networks_with_several_loci(seed: int, links: int) -> None:
     _used_up(loop, margins(loop))
 
 
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2]), st.floats(0.2, 4.0))
+def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, gain: float) -> None:
+    loop = network(seed, links + 2, links) * gain
+    found = margins(loop)
+    omega = np.geomspace(1e-3, 300.0, 8000)
+    response = np.moveaxis(loop.frequency_response(omega), 2, 0)
+    every = np.linalg.eigvals(response)
+    beyond = (np.abs(every) >= 1).sum(axis=1)
+    place = np.searchsorted(omega, found.crossovers)
+    assert set(np.flatnonzero(np.diff(beyond)) + 1) <= set(place.tolist())
+    assert len(place) >= np.abs(np.diff(beyond)).sum()
+    back = np.eye(links + 2) + response
+    least = np.linalg.svd(back, compute_uv=False)[:, -1]
+    assert least.min() >= found.modulus * (1 - 1e-10)
+    assert np.linalg.norm(response @ np.linalg.inv(back), 2, axis=(1, 2)).max() <= found.mt * (1 + 1e-10)
+    locus = every[np.arange(len(every)), np.abs(every).argmax(axis=1)]
+    if links == 1:  # the only locus, so that its way between two points of the grid is a chord
+        a, b = locus[:-1], locus[1:]
+        through = np.flatnonzero((a.imag >= 0) != (b.imag >= 0))
+        a, b = a[through], b[through]
+        real = a.real + (b.real - a.real) * a.imag / (a.imag - b.imag)
+        factor = -1 / real[real < 0]
+        factor = factor[factor < 9]  # the loci are followed down to a tenth
+        assert found.gain <= factor[factor > 1].min(initial=np.inf) * (1 + 1e-4)
+        assert found.gain_down >= factor[factor < 1].max(initial=0.0) * (1 - 1e-4)
+
+
 def _used_up(loop: fc.DelayLTI, found: Margins) -> None:
     for changed, omega in (
         (loop * found.gain, found.phase_crossover),

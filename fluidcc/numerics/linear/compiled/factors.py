@@ -158,11 +158,12 @@ def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no order."""
     left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
     if len(value) == 1:  # the only eigenvalue is the trace
-        value[0] = rate[0] = 0j
+        trace = turn = 0j
         for i in range(m):
             for j in range(inner):
-                value[0] += right[j, i] * left[i, j]
-                rate[0] += loop.right_rate[j, i] * left[i, j] + right[j, i] * loop.left_rate[i, j]
+                trace += right[j, i] * left[i, j]
+                turn += loop.right_rate[j, i] * left[i, j] + right[j, i] * loop.left_rate[i, j]
+        value[0], rate[0] = trace, turn
         return
     if not (finite(left) and finite(right)):
         value[:], rate[:] = np.inf, 0.0

@@ -147,24 +147,30 @@ def _coarse(grid, i, k, order):  # type: ignore[no-untyped-def]
         return False
     for j in range(len(order)):
         a, b, da, db = grid.value[i, j], grid.value[k, order[j]], grid.slope[i, j], grid.slope[k, order[j]]
-        size = max(abs(a), abs(b))
-        if not size > SMALL:
+        size = max(_size(a), _size(b))
+        if size <= SMALL:  # what is no number is too long until it is short
             continue
-        jump, to_a, to_b = abs(b - a), abs(a + 1), abs(b + 1)
-        if jump > 0.6 * min(to_a, to_b) + 0.03:  # the least distance to -1 is a margin
+        jump, to_a, to_b = _size(b - a), _size(a + 1), _size(b + 1)
+        if not jump <= 0.6 * min(to_a, to_b) + 0.03:  # the least distance to -1 is a margin
             return True
         far = size > FAR  # no margin is read there but a crossing of the axis, which a chord of a few per cent shows
         if jump > TURN * size and not far:
             return True
         # the chord against what the two tangents foretell: both the turn and a wrong assignment show in it
         allowed = 0.05 * (0.2 if min(to_a, to_b) < 1.0 else 1.0) * (size if far else min(size, 2.0))
-        if abs(b - a - 0.5j * (da + db) * width) > allowed:
+        if not _size(b - a - 0.5j * (da + db) * width) <= allowed:
             return True
         if a == 0 or b == 0:
             return True
-        if (1j * da / a).real * (1j * db / b).real < 0 and abs(np.log(size)) < 0.3 and jump > 0.02:
+        if jump > 0.02 and abs(np.log(size)) < 0.3 and (1j * da / a).real * (1j * db / b).real < 0:
             return True
     return False
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _size(z):  # type: ignore[no-untyped-def]
+    """Modulus of what is neither huge nor tiny."""
+    return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
