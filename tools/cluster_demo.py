@@ -48,10 +48,13 @@ def main() -> None:
 def demonstrate(client: Client) -> None:
     """The same sweep in this process and on the cluster."""
     net = fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s", "buffer": "100 packets"}, rtt="50 ms")
-    grid = {"w": np.linspace(1e4, 4e4, 10), "beta": np.linspace(0.05, 0.2, 10), "eta": np.linspace(0.2, 0.6, 10)}
+    grid = {"w": np.linspace(1e4, 4e4, 20), "beta": np.linspace(0.05, 0.2, 20), "eta": np.linspace(0.2, 0.6, 10)}
     measures = ["mean_rate", "max_queueing_delay"]
-    here = fc.sweep(net, grid, measures, until="60 s", executor="serial")
-    there = fc.sweep(net, grid, measures, until="60 s", executor=client)
+    print("each process loads the code", flush=True)
+    for executor in ("serial", client):
+        fc.sweep(net, grid, measures, until="1 s", executor=executor)
+    here = fc.sweep(net, grid, measures, until="600 s", executor="serial")
+    there = fc.sweep(net, grid, measures, until="600 s", executor=client)
     same = all(here[name].values.tobytes() == there[name].values.tobytes() for name in measures)
     print(f"{here.attrs['points']} points: {here.attrs['seconds']:.2f} s in one process, "
           f"{there.attrs['seconds']:.2f} s on {len(client.nthreads())} workers of {client.scheduler.address}; "

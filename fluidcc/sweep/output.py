@@ -57,7 +57,7 @@ def save(data: xr.Dataset, path: str | Path) -> Path:
     if path.suffix == ".nc":
         _split(data).to_netcdf(path, engine="h5netcdf")
     elif path.suffix == ".zarr":
-        data.to_zarr(path, mode="w", zarr_format=2, consolidated=False)  # format 3 has no settled type for text yet
+        data.to_zarr(path, mode="w", zarr_format=2, consolidated=True)  # format 3 has no settled type for text yet
     elif path.suffix == ".csv":
         table(data).to_csv(path, index=False)
     else:

@@ -109,7 +109,7 @@ def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[
 def opened(path: Path) -> Any:
     if path.suffix == ".nc":
         return xr.open_dataset(path, engine="h5netcdf")
-    return xr.open_zarr(path, consolidated=False)
+    return xr.open_zarr(path)
 
 
 def _call(file: Path) -> tuple[Any, Any, Any]:
