@@ -107,10 +107,7 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
         if h > 1e8 and error < 1e-9:
             return CONVERGED, error, count + 1
         ratio = change / largest
-        growth = 5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2)
-        if ratio < 0.05:  # to half of what is allowed, if the drift goes on
-            growth = 0.5 / max(ratio, 5e-5)
-        h = min(h * growth, 1e30)
+        h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
     return STALLED, error, limit
 
 
