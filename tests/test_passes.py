@@ -46,8 +46,8 @@ def run(
         x = F[looked] / natural
         errors.append(np.abs(x - target).max())
         F[where] = (target + matrix @ (x - target)) * natural
-        measure(F, I)
-        mix(F, I)
+        measure(F, I, I[s.NQL])
+        mix(F, I, I[s.NQ], I[s.NQL])
     return np.array(errors)
 
 

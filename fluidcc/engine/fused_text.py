@@ -6,10 +6,11 @@ the text: parameters, delays, capacities and modes are loaded at run time, so th
 
 from __future__ import annotations
 
+from fluidcc.engine.fused_accept import IMPORTS, accept_lines, sizes
+from fluidcc.engine.fused_record import record_lines, weighted
 from fluidcc.engine.fused_rhs import LawText, Rhs
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.records import FIT
 from fluidcc.numerics.tableaus import TSIT5
 
 __all__ = ["step_text"]
@@ -24,13 +25,14 @@ from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
 from fluidcc.numerics.fluid.pieces import {looks}
 from fluidcc.numerics.fluid.reads import work
-from fluidcc.numerics.fluid.guess import begin_passes
 from fluidcc.numerics.fluid.passes import judge, measure, mix
-
+from fluidcc.numerics.fluid.stays import link_stays, switch_stays
+{more}
 {laws}
 '''
 _INLINED = 2  # nodes whose looking up is inlined: beyond, it takes long to compile
 _LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
+_TAKE_OVER = '@njit(error_model="numpy", fastmath={"arcp", "contract"})\n'
 _STEP = '@cfunc(step_signature, cache=True, error_model="numpy", fastmath={"arcp", "contract"})\n'
 
 
@@ -48,15 +50,18 @@ def step_text(at: Layout, about: str, sources: str) -> str:
     laws = "\n".join(f"\n{_LAW}{text.definition()}" for text in (*rhs.texts, *rhs.link_texts))
     few = len(at.nodes) <= _INLINED
     looks = "look_time, look_work" if few else "call_look_time as look_time, call_look_work as look_work"
-    return _HEAD.format(about=about, sources=sources, laws=laws, looks=looks) + f"\n{_STEP}{_step(rhs)}"
+    head = _HEAD.format(about=about, sources=sources, laws=laws, looks=looks, more=IMPORTS)
+    take_over = f"{_TAKE_OVER}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
+    return f"{head}\n{take_over}\n\n{_STEP}{_step(rhs)}"
 
 
 def _step(rhs: Rhs) -> str:
     at = rhs.at
     n = at.n_states
-    lines = [*_load(rhs), *_inputs(rhs)]
+    lines = [f"if I[{s.TASK}]:", f"    take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})", "    return 0"]
+    lines += [*_load(rhs), *_inputs(rhs)]
     lines += [
-        "begin_passes(F, I)",
+        f"begin_passes(F, I, {sizes(rhs)[0]})",
         "inside, sweep, status = False, 0, 1",
         *(f"z{i} = zp{i} = y{i}" for i in range(n)),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
@@ -66,11 +71,15 @@ def _step(rhs: Rhs) -> str:
     lines += _indent([*_cursors(rhs), *_reads(rhs), *_stages(rhs)])
     if at.refit:
         lines += _indent(_nodes(rhs))
-    lines += _indent([*_record(rhs), *_verdict(rhs)])
+    lines += _indent([*record_lines(rhs), *_verdict(rhs)])
     lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.SWEEPS}] = sweep + 1"]
     lines += ["if status:", "    return 1"]
-    lines += [*_error(rhs), *_store(rhs), "return 0"]
-    return "def step(F, I):\n" + "".join(f"{line}\n" for line in _indent(lines))
+    lines += [*_error(rhs), *_store(rhs), *_quiet(rhs), "return 0"]
+    return "def step(F, I):\n" + _lines(_indent(lines))
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _indent(lines: list[str]) -> list[str]:
@@ -151,10 +160,6 @@ def _cursors(rhs: Rhs) -> list[str]:
     ]
 
 
-def _sum(weights: list[float], name: str, i: int) -> str:
-    return " + ".join(f"{w!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
-
-
 def _reads(rhs: Rhs) -> list[str]:
     """All that a pass looks up. It depends on times alone, so that none of it waits for a stage."""
     times = {f"s{k}": float(TSIT5.C[k]) for k in range(1, 6)}
@@ -177,7 +182,7 @@ def _stages(rhs: Rhs) -> list[str]:
         row = [float(a) for a in TSIT5.A[k, :k]]
         newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
         before = f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}"
-        lines += [f"z{i} = {before.format(i=i, sum=_sum(row[:-1], 'd', i))}" for i in range(rhs.at.n_states)]
+        lines += [f"z{i} = {before.format(i=i, sum=weighted(row[:-1], 'd', i))}" for i in range(rhs.at.n_states)]
         lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
     return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
 
@@ -199,54 +204,8 @@ def _nodes(rhs: Rhs) -> list[str]:
     for node in range(1, 4):
         u = 0.25 * node
         row = [float(p @ [u, u**2, u**3, u**4]) for p in TSIT5.P]
-        lines += [f"z{i} = y{i} + h*({_sum(row, 'd', i)})" for i in range(rhs.at.n_states)]
+        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in range(rhs.at.n_states)]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
-    return lines
-
-
-def _fit(names: list[str]) -> list[str]:
-    """Coefficients of the quartic through five values at equal distances."""
-    return [" + ".join(f"{float(w)!r}*{v}" for w, v in zip(row, names, strict=True) if w != 0.0) for row in FIT]
-
-
-def _dense(base: str, name: str, i: int) -> list[str]:
-    return [base, *(f"h*({_sum([float(p) for p in TSIT5.P[:, j]], name, i)})" for j in range(4))]
-
-
-def _record(rhs: Rhs) -> list[str]:
-    """The quartics of the record at the ring's next place."""
-    at = rhs.at
-    lines = [f"r = I[{s.OHIST}] + (nrec & I[{s.MASK}]) * I[{s.STRIDE}]"]
-    for l in range(len(at.links)):
-        b, state = s.RLINKS + l * s.LSIZE, at.backlog + l
-        pieces = [(0, _dense(f"y{state}", "d", state))]
-        for wanted, a, slot in ((True, "a", s.LY), (rhs.marks, "m", s.LMARK), (rhs.prices, "q", s.LPRICE)):
-            if wanted and at.refit:
-                pieces.append((slot, _fit([f"{a}{k}_{l}" for k in range(5)])))
-            elif wanted:
-                pieces.append((slot, _dense(f"a0_{l}", "ak", l)))
-        lines += [f"F[r + {b + slot + j}] = {c}" for slot, five in pieces for j, c in enumerate(five)]
-    for l in at.acting:
-        five = _fit([f"w{k}_{l}" for k in range(5)])
-        lines += [f"F[r + {rhs.act_place(l) + j}] = {c}" for j, c in enumerate(five)]
-    return lines + _rates_on_record(rhs)
-
-
-def _rates_on_record(rhs: Rhs) -> list[str]:
-    """Rates that feed later links, summed by route, and those that their own sources look back at."""
-    at = rhs.at
-    first = s.RLINKS + len(at.links) * s.LSIZE
-    feeds = [[i for i in range(len(at.flows)) if at.route(i) == route] for route in at.aggregates]
-    slots = [*feeds, *([i] for i, slot in enumerate(at.own_rate) if slot >= 0)]
-    lines = []
-    for slot, flows in enumerate(slots):
-        at_node = ["(" + " + ".join(f"x{k}_{i}" for i in flows) + ")" for k in range(5)]
-        if at.refit:
-            five = _fit(at_node)
-        else:
-            state = rhs.rate_state(flows[0])
-            five = _dense(at_node[0], "d", state) if state >= 0 else [at_node[0], *["0.0"] * 4]
-        lines += [f"F[r + {first + 5 * slot + j}] = {c}" for j, c in enumerate(five)]
     return lines
 
 
@@ -257,20 +216,21 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    lines = ["if not inside:", "    status = 0", "    break", "measure(F, I)"]
+    nq, nql = sizes(rhs)
+    lines = ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
     lines += [f"delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
     lines += ["verdict = judge(F, I, delta)", "if verdict > 0:", "    status = 0", "if verdict != 0:", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
     lines += [f"zp{i} = e{i}_" for i in range(rhs.at.n_states)]
-    return [*lines, "mix(F, I)", f"I[{s.EXTRA}] += 1"]
+    return [*lines, f"mix(F, I, {nq}, {nql})", f"I[{s.EXTRA}] += 1"]
 
 
 def _error(rhs: Rhs) -> list[str]:
     n = rhs.at.n_states
     row = [float(e) for e in TSIT5.E]
-    lines = [f"r{i}_ = h*({_sum(row, 'd', i)})" for i in range(n)]
+    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in range(n)]
     lines += [f"o = I[{s.OZ}]", *(f"F[o + {i}] = r{i}_" for i in range(n))]
     return [*lines, *_norm(rhs, "r{i}_", "err"), f"F[{s.ERR}] = err"]
 
@@ -301,3 +261,15 @@ def _store(rhs: Rhs) -> list[str]:
     lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
     cursor = "kept" if at.refit else "k"
     return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
+
+
+def _quiet(rhs: Rhs) -> list[str]:
+    """Whether no mode changes in the step."""
+    at = rhs.at
+    lines = [f"o, b, quiet = I[{s.JMODE}], I[{s.OBUF}], True"]
+    lines += [f"quiet = quiet and link_stays(F, I, {l}, I[o + {l}], cap{l}, F[b + {l}])" for l in range(len(at.links))]
+    for group in (*at.groups, *at.link_groups):
+        for j, i in enumerate(group.members):
+            on = f"live{i}" if group in at.groups else "True"
+            lines += [f"quiet = quiet and switch_stays({m}, v{m[1:]}, {on})" for m in rhs.modes(group, j)]
+    return [*lines, f"I[{s.QUIET}] = quiet"]

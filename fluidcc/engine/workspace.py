@@ -185,7 +185,7 @@ class Workspace:
         self._floats(s.OBUF, [link.buffer for link in at.links])
         self._floats(s.OATOL, atol * self._scales())
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
-        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5, s.OK: 7 * at.n_states}
+        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5 * min(at.n_states, 1000), s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
         zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 7 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
@@ -342,7 +342,6 @@ class Workspace:
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
         self._floats(s.OTS, times)
-        self._floats(s.OPLACE, np.zeros(len(times) + s.PAD))
         self._floats(s.OOUT, self._rows(len(times) + s.PAD))
         self._floats(s.OINIT, np.zeros(at.n_states))
         self._floats(s.OY, np.zeros(at.n_states))

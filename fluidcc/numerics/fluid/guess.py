@@ -14,6 +14,7 @@ from .records import carry_on, linear_record, place
 __all__ = ["begin_passes", "learn"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_SIZED = {**_CFG, "forceinline": True}
 
 
 @njit(**_CFG)
@@ -24,14 +25,14 @@ def _power(x: float, n: int) -> float:
     return y
 
 
-@njit(**_CFG)
-def begin_passes(F: Any, I: Any) -> None:
+@njit(**_SIZED)
+def begin_passes(F: Any, I: Any, nq: int) -> None:
     """Put what the first pass looks into at the ring's next place, and into the memory of the passes.
 
     It is the last record carried on, up to the degree that would have been best in the step before, with what it
-    missed there where that has been regular; after a breaking point it is the first stage alone.
+    missed there where that has been regular; after a breaking point it is the first stage alone. `nq` is I[NQ].
     """
-    nq, jq, r = I[s.NQ], I[s.JQ], place(I, I[s.NREC])
+    jq, r = I[s.JQ], place(I, I[s.NREC])
     x = I[s.OPASS]
     I[s.PASS] = 0
     F[s.REST] = np.inf
@@ -46,7 +47,7 @@ def begin_passes(F: Any, I: Any) -> None:
             x += 4
         return
     before = place(I, I[s.NREC] - 1)
-    carry_on(F, I, before, r)
+    carry_on(F, I, before, r, nq)
     ratio, degree = F[r + s.RH] * F[before + s.RINVH], I[s.DEGREE]
     growth = ratio / F[s.RATIOBEFORE] if F[s.RATIOBEFORE] > 0.0 else 2.0
     F[s.RATIO] = ratio
@@ -64,8 +65,8 @@ def begin_passes(F: Any, I: Any) -> None:
         x, carried, missed = x + 4, carried + 4, missed + 4
 
 
-@njit(**_CFG)
-def learn(F: Any, I: Any) -> None:
+@njit(**_SIZED)
+def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     """Note by which degree an accepted step, which still is the ring's next, would have been guessed best.
 
     High degrees magnify what is left of earlier errors, low ones miss more of the solution. What is missed is mostly
@@ -77,10 +78,10 @@ def learn(F: Any, I: Any) -> None:
     if ratio == 0.0:
         I[s.DEGREE] = 4
         return
-    nq, jq, weights, r = I[s.NQ], I[s.JQ], I[s.OWEIGHT], place(I, I[s.NREC])
+    jq, weights, r = I[s.JQ], I[s.OWEIGHT], place(I, I[s.NREC])
     carried = I[s.OPASS] + 4 * nq
     w1, w2, w3, w4 = 0.0, 0.0, 0.0, 0.0
-    for q in range(I[s.NQL]):
+    for q in range(nql):
         o, w, c = r + I[jq + q], F[weights + q], carried + 4 * q
         rest = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4]) - F[c]
         w1 = max(w1, w * abs(rest))
@@ -107,7 +108,7 @@ def learn(F: Any, I: Any) -> None:
         a, b = F[o + 1] - F[carried], F[o + 2] - k2 * F[carried + 1]
         c, d = F[o + 3] - k3 * F[carried + 2], F[o + 4] - k4 * F[carried + 3]
         F[missed], F[missed + 1], F[missed + 2], F[missed + 3] = a, b, c, d
-        if q < I[s.NQL]:
+        if q < nql:
             w = F[weights + q] * F[weights + q]
             along += w * old * ((a + b) + (c + d))
             size += w * old * old

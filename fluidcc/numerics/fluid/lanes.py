@@ -14,30 +14,26 @@ from numba import njit
 from ..tableaus import TSIT5
 from . import slots as s
 
-__all__ = ["LANES", "Four", "find_places", "places", "put", "quartic_lanes", "state_quartic"]
+__all__ = ["LANES", "Four", "only", "places", "put", "quartic_lanes", "state_quartic"]
 
 LANES = 4
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_INLINE = {**_CFG, "forceinline": True}
 _P = np.ascontiguousarray(TSIT5.P)
 
 Four = tuple[float, float, float, float]
 
 
-@njit(**_CFG)
-def find_places(F: Any, I: Any, first: int, end: int, shift: float) -> None:
-    """Where samples number `first` to `end` are in the step just taken; the last one is repeated to fill the lanes."""
-    t, inverse, o, ts = F[s.T] - shift, 1.0 / F[s.H], I[s.OPLACE], I[s.OTS]
-    for j in range(first, end):
-        F[o + j] = min(1.0, max(0.0, (F[ts + j] - t) * inverse))
-    for j in range(end, end + LANES - 1):
-        F[o + j] = F[o + end - 1]
+@njit(**_INLINE)
+def places(F: Any, times: int, start: float, inverse: float) -> Four:
+    """Where the four times from F[times] on are in a step from `start`, of length one over `inverse`.
 
-
-@njit(**_CFG)
-def places(F: Any, I: Any, j: int) -> Four:
-    """Four of them from number `j`."""
-    o = I[s.OPLACE] + j
-    return F[o], F[o + 1], F[o + 2], F[o + 3]
+    Beyond the sample times there stand other numbers; what is made of them is not kept.
+    """
+    a, b = (F[times] - start) * inverse, (F[times + 1] - start) * inverse
+    c, d = (F[times + 2] - start) * inverse, (F[times + 3] - start) * inverse
+    a, b, c, d = max(0.0, a), max(0.0, b), max(0.0, c), max(0.0, d)
+    return min(1.0, a), min(1.0, b), min(1.0, c), min(1.0, d)
 
 
 @njit(**_CFG)
@@ -55,17 +51,23 @@ def state_quartic(F: Any, I: Any, n: int) -> int:
     return target
 
 
-@njit(**_CFG)
+@njit(**_INLINE)
 def put(F: Any, target: int, values: Four) -> None:
     """Four values into F[target : target + 4]."""
     F[target], F[target + 1], F[target + 2], F[target + 3] = values
 
 
-@njit(**_CFG)
-def quartic_lanes(F: Any, o: int, at: Four) -> Four:
-    """The quartic whose coefficients stand at `o`, at four places."""
+@njit(**_INLINE)
+def only(condition: bool, values: Four) -> Four:
+    """The values if the condition holds, else zeros."""
+    return values if condition else (0.0, 0.0, 0.0, 0.0)
+
+
+@njit(**_INLINE)
+def quartic_lanes(F: Any, o: int, stride: int, at: Four) -> Four:
+    """The quartic whose coefficients stand from F[o] on, `stride` apart, at four places."""
     a, b, c, d = at
-    p, q, r, v, w = F[o], F[o + 1], F[o + 2], F[o + 3], F[o + 4]
+    p, q, r, v, w = F[o], F[o + stride], F[o + 2 * stride], F[o + 3 * stride], F[o + 4 * stride]
     a = p + a * (q + a * (r + a * (v + a * w)))
     b = p + b * (q + b * (r + b * (v + b * w)))
     c = p + c * (q + c * (r + c * (v + c * w)))

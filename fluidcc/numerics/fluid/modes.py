@@ -9,16 +9,15 @@ from numba import njit
 
 from . import slots as s
 from .rhs import evaluate
+from .stays import SLACK, SURPLUS, below, switches_stay
 from .step import dense
 
 __all__ = ["first_event", "settle_links"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
-SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
 TIE = 1e-9  # relative difference of arrivals and capacity that only the coming step can tell from none
 FINE = 1e-3  # of the resolution of time, to which the change of a switch is located
-SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
 @njit(**_CFG)
@@ -53,7 +52,7 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
 
     Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is not missed.
     """
-    if _stays(F, o, level, sign, slack):
+    if below(F, o, level, sign, slack):
         return 2.0
     before = 0.0
     for k in range(1, 9):
@@ -65,16 +64,6 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
             return _root_from(F, o, level, before, turn, sign)
         before = u
     return 2.0
-
-
-@njit(**_CFG)
-def _stays(F: Any, o: int, level: float, sign: float, slack: float) -> bool:
-    """Whether the quartic's Bernstein coefficients show that it does not pass: it lies within their hull."""
-    a, b, c, d = F[o] - level, F[o + 1], F[o + 2], F[o + 3]
-    first, second, third = a + 0.25 * b, a + 0.5 * b + c / 6.0, a + 0.75 * b + 0.5 * c + 0.25 * d
-    last = a + b + c + d + F[o + 4]
-    top = max(sign * a, sign * first, sign * second, sign * third, sign * last)
-    return top <= slack
 
 
 @njit(**_CFG)
@@ -175,7 +164,7 @@ def first_event(F: Any, I: Any) -> tuple[float, int, int]:
             u, new = _link_event(F, I, link)
             if u < best:
                 best, index, mode = u, link, new
-    if I[s.LOCATE] and _any_crossed(F, I):
+    if not switches_stay(F, I):
         u, k = _first_switch(F, I)
         if u < best:
             return u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
@@ -193,17 +182,6 @@ def _crossed(F: Any, I: Any, k: int) -> bool:
         return False
     g = F[I[s.OGS] + k]
     return g != 0.0 and (F[I[s.OSW] + k] > 0.5) != (g > 0.0)
-
-
-@njit(**_CFG)
-def _any_crossed(F: Any, I: Any) -> bool:
-    owners, on, modes, values = I[s.JSWOWN], I[s.JON], I[s.OSW], I[s.OGS]
-    for k in range(I[s.NSW]):
-        g = F[values + k]
-        # first the sign, which nearly always decides
-        if (F[modes + k] > 0.5) != (g > 0.0) and g != 0.0 and (I[owners + k] < 0 or I[on + I[owners + k]] == s.ON):
-            return True
-    return False
 
 
 @njit(**_CFG)

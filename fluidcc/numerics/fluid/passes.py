@@ -26,6 +26,7 @@ from .records import place
 __all__ = ["forget", "judge", "measure", "memory", "mix"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_SIZED = {**_CFG, "forceinline": True}  # where the caller's sizes are constants, there are no loops left
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
 DOUBT = 1.5  # margin for how a change of the record changes the states, which is known from passes before
@@ -59,14 +60,17 @@ def forget(F: Any, I: Any) -> None:
         I[s.NPAIR] = 0
 
 
-@njit(**_CFG)
-def measure(F: Any, I: Any) -> None:
-    """How far the record that the pass made is from the one it looked into, where passes look."""
+@njit(**_SIZED)
+def measure(F: Any, I: Any, nql: int) -> None:
+    """How far the record that the pass made is from the one it looked into, where passes look.
+
+    `nql` is I[NQL], here and below, and `nq` I[NQ].
+    """
     r, jq, weights = place(I, I[s.NREC]), I[s.JQ], I[s.OWEIGHT]
     x, target, worst = I[s.OPASS], I[s.OPROBE], 0.0
     u4 = F[s.REACH]
     u1, u2, u3 = 0.25 * u4, 0.5 * u4, 0.75 * u4
-    for q in range(I[s.NQL]):
+    for q in range(nql):
         o, w = r + I[jq + q], F[weights + q]
         a, b = w * (F[o + 1] - F[x]), w * (F[o + 2] - F[x + 1])
         c, d = w * (F[o + 3] - F[x + 2]), w * (F[o + 4] - F[x + 3])
@@ -113,19 +117,19 @@ def judge(F: Any, I: Any, delta: float) -> int:
     return 0
 
 
-@njit(**_CFG)
-def mix(F: Any, I: Any) -> None:
+@njit(**_SIZED)
+def mix(F: Any, I: Any, nq: int, nql: int) -> None:
     """What the next pass looks into, in place of what the last one made."""
     k = I[s.NPAIR] - 1
     if I[s.PASS] > 0:
         k = 0 if k < 0 or k == 2 else k + 1
         I[s.NPAIR] = k + 1
-        _add_difference(F, I, k)
+        _add_difference(F, I, k, nq, nql)
     I[s.PASS] += 1
     a, b, c = 0.0, 0.0, 0.0
     if k >= 0 and I[s.ATONCE] == 0:
-        a, b, c = _weights(F, I, k)
-    size, p = 4 * I[s.NQL], I[s.OPROBE]
+        a, b, c = _weights(F, I, k, nql)
+    size, p = 4 * nql, I[s.OPROBE]
     f, g, move, d, m = p, p + size, p + 2 * size, p + 3 * size, p + 6 * size
     gap = 0.0
     for j in range(size):
@@ -141,12 +145,12 @@ def mix(F: Any, I: Any) -> None:
         for j in range(size):
             F[move + j] = F[f + j]
         F[s.GAP] = F[s.CHANGE]
-    _mix_records(F, I, a, b, c)
+    _mix_records(F, I, a, b, c, nq)
 
 
-@njit(**_CFG)
-def _mix_records(F: Any, I: Any, a: float, b: float, c: float) -> None:
-    nq, jq, r = I[s.NQ], I[s.JQ], place(I, I[s.NREC])
+@njit(**_SIZED)
+def _mix_records(F: Any, I: Any, a: float, b: float, c: float, nq: int) -> None:
+    jq, r = I[s.JQ], place(I, I[s.NREC])
     n, x = 4 * nq, I[s.OPASS]
     made, u, v, w = x + 3 * n, x + 4 * n, x + 5 * n, x + 6 * n
     for q in range(nq):
@@ -160,10 +164,10 @@ def _mix_records(F: Any, I: Any, a: float, b: float, c: float) -> None:
         x, made, u, v, w = x + 4, made + 4, u + 4, v + 4, w + 4
 
 
-@njit(**_CFG)
-def _add_difference(F: Any, I: Any, k: int) -> None:
+@njit(**_SIZED)
+def _add_difference(F: Any, I: Any, k: int, nq: int, nql: int) -> None:
     """What the last two passes made, and changed, less each other, as number `k`; and their products with others."""
-    nq, jq, r = I[s.NQ], I[s.JQ], place(I, I[s.NREC])
+    jq, r = I[s.JQ], place(I, I[s.NREC])
     made = I[s.OPASS] + 12 * nq
     target = made + 4 * nq * (1 + k)
     for q in range(nq):
@@ -171,7 +175,7 @@ def _add_difference(F: Any, I: Any, k: int) -> None:
         for j in range(4):
             F[target + j] = F[o + j] - F[made + j]
         target, made = target + 4, made + 4
-    size, f = 4 * I[s.NQL], I[s.OPROBE]
+    size, f = 4 * nql, I[s.OPROBE]
     d = f + (3 + k) * size
     m, move = d + 3 * size, f + 2 * size
     u, v, w = f + 3 * size, f + 4 * size, f + 5 * size
@@ -189,10 +193,10 @@ def _add_difference(F: Any, I: Any, k: int) -> None:
     F[g + k], F[g + 3 + k], F[g + 6 + k] = a, b, c
 
 
-@njit(**_CFG)
-def _weights(F: Any, I: Any, k: int) -> tuple[float, float, float]:
+@njit(**_SIZED)
+def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
     """Weights of the three differences that come closest to the change of the last pass; number `k` is the newest."""
-    size, f, g = 4 * I[s.NQL], I[s.OPROBE], I[s.OGRAM]
+    size, f, g = 4 * nql, I[s.OPROBE], I[s.OGRAM]
     l = 2 if k == 0 else k - 1
     m = 3 - k - l
     u, v, w = f + (3 + k) * size, f + (3 + l) * size, f + (3 + m) * size

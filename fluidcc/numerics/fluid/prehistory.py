@@ -9,7 +9,7 @@ from numba import njit
 
 from . import slots as s
 from .breaks import forward_class
-from .driver import _arrive
+from .happenings import arrive
 from .hybrid import act
 from .limits import start
 from .records import keep_node, linear_record
@@ -44,7 +44,7 @@ def begin(F: Any, I: Any, hops: int, first_step: float) -> None:
 def resume(F: Any, I: Any, time: float, first_step: float) -> None:
     """Go on at `time` from states and a history that are in place: apply its changes and choose the first step."""
     F[s.T] = time
-    _arrive(F, I)
+    arrive(F, I)
     for k in range(I[s.NSW]):
         if I[s.LOCATE]:
             F[I[s.OSW] + k] = 2.0

@@ -29,7 +29,7 @@ def work(F: Any, I: Any, link: int, time: float) -> tuple[float, float]:
     return F[I[s.OSEGS] + k] + c * (time - F[I[s.OSEGT] + k]), c
 
 
-@njit(**_CFG)
+@njit(**_CFG, fastmath={"arcp", "contract"}, forceinline=True)
 def invert(F: Any, block: int, target: float) -> float:
     """Local position u in a record where W(u) = target.
 
@@ -55,7 +55,7 @@ def invert(F: Any, block: int, target: float) -> float:
     du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
     u -= du
     if abs(du) < 1e-6 and slope > 1e-3 * rise and rise > 1e-14 * whole:
-        return min(u, top / whole)  # a backlog is not negative: theta <= T
+        return u if u * whole < top else top / whole  # a backlog is not negative: theta <= T
     return _search(F, block, target)
 
 

@@ -82,13 +82,13 @@ def linear_record(F: Any, I: Any, h: float) -> None:
             F[x + 5 * (I[s.NX] + own)] += F[I[s.ORN] + i]
 
 
-@njit(**_CFG)
-def carry_on(F: Any, I: Any, before: int, r: int) -> None:
+@njit(**_CFG, forceinline=True)
+def carry_on(F: Any, I: Any, before: int, r: int, nq: int) -> None:
     """The record at `r`, for the step from F[T] of size F[H]: the quartics of that at `before`, beyond its end."""
     _head(F, I, r, F[s.H])
     ratio = F[s.H] * F[before + s.RINVH]
     square = ratio * ratio
-    for q in range(I[s.NQ]):
+    for q in range(nq):
         o = I[I[s.JQ] + q]
         a, b = before + o, r + o
         k0, k1, k2, k3, k4 = F[a], F[a + 1], F[a + 2], F[a + 3], F[a + 4]

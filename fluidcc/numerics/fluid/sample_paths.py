@@ -12,7 +12,7 @@ from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic
 from .reads import invert, read_list, work
 
-__all__ = ["sample_path"]
+__all__ = ["hop", "sample_path"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
 
@@ -21,7 +21,10 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp
 def sample_path(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
     """Samples number `first` to `end` of class `k`."""
     if I[I[s.JPATH] + k + 1] - I[I[s.JPATH] + k] == 1:
-        _hop(F, I, k, first, end, shift)
+        leaf = I[I[s.JPATHV] + I[I[s.JPATH] + k]]
+        link, thins = I[I[s.JNLINK] + leaf], I[s.MARKS] or I[s.PRICES] or I[s.LOSSY]
+        scheduled = I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1
+        hop(F, I, k, leaf, link, first, end, shift, I[s.FROZEN] > 0, scheduled, thins > 0)
     else:
         _hops(F, I, k, first, end, shift)
 
@@ -58,14 +61,15 @@ def _hops(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
         F[row + s.SPRICE * step + j] = F[ocp] if prices else 0.0
 
 
-@njit(**_CFG)
-def _hop(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
-    """One link, much quicker."""
-    leaf, ts = I[I[s.JPATHV] + I[I[s.JPATH] + k]], I[s.OTS]
-    link, cursor, nrec = I[I[s.JNLINK] + leaf], I[I[s.JNCUR0] + leaf], I[s.NREC]
+@njit(**_CFG, forceinline=True)
+def hop(
+    F: Any, I: Any, k: int, leaf: int, link: int, first: int, end: int, shift: float, frozen: bool, scheduled: bool,
+    thins: bool,
+) -> None:  # fmt: skip
+    """One link, much quicker: node `leaf` looks at `link`. `thins`: its law marks, or prices, or it may lose."""
+    ts, cursor, nrec = I[s.OTS], I[I[s.JNCUR0] + leaf], I[s.NREC]
     row, step = _row(I, k)
-    frozen, scheduled = I[s.FROZEN], I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1
-    constant, thins = _constant(F, I, k, shift), I[s.MARKS] or I[s.PRICES] or I[s.LOSSY]
+    constant = _constant(F, I, k, shift)
     off, c, skip, tolt = F[I[s.OOFF] + leaf], F[I[s.OCAP] + link], s.RLINKS + link * s.LSIZE, F[s.TOLT]
     rate = 1.0 if frozen else c  # positions are times, or amounts of work
     alone = scheduled or thins
@@ -118,7 +122,7 @@ def _four_waits(F: Any, b: int, r: int, times: int, last: int, target: int, cons
     t, inverse, scale = F[r + s.RT0] + off, F[r + s.RINVH], 1.0 / F[b + s.LC]
     k, l, m, n = F[times], F[min(times + 1, last)], F[min(times + 2, last)], F[min(times + 3, last)]
     at = ((k - t) * inverse, (l - t) * inverse, (m - t) * inverse, (n - t) * inverse)
-    k, l, m, n = quartic_lanes(F, b, at)
+    k, l, m, n = quartic_lanes(F, b, 1, at)
     put(F, target, (constant + k * scale, constant + l * scale, constant + m * scale, constant + n * scale))
 
 

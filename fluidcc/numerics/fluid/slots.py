@@ -53,6 +53,8 @@ from __future__ import annotations
     NQL,  # of them those of links by which records are compared
     NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
     PASS,  # number of the pass
+    TASK,  # what a fused step is called for
+    QUIET,  # 1: no mode changes in the step just taken
     DEGREE,  # up to which a guess carries the last record on
     # statistics
     STEPS,
@@ -70,8 +72,7 @@ from __future__ import annotations
     OY1,  # states at its end
     OK,  # 7 x NS stage derivatives
     OZ,  # states of a stage
-    OBATCH,  # the quartic of a state in the step just taken
-    OPLACE,  # places of samples in the step just taken
+    OBATCH,  # quartics of states in the step just taken: of one, or of all, coefficient by coefficient (fused)
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OLANDED,  # NL + NC times of the last landing at a link, at a class
@@ -192,7 +193,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(175)
+) = range(176)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -260,6 +261,9 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
 
 # --- why the driver returned ---------------------------------------------------------------------------------------
 (DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
+
+# --- what a fused step is called for -------------------------------------------------------------------------------
+(STEP, TAKE_OVER, TAKE_OVER_LAST) = range(3)  # take the step just made over: with samples before, or up to, its end
 
 # --- rows of the samples, each NSAMP + PAD long: rates of flows, then per class, per link, and every state ----------
 PAD = 3

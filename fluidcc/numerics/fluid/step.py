@@ -17,6 +17,7 @@ from .guess import begin_passes
 from .passes import judge, measure, mix
 from .records import keep_node, write_record
 from .rhs import evaluate
+from .stays import all_stay
 
 __all__ = ["dense", "error_norm", "step_array"]
 
@@ -88,13 +89,14 @@ def dense(F: Any, I: Any, u: float, target: int, h: float) -> None:
 def step_array(F: Any, I: Any) -> int:
     """Take the step from F[T] of size F[H]; the first stage is in place. Return 0, or 1 if the passes diverge."""
     n = I[s.NS]
-    begin_passes(F, I)
+    nq, nql = I[s.NQ], I[s.NQL]
+    begin_passes(F, I, nq)
     for sweep in range(I[s.PASSES]):
         inside = _pass(F, I)
         I[s.SWEEPS] = sweep + 1
         if not inside:
             break
-        measure(F, I)
+        measure(F, I, nql)
         verdict = judge(F, I, _change(F, I))
         if verdict > 0:
             break
@@ -102,11 +104,12 @@ def step_array(F: Any, I: Any) -> int:
             return 1
         for i in range(n):
             F[I[s.OZP] + i] = F[I[s.OY1] + i]
-        mix(F, I)
+        mix(F, I, nq, nql)
         I[s.EXTRA] += 1
     else:
         return 1
     _error(F, I, F[s.H])
+    I[s.QUIET] = all_stay(F, I)
     return 0
 
 
