@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, kernel_address
+from fluidcc.engine.arrays import Arrays
 from fluidcc.engine.hybrid import event_rows, jump_switches
 from fluidcc.engine.layout import Group, Layout, base_delay, parameters
-from fluidcc.engine.told import acts
-from fluidcc.network import FlowSpec, LinkSpec, Modulated
+from fluidcc.engine.maps import add_maps, add_nodes, hops_at_once
+from fluidcc.engine.natural import state_sizes, work_sizes
+from fluidcc.engine.schedule import add_capacities, add_changes, collect_changes
+from fluidcc.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.passes import memory
 from fluidcc.symbols import plain
@@ -24,10 +26,8 @@ __all__ = ["Workspace"]
 RING, HEAP = 64, 1024  # records and landings at first; both grow
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
-Change = tuple[float, int, int, float]  # time, kind, index, value
 
-
-class Workspace:
+class Workspace(Arrays):
     """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.slots`), and their growth."""
 
     F: NDArray[np.float64]
@@ -45,44 +45,28 @@ class Workspace:
         max_step: float = math.inf,
         since: float = 0.0,
     ) -> None:
+        super().__init__()
         self.at = at
         self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
         self.since, self.until = since, until
-        self.rates_before: dict[int, float] = {}  # of flows with scheduled rates
-        self._f: list[NDArray[np.float64]] = [np.zeros(s.FHEADER)]
-        self._i: list[NDArray[np.int64]] = [np.zeros(s.HEADER, dtype=np.int64)]
-        self._sizes = [s.FHEADER, s.HEADER]
-        self.head = self._i[0]
         self._scalars(times, until, rtol, max_step)
         self._numbers(times)
         self._groups()
         self._constants(atol)
         self._events()
-        self._nodes()
-        self._maps()
-        self._capacity()
-        self._changes(self._collect_changes(patterns))
+        add_nodes(self, at)
+        add_maps(self, at)
+        add_capacities(self, at, since)
+        changes, self.rates_before = collect_changes(at, patterns, since)
+        add_changes(self, at, changes)
         self._pools(times)
-        self.F = np.concatenate(self._f)
-        self.I = np.concatenate(self._i)
+        self.F, self.I = self.joined()
         self._place_initial()
 
     # --- building --------------------------------------------------------------------------------------------------
 
-    def _floats(self, slot: int, values: Any) -> None:
-        array = np.ravel(np.asarray(values, dtype=np.float64))
-        self.head[slot] = self._sizes[0]
-        self._f.append(array)
-        self._sizes[0] += array.size
-
-    def _ints(self, slot: int, values: Any) -> None:
-        array = np.ravel(np.asarray(values, dtype=np.int64))
-        self.head[slot] = self._sizes[1]
-        self._i.append(array)
-        self._sizes[1] += array.size
-
     def _scalars(self, times: NDArray[np.float64], until: float, rtol: float, max_step: float) -> None:
-        F = self._f[0]
+        F = self.scalars
         F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
         if self.at.hybrid:  # a hair more, so that samples at the end show what is after a jump there, as all others do
             F[s.TEND] += 1e-9 * F[s.TEND]
@@ -106,7 +90,7 @@ class Workspace:
             s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
             s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.DEGREE: 4, s.BUDGET: 1 << 60,
             s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,
-            s.ATONCE: _hops_at_once(at),
+            s.ATONCE: hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
@@ -123,22 +107,24 @@ class Workspace:
         first = [s.RLINKS + l * s.LSIZE for l in range(len(links))]
         end = s.RLINKS + s.LSIZE * len(links)
         compared = [b + k for b in first for k in kinds] + [end + 5 * g for g in range(len(self.at.aggregates))]
-        natural = [{s.LB: work, s.LY: l.capacity, s.LMARK: 1.0} for work, l in zip(self._work(), links, strict=True)]
+        natural = [
+            {s.LB: work, s.LY: l.capacity, s.LMARK: 1.0} for work, l in zip(work_sizes(self.at), links, strict=True)
+        ]
         sizes = [size[k] for size in natural for k in kinds] + [links[r[0]].capacity for r in self.at.aggregates]
         prices = [b + s.LPRICE for b in first] if head[s.PRICES] else []
         rest = range(end + 5 * len(self.at.aggregates), int(head[s.STRIDE]), 5)
-        self._ints(s.JQ, [*compared, *prices, *rest])
-        self._floats(s.OWEIGHT, 1.0 / np.array(sizes))
-        head[s.NQ], head[s.NQL] = len(self._i[-1]), len(compared)
+        self.ints(s.JQ, [*compared, *prices, *rest])
+        self.floats(s.OWEIGHT, 1.0 / np.array(sizes))
+        head[s.NQ], head[s.NQL] = len(self.parts[1][-1]), len(compared)
         for slot, size in zip((s.OPASS, s.OPROBE, s.OGRAM), memory(int(head[s.NQ]), len(compared)), strict=True):
-            self._floats(slot, np.zeros(size))
+            self.floats(slot, np.zeros(size))
 
     def _groups(self) -> None:
         at = self.at
         owners: list[int] = []
         rows: dict[int, list[list[int]]] = {s.JGRP: [], s.JGRL: []}
         values: list[NDArray[np.float64]] = []
-        filled = self._sizes[0]
+        filled = self.sizes[0]
         members = 0
         for slot, groups, specs in ((s.JGRP, at.groups, at.flows), (s.JGRL, at.link_groups, at.links)):
             for g in groups:
@@ -155,19 +141,19 @@ class Workspace:
                 filled += table.size
                 owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
         # of each further offer: whether it is less than all before it, and whether it is more
-        self._ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
+        self.ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
         at.n_switches = len(owners)
-        self._floats(s.OPAR, np.concatenate(values) if values else [])
-        self._ints(s.JGRP, rows[s.JGRP])
-        self._ints(s.JGRL, rows[s.JGRL])
-        self._ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
-        self._ints(s.JSWOWN, owners)
-        self._ints(s.JTOGETHER, np.zeros(len(owners)))
-        self._ints(s.JPEND, np.zeros(len(owners)))
+        self.floats(s.OPAR, np.concatenate(values) if values else [])
+        self.ints(s.JGRP, rows[s.JGRP])
+        self.ints(s.JGRL, rows[s.JGRL])
+        self.ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
+        self.ints(s.JSWOWN, owners)
+        self.ints(s.JTOGETHER, np.zeros(len(owners)))
+        self.ints(s.JPEND, np.zeros(len(owners)))
         self.head[s.NSW] = len(owners)
-        self._floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
-        self._floats(s.OGS, np.zeros(len(owners)))
+        self.floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
+        self.floats(s.OGS, np.zeros(len(owners)))
 
     def _constants(self, atol: float) -> None:
         at = self.at
@@ -176,14 +162,14 @@ class Workspace:
         signals[s.UOFFERMIN] = s.NO_OFFER
         signals[s.UEB] = [at.net.return_delay(f.name) for f in at.flows]
         signals[s.UPACKET] = [f.packet for f in at.flows]
-        self._floats(s.OU, signals)
-        self._floats(s.OACC, [f.access_delay for f in at.flows])
-        self._floats(s.OEB, [back for _, _, back in at.classes])
-        self._floats(s.OCLAG, [access + back for _, access, back in at.classes])
-        self._floats(s.OCPROP, [base_delay(at, k) for k in range(len(at.classes))])
-        self._floats(s.OPROP, [link.delay for link in at.links])
-        self._floats(s.OBUF, [link.buffer for link in at.links])
-        self._floats(s.OATOL, atol * self._scales())
+        self.floats(s.OU, signals)
+        self.floats(s.OACC, [f.access_delay for f in at.flows])
+        self.floats(s.OEB, [back for _, _, back in at.classes])
+        self.floats(s.OCLAG, [access + back for _, access, back in at.classes])
+        self.floats(s.OCPROP, [base_delay(at, k) for k in range(len(at.classes))])
+        self.floats(s.OPROP, [link.delay for link in at.links])
+        self.floats(s.OBUF, [link.buffer for link in at.links])
+        self.floats(s.OATOL, atol * state_sizes(self.at))
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
         zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5 * min(at.n_states, 1000), s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
@@ -192,165 +178,35 @@ class Workspace:
         size = s.XSIZE * len(at.acting)
         zeros |= {s.OUL: 6 * nl, s.OCROSS: nl, s.OACT: size, s.OACTN: 5 * size}
         for slot, size in zeros.items():
-            self._floats(slot, np.zeros(size))
+            self.floats(slot, np.zeros(size))
 
     def _events(self) -> None:
         """Jumps and ticks."""
         rows = event_rows(self.at, self.head)
         self.event_rows = rows
         n = len(rows)
-        self._ints(s.JHY, rows)
-        self._ints(s.JHSW, jump_switches(rows, self.at.n_switches))
+        self.ints(s.JHY, rows)
+        self.ints(s.JHSW, jump_switches(rows, self.at.n_switches))
         for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0), (s.OHPER, 0), (s.OHLAST, -math.inf), (s.OHG, 0)):
-            self._floats(slot, np.full(n, value))
-        self._floats(s.OHNEW, np.zeros(2))
+            self.floats(slot, np.full(n, value))
+        self.floats(s.OHNEW, np.zeros(2))
         self.head[s.NHY] = n
         self.head[s.LOGCAP] = LOG + 32 * n if n else 0
-        self._floats(s.OLOG, np.zeros(2 * self.head[s.LOGCAP]))
-
-    def _scales(self) -> NDArray[np.float64]:
-        """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one."""
-        at = self.at
-        scale = np.ones(at.n_states)
-        scale[at.backlog : at.backlog + len(at.links)] = self._work()
-        for group in at.groups:
-            for j, z in enumerate(group.own):
-                if group.law.units[z] == "bit/s":
-                    for n, i in enumerate(group.members):
-                        top = max(at.links[l].capacity for l in at.route(i))
-                        scale[group.states + j * group.size + n] = top
-        return scale
-
-    def _work(self) -> NDArray[np.float64]:
-        """What each link does in the longest base RTT of its flows [bit]."""
-        at, work = self.at, np.full(len(self.at.links), 0.0)
-        for i, f in enumerate(at.flows):
-            for l in at.route(i):
-                work[l] = max(work[l], at.links[l].capacity * max(at.net.base_rtt(f.name), 1e-3))
-        return np.where(work > 0, work, [link.capacity for link in at.links])
-
-    def _nodes(self) -> None:
-        nodes = self.at.nodes
-        n = len(nodes)
-        self._ints(s.JNPAR, [node.parent for node in nodes])
-        self._ints(s.JNLINK, [node.link for node in nodes])
-        self._ints(s.JALL, np.arange(n))
-        self._ints(s.JNCUR, np.zeros(n))
-        self._ints(s.JNCUR0, np.zeros(n))
-        self._floats(s.OOFF, [node.offset for node in nodes])
-        for slot in (s.OTH, s.OUN, s.OCE, s.OCS, s.OCF, s.OCP, s.OCQ):
-            self._floats(slot, np.zeros(n))
-
-    def _maps(self) -> None:
-        at = self.at
-        nf, nl = len(at.flows), len(at.links)
-        routes = [at.route(i) for i in range(nf)]
-        self._ints(s.JCLS, at.flow_class)
-        self._ints(s.JLEAF, [path[-1] for path in at.paths])
-        self._ints(s.JFIRST, [route[0] for route in routes])
-        self._ints(s.JON, np.zeros(nf))
-        self._ints(s.JRATE, at.rate_state)
-        which = {route: g for g, route in enumerate(at.aggregates)}
-        self._ints(s.JXG, [which.get(route, -1) for route in routes])
-        self._ints(s.JXT, at.own_rate)
-        self._ints(s.JSTR, at.streams)
-        self._ints(s.JMODE, np.full(nl, s.HELD))
-        self._ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
-        pairs = {(a, b) for route in routes for a, b in pairwise(route)}
-        nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
-        self._table(s.JNEXT, s.JNEXTV, nexts)
-        self._floats(s.OLANDED, np.full(nl + len(at.classes), -math.inf))
-        self._ints(s.JLANDED, np.zeros(nl + len(at.classes)))
-        ends = [route[-1] for route, _, _ in at.classes]
-        self._table(s.JLAST, s.JLASTV, _inverse(ends, nl))
-        self.head[s.HOPS], self.head[s.SPREAD] = _followed(nexts, [ends.count(l) for l in range(nl)])
-        self._ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
-        self._table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
-        self._table(s.JPATH, s.JPATHV, at.paths)
-        self._ints(s.JCSAMP, np.zeros(len(at.classes)))
-        self._ints(s.JLSAMP, [0])
-        self._ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
-        self._ints(s.JACTS, [acts(link.law) for link in at.links])
-        self._table(s.JTOLD, s.JTOLDV, at.told)
-        self._ints(s.JHEARS, at.hears)
-        place = np.zeros((3, nf), dtype=np.int64)
-        for g in at.groups:
-            for n, i in enumerate(g.members):
-                place[:, i] = (g.states + n, g.size, len(g.own))
-        for slot, row in zip((s.JFSTATE, s.JFSTRIDE, s.JFN), place, strict=True):
-            self._ints(slot, row)
-
-    def _table(self, starts: int, values: int, rows: list[list[int]]) -> None:
-        self._ints(starts, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
-        self._ints(values, [v for row in rows for v in row])
-
-    def _capacity(self) -> None:
-        starts, when, work, rate = [0], [], [], []
-        for link in self.at.links:
-            t0, done, c0 = 0.0, 0.0, link.capacity
-            when.append(t0)
-            work.append(done)
-            rate.append(c0)
-            for t1, c1 in link.schedule:
-                done += c0 * (t1 - t0)
-                t0, c0 = t1, c1
-                when.append(t0)
-                work.append(done)
-                rate.append(c0)
-            starts.append(len(when))
-        self._floats(s.OCAP, [self._capacity_before(link) for link in self.at.links])
-        self._floats(s.OSEGT, when)
-        self._floats(s.OSEGS, work)
-        self._floats(s.OSEGC, rate)
-        self._ints(s.JSEG, starts)
-
-    def _capacity_before(self, link: LinkSpec) -> float:
-        """Capacity just before the run; what changes at its very start is then a change like any other."""
-        return next((c for t, c in reversed(link.schedule) if t < self.since), link.capacity)
-
-    def _collect_changes(self, patterns: dict[str, Any]) -> list[Change]:
-        """Starts, stops, scheduled rates and capacities, at the clock of each flow's first queue."""
-        changes: list[Change] = []
-        for l, link in enumerate(self.at.links):
-            changes += [(time, s.CAPACITY, l, value) for time, value in link.schedule]
-        for i, f in enumerate(self.at.flows):
-            shift = f.access_delay
-            for begin, stop in f.intervals:
-                if begin >= 0.0:
-                    changes.append((begin + shift, s.FLOW_ON, i, 0.0))
-                elif shift > 0.0 and (self.at.locate or self.at.hybrid):
-                    changes.append((shift, s.FLOW_RELEASE, i, 0.0))
-                if math.isfinite(stop):
-                    changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
-            if f.name in patterns:
-                if not (isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"):  # else its law sets the rate
-                    self.at.rate_state[i] = -2
-                drawn = zip(*patterns[f.name], strict=True)
-                rates = [(max(time, 0.0) + shift, value) for time, value in drawn]
-                changes += [(time, s.FLOW_RATE, i, value) for time, value in rates]
-                self.rates_before[i] = next((value for time, value in reversed(rates) if time < self.since), 0.0)
-        now = self.since * (1.0 - 1e-11)  # what happens at the start again does no harm
-        return sorted((change for change in changes if change[0] >= now), key=lambda change: change[0])
-
-    def _changes(self, changes: list[Change]) -> None:
-        self.head[s.NSCHED] = len(changes)
-        self._floats(s.OSCHED, [(time, value) for time, _, _, value in changes])
-        self._ints(s.JSCHED, [(kind, index) for _, kind, index, _ in changes])
-        self._ints(s.JRATE, self.at.rate_state)
+        self.floats(s.OLOG, np.zeros(2 * self.head[s.LOGCAP]))
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
-        self._floats(s.OTS, times)
-        self._floats(s.OOUT, self._rows(len(times) + s.PAD))
-        self._floats(s.OINIT, np.zeros(at.n_states))
-        self._floats(s.OY, np.zeros(at.n_states))
+        self.floats(s.OTS, times)
+        self.floats(s.OOUT, self._rows(len(times) + s.PAD))
+        self.floats(s.OINIT, np.zeros(at.n_states))
+        self.floats(s.OY, np.zeros(at.n_states))
         size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
         self.head[s.HEAPCAP] = size
-        self._floats(s.OHEAP, np.zeros(size))
-        self._ints(s.JHEAP, np.zeros(3 * size))
+        self.floats(s.OHEAP, np.zeros(size))
+        self.ints(s.JHEAP, np.zeros(3 * size))
         self.head[s.MASK] = RING - 1
-        self._floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
+        self.floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
 
     def _rows(self, size: int) -> NDArray[np.float64]:
         """Empty rows for the samples; what no link of the network does is zero once and for all."""
@@ -447,39 +303,3 @@ def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | 
     for j, z in enumerate(group.own):
         for n, i in enumerate(group.members):
             states[group.states + j * group.size + n] = specs[i].initial[plain(z)]
-
-
-def _followed(nexts: list[list[int]], ends: list[int], most: int = 64) -> tuple[int, int]:
-    """Hops over which a breaking point is followed, once round all links at most, and its landings at sources.
-
-    `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are cut where they would
-    make more than `most` landings at links.
-    """
-    n = len(nexts)
-    fan = np.zeros((n, n))
-    for a, after in enumerate(nexts):
-        fan[a, after] = 1.0
-    landings, ways, sources = np.zeros(n), np.eye(n), np.array(ends, dtype=float)
-    spread = sources.copy()
-    hops = 0
-    while hops < n:
-        ways = ways @ fan
-        landings += ways.sum(axis=1)
-        if landings.max() > most:
-            break
-        spread += ways @ sources
-        hops += 1
-    return hops, max(sum(ends), int(spread.max(initial=0.0)))
-
-
-def _hops_at_once(at: Layout) -> int:
-    """Hops without propagation delay worth the name, over the longest route; at least one if a router tells at once."""
-    hops = max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
-    return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
-
-
-def _inverse(values: list[int], count: int) -> list[list[int]]:
-    rows: list[list[int]] = [[] for _ in range(count)]
-    for k, v in enumerate(values):
-        rows[v].append(k)
-    return rows

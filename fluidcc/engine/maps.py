@@ -1,0 +1,105 @@
+"""Who meets whom: flows and classes, links and the next links; and how far a breaking point is followed."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from fluidcc.engine.arrays import Arrays
+from fluidcc.engine.layout import Layout
+from fluidcc.engine.told import acts
+from fluidcc.numerics.fluid import slots as s
+
+__all__ = ["add_maps", "add_nodes", "hops_at_once"]
+
+
+def add_nodes(into: Arrays, at: Layout) -> None:
+    """The places where queues are inverted, and routers heard."""
+    nodes = at.nodes
+    n = len(nodes)
+    into.ints(s.JNPAR, [node.parent for node in nodes])
+    into.ints(s.JNLINK, [node.link for node in nodes])
+    into.ints(s.JALL, np.arange(n))
+    into.ints(s.JNCUR, np.zeros(n))
+    into.ints(s.JNCUR0, np.zeros(n))
+    into.floats(s.OOFF, [node.offset for node in nodes])
+    for slot in (s.OTH, s.OUN, s.OCE, s.OCS, s.OCF, s.OCP, s.OCQ):
+        into.floats(slot, np.zeros(n))
+
+
+def add_maps(into: Arrays, at: Layout) -> None:
+    """Flows, classes, links and what leads from one to the other."""
+    nf, nl = len(at.flows), len(at.links)
+    routes = [at.route(i) for i in range(nf)]
+    into.ints(s.JCLS, at.flow_class)
+    into.ints(s.JLEAF, [path[-1] for path in at.paths])
+    into.ints(s.JFIRST, [route[0] for route in routes])
+    into.ints(s.JON, np.zeros(nf))
+    into.ints(s.JRATE, at.rate_state)
+    which = {route: g for g, route in enumerate(at.aggregates)}
+    into.ints(s.JXG, [which.get(route, -1) for route in routes])
+    into.ints(s.JXT, at.own_rate)
+    into.ints(s.JSTR, at.streams)
+    into.ints(s.JMODE, np.full(nl, s.HELD))
+    into.ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
+    pairs = {(a, b) for route in routes for a, b in pairwise(route)}
+    nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
+    into.table(s.JNEXT, s.JNEXTV, nexts)
+    into.floats(s.OLANDED, np.full(nl + len(at.classes), -math.inf))
+    into.ints(s.JLANDED, np.zeros(nl + len(at.classes)))
+    ends = [route[-1] for route, _, _ in at.classes]
+    into.table(s.JLAST, s.JLASTV, _inverse(ends, nl))
+    into.head[s.HOPS], into.head[s.SPREAD] = _followed(nexts, [ends.count(l) for l in range(nl)])
+    into.ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
+    into.table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
+    into.table(s.JPATH, s.JPATHV, at.paths)
+    into.ints(s.JCSAMP, np.zeros(len(at.classes)))
+    into.ints(s.JLSAMP, [0])
+    into.ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
+    into.ints(s.JACTS, [acts(link.law) for link in at.links])
+    into.table(s.JTOLD, s.JTOLDV, at.told)
+    into.ints(s.JHEARS, at.hears)
+    place = np.zeros((3, nf), dtype=np.int64)
+    for g in at.groups:
+        for n, i in enumerate(g.members):
+            place[:, i] = (g.states + n, g.size, len(g.own))
+    for slot, row in zip((s.JFSTATE, s.JFSTRIDE, s.JFN), place, strict=True):
+        into.ints(slot, row)
+
+
+def _followed(nexts: list[list[int]], ends: list[int], most: int = 64) -> tuple[int, int]:
+    """Hops over which a breaking point is followed, once round all links at most, and its landings at sources.
+
+    `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are cut where they would
+    make more than `most` landings at links.
+    """
+    n = len(nexts)
+    fan = np.zeros((n, n))
+    for a, after in enumerate(nexts):
+        fan[a, after] = 1.0
+    landings, ways, sources = np.zeros(n), np.eye(n), np.array(ends, dtype=float)
+    spread = sources.copy()
+    hops = 0
+    while hops < n:
+        ways = ways @ fan
+        landings += ways.sum(axis=1)
+        if landings.max() > most:
+            break
+        spread += ways @ sources
+        hops += 1
+    return hops, max(sum(ends), int(spread.max(initial=0.0)))
+
+
+def hops_at_once(at: Layout) -> int:
+    """Hops without propagation delay worth the name, over the longest route; at least one if a router tells at once."""
+    hops = max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
+    return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
+
+
+def _inverse(values: list[int], count: int) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for k, v in enumerate(values):
+        rows[v].append(k)
+    return rows
