@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
+from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.formulas import delay_aimd, fast
+from fluidcc.law import Tick
+from fluidcc.sources._windows import low
+from fluidcc.symbols import RTT as RTT_SYMBOL
 
 C, PACKET, RTT = 100e6, 8000.0, 0.04
 
@@ -157,3 +163,21 @@ def test_a_threshold_below_the_smallest_queue_is_told_of() -> None:
     net.flow("more", fc.CBR(rate=1e6), route=["l"], start=5, stop=6)
     warned = fc.simulate(net, 20.0, samples=2001).attrs["warnings"]
     assert "the threshold of flow 'f', 4 ms, lies below the smallest queueing delay" in warned
+
+
+def test_the_smallest_round_trip_can_be_taken_anew_every_so_many_seconds() -> None:
+    """In place of a minimum over a sliding window, which no fixed number of states keeps."""
+    period, law = symbols("W", positive=True), fc.PlainDelayAIMD(delta_p=0.9)
+    forgetful = replace(
+        law, name="Forgetful", ticks=(Tick(every=period, update={low: RTT_SYMBOL}),), claims={},
+        params={**law.params, period: 5}, units={**law.units, period: "s"},
+    )  # fmt: skip
+    net = fc.Network().link("l", fc.DropTail, capacity=50e6, delay=0.06, buffer=400 * PACKET)
+    net.flow("f", forgetful, route=["l"], start=0, packet=PACKET, initial={"w": 600})
+    run = fc.simulate(net, 16.0, t_eval=[9.9, 10.0, 15.9], rtol=1e-7)
+    assert run.tick_time.values.tolist() == [5.0, 10.0, 15.0]
+    before, at, later = run.Forgetful_low.values[:, 0]
+    assert before == pytest.approx(0.12, rel=1e-6)
+    assert at == pytest.approx(run.rtt.values[1, 0], rel=1e-9)
+    assert at > 0.13
+    assert later < 0.9 * at + 0.01  # (4) looks for it again
