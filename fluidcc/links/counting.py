@@ -9,6 +9,7 @@ from typing import Any
 from sympy import Expr, symbols
 
 from fluidcc._parts import Jump, Tick
+from fluidcc.arguments import explained, shown
 from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Link
 from fluidcc.symbols import c, unfold, y
@@ -19,6 +20,7 @@ __all__ = ["count_packets"]
 count = symbols("count", positive=True)  # how much a bit counts [1]
 
 
+@explained
 def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     r"""Return a router in packet mode: it counts packets, as if each had `assumed` bits, while they have `mean`.
 
@@ -44,7 +46,7 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     Raises
     ------
     InvalidInput
-        If a size is no number of bits above 0.
+        If `law` is no link law, or a size is no number of bits above 0.
     LawError
         If the law measures nothing, or goes by the change of its queue, as `fluidcc.PI` does.
 
@@ -58,6 +60,8 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     >>> fc.count_packets(fc.RED, mean="750 B").parameter("count")
     2.0
     """
+    if not isinstance(law, Link):
+        raise InvalidInput(f"law is {shown(law)}; give a link law, such as fluidcc.RED")
     sizes = {name: to_si(size, "bit", name) for name, size in (("assumed", assumed), ("mean", mean))}
     for name, size in sizes.items():
         if not 0 < size < math.inf:

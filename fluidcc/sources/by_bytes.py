@@ -8,7 +8,8 @@ from typing import Any
 from sympy import Expr, Min, symbols
 
 from fluidcc._parts import Jump, Tick
-from fluidcc.errors import LawError
+from fluidcc.arguments import explained, shown
+from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Source
 from fluidcc.symbols import Let, packet, pi, unfold
 from fluidcc.units import to_si
@@ -18,6 +19,7 @@ __all__ = ["marked_by_bytes"]
 mean_size = symbols("mean_size", positive=True)  # [bit/packet]
 
 
+@explained
 def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     r"""Return a source whose packets are marked in proportion to their length, instead of all alike.
 
@@ -41,6 +43,8 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
 
     Raises
     ------
+    InvalidInput
+        If `law` is no source law, or `mean` is no number of bits above 0.
     LawError
         If the law hears neither losses nor marks.
 
@@ -59,6 +63,8 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     >>> fc.marked_by_bytes(fc.Reno, "1 KB").parameter("mean_size")
     8000.0
     """
+    if not isinstance(law, Source):
+        raise InvalidInput(f"law is {shown(law)}; give a source law, such as fluidcc.Reno")
     if not any(pi in unfold(f).free_symbols for _, f in law.expressions()):
         raise LawError(f"{law.name} hears neither losses nor marks, so that nothing can be dealt out by bytes")
     own = Let(r"\pi_\ell", Min(pi * packet / mean_size, 1))
