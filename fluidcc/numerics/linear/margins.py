@@ -32,7 +32,8 @@ class Margins:
     Attributes
     ----------
     gain : float
-        The least factor above one that brings a root to the axis.
+        The least factor above one that brings a root to the axis. Loci are followed past all poles and one over the
+        delays, and on from there until the loop is below a tenth: a factor above ten that is met only beyond is inf.
     gain_down : float
         The largest factor below one that does; zero if none does.
     gain_nearest : float
