@@ -299,7 +299,3 @@ def _section(title: str, rows: Iterable[tuple[str, str]]) -> None:
     print(f"{title}:")
     for name, about in rows:
         print(f"  {name:<20} {about}".rstrip())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

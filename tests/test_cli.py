@@ -32,7 +32,7 @@ def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProc
     """A process of its own; it finds the package where this one did."""
     root = str(Path(fc.__file__).parent.parent)
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-m", "fluidcc.cli", *args]
+    command = [sys.executable, "-m", "fluidcc", *args]
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=env)
 
