@@ -15,7 +15,7 @@ from fluidcc.network import Network
 from fluidcc.simulate import simulate
 
 CAPACITY, BUFFER, UNTIL = 10e6, 60e3, 1.5
-RTOL = 1e-4
+RTOL = 1e-6  # the default
 LAWS = [getattr(sources, name) for name in sources.__all__]
 
 
