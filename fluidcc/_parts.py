@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Symbol, sympify
+from sympy import Expr, Symbol, sympify
 
 from fluidcc.arguments import explained_class, flag, shown
 from fluidcc.errors import LawError
@@ -76,6 +76,11 @@ class Jump:
         object.__setattr__(self, "refractory", expression(self.refractory, "refractory of a Jump"))
         object.__setattr__(self, "once", flag(self.once, "once of a Jump"))
 
+    def rewritten(self, change: Callable[[Any], Expr]) -> Jump:
+        """The same with every expression changed."""
+        values = {z: change(f) for z, f in self.reset.items()}
+        return Jump(change(self.when), values, change(self.refractory), self.once)
+
 
 @explained_class
 @dataclass(frozen=True)
@@ -108,6 +113,10 @@ class Tick:
         object.__setattr__(self, "update", frozen(self.update, "update of a Tick"))
         phase = self.every if self.phase is None else expression(self.phase, "phase of a Tick")
         object.__setattr__(self, "phase", phase)
+
+    def rewritten(self, change: Callable[[Any], Expr]) -> Tick:
+        """The same with the new values changed; it comes when it did."""
+        return Tick(self.every, {z: change(f) for z, f in self.update.items()}, self.phase)
 
 
 @dataclass(frozen=True)

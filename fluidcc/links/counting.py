@@ -8,7 +8,6 @@ from typing import Any
 
 from sympy import Expr, symbols
 
-from fluidcc._parts import Jump, Tick
 from fluidcc.arguments import explained, shown
 from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Link
@@ -76,16 +75,13 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     def counted(f: Any) -> Expr:
         return f.subs(seen, simultaneous=True)
 
-    def changed(mapping: Any) -> dict[Any, Expr]:
-        return {z: counted(f) for z, f in mapping.items()}
-
     new = replace(
         law,
         name=f"{law.name}Packets",
         flow={z: counted(f) if z in own else f for z, f in law.flow.items()},
         out={name: f if name == "loss" else counted(f) for name, f in law.out.items()},
-        jumps=tuple(Jump(counted(j.when), changed(j.reset), j.refractory, j.once) for j in law.jumps),
-        ticks=tuple(Tick(t.every, changed(t.update), t.phase) for t in law.ticks),
+        jumps=tuple(j.rewritten(counted) for j in law.jumps),
+        ticks=tuple(t.rewritten(counted) for t in law.ticks),
         params={**law.params, count: sizes["assumed"] / sizes["mean"]},
         units={**law.units, count: "1"},
         claims={},

@@ -7,7 +7,6 @@ from typing import Any
 
 from sympy import Expr, Min, symbols
 
-from fluidcc._parts import Jump, Tick
 from fluidcc.arguments import explained, shown
 from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Source
@@ -72,16 +71,13 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     def told(f: Any) -> Expr:
         return f.subs(pi, own)
 
-    def changed(mapping: Any) -> dict[Any, Expr]:
-        return {z: told(f) for z, f in mapping.items()}
-
     return replace(
         law,
         name=f"{law.name}ByBytes",
-        flow=changed(law.flow),
-        out=changed(law.out),
-        jumps=tuple(Jump(told(j.when), changed(j.reset), told(j.refractory), j.once) for j in law.jumps),
-        ticks=tuple(Tick(t.every, changed(t.update), t.phase) for t in law.ticks),
+        flow={z: told(g) for z, g in law.flow.items()},
+        out={name: told(g) for name, g in law.out.items()},
+        jumps=tuple(j.rewritten(told) for j in law.jumps),
+        ticks=tuple(t.rewritten(told) for t in law.ticks),
         params={**law.params, mean_size: to_si(mean, "bit", "mean")},
         units={**law.units, mean_size: "bit/packet"},
         claims={},
