@@ -36,6 +36,7 @@ reproduce: setup
 
 notebooks: setup
 	$(PY) -m pytest --nbmake --nbmake-timeout=1200 -W ignore notebooks $(ARGS)
+	$(PY) tools/tidy_notebooks.py
 
 bench:
 	@PYTHON='$(PYTHON)' tools/setup.sh test dev notebook cluster parquet bench

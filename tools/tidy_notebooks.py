@@ -1,0 +1,32 @@
+"""Take out of the notebooks what changes from run to run without meaning: when each cell began and ended, and on what.
+
+After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left untouched.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def tidy(file: Path) -> bool:
+    """Tidy one notebook; return whether that changed it."""
+    before = file.read_text(encoding="utf-8")
+    book = nbformat.reads(before, as_version=4)
+    book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    for cell in book.cells:
+        cell.metadata.pop("execution", None)
+    after = nbformat.writes(book).rstrip("\n") + "\n"
+    if after != before:
+        file.write_text(after, encoding="utf-8")
+    return after != before
+
+
+if __name__ == "__main__":
+    for file in sorted(FOLDER.glob("*.ipynb")):
+        if tidy(file):
+            print(f"{file.name}: tidied")
