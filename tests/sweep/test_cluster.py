@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +30,7 @@ from fluidcc.sweep.jobs import Jobs
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+tornado = pytest.importorskip("tornado.ioloop")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -31,13 +39,50 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def loop() -> Iterator[Any]:
+    """A loop for all clients here: on a busy machine one that Dask starts may not run in its ten seconds."""
+    started: Future[Any] = Future()
+
+    async def main() -> None:
+        ended = asyncio.Event()
+        started.set_result((tornado.IOLoop.current(), ended))
+        await ended.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), name="loop of the tests", daemon=True)
+    thread.start()
+    one, ended = started.result()
+    yield one
+    gc.collect()  # a client that could not connect needs the loop to be closed
+    one.add_callback(ended.set)
+    thread.join()
+
+
+@contextmanager
+def scheduler(folder: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers as the commands of Dask start them, however long that takes; its address."""
+    file = folder / "scheduler.json"
+    patient = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": patient}
+    one = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file)
+    some = ("worker", "--scheduler-file", file, "--nthreads", "1", "--local-directory", folder, "--no-dashboard")
+    with ExitStack() as parts:
+        started = []
+        for arguments in (one, *[some] * workers):
+            started.append(parts.enter_context(subprocess.Popen([sys.executable, "-m", "dask", *arguments], **quiet)))
+            parts.callback(started[-1].terminate)
+        while not file.exists():
+            assert [part.poll() for part in started] == [None] * len(started)
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"]
+
+
+@pytest.fixture(scope="module")
+def client(loop: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as one,
+        scheduler(tmp_path_factory.mktemp("dask"), 2) as address,
+        distributed.Client(address, loop=loop, timeout="300s", set_as_default=False) as one,
     ):
+        one.wait_for_workers(2)
         yield one
 
 
@@ -95,6 +140,13 @@ beta = [0.1, 0.2, 0.3]
 """
 
 
+@pytest.fixture
+def on_the_loop(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that the command makes run on the loop of the tests."""
+    monkeypatch.setattr(distributed, "Client", partial(distributed.Client, loop=loop))
+
+
+@pytest.mark.usefixtures("on_the_loop")
 def test_the_command_with_a_scheduler(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(SWEEP)
@@ -104,6 +156,7 @@ def test_the_command_with_a_scheduler(client: Any, tmp_path: Path, capsys: pytes
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
+@pytest.mark.usefixtures("on_the_loop")
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -138,13 +191,13 @@ def squared(point: Any) -> float:
     return float(point["x"]) ** 2
 
 
-def test_a_cluster_without_workers_or_without_scheduler_is_told() -> None:
-    one = distributed.LocalCluster(
-        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-    )
-    with distributed.Client(one) as client, pytest.raises(InvalidInput, match="has no workers; start dask worker"):
+def test_a_cluster_without_workers_or_without_scheduler_is_told(loop: Any, tmp_path: Path) -> None:
+    with (
+        scheduler(tmp_path, 0) as address,
+        distributed.Client(address, loop=loop, timeout="300s", set_as_default=False) as client,
+        pytest.raises(InvalidInput, match="has no workers; start dask worker"),
+    ):
         fc.sweep(squared, {"x": [1.0]}, executor=client)
-    one.close()
     with pytest.raises(InvalidInput, match="not connected to a scheduler"):
         fc.sweep(squared, {"x": [1.0]}, executor=client)
 
