@@ -63,8 +63,9 @@ def scheduler(folder: Path, workers: int) -> Iterator[str]:
     file = folder / "scheduler.json"
     patient = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": patient}
-    one = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file)
-    some = ("worker", "--scheduler-file", file, "--nthreads", "1", "--local-directory", folder, "--no-dashboard")
+    both = ["--no-dashboard", "--scheduler-file", str(file)]
+    one = ["scheduler", "--host", "127.0.0.1", "--port", "0", *both]
+    some = ["worker", "--nthreads", "1", "--local-directory", str(folder), *both]
     with ExitStack() as parts:
         started = []
         for arguments in (one, *[some] * workers):
