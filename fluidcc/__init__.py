@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.analysis.linearize import linearize
     from fluidcc.analysis.orbit import limit_cycle
     from fluidcc.analysis.published import published
-    from fluidcc.analysis.report import stability
     from fluidcc.analysis.sampled import sampled_stability
+    from fluidcc.analysis.stability import stability
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium, hold_trackers
@@ -70,7 +70,7 @@ _HOME = {
     "simulate": "simulate",
     "solve_dde": "numerics.dde",
     "sampled_stability": "analysis.sampled",
-    "stability": "analysis.report",
+    "stability": "analysis.stability",
     "stability_boundary": "analysis.boundary",
     "sweep": "sweep",
     "synchronized": "synchronized",

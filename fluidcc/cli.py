@@ -234,8 +234,8 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
 def _stability(args: argparse.Namespace) -> None:
     import math
 
-    from fluidcc.analysis.report import stability
     from fluidcc.analysis.show import rows_of
+    from fluidcc.analysis.stability import stability
     from fluidcc.scenarios import Scenario
     from fluidcc.units import to_si
 

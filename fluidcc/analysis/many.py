@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.matrices import Matrices, deviation, has_loop
-from fluidcc.analysis.report import stability
+from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
 from fluidcc.columns import Columns, Place

@@ -1,9 +1,8 @@
-"""`stability`: the verdict on a network near its equilibrium, with its margins and what they rest on."""
+"""`StabilityReport`: the verdict on a network near its equilibrium, with its margins and what they rest on."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,28 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.continuum import FreeDirection, left_out, without_zeros
-from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
+from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.matrices import has_loop
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
-from fluidcc.analysis.point import BUSY, FULL, Point, operating_point
+from fluidcc.analysis.point import BUSY, FULL, Point
 from fluidcc.analysis.rest import link_outputs
 from fluidcc.analysis.split import with_alone
-from fluidcc.analysis.wiring import wire, wire_both
-from fluidcc.arguments import choice, explained, flag, number, shown, whole
-from fluidcc.errors import FluidccWarning, UnknownName
-from fluidcc.network import require_network
+from fluidcc.analysis.wiring import wire
+from fluidcc.arguments import choice, number, shown
+from fluidcc.errors import UnknownName
 from fluidcc.patterns import near
 
 if TYPE_CHECKING:
+    from fluidcc.analysis.continuum import FreeDirection
     from fluidcc.analysis.positive import PassivityReport
     from fluidcc.analysis.sensitivity import Sensitivities
     from fluidcc.equilibrium import Equilibrium
-    from fluidcc.network import Network
     from fluidcc.numerics.linear.certify import Certificate
     from fluidcc.numerics.linear.margins import EigenLoci, Margins
 
-__all__ = ["StabilityReport", "stability"]
+__all__ = ["StabilityReport"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,107 +268,3 @@ class StabilityReport:
         from fluidcc.analysis.show import report_html
 
         return report_html(self)
-
-
-@explained
-def stability(
-    net: Network,
-    *,
-    delays: str = "fifo",
-    at: float | str | Equilibrium = math.inf,
-    roots: int = 4,
-    certify: bool = False,
-) -> StabilityReport:
-    """Judge a network near its equilibrium, exactly.
-
-    The verdict is the number of characteristic roots in the right half plane, counted by the argument principle and by
-    finding them; margins come from the eigenloci of the return ratio L, broken at the flows' rates.
-
-    Parameters
-    ----------
-    net : Network
-    delays : {"fifo", "frozen"}
-        As for `fluidcc.linearize`.
-    at : float, str or Equilibrium
-        As for `fluidcc.linearize`.
-    roots : int
-        How many rightmost roots to report.
-    certify : bool
-        Enclose the count and the rightmost root in interval arithmetic too.
-
-    Returns
-    -------
-    StabilityReport
-
-    Raises
-    ------
-    NoEquilibrium, Unsupported, InvalidInput
-        As `fluidcc.linearize`.
-    Undecided
-        The two counts disagree after refinement.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> report = fc.stability(fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
-    >>> report.stable, report.regime, report.encirclements
-    (True, 'delay-driven', 0)
-    """
-    from fluidcc.numerics.linear.margins import margins
-
-    require_network(net)
-    choice(delays, "delays", ("fifo", "frozen"))
-    roots = whole(roots, "roots", least=1, most=10_000)
-    flag(certify, "certify")
-    point = operating_point(net, at)
-    refuse_frozen_loss(point, delays)
-    fifo = delays == "fifo"
-    closed, opened = (LinearNetwork.of(point, joined) for joined in wire_both(point, fifo))
-    _warn_without_loop(point, opened)
-    count = closed.count_unstable()
-    P = opened.count_unstable()
-    among = closed.deviations()
-    more = {f.label: f.count - 1 for f in point.classes if f.count > 1}
-    others = {name: system.count_unstable() for name, system in among.items()}
-    unstable = count.unstable + sum(more[n] * int(c.unstable) for n, c in others.items())
-    on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
-    free, gone = left_out(point, {"": count, **others}) if on_axis else ((), {})
-    on_axis -= sum(gone.values())
-    found = [without_zeros(closed.rightmost(roots + gone.get("", 0)), gone.get("", 0))]
-    for n, system in among.items():
-        zeros = gone.get(n, 0)
-        if system.n_states > zeros:
-            found.append(np.repeat(without_zeros(system.roots(count=1 + zeros), zeros), more[n]))
-    every = np.concatenate(found)
-    every = every[np.lexsort((-every.imag, -every.real))][: roots + 1]
-    return StabilityReport(
-        stable=unstable == 0 and on_axis == 0,
-        marginal=unstable == 0 and on_axis > 0,
-        unstable=unstable,
-        encirclements=count.by_contour - P.unstable,
-        open_unstable=P.unstable,
-        rightmost_roots=every,
-        margins=margins(opened),
-        delays=delays,
-        closed=closed,
-        open=opened,
-        free=free,
-        certificates=_certified(closed) if certify else {},
-    )
-
-
-def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
-    from fluidcc.numerics.linear.certify import certify
-
-    return {name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()}
-
-
-def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
-    if not np.any(point.regulating) and not has_loop(opened):
-        links = sorted({point.links[l].name for f in point.classes for l in f.route})
-        warnings.warn(
-            f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "
-            "so there is no loop: the verdict is that of the laws alone, and the margins are infinite",
-            FluidccWarning,
-            stacklevel=3,
-        )

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Eq, Symbol, simplify
 
-from fluidcc.analysis.report import stability
+from fluidcc.analysis.stability import stability
 from fluidcc.claims.ecf_common import (
     COUNTS,
     RTTS,

@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from fluidcc.analysis.boundary import Boundary, stability_boundary
-from fluidcc.analysis.report import StabilityReport, stability
+from fluidcc.analysis.report import StabilityReport
+from fluidcc.analysis.stability import stability
 from fluidcc.claims.fast_common import PACKET, C
 from fluidcc.claims.model import DIFFERS, NOT_GIVEN, Outcome, claim
 from fluidcc.engine.snapshot import nudged

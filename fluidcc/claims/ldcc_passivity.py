@@ -1,9 +1,9 @@
-"""Section IV-A and Appendix A of the LDCC paper: storage functions and the proof, (26) to (29) and (45) to (48)."""
+"""Appendix A of the LDCC paper: the proof by passivity, (45) to (48), step by step."""
 
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, Max, Symbol, diff, integrate, log, simplify, symbols
+from sympy import Eq, Max, Symbol, diff, simplify, symbols
 
 from fluidcc.analysis.passivity import check_storage
 from fluidcc.analysis.storage import Storage, evaluated, paper_storage, steepest
@@ -11,132 +11,23 @@ from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.claims.ldcc_common import T, beta, positive, w, x
 from fluidcc.claims.ldcc_law import ABOVE, FLOW, V
 from fluidcc.claims.ldcc_stability import REST, U2
+from fluidcc.claims.ldcc_storage import ALPHA, GAIN, HAT
 from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.links import DropTail
-from fluidcc.network import Network
 from fluidcc.scenarios import scenarios
-from fluidcc.sources import LDCC
-from fluidcc.symbols import Let, c, e, e_b, edot, pi, plain, unfold, y
+from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
 
-_hat, _alpha, _q, _q_hat = positive("xhat", "alpha", "q", "qhat")
-GAIN = unfold(next(v for v in FLOW.atoms(Let) if v.name == "k"))
+_q, _q_hat = positive("q", "qhat")
 RATE = unfold(FLOW).subs(pi, 0)
 STEEPEST = beta / (T + e_b)
 """The largest slope of (17), at e = T."""
 
 
-@claim(
-    "ldcc",
-    "(26), (27)",
-    "In a negative feedback loop of two passive systems the terms u'y vanish.",
-    "u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1",
-)
-def supply_rates_cancel() -> Outcome:
-    y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
-    supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
-    return from_proofs(
-        proof(Eq(supplied, 0)),
-        computed="term by term; then V1' + V2' <= -W1 - W2",
-        reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not negative; whether "
-        "the two subsystems of LDCC satisfy (26) is the question of (45) and (47).",
-    )
-
-
-@claim(
-    "ldcc",
-    "IV-A",
-    "The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is 0 there.",
-    "(2) and (15) set to zero",
-)
-def equilibrium_conditions() -> Outcome:
-    still = FLOW.subs({pi: 0, edot: 0})
-    (queue,) = DropTail.flow.values()
-    spare = Symbol("s", nonnegative=True)
-    return from_proofs(
-        proof(Eq(unfold(still), unfold(GAIN * x * (w / x - V)))),
-        proof(Eq(GAIN * x * (w / x - V), GAIN * (w - x * V))),
-        proof(Eq(queue.subs(y, c), 0)),
-        proof(Max(queue.subs(y, c - spare), 0) <= 0),
-        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= c",
-        reason="With (2) projected as meant. A sum of delays that rest has e' = 0.",
-    )
-
-
-@claim("ldcc", "(28)", "The integral of (z - x^)/z is positive unless x = x^.", "V_user > 0")
-def user_storage_positive() -> Outcome:
-    z = Symbol("z", positive=True)
-    value = integrate((z - _hat) / z, (z, _hat, x))
-    stationary = diff(value, x)
-    return from_proofs(
-        proof(Eq(value, x - _hat - _hat * log(x / _hat))),
-        proof(Eq(stationary, (x - _hat) / x)),
-        proof(diff(value, x, 2) > 0),
-        proof(Eq(value.subs(x, _hat), 0)),
-        computed="x - x^ - x^ log(x/x^): strictly convex, zero with zero slope at x = x^",
-    )
-
-
-@claim("ldcc", "(28)", "V_user = 1/(k alpha) sum of integrals: k before the sum.", "1/(k alpha) sum_r", erratum=True)
-def gain_before_the_sum() -> Outcome:
-    k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
-    # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r z_r/alpha.
-    wanted = (d1 * z1 + d2 * z2) / _alpha
-    common = (d1 * k1 * z1 + d2 * k2 * z2) / (k1 * _alpha)
-    own = d1 * k1 * z1 / (k1 * _alpha) + d2 * k2 * z2 / (k2 * _alpha)
-    before, inside = proof(Eq(common, wanted)), proof(Eq(own, wanted))
-    if before or not inside:
-        return from_proofs(before, inside, computed="")
-    return Outcome(
-        DIFFERS,
-        "(45a) follows with 1/k_r inside the sum, proved; not with one k before it",
-        "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, since the links' "
-        f"storage function has it too. Fails at {_at(before.counterexample)}.",
-        dict(before.counterexample),
-    )
-
-
-def _at(values: object) -> str:
-    return ", ".join(f"{k} = {v:.3g}" for k, v in sorted(dict(values).items()))  # type: ignore[call-overload]
-
-
-def _two_links() -> Undelayed:
-    """One flow through 2 and 3 Mbit/s: the second link is not saturated."""
-    net = (
-        Network().link("first", DropTail, capacity=2e6, delay=0.025).link("second", DropTail, capacity=3e6, delay=0.01)
-    )
-    return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
-
-
-@claim(
-    "ldcc",
-    "(29)",
-    "'Note that since d_l >= 0 the two storage function are positive definite function'.",
-    "(c - y^) d, with d = p + q",
-    erratum=True,
-)
-def link_storage_offset() -> Outcome:
-    system = _two_links()
-    printed, meant = (paper_storage(system, literal=literal) for literal in (True, False))
-    found = check_storage(system, printed, samples=256)
-    d, spare = positive("d", "s")
-    definite = proof(c * d**2 / 2 + spare * d / _alpha > 0)
-    if found.positive_definite or meant.offset or not definite:
-        return Outcome(REPRODUCED, f"offset {printed.offset:.4g} bit s", "", {"offset": printed.offset})
-    return Outcome(
-        DIFFERS,
-        f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, 0 with deviations",
-        "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity to spare (here 2 "
-        "then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 at such a link, it is positive "
-        "definite. Its derivative is the same.",
-        {"offset": printed.offset},
-    )
-
-
 @claim("ldcc", "(45a)", "V_user' = 1/alpha dx'(U'(x) - v(e) - e')^+_x.", "the gain cancels")
 def users_derivative() -> Outcome:
-    gradient = (x - _hat) / (x * GAIN * _alpha)
+    gradient = (x - HAT) / (x * GAIN * ALPHA)
     return from_proofs(
-        proof(Eq(gradient * RATE, (x - _hat) * (w / x - V - edot) / _alpha)),
+        proof(Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA)),
         computed="from the law, user by user; k may be any number, and is constant in (28)",
         reason="With k = eta/RTT(e), which moves with the delay, (28) is no function of the states; hold k for it.",
     )
@@ -146,7 +37,7 @@ def users_derivative() -> Outcome:
 def users_projection() -> Outcome:
     z = Symbol("z", real=True)
     return from_proofs(
-        proof(-_hat * Max(z, 0) <= -_hat * z),
+        proof(-HAT * Max(z, 0) <= -HAT * z),
         proof(Eq(w / x, REST.put(ABOVE)), where=[x > w / beta]),
         computed="where x = 0 the deviation is -x^ < 0 and (z)^+ >= z; the rest is adding and subtracting v(e^)",
     )
@@ -166,7 +57,7 @@ def _fig5() -> Undelayed:
 )
 def users_inequality() -> Outcome:
     dx, de, dv = positive("dx", "de", "dv")
-    fails = proof(-dx * dv / _alpha > -dx * de, where=[dv < _alpha * de])
+    fails = proof(-dx * dv / ALPHA > -dx * de, where=[dv < ALPHA * de])
     if not fails:
         return from_proofs(fails, computed="")
     system = _fig5()
@@ -224,11 +115,11 @@ def routing_adjoint() -> Outcome:
 
 @claim("ldcc", "Appendix A", "W_user = -1/alpha dx'(U'(x) - U'(x^)) is positive, by concavity.", "W_user > 0")
 def users_dissipation() -> Outcome:
-    value = -(x - _hat) * (w / x - w / _hat) / _alpha
+    value = -(x - HAT) * (w / x - w / HAT) / ALPHA
     concave = proof(U2 < 0)
     return from_proofs(
         concave,
-        proof(Eq(value, w * (x - _hat) ** 2 / (_alpha * x * _hat))),
+        proof(Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT))),
         computed="w dx^2/(alpha x x^), positive unless dx = 0",
     )
 

@@ -10,8 +10,9 @@ from fluidcc.analysis.storage import repaired_storage
 from fluidcc.analysis.undelayed import undelayed
 from fluidcc.claims.ldcc_common import beta, positive, w, x
 from fluidcc.claims.ldcc_law import ABOVE, V
-from fluidcc.claims.ldcc_passivity import GAIN, RATE
+from fluidcc.claims.ldcc_passivity import RATE
 from fluidcc.claims.ldcc_stability import REST, U2
+from fluidcc.claims.ldcc_storage import GAIN
 from fluidcc.claims.ldcc_user_loop import pole_and_zero, pole_symbol, slope_symbol
 from fluidcc.claims.model import PROVED, REFUTED, Outcome, claim, from_proofs, proof
 from fluidcc.network import Network

@@ -49,6 +49,7 @@ _ROOMS = {
         "ldcc_law",
         "ldcc_penalty",
         "ldcc_discrete",
+        "ldcc_storage",
         "ldcc_passivity",
         "ldcc_repaired",
         "ldcc_stability",

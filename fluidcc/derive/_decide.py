@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
@@ -12,7 +12,6 @@ import mpmath
 from sympy import (
     And,
     Derivative,
-    Dummy,
     Eq,
     Expr,
     Ge,
@@ -23,23 +22,16 @@ from sympy import (
     Ne,
     Subs,
     Symbol,
-    cancel,
-    expand,
-    expand_log,
-    factor,
     false,
-    fraction,
     lambdify,
-    powsimp,
-    simplify,
     sympify,
-    together,
     true,
 )
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc._switches import Collector
+from fluidcc.derive._signs import OPPOSITE, rises, settled, with_conditions
 from fluidcc.errors import InvalidInput
 from fluidcc.symbols import unfold
 
@@ -209,10 +201,10 @@ class _Question:
 
     def _on_branch(self, gap: Expr, conditions: list[tuple[str, Expr]]) -> bool | None:
         """True if it is proved there, False if the conditions contradict one another, None if neither is known."""
-        for f in islice(_with_conditions(gap, conditions), _ATTEMPTS):
+        for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return False
-            if _settled(self.kind, f) or (self.kind in _OPPOSITE and _rises(self.kind, f)):
+            if settled(self.kind, f) or (self.kind in OPPOSITE and rises(self.kind, f)):
                 return True
         return None
 
@@ -250,104 +242,3 @@ def _holds(kind: str, left: Any, right: Any) -> bool:
     if kind == "!=":
         return not close
     return bool(left > right and not close) if kind == ">" else bool(left >= right or close)
-
-
-def _forms(f: Expr) -> Iterator[Expr]:
-    """`f` in ever more simplified forms, the cheap ones first."""
-    yield f
-    g = together(f)
-    yield g
-    yield cancel(g)
-    yield expand(fraction(g)[0])
-    yield powsimp(expand_log(expand(f)))
-    yield simplify(f)
-
-
-def _settled(kind: str, f: Expr) -> bool:
-    """Whether `f` (= left - right), wherever it is defined, provably stands as `kind` to zero."""
-    if kind == "==":
-        return any(g == 0 for g in _forms(f))
-    return any(
-        _has_sign(kind, above, below)
-        for g in (f, cancel(together(f)), simplify(f))
-        for above, below in [fraction(together(g))]
-        for above in (above, expand(above), factor(above))
-    )
-
-
-def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
-    """Whether above/below, with a denominator that is not zero where it counts, has the sign wanted."""
-    if kind == "!=":
-        return bool(above.is_nonzero)
-    below = factor(below)
-    if below.is_nonnegative:
-        return bool(above.is_positive if kind == ">" else above.is_nonnegative)
-    if below.is_nonpositive:
-        return bool(above.is_negative if kind == ">" else above.is_nonpositive)
-    return False
-
-
-def _rises(kind: str, f: Expr, depth: int = 3) -> bool:
-    """Whether `f` begins at zero or above as one of its positive symbols does, and then rises."""
-    for s in sorted(f.free_symbols, key=str):
-        if not s.is_nonnegative:
-            continue
-        start = f.subs(s, 0)
-        if not start.is_finite or not _settled(">=", start):
-            continue
-        slope = f.diff(s)
-        # On an interval a slope above zero inside is enough, so strictness needs no more than s > 0.
-        strict = kind if s.is_positive else ">="
-        if kind == ">" and strict != ">":
-            continue
-        if _settled(strict, slope) or (depth > 1 and _rises(strict, slope, depth - 1)):
-            return True
-    return False
-
-
-_OPPOSITE = {">": ">=", ">=": ">"}
-
-
-def _impossible(kind: str, f: Expr) -> bool:
-    if kind in _OPPOSITE:
-        return _settled(_OPPOSITE[kind], -f)
-    return bool(factor(together(f)).is_nonzero if kind == "==" else _settled("==", f))
-
-
-def _with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Expr | None]:
-    """`f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive number).
-
-    None means that the conditions contradict one another.
-    """
-    if any(_impossible(kind, g) for kind, g in conditions):
-        yield None
-        return
-    yield f
-    for k, (kind, condition) in enumerate(conditions):
-        if kind == ">=" and _settled(">=", -condition):
-            kind = "=="
-        for s in sorted(condition.free_symbols, key=str):
-            value = None if kind == "!=" else _bounded(s, kind, condition)
-            if value is not None:
-                rest = [(other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k]
-                if s.is_positive and not value.is_positive:
-                    rest.append((">", value))
-                elif s.is_nonnegative and not value.is_nonnegative:
-                    rest.append((">=", value))
-                yield from _with_conditions(f.subs(s, value), rest)
-
-
-def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
-    """The general value of `s` for which `condition`, linear in it, is as `kind` to zero; None if it is not linear."""
-    above, below = fraction(together(condition))
-    above = expand(above)
-    slope, rest = above.coeff(s, 1), above.coeff(s, 0)
-    if slope.has(s) or rest.has(s) or below.has(s) or expand(above - slope * s - rest) != 0:
-        return None
-    if kind == "==":
-        return -rest / slope if slope.is_nonzero else None
-    direction = slope / below
-    if not (direction.is_positive or direction.is_negative):
-        return None
-    excess = Dummy("d", positive=True) if kind == ">" else Dummy("d", nonnegative=True)
-    return -rest / slope + (excess if direction.is_positive else -excess)

@@ -20,7 +20,8 @@ RED = "C3"
 
 def _report(of: Any) -> Any:
     """A report, from one or from a network."""
-    from fluidcc.analysis.report import StabilityReport, stability
+    from fluidcc.analysis.report import StabilityReport
+    from fluidcc.analysis.stability import stability
     from fluidcc.network import Network
 
     if isinstance(of, StabilityReport):

@@ -10,6 +10,7 @@ import pytest
 
 from fluidcc.claims import ldcc_passivity as room
 from fluidcc.claims import ldcc_repaired as instead
+from fluidcc.claims import ldcc_storage as storage
 from fluidcc.claims.model import Outcome, claims_of
 
 WANTED = {
@@ -33,8 +34,8 @@ WANTED = {
 
 
 def test_every_step_has_the_verdict_that_was_worked_out() -> None:
-    both = (room.__name__, instead.__name__)
-    rows = {row.check.__name__: row.check() for row in claims_of("ldcc") if row.check.__module__ in both}
+    rooms = (storage.__name__, room.__name__, instead.__name__)
+    rows = {row.check.__name__: row.check() for row in claims_of("ldcc") if row.check.__module__ in rooms}
     assert {name: found.verdict for name, found in rows.items()} == WANTED
     refuted = rows["sum_of_storages"]
     assert refuted.values["V"] > 0
@@ -48,7 +49,7 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
     (room.users_projection, "ABOVE", 2 * room.ABOVE),
     (room.slope_inequality, "STEEPEST", room.STEEPEST / 2),
     (room.users_dissipation, "U2", -room.U2),
-    (room.equilibrium_conditions, "GAIN", 2 * room.GAIN),
+    (storage.equilibrium_conditions, "GAIN", 2 * storage.GAIN),
     (instead.repaired, "RATE", room.RATE + room.x),
     (instead.locally_stable, "U2", 2 * room.U2),
 ]
