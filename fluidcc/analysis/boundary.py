@@ -16,6 +16,7 @@ from fluidcc.network import require_network
 
 if TYPE_CHECKING:
     from fluidcc.analysis.curve import BoundaryCurve
+    from fluidcc.analysis.hopf import Onset
     from fluidcc.network import Network
 
 __all__ = ["Boundary", "stability_boundary"]
@@ -43,6 +44,8 @@ class Boundary:
         The operating point there, with its network as ``point.net``.
     mode : str
         ``"loop"``, or the class of identical flows whose differences grow.
+    delays : {"fifo", "frozen"}
+        How delays were taken.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Boundary:
     stable_below: bool
     point: Point = field(repr=False)
     mode: str = "loop"
+    delays: str = "fifo"
 
     @property
     def period(self) -> float:
@@ -63,6 +67,30 @@ class Boundary:
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
         return knob(self.point, self.name).network(self.point.net, self.point, value)
+
+    def onset(self, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
+        """Whether a Hopf point is supercritical or subcritical, by a simulation on each side of it.
+
+        Parameters
+        ----------
+        offset : float
+            Relative distance of the two values from the critical one.
+        lifetimes : float
+            Length of each run, in 1/abs(growth rate) of the linearised network.
+
+        Returns
+        -------
+        Onset
+            With ``kind``, and the amplitude of the oscillation beyond the boundary.
+
+        Raises
+        ------
+        InvalidInput
+            If a real root crosses, so that nothing oscillates, or an argument is not positive.
+        """
+        from fluidcc.analysis.hopf import onset
+
+        return onset(self, offset, lifetimes)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -117,13 +145,14 @@ def stability_boundary(
     Returns
     -------
     Boundary, or BoundaryCurve with `along`
-        To 1e-9, by Newton's method on the characteristic equation with the exact derivative of the root.
+        To 1e-9, by Newton's method on the characteristic equation with the exact derivative of the root. It has the
+        frequency, the network at any value, and with `Boundary.onset` whether the Hopf point is super- or subcritical.
 
     Raises
     ------
     InvalidInput
         If the verdict is the same within the bounds, or wherever there is an equilibrium; if the equilibrium is one of
-        a continuum.
+        a continuum; if `along` turns what `name` turns.
     UnknownName
         If there is no such parameter.
 
@@ -150,6 +179,8 @@ def stability_boundary(
     from fluidcc.analysis.curve import continue_boundary
 
     other = knob(point, along)
+    if both := {p.name for p in turned.members} & {p.name for p in other.members}:
+        raise InvalidInput(f"along is {along!r}, but {name!r} turns {min(both)} already; give another parameter")
     middle = other.value(point)
     if middle <= 0:
         raise InvalidInput(f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it above 0")
@@ -197,4 +228,5 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
         )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
-    return Boundary(turned.name, turned.units, value, frequency, kind, slope, slope.real > 0, point, mode)
+    delays = "fifo" if fifo else "frozen"
+    return Boundary(turned.name, turned.units, value, frequency, kind, slope, slope.real > 0, point, mode, delays)

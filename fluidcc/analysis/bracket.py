@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 from typing import Any
 
 from fluidcc.analysis.continuum import free_directions
@@ -12,6 +13,7 @@ from fluidcc.analysis.point import Point
 from fluidcc.arguments import shown
 from fluidcc.errors import FluidccError, InvalidInput
 from fluidcc.patterns import is_list
+from fluidcc.progress import BARE, Progress
 from fluidcc.units import to_si
 
 __all__ = ["bracket", "range_of"]
@@ -55,24 +57,9 @@ def bracket(
             "one way; fluidcc.stability leaves out such roots at zero and judges the rest"
         )
     sign = root.real < 0
-    ways = [(start, here, iter(_steps(start, end))) for end in (high, low)]
     stopped: list[str] = []
-    while ways:
-        left = []
-        for value, at, steps in ways:
-            new = next(steps, None)
-            if new is None:
-                continue
-            try:
-                there = at_value(at, [(turned, new)])
-                other = abscissa(there, fifo)[0].real < 0
-            except FluidccError as error:
-                stopped.append(f"at {new:.6g}: {error}")
-                continue
-            if other != sign:
-                return value, new, at
-            left.append((new, there, steps))
-        ways = left
+    if found := _turn(here, turned, start, [_steps(start, end) for end in (high, low)], sign, fifo, stopped):
+        return found
     verdict = "stable" if sign else "unstable"
     why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
     unit = f" {turned.units}" if turned.units != "1" else ""
@@ -80,3 +67,31 @@ def bracket(
         f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and {high:.6g}{unit}{why}; give "
         "other bounds, or another parameter"
     )
+
+
+def _turn(
+    here: Point, turned: Knob, start: float, values: list[list[float]], sign: bool, fifo: bool, stopped: list[str]
+) -> tuple[float, float, Point] | None:
+    """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a way before."""
+    ways = [(start, here, iter(steps)) for steps in values]
+    with Progress(max(map(len, values)), about=f"boundary in {turned.name}", form=BARE, unit="steps") as bar:
+        for number in count(1):
+            left = []
+            for value, at, steps in ways:
+                new = next(steps, None)
+                if new is None:
+                    continue
+                try:
+                    there = at_value(at, [(turned, new)])
+                    other = abscissa(there, fifo)[0].real < 0
+                except FluidccError as error:
+                    stopped.append(f"at {new:.6g}: {error}")
+                    continue
+                if other != sign:
+                    return value, new, at
+                left.append((new, there, steps))
+            ways = left
+            if not ways:
+                return None
+            bar.reach(number)
+    return None

@@ -14,7 +14,7 @@ from fluidcc.analysis.crossing import abscissa, root_slopes
 from fluidcc.analysis.follow import Knob, at_value
 from fluidcc.analysis.point import BUSY, FULL, PASS
 from fluidcc.errors import FluidccError
-from fluidcc.progress import Progress
+from fluidcc.progress import BARE, Progress
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
@@ -86,9 +86,9 @@ def continue_boundary(
     begin = np.log([along.value(start.point), start.value])
     box = np.log([bounds, own_bounds])
     halves, ends = [], []
-    with Progress(2.0, None) as bar:
+    with Progress(2.0, about=f"boundary along {along.name}", form=BARE, unit="ways") as bar:
         for turn, sense in enumerate((1.0, -1.0)):
-            half, why = _half(start, knobs, begin, sense, box, fifo)
+            half, why = _half(start, knobs, begin, sense, box, fifo, bar)
             halves.append(half)
             ends.append(why)
             bar.reach(turn + 1.0)
@@ -99,12 +99,15 @@ def continue_boundary(
     )  # fmt: skip
 
 
-def _half(start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, fifo: bool) -> tuple[list[Any], str]:
+def _half(
+    start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, fifo: bool, bar: Progress
+) -> tuple[list[Any], str]:
     point, root = start.point, complex(0.0, start.frequency)
     root, gradient = _gradient(point, start.mode, root, knobs, fifo)
     tangent = _tangent(gradient, np.array([sense, 0.0]))
     rows = [(*begin, abs(root.imag), 1.0)]
-    at, step = begin, FIRST
+    at, step, far = begin, FIRST, 0.0
+    room = max(abs(box[0, int(sense > 0)] - begin[0]), SHORTEST)
     while len(rows) < MOST:
         try:
             new, there, near, slope = _correct(point, start.mode, root, knobs, at, tangent, step, fifo)
@@ -124,6 +127,8 @@ def _half(start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats,
             return rows, "the bounds"
         rows.append(_row(at, abs(root.imag), point, root, fifo))
         step = min(1.5 * step, LONGEST)
+        far = max(far, abs(at[0] - begin[0]) / room)
+        bar.reach(min(far, 1.0) + (sense < 0))
     return rows, f"{MOST} points"
 
 

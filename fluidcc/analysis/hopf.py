@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.arguments import number
 from fluidcc.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
     Parameters
     ----------
     boundary : Boundary
-        Of `fluidcc.stability_boundary`, with delays="fifo".
+        Of `fluidcc.stability_boundary`.
     offset : float
         Relative distance of the two values from the critical one.
     lifetimes : float
@@ -65,8 +66,10 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
     Raises
     ------
     InvalidInput
-        If a real root crosses, so that nothing oscillates.
+        If a real root crosses, so that nothing oscillates, or an argument is not positive.
     """
+    offset = number(offset, "offset", "a relative distance between 0 and 1", above=0.0, most=0.9)
+    lifetimes = number(lifetimes, "lifetimes", "a positive number", above=0.0)
     if boundary.kind != "hopf":
         raise InvalidInput(f"at {boundary.name} = {boundary.value:.6g} a real root crosses: nothing oscillates there")
     side = 1.0 if boundary.stable_below else -1.0
@@ -106,6 +109,8 @@ def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> f
             net = net.with_link(name, initial=rest.states[name])
     end = until + 5 * boundary.period
     times = np.linspace(until, end, 501)
-    ds: Any = simulate(net, end, t_eval=times[1:], rtol=1e-6)
+    still = dict(zip(net.links, rest.array("queueing_delay").tolist(), strict=True))
+    how: Any = {"delays": "frozen", "frozen_at": still} if boundary.delays == "frozen" else {}
+    ds: Any = simulate(net, end, t_eval=times[1:], rtol=1e-6, **how)
     swing = 0.5 * (ds.rate.max("time") - ds.rate.min("time")) / ds.rate.mean("time").clip(1e-9)
     return float(swing.max())

@@ -156,7 +156,8 @@ def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
                 raise Unsupported(
                     f"flow {f.label!r} loses packets at link {lossy!r} before link {point.links[l].name!r} answers it: "
                     "what arrives there depends on all who share the loss, so that the way to the links is not the "
-                    "transpose of the way back, on which the convex hull and its spectral radius rest"
+                    "transpose of the way back, on which convex hulls, spectral radii and passivity rest; "
+                    "fluidcc.stability and fluidcc.stability_boundary are exact there too"
                 )
 
 

@@ -158,8 +158,10 @@ class StabilityReport:
 
         Raises
         ------
-        InvalidInput
+        UnknownName
             If `at` is neither.
+        InvalidInput
+            If `low` or `high` is no positive number, or there is no range between them.
         """
         from fluidcc.numerics.linear.margins import eigenloci
 
@@ -243,13 +245,20 @@ class StabilityReport:
         return self.stable
 
     def __repr__(self) -> str:
-        margins = (
-            f"gain margin {self.gain_margin:.4g}",
-            f"phase margin {self.phase_margin:.4g} deg",
-            f"delay margin {self.delay_margin:.4g} s",
-            f"decay rate {self.decay_rate:.4g} 1/s",
-        )
-        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(margins)})"
+        if self.unstable:  # the distances to the nearest boundary are no margins then
+            said = [
+                f"{self.unstable} unstable root{'s' * (self.unstable > 1)}",
+                f"critical gain {self.critical_gain:.4g}",
+                f"growth rate {-self.decay_rate:.4g} 1/s",
+            ]
+        else:
+            said = [
+                f"gain margin {self.gain_margin:.4g}",
+                f"phase margin {self.phase_margin:.4g} deg",
+                f"delay margin {self.delay_margin:.4g} s",
+                f"decay rate {self.decay_rate:.4g} 1/s",
+            ]
+        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(said)})"
 
     @property
     def certified(self) -> bool | None:

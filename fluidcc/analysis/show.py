@@ -22,7 +22,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
         ("unstable roots", f"{report.unstable} ({report.encirclements} encirclements of -1)"),
         ("rightmost roots [1/s]", ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0)),
         ("decay rate", f"{report.decay_rate:.5g} 1/s"),
-        ("gain margin", f"{m.gain:.5g} at {m.phase_crossover:.4g} rad/s"),
+        *_gains(report),
         ("phase margin", f"{m.phase:.5g} deg at {m.crossover:.4g} rad/s"),
         ("delay margin, every flow", f"{m.delay:.5g} s at {m.delay_crossover:.4g} rad/s"),
         ("modulus margin", f"{m.modulus:.5g} at {m.modulus_frequency:.4g} rad/s"),
@@ -41,6 +41,15 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
             text += f"; the rightmost between {proof.abscissa[0]:.9g} and {proof.abscissa[1]:.9g} 1/s"
         rows.append((f"certificate, {name}", text))
     return rows
+
+
+def _gains(report: StabilityReport) -> list[tuple[str, str]]:
+    """Factors on all gains that bring a root to the axis: of an unstable loop the one below one may be what it lacks."""
+    m = report.margins
+    found = [("gain margin" if report.stable else "boundary at higher gain", m.gain, m.phase_crossover)]
+    if m.gain_down:
+        found.append(("boundary at lower gain", m.gain_down, m.phase_crossover_down))
+    return [(name, f"{gain:.5g} at {omega:.4g} rad/s") for name, gain, omega in found]
 
 
 def _root(s: Any) -> str:

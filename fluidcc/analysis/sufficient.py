@@ -19,7 +19,8 @@ from fluidcc.analysis.lags import DISCRETE, JOHARI_TAN, PAGANINI, VINNICOMBE, la
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.nyquist import crossings, hull_reach, passes
 from fluidcc.analysis.point import Point, operating_point
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import UnknownName, Unsupported
+from fluidcc.patterns import near
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Conditions(Sequence[Condition]):
             for found in self.conditions:
                 if found.name == key:
                     return found
-            raise InvalidInput(f"there is no condition {key!r}; give one of {', '.join(v.name for v in self)}")
+            raise UnknownName(f"there is no condition {key!r}; {near(key, [v.name for v in self])}")
         return self.conditions[key]
 
     def __len__(self) -> int:

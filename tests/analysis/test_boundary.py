@@ -82,6 +82,8 @@ def test_bounds_and_names() -> None:
         fc.stability_boundary(_one(), "eta", along="capacity", along_bounds=("2 Mbit/s", "3 Mbit/s"))
     with pytest.raises(InvalidInput, match=r"bounds of eta are \(2, 1\)"):
         fc.stability_boundary(_one(), "eta", (2, 1))
+    with pytest.raises(InvalidInput, match="along is 'flow1.eta', but 'eta' turns flow1.eta already"):
+        fc.stability_boundary(_one(), "eta", along="flow1.eta")
 
 
 def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
@@ -154,10 +156,22 @@ def test_where_oscillation_sets_in() -> None:
     """LDCC's grows out of the equilibrium: on the stable side even a large one dies out."""
     edge = fc.stability_boundary(_one(), "eta")
     assert isinstance(edge, Boundary)
-    found = onset(edge)
+    found = edge.onset()
     assert found.kind == "supercritical"
     assert found.values[0] > edge.value > found.values[1]
     assert 0.02 < found.amplitude < 1
+    with pytest.raises(InvalidInput, match="offset is 0; give a relative distance between 0 and 1"):
+        edge.onset(offset=0)
+
+
+def test_where_oscillation_sets_in_with_constant_delays() -> None:
+    """The runs have the delays of the boundary: those of the equilibrium, queueing delays included."""
+    edge = fc.stability_boundary(_one(), "eta", delays="frozen")
+    assert isinstance(edge, Boundary)
+    assert edge.delays == "frozen"
+    found = edge.onset()
+    assert found.kind == "supercritical"
+    assert found.left < 0.1 * found.amplitude
 
 
 @pytest.mark.parametrize("flows", [1, 3])

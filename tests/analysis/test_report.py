@@ -207,7 +207,7 @@ def test_unstable_and_shown() -> None:
     assert (report.stable, report.marginal, bool(report)) == (False, False, False)
     assert report.unstable == report.encirclements == 2
     assert report.decay_rate < 0
-    assert repr(report).startswith("StabilityReport(unstable, delay-driven: gain margin")
+    assert repr(report).startswith("StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0.")
     page = report._repr_html_()
     assert "unstable" in page
     assert "data:image/png;base64," in page

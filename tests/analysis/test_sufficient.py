@@ -15,7 +15,7 @@ from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.nyquist import passes
 from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.sufficient import Condition, Conditions, sufficient_conditions
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import UnknownName, Unsupported
 from fluidcc.sources import DelayedPrimal, ScalableSource
 
 
@@ -244,8 +244,8 @@ def test_what_does_not_apply_says_why() -> None:
     assert "answer differently" in found[0].why
     with pytest.raises(Unsupported, match="no link answers"):
         local_loop(_point_without_links())
-    with pytest.raises(InvalidInput, match="there is no condition 'Kelly'"):
-        found["Kelly"]
+    with pytest.raises(UnknownName, match="there is no condition 'hull'; did you mean 'convex hull'"):
+        found["hull"]
 
 
 def _point_without_links() -> Any:
