@@ -69,10 +69,8 @@ def modes_of(point: Point, roots: NDArray[np.complex128], fifo: bool) -> tuple[M
             times = max(repeated, counts[among] - 1)
             found.append(Mode(complex(root), times, dict.fromkeys(counts, 0j), True, among))
         else:
-            rates = _rates(loop, complex(root))
-            found.append(
-                Mode(complex(root), 1, dict(zip(counts, map(complex, rates), strict=True)), _shifts(point, rates))
-            )
+            rates = [complex(v) for v in _rates(loop, complex(root))]
+            found.append(Mode(complex(root), 1, dict(zip(counts, rates, strict=True)), _shifts(point, rates)))
     return tuple(found)
 
 

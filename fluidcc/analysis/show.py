@@ -44,7 +44,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
 
 
 def _gains(report: StabilityReport) -> list[tuple[str, str]]:
-    """Factors on all gains that bring a root to the axis: of an unstable loop the one below one may be what it lacks."""
+    """Factors on all gains that bring a root to the axis: an unstable loop may lack the one below one."""
     m = report.margins
     found = [("gain margin" if report.stable else "boundary at higher gain", m.gain, m.phase_crossover)]
     if m.gain_down:

@@ -55,8 +55,8 @@ def stability(
     Returns
     -------
     StabilityReport
-        True if stable. ``margins`` of all flows and `StabilityReport.of_flow` of one, ``rightmost_roots`` and what moves
-        at them in ``modes`` and ``fairness``, the papers' conditions in ``sufficient``, ``passivity``,
+        True if stable. ``margins`` of all flows and `StabilityReport.of_flow` of one, ``rightmost_roots`` and what
+        moves at them in ``modes`` and ``fairness``, the papers' conditions in ``sufficient``, ``passivity``,
         ``sensitivities``, and with `certify` what is proved in ``certified`` and ``certificates``.
 
     Raises
