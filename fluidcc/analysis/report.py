@@ -225,7 +225,8 @@ class StabilityReport:
         """The papers' sufficient conditions by name, each with its verdict and its conservatism."""
         from fluidcc.analysis.sufficient import sufficient_conditions
 
-        return sufficient_conditions(self.point.net, self.open, self.point)
+        exact = float(self.margins.gain_down if self.unstable else self.margins.gain)
+        return sufficient_conditions(self.point.net, self.open, self.point, exact)
 
     @cached_property
     def passivity(self) -> PassivityReport:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.analysis.lags import DISCRETE, JOHARI_TAN, PAGANINI, VINNICOMBE, lag_gains
 from fluidcc.analysis.local import LocalLoop, local_loop
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
 __all__ = ["Condition", "Conditions", "sufficient_conditions"]
+
+Met = tuple[NDArray[np.float64], list[list[tuple[float, int]]]]
+"""What `crossings` finds."""
 
 RULE, HULL, DIVIDED = "-1/M rule", "convex hull", "eta divided by M"
 _REF = {
@@ -126,7 +130,10 @@ def _cells(v: Condition) -> tuple[str, ...]:
 
 
 def sufficient_conditions(
-    net: Network, open_loop: DelayLTI | None = None, equilibrium: Equilibrium | float | Point = math.inf
+    net: Network,
+    open_loop: DelayLTI | None = None,
+    equilibrium: Equilibrium | float | Point = math.inf,
+    exact: float | None = None,
 ) -> Conditions:
     """Test a network against the conditions of the literature.
 
@@ -139,6 +146,8 @@ def sufficient_conditions(
         ``linearize(net, "open")``, that is with queues that conserve flow.
     equilibrium : Equilibrium, float or Point
         Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself, which the open loop has.
+    exact : float, optional
+        The exact gain margin, where it is known already; the open loop is not asked for it then.
 
     Returns
     -------
@@ -156,14 +165,14 @@ def sufficient_conditions(
         point = equilibrium
     else:
         point = operating_point(net, equilibrium)
-    if open_loop is None:
-        open_loop = LinearNetwork.of(point, wire(point, "open"))
-    exact = _exact_margin(open_loop)
+    if exact is None:
+        exact = _exact_margin(LinearNetwork.of(point, wire(point, "open")) if open_loop is None else open_loop)
     try:
         loop = local_loop(point)
     except Unsupported as error:
         return Conditions(tuple(_no(name, str(error)) for name in _REF))
-    found = [_rule(loop, exact), _hull(loop, exact), _divided(point, loop, exact)]
+    met = crossings(loop)
+    found = [_rule(loop, met, exact), _hull(loop, exact), _divided(point, loop, met, exact)]
     return Conditions((*found, *_lags(loop, exact)))
 
 
@@ -195,15 +204,15 @@ def _for_queues(loop: LocalLoop) -> str:
     return f"it is about queues that answer by their delay; these links answer by {loop.signal}"
 
 
-def _rule(loop: LocalLoop, exact: float) -> Condition:
+def _rule(loop: LocalLoop, met: Met, exact: float) -> Condition:
     if why := _for_queues(loop):
         return _no(RULE, why)
-    return _every_user(RULE, loop, loop.hops, exact, f"-1/M = -1/{loop.hops}")
+    return _every_user(RULE, loop, met, loop.hops, exact, f"-1/M = -1/{loop.hops}")
 
 
-def _every_user(name: str, loop: LocalLoop, hops: int, exact: float, lead: str) -> Condition:
-    """Whether every G_r passes -1/hops, by its crossings of the negative real axis."""
-    reach, users = crossings(loop)
+def _every_user(name: str, loop: LocalLoop, met: Met, hops: int, exact: float, lead: str) -> Condition:
+    """Whether every G_r passes -1/hops, by where it `met` the negative real axis."""
+    reach, users = met
     holds = all(passes(points, hops) for points in users)
     if not np.any(reach):
         return _yes(name, holds, math.inf, exact, f"{lead}; no G_r crosses the negative real axis")
@@ -237,19 +246,21 @@ def _unstable_alone(loop: LocalLoop) -> str:
     return ""
 
 
-def _divided(point: Point, loop: LocalLoop, exact: float) -> Condition:
+def _divided(point: Point, loop: LocalLoop, met: Met, exact: float) -> Condition:
     if why := _for_queues(loop):
         return _no(DIVIDED, why)
-    scaled = []
+    scaled, hops = [], loop.hops
     for k, f in enumerate(point.classes):
         names = [plain(v) for v in f.spec.law.params]
         if "eta" not in names:
             return _no(DIVIDED, f"the law of flow {loop.labels[k]!r} has no gain eta")
         values = point.p[k].copy()
-        values[names.index("eta")] *= loop.hops
+        values[names.index("eta")] *= hops
         scaled.append(values)
-    alone = local_loop(point.changed(p=scaled))
-    return _every_user(DIVIDED, alone, 1, exact, f"-1, with eta times M = {loop.hops}")
+    if hops > 1:
+        loop = local_loop(point.changed(p=scaled))
+        met = crossings(loop)
+    return _every_user(DIVIDED, loop, met, 1, exact, f"-1, with eta times M = {hops}")
 
 
 def _lags(loop: LocalLoop, exact: float) -> list[Condition]:
