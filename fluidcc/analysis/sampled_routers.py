@@ -1,16 +1,15 @@
-"""Routers that sample, near rest: the loops of P-AQM and of explicit feedback, from the laws' own updates."""
+"""Routers that sample, near rest: the loop of P-AQM alone, and which loop a network of routers is."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sympy import Symbol, lambdify
 
+from fluidcc.analysis.explicit_feedback import EXPLICIT, explicit_loop
 from fluidcc.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.errors import Unsupported
-from fluidcc.links.ecf import PAQMECF, PAQMECF2, T_ECF, V1, V2, R, measured, q
 from fluidcc.links.paqm import PAQM, PAQMDrop
 from fluidcc.numerics.linear.sampled import SampledLoop
 from fluidcc.sources.ecf import ECF
@@ -19,74 +18,48 @@ from fluidcc.symbols import c, unfold
 if TYPE_CHECKING:
     from fluidcc.law import Link
     from fluidcc.network import Network
+    from fluidcc.numerics.linear.held import HeldLoop
 
-__all__ = ["inner_loop", "outer_loop", "router_loop"]
+__all__ = ["inner_loop", "router_loop"]
 
-ROUTERS = (PAQM.name, PAQMDrop.name, PAQMECF.name, PAQMECF2.name)
+ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
 
 
-def router_loop(net: Network, at: Any) -> SampledLoop | None:
+def router_loop(net: Network, at: Any) -> SampledLoop | HeldLoop | None:
     """The sampled loop of a network whose routers are P-AQM; None if it has no such router.
 
     Raises
     ------
     Unsupported
-        If it has one, but not the form of `outer_loop` or of `inner_loop`.
+        If it has one, but not the form of `explicit_loop` or of `inner_loop`.
     """
     routers = [link for link in net.links.values() if link.law.name in ROUTERS]
     if not routers:
         return None
     time = moment(at)
     flows = [f for f in net.flows.values() if is_on(f, time)]
-    (link, *more) = routers
-    name = f"link {link.name!r} ({link.law.name})"
-    if more or len(net.links) > 1:
-        raise Unsupported(
-            f"{name} is not the only link; the multipliers of a sampled router are those of one: simulate it"
-        )
-    if link.law.name in (PAQMECF.name, PAQMECF2.name) and flows and all(f.law.flow == ECF.flow for f in flows):
-        delays = {f.access_delay for f in flows}
-        if len(delays) > 1:
+    if any(f.law.flow == ECF.flow for f in flows) and any(link.law.name in EXPLICIT for link in routers):
+        return explicit_loop(net, flows, time)
+    name = f"link {routers[0].name!r} ({routers[0].law.name})"
+    for f in flows:
+        if constant_rate(f, time) is None:
             raise Unsupported(
-                f"the sources of {name} are at several distances; give them one access_delay, or simulate it"
+                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it drops or marks: as soon as no "
+                "more comes than leaves, it drops and marks nothing, so that the two go back and forth over a switch, "
+                "and near it nothing is linear; simulate it, or take fluidcc.RED or fluidcc.PI, which have a rest"
             )
-        return outer_loop(link.law, 2 * delays.pop())
-    rates = [constant_rate(f, time) for f in flows]
-    capacity = capacity_at(link, time)
-    total = sum(x for x in rates if x is not None)
-    if link.law.name != PAQMDrop.name or None in rates or total <= capacity:
+    if len(net.links) > 1:
         raise Unsupported(
-            f"{name} has multipliers of its own as fluidcc.PAQMDrop under constant rates above its capacity, or as "
-            "fluidcc.PAQMECF with sources of fluidcc.ECF: change it to one of these, or simulate it"
+            f"{name} is not the only link; under constant rates the multipliers of each router are its own: take a "
+            "network of that one, with the rates that come to it"
         )
-    return inner_loop(link.law, total / capacity)
-
-
-@lru_cache(maxsize=2)
-def _wish(old_rate: bool) -> Any:
-    """Derivatives of the rate wanted next by the queue [s] and by the rate measured, for c = 1."""
-    rate = Symbol("x", positive=True)
-    new = (V2 if old_rate else V1).xreplace({measured: rate})
-    return lambdify([T_ECF, R], [new.diff(z).subs(c, 1) for z in (q, rate)])
-
-
-def outer_loop(law: Link, delay: float) -> SampledLoop:
-    """Explicit feedback: a queue that integrates rates, held for T_ECF and felt `delay` after each report.
-
-    Decreases are carried out in full, which is the stronger of the two branches at rest; rates are those of all
-    sources together, over the capacity.
-
-    Parameters
-    ----------
-    law : Link
-        `PAQMECF` or `PAQMECF2`.
-    delay : float
-        The round trip between router and sources [s].
-    """
-    T, old_rate = law.parameter("T_ECF"), law.name == PAQMECF2.name
-    gain, state = (float(v) * np.ones((1, 1)) for v in _wish(old_rate)(T, law.parameter("R") if old_rate else 0.0))
-    A, one = np.zeros((1, 1)), np.ones((1, 1))
-    return SampledLoop(T, A, one, one, state, gain, state, gain, [delay], [0.0])
+    capacity, total = capacity_at(routers[0], time), sum(constant_rate(f, time) or 0.0 for f in flows)
+    if total <= capacity or "drop" not in routers[0].law.out:
+        raise Unsupported(
+            f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} bit/s; multipliers of "
+            "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than leaves"
+        )
+    return inner_loop(routers[0].law, total / capacity)
 
 
 @lru_cache(maxsize=1)
@@ -104,9 +77,8 @@ def _update() -> Any:
 
 def inner_loop(law: Link, load: float) -> SampledLoop:
     """P-AQM that drops from a constant rate, `load` times the capacity: its queue, filtered rate and share let in."""
-    by_rate, share_by_rate, share_by_queue = _update()(load, *(float(v) for v in law.params.values()))
-    one = np.ones((1, 1))
+    own = [law.parameter(str(p)) for p in PAQMDrop.params]
+    by_rate, share_by_rate, share_by_queue = ([[float(v)]] for v in _update()(load, *own))
     return SampledLoop(
-        law.parameter("dT"), 0 * one, load * one, one, by_rate * one, 0 * one, share_by_rate * one,
-        share_by_queue * one, [0.0], [0.0],
-    )  # fmt: skip
+        law.parameter("dT"), [[0.0]], [[load]], [[1.0]], by_rate, [[0.0]], share_by_rate, share_by_queue, [0.0], [0.0]
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Matrix, Symbol, simplify
 
-from fluidcc.analysis import sampled_routers
+from fluidcc.analysis.sampled import SampledStability, sampled_stability
 from fluidcc.claims.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.formulas import ecf
 from fluidcc.law import Link, Source
@@ -18,7 +18,6 @@ from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail, REDDro
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
-from fluidcc.numerics.linear.sampled import SampledLoop
 from fluidcc.simulate import simulate
 from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC, TFRCFluid
 from fluidcc.symbols import c, plain, unfold
@@ -219,6 +218,9 @@ def outer_map(version: int) -> Matrix:
     return Matrix([queue, new]).jacobian([q, rate]).subs({q: aim, rate: c}).applyfunc(lambda f: f.simplify())
 
 
-def outer_loop(version: int, T: float, R: float) -> SampledLoop:
-    """The same with any round trip, also beyond a period: a queue that integrates rates held over T and R late."""
-    return sampled_routers.outer_loop(PAQMECF2(T_ECF=T, R=R) if version == 2 else PAQMECF(T_ECF=T), R)
+def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> SampledStability:
+    """The same as it runs, with any round trip, also beyond a period: by default T_s is what R leaves of each."""
+    T_s = max(T - R, 1e-7 * T) if T_s is None else T_s
+    law = PAQMECF2(T_ECF=T, T_s=T_s, R=R) if version == 2 else PAQMECF(T_ECF=T, T_s=T_s)
+    net = Network().link("aqm", law, capacity=C, delay=HOPS)
+    return sampled_stability(net.flow("s", ECF(r_max=2 * C), route=["aqm"], access_delay=R / 2))

@@ -15,6 +15,7 @@ from fluidcc.claims.ecf_common import (
     averages,
     dumbbell,
     mean_field,
+    outcome,
     outer_loop,
     outer_map,
     two_nodes,
@@ -35,7 +36,7 @@ def _characteristic(version: int) -> object:
 
 def _critical(version: int) -> float:
     """The longest R over T at which the exact sampled loop is stable."""
-    return float(brentq(lambda share: outer_loop(version, 1.0, share).spectral_radius - 1, 0.2, 1.6))
+    return float(brentq(lambda share: outer_loop(version, 1.0, share).radius - 1, 0.2, 1.6))
 
 
 @claim("ecf", "Section 2.3", "The time between reports must at least be RTT_max.", "T_ECF >= RTT")
@@ -64,6 +65,27 @@ def period_of_v2() -> Outcome:
         "-R/(T - R) each time. The printed periods of 160 and 520 ms are more than twice their round trips.",
         {"critical": found},
     )
+
+
+@claim(
+    "ecf",
+    "(4)",
+    "T_s must lie where the new aggregate rate is stable: a round trip at least after the last report.",
+    "T_ECF >= RTT + T_s",
+)
+def window() -> Outcome:
+    """A window of 140 ms at the end of each 160 ms, longer and longer round trips."""
+    T, T_s = 0.16, 0.14
+    inside = max(abs(outer_loop(1, T, R, T_s).radius / ecf.v1_radius(T, R) - 1) for R in (0.005, 0.01, 0.02))
+    limit = float(brentq(lambda R: outer_loop(1, T, R, T_s).radius - 1, T - T_s, T))
+    shorter = outer_loop(1, T, limit).radius
+    return outcome(
+        inside < 1e-9 and limit < 0.5 * T and shorter < 0.7,
+        f"with T_s = 140 ms of 160 ms V1's radius is sqrt(R/T) up to R = 20 ms, as (4) asks; beyond, r mixes the old "
+        f"rate with the new one, and V1 is unstable from R = {1e3 * limit:.1f} ms, where with T_s = T - R its radius "
+        f"is {shorter:.2f}",
+        "the window makes no difference", {"limit": limit, "with (4)": shorter},
+    )  # fmt: skip
 
 
 @claim("ecf", "(9)", "The error of a zero-order-hold model of the sampled loop.", "not considered")

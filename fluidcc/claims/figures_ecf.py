@@ -111,7 +111,7 @@ def loops() -> Figure:
     outer.plot(share, ecf.v2_radius(1.0, share), label="V2")
     for version in (1, 2):
         some = exact if version == 1 else exact[exact < 0.65]
-        outer.plot(some, [outer_loop(version, 1.0, s).spectral_radius for s in some], "k.", markersize=4)
+        outer.plot(some, [outer_loop(version, 1.0, s).radius for s in some], "k.", markersize=4)
     outer.axhline(1, color="black", linewidth=0.8)
     outer.set(xlabel=r"round trip over $T_{ECF}$ [1]", ylabel=r"factor of an error in a period $T_{ECF}$ [1]")
     outer.set(ylim=(0, 1.5))

@@ -102,31 +102,48 @@ def _lot() -> fc.Network:
 def test_several_flows_and_links_run_as_the_multipliers_say(make: Any, h: float) -> None:
     """Once those below 0.2 have died out, the odd part of two runs obeys the recursion of the other multipliers."""
     net = make()
-    rest = fc.equilibrium(net)
-    found = fc.sampled_stability(net, h, rest)
+    periods = dict.fromkeys(net.flows, h)
+    _as_the_multipliers_say(net, periods, fc.sampled_stability(net, h), 20, 60)
+
+
+def test_flows_that_tick_at_different_periods_run_as_the_multipliers_say() -> None:
+    net = _lot()
+    periods = {"a": 0.06, "b": 0.09, "c": 0.12}
+    sampled = net
+    for name, T in periods.items():
+        own = {plain(v): value for v, value in net.flows[name].law.params.items()}
+        sampled = sampled.with_flow(name, law=fc.SampledLDCC(**own, T_s=T), initial=None)
+    found = fc.sampled_stability(sampled)
+    assert found.period == pytest.approx(0.36)
+    _as_the_multipliers_say(net, periods, found, 7, 25)
+
+
+def _as_the_multipliers_say(net: fc.Network, periods: dict[str, float], found: Any, late: int, end: int) -> None:
+    rest, h = fc.equilibrium(net), found.period
     assert found.stable
-    late, end = 20, 60
     odd: Any = 0.0
     for sign in (1, -1):
         start = net
         for i, (name, flow) in enumerate(net.flows.items()):
-            law = fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=h)
+            law = fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=periods[name])
             x = rest.states[name]["x"] * (1 + sign * 1e-4 * (i + 1))
             start = start.with_flow(name, law=law, initial={"x": x, "E": 0, "S": 0})
         for name in net.links:
             start = start.with_link(name, initial=rest.states[name])
         held = dict(zip(net.links, rest.queueing_delay.values, strict=True))
-        run = fc.simulate(start, end * h, t_eval=(np.arange(late, end) - 0.5) * h, rtol=1e-11, atol=1e-13,
+        run = fc.simulate(start, end * h, t_eval=(np.arange(late, end) - 0.01) * h, rtol=1e-11, atol=1e-13,
                           engine="array", delays="frozen", frozen_at=held, progress=False)  # fmt: skip
         odd = odd + sign * run.rate.values
 
-    def left(multipliers: Any) -> float:
-        powers = multipliers ** np.arange(len(odd))[:, None]
-        return float(np.abs(odd - powers @ np.linalg.lstsq(powers, odd.astype(complex))[0]).max() / np.abs(odd).max())
-
     some = found.multipliers[np.abs(found.multipliers) > 0.2]
-    assert left(some) < 1e-6
-    assert left(some * 1.001) > 1e-4
+    assert _left(odd, some) < 1e-6
+    assert _left(odd, some * 1.001) > 1e-4
+
+
+def _left(odd: Any, multipliers: Any) -> float:
+    """What the powers of these leave of a sequence, relative to its largest."""
+    powers = multipliers ** np.arange(len(odd))[:, None]
+    return float(np.abs(odd - powers @ np.linalg.lstsq(powers, odd.astype(complex))[0]).max() / np.abs(odd).max())
 
 
 def test_a_link_that_marks_everything_stops_the_flow_at_its_next_tick() -> None:
@@ -179,11 +196,8 @@ def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
     net = fc.dumbbell(laws, {"capacity": C}, rtt=0.08)
     same = fc.dumbbell([fc.LDCC(eta=eta) for eta in (0.4, 0.7)], {"capacity": C}, rtt=0.08)
     assert fc.sampled_stability(net).multipliers == pytest.approx(fc.sampled_stability(same, "100 ms").multipliers)
-    with pytest.raises(InvalidInput, match="the flows of the network are not sampled; give one"):
+    with pytest.raises(InvalidInput, match=r"flow 'flow1' \(LDCC\) is not sampled; give one"):
         fc.sampled_stability(same)
-    other = net.with_flow("flow1", law=fc.SampledLDCC(T_s=0.2))
-    with pytest.raises(InvalidInput, match=r"the flows of the network tick every 0\.1 s or 0\.2 s; give one"):
-        fc.sampled_stability(other)
 
 
 # --- routers ---------------------------------------------------------------------------------------------------------
@@ -192,17 +206,17 @@ def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
 def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:
     net = fc.Network().link("aqm", link, capacity=30e6, delay=0.02)
     for i in range(count):
-        net.flow(f"s{i}", fc.ECF, route=["aqm"], access_delay=far)
+        net.flow(f"s{i}", fc.ECF(r_max=60e6), route=["aqm"], access_delay=far)
     return net
 
 
 @pytest.mark.parametrize("trip", [0.02, 0.07, 0.12, 0.15])
 def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -> None:
-    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R)."""
+    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R). What is measured is the new rate alone, as T_s = T - R."""
     T = 0.16
-    first = fc.sampled_stability(_ecf(fc.PAQMECF(T_ECF=T), trip / 2))
-    second = fc.sampled_stability(_ecf(fc.PAQMECF2(T_ECF=T, R=trip), trip / 2))
-    assert (first.period, second.period) == (T, T)
+    first = fc.sampled_stability(_ecf(fc.PAQMECF(T_ECF=T, T_s=T - trip), trip / 2))
+    second = fc.sampled_stability(_ecf(fc.PAQMECF2(T_ECF=T, T_s=T - trip, R=trip), trip / 2))
+    assert (first.period, second.period, first.undetermined) == (T, T, 0)
     np.testing.assert_allclose(
         np.sort_complex(first.multipliers[:2]), np.sort_complex(np.roots([1, -trip / T, trip / T]))
     )
@@ -211,25 +225,66 @@ def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -
     assert second.stable is (2 * trip < T)
 
 
-def test_a_run_of_explicit_feedback_follows_the_map_of_its_multipliers() -> None:
-    """A rate above rest is taken back: the queue just before each report, while there are decreases only."""
-    T, trip = 0.16, 0.08
-    law = fc.PAQMECF(T_ECF=T, T_s=T - trip, q_0=2.0, calm=0.99999, forced=1)
-    net = _ecf(law, trip / 2, 1).with_link("aqm", initial={"q": 0.028, "r": 30e6})
-    net = net.with_flow("s0", law=fc.ECF(r_max=60e6), initial={"r1": 30.3e6})
-    ticks = T * np.arange(1, 4)
-    run = fc.simulate(net, 0.7, t_eval=ticks - 1e-9)
-    off = run.queueing_delay.values[:, 0] - 0.028  # all decreases until here
-    wanted = [off[0]]
-    rate, q = 0.01, off[0]
-    for _ in range(2):
-        new = -q / T
-        q += rate * trip + new * (T - trip)
-        rate = new
-        wanted.append(q)
-        if new > 0:
-            break
-    np.testing.assert_allclose(off[: len(wanted)], wanted, atol=1e-9)
+def _always_in_full(law: fc.Link) -> fc.Link:
+    """The same router without switches: it always tells the factor r'/r, below and above 1."""
+    factor, rise, rests = (next(z for z in law.states if str(z) == name) for name in ("MD", "AI", "rests"))
+    (least,) = law.ticks[-1].update[factor].atoms(Min)
+    (share,) = (a for a in least.args if a != 1)
+    tick = replace(law.ticks[-1], update={**law.ticks[-1].update, factor: share, rise: 0, rests: 0})
+    return replace(law, ticks=(*law.ticks[:-1], tick))
+
+
+def _near_and_far(version: fc.Link) -> fc.Network:
+    net = fc.Network().link("l", version, capacity=30e6, delay=0.02)
+    for name, away in {"near": 0.01, "mid": 0.02, "far": 0.035}.items():
+        net = net.flow(name, fc.ECF(r_max=60e6), route=["l"], access_delay=away)
+    return net.flow("udp", fc.CBR(rate=3e6), route=["l"])
+
+
+def _two_routers(version: fc.Link) -> fc.Network:
+    """A flow that obeys the second router, behind the queue of the first, with a period of its own."""
+    net = fc.Network().link("one", version, capacity=30e6, delay=0.01)
+    net.link("two", _always_in_full(fc.PAQMECF(T_ECF=0.24, T_s=0.1)), capacity=12e6, delay=0.01)
+    for name, route in {"long": ["one", "two"], "a": ["two"], "c": ["one"], "d": ["one", "two"]}.items():
+        net.flow(name, fc.ECF(r_max=60e6), route=route, access_delay=0.002 + 0.004 * (name == "c"))
+    return net
+
+
+ROUTERS = {
+    "measured late": (lambda law: _ecf(law, 0.05, 1), fc.PAQMECF(T_s=0.09)),
+    "several distances": (_near_and_far, fc.PAQMECF(T_s=0.12)),
+    "several distances, V2": (_near_and_far, fc.PAQMECF2(T_s=0.09, R=0.04)),
+    "two routers": (_two_routers, fc.PAQMECF(T_ECF=0.16, T_s=0.12)),
+}
+
+
+@pytest.mark.parametrize("which", ROUTERS)
+def test_networks_of_explicit_feedback_run_as_the_multipliers_say(which: str) -> None:
+    make, law = ROUTERS[which]
+    net = make(_always_in_full(law))
+    found = fc.sampled_stability(make(law))
+    fair = fc.metrics.max_min_rates(net)
+    if "udp" in net.flows:
+        fair = np.array([9e6, 9e6, 9e6, 3e6])
+    late, end = 4, 30
+    odd: Any = 0.0
+    for sign in (1, -1):
+        start = net
+        for i, (name, x) in enumerate(zip(net.flows, fair, strict=True)):
+            if name != "udp":
+                above = {f"r{k}": 2 * x for k in (1, 2, 3)}
+                filled = net.flows[name].route
+                own = 1 + filled.index("two") if "two" in filled else 1
+                start = start.with_flow(name, initial={**above, f"r{own}": x * (1 + sign * 1e-5 * (i + 1))})
+        for name, link in net.links.items():
+            start = start.with_link(name, initial={"q": link.law.parameter("aim"), "r": link.capacity})
+        run = fc.simulate(start, end * found.period, t_eval=(np.arange(late, end) - 0.01) * found.period, rtol=1e-11,
+                          atol=1e-13, engine="array", progress=False)  # fmt: skip
+        odd = odd + sign * np.hstack([run.rate.values, run.queueing_delay.values * 1e8])
+    some = found.multipliers[np.abs(found.multipliers) > 0.05]
+    still = np.ones(1 if found.undetermined else 0)
+    assert _left(odd, np.append(some, still)) < 1e-5
+    assert _left(odd, np.append(some * 1.01, still)) > 1e-4
 
 
 def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
@@ -241,13 +296,39 @@ def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
         np.testing.assert_allclose(np.sort(found.multipliers.real)[-2:], [0.6, 0.65], rtol=1e-12)
 
 
-def test_other_networks_of_routers_say_what_is_known() -> None:
-    near_and_far = _ecf(fc.PAQMECF, 0.01).flow("far", fc.ECF, route=["aqm"], access_delay=0.05)
-    with pytest.raises(Unsupported, match="at several distances; give them one access_delay"):
-        fc.sampled_stability(near_and_far)
-    with pytest.raises(Unsupported, match="has multipliers of its own as fluidcc.PAQMDrop under constant rates above"):
-        fc.sampled_stability(_ecf(fc.PAQM, 0.01))
-    with pytest.raises(Unsupported, match="is not the only link"):
-        fc.sampled_stability(_ecf(fc.PAQMECF, 0.01).link("more", fc.DropTail, capacity=1e6, delay=0.1))
+REFUSED = {
+    "whose rate follows what it drops or marks": lambda: _ecf(fc.PAQM, 0.01),
+    "'s0' .Reno., whose rate": lambda: _ecf(fc.PAQM, 0.01, 1).with_flow("s0", law=fc.Reno, initial=None),
+    "beside routers that report, multipliers are those": lambda: _ecf(fc.PAQMECF, 0.01).with_flow(
+        "s0", law=fc.Reno, initial=None
+    ),
+    "is filled and tells nothing": lambda: (
+        _ecf(fc.PAQMECF, 0.01).link("more", fc.DropTail, capacity=1e6, delay=0.1).with_flow("s0", route=["aqm", "more"])
+    ),
+    "aims at a queue of 0.028 s, from where it drops": lambda: _ecf(fc.PAQMECF(q_0=0.02), 0.01),
+    "no router is filled": lambda: _ecf(fc.PAQMECF, 0.01).with_link("aqm", capacity=1e9),
+    "by link 'aqm', its r_max": lambda: _ecf(fc.PAQMECF, 0.01).with_link("aqm", capacity=180e6),
+    "is filled by constant rates alone": lambda: _ecf(fc.PAQMECF, 0.01).flow("u", fc.CBR(rate=30e6), route=["aqm"]),
+    "crossed in both orders": lambda: _crossed(),
+    "multipliers of its queue there are where it drops": lambda: (
+        fc.Network().link("l", fc.PAQMDrop, capacity=1e6, delay=0.01).flow("f", fc.CBR(rate=0.9e6), route=["l"])
+    ),
+}
+
+
+def _crossed() -> fc.Network:
+    net = fc.Network()
+    for name in ("one", "two"):
+        net.link(name, fc.PAQMECF, capacity=30e6, delay=0.01).flow(name, fc.ECF(r_max=60e6), route=[name])
+    return net.flow("there", fc.CBR, route=["one", "two"]).flow("back", fc.CBR, route=["two", "one"])
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_other_networks_of_routers_say_why_they_have_no_multipliers(said: str) -> None:
+    with pytest.raises(Unsupported, match=said):
+        fc.sampled_stability(REFUSED[said]())
+
+
+def test_a_router_has_its_own_period() -> None:
     with pytest.raises(InvalidInput, match="the router has its own, 0.16 s"):
         fc.sampled_stability(_ecf(fc.PAQMECF, 0.01), "0.1 s")

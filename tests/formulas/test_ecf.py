@@ -33,7 +33,7 @@ def test_inner_radii_are_those_of_the_recursions(gain: float) -> None:
 def test_outer_radii_are_those_of_the_exact_sampled_loop(version: int) -> None:
     radius = (ecf.v1_radius, ecf.v2_radius)[version - 1]
     for R in (0.01, 0.05, 0.09, 0.14):
-        assert outer_loop(version, 0.16, R).spectral_radius == pytest.approx(radius(0.16, R), rel=1e-9)
+        assert outer_loop(version, 0.16, R).radius == pytest.approx(radius(0.16, R), rel=1e-9)
 
 
 @pytest.mark.parametrize(("version", "limit"), [(1, 1.0), (2, 0.5)])
