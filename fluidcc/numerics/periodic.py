@@ -91,7 +91,8 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
 
 
 HAIR = 4e-11
-"""How far from a jump its one-sided limits are taken, relative to the time, or to one second if that is more."""
+"""How far from a jump its one-sided limits are taken, relative to the time, or to one second if that is more; nearer in
+pieces so short that other nodes are as near."""
 
 
 class Pieces(NamedTuple):
@@ -100,7 +101,7 @@ class Pieces(NamedTuple):
     nodes: Array  # pieces x nodes
     weights: Array  # of the integral, pieces x nodes
     place: Array  # nodes in [-1, 1]
-    hair: float
+    hair: Array  # how far inside the end nodes of each piece stand
 
     def limits(self, values: Array) -> Array:
         """Values [piece, node] of one variable with those of the end nodes taken on to the very ends."""
@@ -146,6 +147,7 @@ def smooth_pieces(start: float, end: float, breaks: Array, *, order: int = 10, l
     weights = 2.0 / (order * (order - 1) * legendre.legval(place, [0.0] * (order - 1) + [1.0]) ** 2)
     half = 0.5 * np.diff(edges)[:, None]
     nodes = edges[:-1, None] + half * (1.0 + place)
-    nodes[:, 0] += hair
-    nodes[:, -1] -= hair
-    return Pieces(nodes, half * weights, place, hair)
+    inside = np.minimum(hair, 0.3 * (nodes[:, 1] - nodes[:, 0]))
+    nodes[:, 0] += inside
+    nodes[:, -1] -= inside
+    return Pieces(nodes, half * weights, place, inside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,40 +104,55 @@ def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
         fc.limit_cycle(idle, tol=2)
 
 
-LINK, TRIP, THRESHOLD, PACKET = 50e6, 0.12, 0.02, 8000.0
+PACKET = 8000.0
 
 
-def delay_aimd_cycle(n: int, alpha: float) -> LimitCycle:
-    """The cycle of `n` equal flows with an exact ack clock and a constant increase."""
-    net = fc.Network().link("l", fc.DropTail, capacity=LINK, delay=TRIP / 2)
-    law = fc.PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0, tau0=THRESHOLD)
+def delay_aimd_cycle(n: int, alpha: float, rate: float, trip: float, threshold: float) -> LimitCycle:
+    """The cycle of `n` equal flows with an exact ack clock and a constant increase, at `rate` packets/s."""
+    net = fc.Network().link("l", fc.DropTail, capacity=rate * PACKET, delay=trip / 2)
+    law = fc.PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0, tau0=threshold)
     for k in range(n):
-        net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, initial={"w": 800 / n})
-    return fc.limit_cycle(net)
+        net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, initial={"w": rate * (trip + threshold / 2) / n})
+    return fc.limit_cycle(net, rtol=1e-11)
 
 
-@pytest.fixture(scope="module")
-def one() -> LimitCycle:
-    return delay_aimd_cycle(1, 3.0)
+def extremes(cycle: LimitCycle, name: str) -> tuple[float, float]:
+    return tuple(float(one[name].values[0]) for one in (cycle.least, cycle.most))  # type: ignore[return-value]
 
 
-def test_the_cycle_of_delay_based_aimd_is_the_closed_form(one: LimitCycle) -> None:
-    closed = delay_aimd.late_cycle(3.0, THRESHOLD, TRIP, LINK / PACKET, trickle=fc.PlainDelayAIMD.parameter("trickle"))
-    queue = {which: getattr(one, which).queueing_delay.values[0] for which in ("least", "most", "mean")}
-    window = {which: getattr(one, which).PlainDelayAIMD_w.values[0] for which in ("least", "most")}
+PLACES = {  # flows, increase of each [packet], capacity [packet/s], propagation delay there and back, threshold [s]
+    "Fig. 2": (3, 1.0, 6250.0, 0.12, 0.02),
+    "slow and near": (4, 0.25, 625.0, 0.02, 0.005),
+    "fast and far": (2, 2.5, 62500.0, 0.25, 0.05),
+    "steep": (2, 1.0, 12500.0, 0.03, 0.01),
+}
+
+
+@pytest.fixture(scope="module", params=list(PLACES), ids=[name.replace(" ", "-") for name in PLACES])
+def place(request: pytest.FixtureRequest) -> tuple[tuple[int, float, float, float, float], LimitCycle]:
+    """Where flows are, and the cycle of one with the increase of all."""
+    n, alpha, *path = PLACES[request.param]
+    return (n, alpha, *path), delay_aimd_cycle(1, n * alpha, *path)  # type: ignore[return-value]
+
+
+def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
+    (n, alpha, rate, trip, threshold), one = place
+    trickle = fc.PlainDelayAIMD.parameter("trickle")
+    closed = delay_aimd.late_cycle(n * alpha, threshold, trip, rate, trickle=trickle)
+    window, queue = extremes(one, "PlainDelayAIMD_w"), extremes(one, "queueing_delay")
     assert one.period == pytest.approx(closed.period, rel=1e-9)
-    assert window["most"] == pytest.approx(closed.window_high, rel=1e-9)
-    assert window["least"] == pytest.approx(closed.window_low, rel=1e-9)
-    assert queue["most"] == pytest.approx(closed.queue_high, rel=1e-9)
-    assert queue["least"] == pytest.approx(closed.queue_low, rel=1e-8)  # a small difference of two round trips
+    assert window == pytest.approx((closed.window_low, closed.window_high), rel=1e-9)
+    assert queue == pytest.approx((closed.queue_low, closed.queue_high), rel=1e-9)
     assert float(one.mean.utilisation[0]) == pytest.approx(1, abs=1e-9)
-    assert len(one.multipliers) == 0  # a backoff forgets what was before it
+    assert one.contraction < 0.05  # a backoff forgets what was before it
 
 
-def test_synchronised_flows_are_one_with_the_sum_of_their_increases(one: LimitCycle) -> None:
-    many = delay_aimd_cycle(3, 1.0)
+def test_synchronised_flows_are_one_with_the_sum_of_their_increases(place: Any) -> None:
+    (n, alpha, *path), one = place
+    many = delay_aimd_cycle(n, alpha, *path)
     assert many.period == pytest.approx(one.period, rel=1e-9)
-    np.testing.assert_allclose(many.most.PlainDelayAIMD_w, one.most.PlainDelayAIMD_w.values[0] / 3, rtol=1e-8)
-    for name in ("least", "most", "mean"):
-        a, b = (getattr(cycle, name).queueing_delay.values[0] for cycle in (many, one))
-        assert a == pytest.approx(b, rel=1e-8)
+    windows = np.multiply(n, extremes(many, "PlainDelayAIMD_w"))
+    np.testing.assert_allclose(windows, extremes(one, "PlainDelayAIMD_w"), rtol=1e-9)
+    np.testing.assert_allclose(extremes(many, "queueing_delay"), extremes(one, "queueing_delay"), rtol=1e-9)
+    means = [float(cycle.mean.queueing_delay[0]) for cycle in (many, one)]
+    assert means[0] == pytest.approx(means[1], rel=1e-9)

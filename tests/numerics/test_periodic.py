@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fluidcc.numerics.periodic import find_recurrence, return_map, smooth_pieces
+from fluidcc.numerics.periodic import HAIR, find_recurrence, return_map, smooth_pieces
 
 
 def test_the_shortest_cycle_is_found_with_its_convergence() -> None:
@@ -69,3 +69,14 @@ def test_integrals_and_extremes_are_those_of_the_pieces() -> None:
     assert pieces.extremes(values) == pytest.approx((math.sin(4) - 2, math.e), rel=1e-10)
     turned = pieces.limits(np.where(t < 1, 0.0, np.sin(t)))
     assert pieces.extremes(turned)[1] == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_piece_of_ten_hairs_has_nodes_that_rise() -> None:
+    """Late in a run a hair is long: two breaks may be nearer to each other than its inner nodes are to a hair."""
+    short = 10 * HAIR * 1800.0
+    pieces = smooth_pieces(1700.0, 1800.0, np.array([1750.0, 1750.0 + short]))
+    assert np.all(np.diff(pieces.nodes.ravel()) > 0)
+    t = pieces.nodes - 1750.0
+    values = pieces.limits(np.where(t < 0, t, np.where(t < short, 1e6 * t, 2 + t)))
+    assert pieces.mean(values) == pytest.approx((-(50.0**2) / 2 + 50 * 2 + 50**2 / 2) / 100, rel=1e-7)
+    assert pieces.extremes(values) == pytest.approx((-50.0, 52.0), rel=1e-9)
