@@ -1,23 +1,17 @@
-"""Equations (1) to (7), Table I and Algorithm 1 of the delay-based AIMD paper."""
+"""Equations (1) to (7) and Algorithm 1 of the delay-based AIMD paper."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import product
-
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Eq, Max, Min, symbols
 
-from fluidcc.claims.delay_aimd_common import C2, PACKET, T2, TAU2, backoffs, fig2, ms, numbers, percent, sawtooth
+from fluidcc.claims.delay_aimd_common import C2, PACKET, T2, TAU2, backoffs, fig2, ms, percent, sawtooth
 from fluidcc.claims.model import DIFFERS, NOT_GIVEN, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.formulas import delay_aimd
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulate import simulate
 from fluidcc.sources import PlainDelayAIMD
-
-__all__ = ["TABLE", "conventions"]
 
 C, q, w, x = symbols("C q w x", positive=True)
 
@@ -58,71 +52,6 @@ def increase_minimum() -> Outcome:
         f"As printed the increase would never be more than one packet, and {early:g} just after a backoff: the window "
         "would shrink. The maximum is meant.",
         {"at Delta = 0": early},
-    )
-
-
-TABLE = ((100, 1000, 2000, 5000, 10000, 20000, 50000), (1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4))
-"""Table I: windows [packet] and epochs [s]."""
-
-
-@lru_cache(maxsize=1)
-def conventions() -> dict[tuple[float, float, bool, float, float], NDArray[np.float64]]:
-    """Epochs [s] by coefficient, offset [s], whether whole rounds are counted, round trip [s] and beta."""
-    tried = product((0.5, 0.25), (0.0, 1.0), (False, True), (0.05, 0.1, 0.12, 0.15, 0.2, 0.25), (0.5, 0.8))
-    return {
-        (a, o, rounds, rtt, beta): delay_aimd.epoch_duration(
-            np.array(TABLE[0], dtype=float), rtt, beta, coefficient=a, offset=o, rounds=rounds
-        )
-        for a, o, rounds, rtt, beta in tried
-    }
-
-
-def _named(key: tuple[float, float, bool, float, float]) -> str:
-    a, o, rounds, rtt, beta = key
-    count = "whole rounds" if rounds else "a fluid"
-    return f"coefficient {a:g}, offset {o:g} s, {count}, RTT {ms(rtt)}, beta {beta:g}"
-
-
-@claim("delay_aimd", "Table I", "An epoch lasts 1.1 s for a window of 100 packets, ..., 19.4 s for 50000.",
-       "1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4 s", erratum=True)  # fmt: skip
-def table_one() -> Outcome:
-    printed, tried = np.array(TABLE[1]), conventions()
-    hits = {key: int(np.sum(np.round(found, 1) == printed)) for key, found in tried.items()}
-    off = {key: np.abs(found - printed) for key, found in tried.items()}
-    most = max(hits, key=lambda key: (hits[key], -off[key].max()))
-    nearest = min(off, key=lambda key: float(np.max(off[key] / printed)))
-    as_printed = tried[0.5, 1.0, False, 0.1, 0.5]
-    values = {f"W = {a}": float(v) for a, v in zip(TABLE[0], tried[most], strict=True)}
-    values |= {"equal": hits[most], "relative": float(np.max(off[nearest] / printed))}
-    if hits[most] == len(printed):
-        return Outcome(REPRODUCED, _named(most), "", values)
-    return Outcome(
-        DIFFERS,
-        f"{hits[most]} of 7 entries are equal with {_named(most)}: {numbers(tried[most], '.1f')} s, the others off by "
-        f"at most {off[most].max():.1f} s",
-        f"None of {len(tried)} conventions gives all. By the largest relative error the nearest is {_named(nearest)}: "
-        f"{numbers(tried[nearest], '.2f')} s, {percent(values['relative'])}. (2) as printed, with 1 s, at 100 ms "
-        f"gives {numbers(as_printed, '.1f')} s.",
-        values,
-    )
-
-
-@claim("delay_aimd", "(2)", "The coefficient of (Delta - 1)^2 is 0.5.", "0.5", erratum=True)
-def coefficient() -> Outcome:
-    printed = np.array(TABLE[1])
-    tried = conventions()
-    best = {
-        a: max(int(np.sum(np.round(found, 1) == printed)) for key, found in tried.items() if key[0] == a)
-        for a in (0.5, 0.25)
-    }
-    if best[0.5] >= best[0.25]:
-        return Outcome(REPRODUCED, str(best))
-    return Outcome(
-        DIFFERS,
-        f"of Table I at most {best[0.5]} entries can be had with 0.5, {best[0.25]} with 0.25",
-        "The H-TCP draft, from which Table I is taken, has (Delta - 1)^2/4. 0.5 is kept as the default because it is "
-        "printed.",
-        {f"with {a:g}": float(v) for a, v in best.items()},
     )
 
 

@@ -22,7 +22,9 @@ from fluidcc.claims.delay_aimd_common import (
     ratchet_run,
     smallest_rtt,
 )
+from fluidcc.claims.delay_aimd_networks import NEAR, RATIOS, unfairness
 from fluidcc.formulas import delay_aimd
+from fluidcc.sources import PlainDelayAIMD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,6 +152,33 @@ def fig8_convergence() -> Figure:
     return figure
 
 
+def rtt_unfairness() -> Figure:
+    """Rates of two flows over the ratio of their round trips."""
+    figure, ax = _figure(1)
+    tau0 = PlainDelayAIMD.parameter("tau0")
+    k = np.linspace(1, RATIOS[-1], 100)
+    for name, cap, color in (("standard TCP", None, "C3"), ("delay-based, (3)", 1.0, "C0")):
+        ax.loglog(RATIOS, [unfairness(r, cap) for r in RATIOS], marker="o", color=color, label=name)
+    beyond = [r for r in RATIOS if r * NEAR > 9 * tau0]
+    ax.loglog(beyond, [unfairness(r, 0.9) for r in beyond], "s", color="C1", label=r"the same, $\beta \leq 0.9$")
+    ax.loglog(k, delay_aimd.rtt_unfairness(NEAR, k * NEAR, tau0), color="black", linestyle="--",
+              label=r"$\ln(1 + \tau_0/T_1)/\ln(1 + \tau_0/T_2)$")  # fmt: skip
+    for power, style in ((1, ":"), (2, "-.")):
+        ax.loglog(k, k**power, color="0.6", linestyle=style, label=f"power {power} of the ratio")
+    ticks = (1, 1.5, 2, 3, 4, 6, 8)
+    ax.set_xticks(ticks, [f"{v:g}" for v in ticks])
+    ax.set_yticks((1, 2, 5, 10, 20, 50), ["1", "2", "5", "10", "20", "50"])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks([], minor=True)
+    ax.margins(x=0.03)
+    ax.set(xlabel=f"round trip of the far flow over the near one's, {1e3 * NEAR:g} ms [1]",
+           ylabel="rate of the near flow over the far one's [1]")  # fmt: skip
+    ax.legend(frameon=False, fontsize="small")
+    figure.suptitle(r"Delay-based AIMD, Section VI-C: RTT unfairness, 50 Mbit/s, $\tau_0$ = 20 ms", fontsize="medium")
+    figure.set_size_inches(7.6, 4.4)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig2": fig2_backoff,
     "delay_aimd_fig3": fig3_ratchet,
@@ -157,6 +186,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig6": fig6_share,
     "delay_aimd_fig7": fig7_knee,
     "delay_aimd_fig8": fig8_convergence,
+    "delay_aimd_rtt": rtt_unfairness,
 }
 """Each figure by the name of its file."""
 

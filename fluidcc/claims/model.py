@@ -73,7 +73,13 @@ _ROOMS = {
         "binomial_network",
     ),
     "fast": ("fast_equations", "fast_estimator", "fast_runs", "fast_network", "fast_stability"),
-    "delay_aimd": ("delay_aimd_rules", "delay_aimd_runs", "delay_aimd_networks", "delay_aimd_knee"),
+    "delay_aimd": (
+        "delay_aimd_rules",
+        "delay_aimd_table",
+        "delay_aimd_runs",
+        "delay_aimd_networks",
+        "delay_aimd_knee",
+    ),
     "ecf": ("ecf_equations", "ecf_modes", "ecf_loops", "ecf_transients", "ecf_runs"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}

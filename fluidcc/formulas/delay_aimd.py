@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Max, Min, log, sqrt, symbols
+from sympy import Eq, Max, Min, integrate, log, sqrt, symbols
 
 from fluidcc.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
@@ -28,6 +28,7 @@ __all__ = [
     "max_ssthresh",
     "mean_queueing_delay",
     "ratchet",
+    "rtt_unfairness",
     "slow_start_rounds",
     "threshold",
 ]
@@ -35,11 +36,11 @@ __all__ = [
 tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
 RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)
 offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
-left = symbols("left", positive=True)
+left, T_near, T_far, q = symbols("left T_near T_far q", positive=True)
 trickle = symbols("trickle", nonnegative=True)
 
 _UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s", tau0_bar: "s",
-          alpha: "packet", cwnd: "packet", W: "packet"}  # fmt: skip
+          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet"}  # fmt: skip
 _part = Bound(beta < 1, "a backoff leaves a part of the window")
 _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
 
@@ -154,6 +155,23 @@ mean_queueing_delay = Formula(
     "capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + tau0, a little above tau0/2",
 )
 
+rtt_unfairness = Formula(
+    "rtt_unfairness",
+    (T_near, T_far, tau0),
+    log(1 + tau0 / T_near) / log(1 + tau0 / T_far),
+    units=_UNITS,
+    ref="rate of a flow with the propagation delay T_near over that of one with T_far [1], which back off together by "
+    "(3) whenever their common queueing delay is tau0, and between backoffs see it grow at a constant pace. A window "
+    "grows by alpha/RTT a second, and (3) takes the part tau0/(T + tau0) of it; so does the rate, which is the window "
+    "over T + tau0 then",
+    claims={
+        "growth over an epoch, in proportion": Eq(integrate(1 / (T + q), (q, 0, tau0)), log(1 + tau0 / T)),
+        "rate at a backoff, in proportion": Eq(
+            log(1 + tau0 / T) / (1 - T / (T + tau0)) / (T + tau0), log(1 + tau0 / T) / tau0
+        ),
+    },
+)
+
 # --- H-TCP's increase -------------------------------------------------------------------------------------------------
 
 epoch_growth = Formula(
@@ -167,14 +185,21 @@ epoch_growth = Formula(
 
 
 def epoch_duration(
-    window: Any, rtt: Any, beta: float = 0.5, *, coefficient: float = 0.5, offset: float = 1.0, rounds: bool = False
+    window: Any,
+    rtt: Any,
+    beta: float = 0.5,
+    *,
+    coefficient: float = 0.5,
+    offset: float = 1.0,
+    rounds: bool = False,
+    queue: float = 0.0,
 ) -> Any:
     """How long a window takes to grow back from beta of itself, by (2).
 
     Parameters
     ----------
     window : array_like
-        Window at the backoff [packet].
+        Window at the backoff, or what of it is not in the queue [packet].
     rtt : array_like
         Round-trip time, taken as constant [s].
     beta : float
@@ -185,6 +210,8 @@ def epoch_duration(
         For how long after a backoff the increase is one packet a round trip [s]; the paper has 1 s.
     rounds : bool
         Count whole round trips, the window growing at the end of each by the increase at that time, and not a fluid.
+    queue : float
+        By how much the window at the backoff is above `window` [packet].
 
     Returns
     -------
@@ -194,7 +221,7 @@ def epoch_duration(
     Raises
     ------
     InvalidInput
-        If a value is not positive, or `beta` is not below 1.
+        If a value is not positive (`queue`: is negative), or `beta` is not below 1.
 
     Examples
     --------
@@ -208,8 +235,10 @@ def epoch_duration(
             raise InvalidInput(f"epoch_duration: {name} is {value}, but must be positive")
     if not 0 < beta < 1:
         raise InvalidInput(f"epoch_duration: beta is {beta:g}, but must be above 0 and below 1")
+    if not (np.isfinite(queue) and queue >= 0):
+        raise InvalidInput(f"epoch_duration: queue is {queue}, but must be at least 0")
     one = _rounds if rounds else _fluid
-    found = [one((1 - beta) * w, r, coefficient, offset) for w, r in zip(wanted.flat, trip.flat, strict=True)]
+    found = [one((1 - beta) * (w + queue), r, coefficient, offset) for w, r in zip(wanted.flat, trip.flat, strict=True)]
     return np.reshape(found, shape) if shape else found[0]
 
 

@@ -83,10 +83,10 @@ def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float, rel: 
     assert rows[name].values[key] == pytest.approx(by_hand, rel=rel)
 
 
-def epoch(window: float, rtt: float, quarter: bool) -> float:
-    """Whole round trips until half of a window has been added, the increase being that at the end of each."""
+def epoch(window: float, rtt: float, quarter: bool, more: float = 0.0) -> float:
+    """Whole round trips until half of a window, and `more`, has been added; the increase is that at the end of each."""
     grown, count = 0.0, 0
-    while grown < window / 2 - 1e-12:
+    while grown < window / 2 + more - 1e-12:
         count += 1
         late = count * rtt
         grown += 1 + 10 * late + (0.25 if quarter else 0.5) * late**2
@@ -101,6 +101,26 @@ def test_table_one_by_counting_rounds(rows: Table) -> None:
         assert values[f"W = {w}"] == pytest.approx(t)
     assert values["equal"] == sum(abs(found[w] - t) < 0.05 for w, t in printed.items()) == 4
     assert max(abs(found[w] - t) for w, t in printed.items()) == pytest.approx(0.2)
+    for more in (19.0, 20.0, 22.0):  # all of them, though none is printed
+        assert [round(epoch(w, 0.1, quarter=True, more=more), 1) for w in printed] == list(printed.values())
+    assert values["with a queue"] == 7
+    assert values["as printed"] == 0
+
+
+def test_rates_of_flows_with_different_round_trips(rows: Table) -> None:
+    """Windows grow by 1/RTT a second while the queue grows from 0 to tau0, and give up tau0/(T + tau0): summed here."""
+    v, near, tau0 = rows["rtt_unfairness"].values, 0.04, 0.02
+
+    def rate(T: float) -> float:
+        grown = sum(1 / (T + tau0 * (k + 0.5) / 1000) for k in range(1000))
+        peak = grown / (tau0 / (T + tau0))
+        return peak / (T + tau0)
+
+    for ratio in (1.5, 2, 3, 4):
+        assert v[f"delay-based, {ratio:g}"] == pytest.approx(rate(near) / rate(ratio * near), rel=0.03)
+        assert ratio**1.7 < v[f"standard TCP, {ratio:g}"] < ratio**2
+    assert 0.9 < v["power of delay-based"] < 1.1
+    assert v["capped"] > 1.3 * v["delay-based, 8"]
 
 
 def test_half_a_backoff_idles_and_the_adaptive_one_does_not(rows: Table) -> None:

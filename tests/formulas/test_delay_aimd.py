@@ -87,6 +87,15 @@ def test_the_epoch_is_the_inverse_of_the_growth() -> None:
     assert da.epoch_duration(10.0, 0.1, 0.5) == pytest.approx(0.5)  # five round trips, one packet in each
 
 
+def test_a_queue_at_the_backoff_is_part_of_the_window() -> None:
+    assert da.epoch_duration(1000.0, 0.1, queue=40.0) == da.epoch_duration(1040.0, 0.1)
+
+
+def test_for_small_thresholds_rates_are_inverse_to_the_propagation_delays() -> None:
+    assert da.rtt_unfairness(0.04, 0.12, 1e-9) == pytest.approx(3.0, rel=1e-6)
+    assert da.rtt_unfairness("40 ms", "120 ms", "20 ms") == pytest.approx(np.log(1.5) / np.log(7 / 6), rel=1e-12)
+
+
 def test_whole_round_trips_tend_to_the_fluid() -> None:
     fluid = da.epoch_duration(1e4, 1e-3)
     assert da.epoch_duration(1e4, 1e-3, rounds=True) == pytest.approx(fluid, abs=3e-3)
@@ -112,6 +121,7 @@ def test_a_difference_decays_to_a_tenth_in_eight_backoffs_of_three_quarters() ->
         (lambda: da.cycle(1, 0.02, 0.1, 1e4, 1.0), "a backoff leaves a part"),
         (lambda: da.epoch_duration(-5, 0.1), "window is -5.0, but must be positive"),
         (lambda: da.epoch_duration(100, 0.1, 1.0), "beta is 1"),
+        (lambda: da.epoch_duration(100, 0.1, queue=-1), "queue is -1, but must be at least 0"),
         (lambda: da.ratchet(2, 0.1, 0.2, 0.5), "no round trip is shorter"),
         (lambda: da.slow_start_rounds("3 Mbit/s", 0.1), "rtt"),
     ],
