@@ -7,17 +7,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.analysis.matrices import Matrices, deviation
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import wire
-from fluidcc.arguments import choice, explained
+from fluidcc.arguments import choice, explained, numbers
 from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.network import require_network
 from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.respond import respond
+from fluidcc.progress import Progress
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -74,6 +76,33 @@ class LinearNetwork(DelayLTI):
         with suppress(Undecided):
             self.roots(count=1)
         return np.asarray(self._search.known()[:count] / self.pencil.time)
+
+    @explained
+    def step(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Response of every output to a unit step in every input, as `DelayLTI.step`, with a progress bar.
+
+        Parameters
+        ----------
+        t : array_like
+            Times [s], none negative.
+        """
+        return self._response(t, impulse=False)
+
+    @explained
+    def impulse(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Response to a Dirac impulse, as `DelayLTI.impulse`, with a progress bar.
+
+        Parameters
+        ----------
+        t : array_like
+            Times [s], none negative.
+        """
+        return self._response(t, impulse=True)
+
+    def _response(self, t: ArrayLike, impulse: bool) -> NDArray[np.float64]:
+        times = numbers(t, "t", "times in seconds")
+        with Progress(float(times.max(initial=0.0)), about="response") as bar:
+            return respond(self._block, times, impulse, bar.reach)
 
     def deviations(self) -> dict[str, DelayLTI]:
         """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.

@@ -10,16 +10,13 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.wiring import Blocks
 
-__all__ = ["ORDERS", "different", "kink_times"]
+__all__ = ["different", "kink_times"]
 
 Floats = NDArray[np.float64]
 
-ORDERS = 8
-"""Orders of kinks that are followed: beyond, they are smooth to rounding on pieces no longer than a time constant."""
 
-
-def kink_times(block: Blocks, until: float, most: int) -> Floats:
-    """Times before `until` [s] at which a channel hands on a kink of an order up to `ORDERS`; at least `most` if more.
+def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
+    """Times before `until` [s] at which a channel hands on a kink of an order up to `orders`; at least `most` if more.
 
     Parameters
     ----------
@@ -29,15 +26,17 @@ def kink_times(block: Blocks, until: float, most: int) -> Floats:
         End [s].
     most : int
         Where to give up looking for more.
+    orders : int
+        A kink of this order is a jump of this derivative.
     """
     channels = _Channels(block, until)
     fresh = [channels.add(k, lag) for k, lag in enumerate(channels.first(0))]
-    for order in range(1, ORDERS + 2):
+    for order in range(1, orders + 2):
         level = fresh
         while any(map(len, fresh)) and channels.count() < most:  # ends unless channels feed each other in a ring
             fresh = [channels.add(k, channels.handed(fresh, channels.straight, k)) for k in range(channels.n)]
             level = [np.concatenate(pair) for pair in zip(level, fresh, strict=True)]
-        if order > ORDERS or channels.count() >= most:
+        if order > orders or channels.count() >= most:
             break
         first = channels.first(order)
         fresh = [

@@ -3,9 +3,13 @@
 The pieces end at the times at which a signal may have a kink: the sums of the delays. No piece is longer than the
 shortest delay, so that what leaves a channel is known, and no kink lies inside one, so that every signal is smooth
 there. Channels that feed through to channels (neutral systems among them) carry jumps; they are met the same way.
+Kinks of high order may lie inside pieces: how high is reckoned from how fast derivatives can grow around the loop.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +25,10 @@ Floats = NDArray[np.float64]
 
 NODES = 12
 PIECES = 200_000
+ORDERS = 8
+"""Orders of kinks that are followed at most: beyond, nothing is left of them on pieces of half a time constant."""
+NEGLIGIBLE = 1e-14
+"""Of the size of a signal: what a kink that is not followed may leave on a piece."""
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _X = 0.5 * (_X + 1)
@@ -36,7 +44,9 @@ _INTEGRAL = (
 _FULL = 0.5 * _W
 
 
-def respond(block: Blocks, t: ArrayLike, impulse: bool = False) -> Floats:
+def respond(
+    block: Blocks, t: ArrayLike, impulse: bool = False, seen: Callable[[float], None] = lambda t: None
+) -> Floats:
     """The response of every output to a unit step in every input, from rest; shape (outputs, inputs, len(t)).
 
     Parameters
@@ -45,6 +55,8 @@ def respond(block: Blocks, t: ArrayLike, impulse: bool = False) -> Floats:
         Times [s], none negative, in any order.
     impulse : bool
         Its derivative instead: the impulse response without the Dirac masses that come straight through.
+    seen : callable
+        Told from piece to piece how far it has come [s].
 
     Notes
     -----
@@ -58,33 +70,36 @@ def respond(block: Blocks, t: ArrayLike, impulse: bool = False) -> Floats:
     if not len(times):
         return out
     order = np.argsort(times, kind="stable")
-    run = _Run(block, float(times.max()))
+    run = _Run(block, float(times.max()), impulse)
     done = 0
     while done < len(times):
         run.piece()
+        seen(run.end)
         stop = int(np.searchsorted(times[order], run.end, side="left")) if run.more() else len(times)
         part = order[done:stop]
         if len(part):
-            out[:, :, part] = run.outputs(times[part], impulse)
+            out[:, :, part] = run.outputs(times[part])
         done = stop
     return out
 
 
 class _Run:
-    """Pieces computed so far, each with the values of the channel inputs and of their derivatives at its nodes."""
+    """Pieces computed so far, each with the values of the channel inputs at its nodes, and their derivatives if asked.
 
-    def __init__(self, block: Blocks, until: float) -> None:
+    Arrays have the nodes before the states or channels, and the inputs last: once, or with derivatives twice.
+    """
+
+    def __init__(self, block: Blocks, until: float, impulse: bool) -> None:
         self.block = block
         self.ports = block.ports
         m = self.ports[0]
         self.mesh = _mesh(block, until)
-        k = len(block.delays)
-        count = len(self.mesh) - 1
-        self.z, self.z_rate = np.zeros((count, NODES, k, m)), np.zeros((count, NODES, k, m))
+        self.channels = np.arange(len(block.delays))[:, None]
+        self.z = np.zeros((len(self.mesh) - 1, len(block.delays), NODES, m * (1 + impulse)))
         self.x = np.zeros((len(block.A), m))
         self.index = -1
         self.begin = self.end = 0.0
-        self.input = np.eye(m)
+        self.impulse = impulse
 
     def more(self) -> bool:
         return self.index + 2 < len(self.mesh)
@@ -95,47 +110,46 @@ class _Run:
         b, (m, p) = self.block, self.ports
         self.begin, self.end = self.mesh[self.index], self.mesh[self.index + 1]
         h = self.end - self.begin
-        v, v_rate = self._late(self.begin + h * _X)
-        drive = b.B[:, :m] @ self.input + np.einsum("nk,jkm->jnm", b.B[:, m:], v)
-        x = np.broadcast_to(self.x, (NODES, *self.x.shape))
+        late = self._late(self.begin + h * _X)
+        v = late[..., :m]
+        drive = b.B[:, :m] + b.B[:, m:] @ v
+        x, step = np.broadcast_to(self.x, (NODES, *self.x.shape)), h * _INTEGRAL
         for _ in range(40):
             slope = b.A @ x + drive
-            fresh = self.x + h * np.einsum("jl,lnm->jnm", _INTEGRAL, slope)
+            fresh = self.x + (step @ slope.reshape(NODES, -1)).reshape(slope.shape)
             moved = np.abs(fresh - x).max(initial=0.0)
             x = fresh
             if moved <= 1e-16 * np.abs(x).max(initial=1e-300):
                 break
         slope = b.A @ x + drive
-        self.nodes = (x, slope, v, v_rate)
-        self.z[self.index] = b.C[p:] @ x + b.D[p:, :m] @ self.input + b.D[p:, m:] @ v
-        self.z_rate[self.index] = b.C[p:] @ slope + b.D[p:, m:] @ v_rate
-        self.x = self.x + h * np.einsum("l,lnm->nm", _FULL, slope)
+        self.nodes = (x, slope, late)
+        z = b.C[p:] @ x + b.D[p:, :m] + b.D[p:, m:] @ v
+        self.z[self.index, :, :, :m] = z.transpose(1, 0, 2)
+        if self.impulse:
+            self.z[self.index, :, :, m:] = (b.C[p:] @ slope + b.D[p:, m:] @ late[..., m:]).transpose(1, 0, 2)
+        self.x = self.x + h * (_FULL @ slope.reshape(NODES, -1)).reshape(self.x.shape)
 
-    def outputs(self, t: Floats, impulse: bool) -> Floats:
+    def outputs(self, t: Floats) -> Floats:
         """The outputs, or their derivatives, at times in the present piece."""
         b, (m, p) = self.block, self.ports
-        x, slope, v, v_rate = self.nodes
-        if impulse:
-            y = b.C[:p] @ slope + b.D[:p, m:] @ v_rate
+        x, slope, late = self.nodes
+        if self.impulse:
+            y = b.C[:p] @ slope + b.D[:p, m:] @ late[..., m:]
         else:
-            y = b.C[:p] @ x + b.D[:p, :m] @ self.input + b.D[:p, m:] @ v
+            y = b.C[:p] @ x + b.D[:p, :m] + b.D[:p, m:] @ late
         weight = _interpolation((t - self.begin) / (self.end - self.begin))
         return np.einsum("tj,jpm->pmt", weight, y)
 
-    def _late(self, t: Floats) -> tuple[Floats, Floats]:
-        """Channel outputs and their derivatives at the nodes of the present piece."""
-        delays, m = self.block.delays, self.ports[0]
-        v = np.zeros((NODES, len(delays), m))
-        rate = np.zeros_like(v)
-        for k, lag in enumerate(delays):
-            past = t - lag
-            piece = np.searchsorted(self.mesh, past, side="right") - 1
-            for i in np.unique(piece[past > 0]):
-                at = np.flatnonzero((piece == i) & (past > 0))
-                weight = _interpolation((past[at] - self.mesh[i]) / (self.mesh[i + 1] - self.mesh[i]))
-                v[at, k] = weight @ self.z[i, :, k]
-                rate[at, k] = weight @ self.z_rate[i, :, k]
-        return v, rate
+    def _late(self, t: Floats) -> Floats:
+        """Channel outputs, and their derivatives, at the nodes of the present piece: (nodes, channels, inputs)."""
+        past = t - self.block.delays[:, None]
+        piece = np.maximum(np.searchsorted(self.mesh, past, side="right") - 1, 0)
+        begin = self.mesh[piece]
+        inside = np.where(past > 0, (past - begin) / (self.mesh[piece + 1] - begin), 0.0)
+        weight = _interpolation(inside.ravel())
+        weight[past.ravel() <= 0] = 0.0
+        found = weight.reshape(*past.shape, 1, NODES) @ self.z[piece, self.channels]
+        return np.asarray(found[:, :, 0].transpose(1, 0, 2))
 
 
 def _interpolation(x: Floats) -> Floats:
@@ -153,7 +167,7 @@ def _mesh(block: Blocks, until: float) -> Floats:
     delays = np.unique(block.delays)
     size = float(np.abs(block.A).sum(axis=1).max(initial=0.0))
     longest = min(until, 0.5 / size if size else until, float(delays.min()) if len(delays) else until)
-    kinks = np.append(0.0, kink_times(block, until, PIECES))
+    kinks = np.append(0.0, kink_times(block, until, PIECES, _orders(block, longest)))
     kinks = different(np.append(kinks, until), 1e-13 * until)
     if until - kinks[-1] > 0:
         kinks[-1] = until
@@ -165,3 +179,20 @@ def _mesh(block: Blocks, until: float) -> Floats:
         )
     pieces = [a + (b - a) * np.arange(n) / n for a, b, n in zip(kinks[:-1], kinks[1:], parts, strict=True)]
     return np.concatenate([*pieces, [until]])
+
+
+def _orders(block: Blocks, longest: float) -> int:
+    """Orders of kinks that have to be followed on pieces of at most this length.
+
+    The polynomial through n nodes misses a kink of order k by (h/2n)^k of its jump. Jumps of the k-th derivative are
+    bounded by the k-th power of abs(A) + abs(B2) (I - abs(D22))^-1 abs(C2), all paths between the states together.
+    """
+    m, p = block.ports
+    A, B, C, D = (np.abs(part) for part in (block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]))
+    if len(D) and np.abs(np.linalg.eigvals(D)).max() > 0.99:  # jumps go on for ever
+        return ORDERS
+    around = A + B @ np.linalg.solve(np.eye(len(D)) - D, C) if len(D) else A
+    shrinks = float(np.abs(np.linalg.eigvals(around)).max(initial=0.0)) * longest / (2 * NODES)
+    if shrinks >= 1:
+        return ORDERS
+    return min(ORDERS, math.ceil(math.log(NEGLIGIBLE) / math.log(max(shrinks, NEGLIGIBLE))) - 1)

@@ -8,6 +8,7 @@ from numpy.polynomial import Polynomial
 
 import fluidcc as fc
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.numerics.linear import respond
 
 transfer = fc.DelayLTI.transfer
 
@@ -51,6 +52,23 @@ def test_step_is_that_of_solve_dde() -> None:
         atol=1e-12,
     )
     assert system.step(t)[0, 0] == pytest.approx(solved.y[1] + solved.y[2], rel=1e-7, abs=1e-9)
+
+
+def test_kinks_that_are_not_followed_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops through several delays, with channels that feed through: as with every kink up to the eighth derivative."""
+    rng = np.random.default_rng(7)
+    n, k = 3, 4
+    D = np.zeros((k + 1, k + 1))
+    D[1:, 1:] = 0.4 * np.tril(rng.uniform(-1, 1, (k, k)), -1)
+    A, B, C = rng.normal(size=(n, n)) - 2 * np.eye(n), rng.normal(size=(n, k + 1)), rng.normal(size=(k + 1, n))
+    system = fc.DelayLTI(A, B, C, D, delays=[0.01, 0.13, 0.31, 0.47])
+    t = np.linspace(0, 1, 57)
+    few = respond._orders(system._block, 0.01)
+    assert 2 < few < respond.ORDERS - 1
+    some, slopes = system.step(t), system.impulse(t)
+    monkeypatch.setattr(respond, "_orders", lambda block, longest: respond.ORDERS)
+    assert some == pytest.approx(system.step(t), abs=1e-12 * np.abs(some).max())
+    assert slopes == pytest.approx(system.impulse(t), abs=1e-12 * np.abs(slopes).max())
 
 
 def test_without_delays_it_is_python_control() -> None:
