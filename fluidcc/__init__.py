@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.simulate import simulate
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
+    from fluidcc.sources.probes import with_estimator, with_pause
+    from fluidcc.sources.windowed import with_windowed_minimum
     from fluidcc.sweep import sweep
     from fluidcc.symbols import Let
     from fluidcc.synchronized import synchronized
@@ -75,6 +77,9 @@ _HOME = {
     "sweep": "sweep",
     "synchronized": "synchronized",
     "two_queues": "topologies",
+    "with_estimator": "sources.probes",
+    "with_pause": "sources.probes",
+    "with_windowed_minimum": "sources.windowed",
 }
 _LAWS = ("sources", "links")
 
@@ -114,6 +119,9 @@ __all__ = [
     "sweep",
     "synchronized",
     "two_queues",
+    "with_estimator",
+    "with_pause",
+    "with_windowed_minimum",
 ]
 
 

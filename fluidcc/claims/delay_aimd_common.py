@@ -12,7 +12,7 @@ from fluidcc.law import Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulate import simulate
-from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD
+from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, Vegas
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,9 @@ __all__ = [
     "TAU7",
     "backoffs",
     "coexistence",
+    "fig1",
     "fig2",
+    "fig5",
     "fig7",
     "fig8",
     "last_cycle",
@@ -90,11 +92,26 @@ def smallest_rtt(run: xr.Dataset) -> NDArray[np.float64]:
     return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
 
 
+@lru_cache(maxsize=4)
+def fig1(n: int) -> xr.Dataset:
+    """`n` Vegas flows on the link of Fig. 1."""
+    net = Network().link("l", DropTail, capacity="5 Mbit/s", delay="15 ms", buffer=100 * PACKET)
+    for i in range(n):
+        net.flow(f"f{i}", Vegas, route=["l"], start=0, packet=PACKET, initial={"w": 2})
+    return simulate(net, 60.0, samples=1201, rtol=1e-6, progress=False)
+
+
 @lru_cache(maxsize=2)
 def fig2(adaptive: bool = True) -> xr.Dataset:
     """One flow of Fig. 2 with the adaptive backoff, or with one of half."""
     law = PlainDelayAIMD if adaptive else PlainDelayAIMD(cap=0.5)
     return sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET)
+
+
+@lru_cache(maxsize=2)
+def fig5(Delta0: float) -> xr.Dataset:
+    """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
+    return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
 
 
 @lru_cache(maxsize=8)

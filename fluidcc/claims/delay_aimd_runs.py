@@ -13,7 +13,9 @@ from fluidcc.claims.delay_aimd_common import (
     TAU2,
     backoffs,
     coexistence,
+    fig1,
     fig2,
+    fig5,
     last_cycle,
     ms,
     numbers,
@@ -24,9 +26,6 @@ from fluidcc.claims.delay_aimd_common import (
 )
 from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim
 from fluidcc.formulas import delay_aimd
-from fluidcc.links import DropTail
-from fluidcc.network import Network
-from fluidcc.simulate import simulate
 from fluidcc.sources import DelayAIMD, Vegas
 
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
@@ -34,13 +33,7 @@ NS = "The curve is of an ns simulation with packets, without printed values; the
 
 @claim("delay_aimd", "Fig. 1", "With TCP Vegas the queue grows with the number of flows.", "2, 8, 16 flows")
 def vegas_queue() -> Outcome:
-    left = {}
-    for n in (2, 8, 16):
-        net = Network().link("l", DropTail, capacity="5 Mbit/s", delay="15 ms", buffer=100 * PACKET)
-        for i in range(n):
-            net.flow(f"f{i}", Vegas, route=["l"], start=0, packet=PACKET, initial={"w": 2})
-        run = simulate(net, 60.0, samples=2, rtol=1e-6, progress=False)
-        left[n] = float(run.backlog.values[-1, 0]) / PACKET
+    left = {n: float(fig1(n).backlog.values[-1, 0]) / PACKET for n in (2, 8, 16)}
     target = Vegas.parameter("alpha")
     good = all(abs(q / (n * target) - 1) < 0.01 for n, q in left.items())
     return Outcome(
@@ -145,9 +138,7 @@ def ratchet_of_ten() -> Outcome:
 
 @claim("delay_aimd", "Fig. 5", "Delta0 puts a flat part into the sawtooth.", "flat at tau0")
 def flat_part() -> Outcome:
-    law = DelayAIMD(Delta0=8.0)
-    run = sawtooth(law, 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
-    period, _, part = last_cycle(run)
+    period, _, part = last_cycle(fig5(8.0))
     w = part.DelayAIMD_w.values[5:-5, 0]
     flat = float(np.mean(w > (1 - 1e-6) * w.max()))
     plain = last_cycle(fig2())[0]

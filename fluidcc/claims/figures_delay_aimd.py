@@ -16,7 +16,9 @@ from fluidcc.claims.delay_aimd_common import (
     TAU2,
     TAU7,
     coexistence,
+    fig1,
     fig2,
+    fig5,
     fig7,
     fig8,
     ratchet_run,
@@ -24,7 +26,7 @@ from fluidcc.claims.delay_aimd_common import (
 )
 from fluidcc.claims.delay_aimd_networks import NEAR, RATIOS, unfairness
 from fluidcc.formulas import delay_aimd
-from fluidcc.sources import PlainDelayAIMD
+from fluidcc.sources import PlainDelayAIMD, Vegas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +43,20 @@ def _figure(rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
         ax.grid(alpha=0.3)
         ax.margins(x=0)
     return figure, axes
+
+
+def fig1_vegas() -> Figure:
+    """The queue of Vegas, by the number of flows."""
+    figure, ax = _figure(1)
+    target = Vegas.parameter("alpha")
+    for n in (2, 8, 16):
+        run = fig1(n)
+        ax.plot(run.time.values, run.backlog.values[:, 0] / PACKET, label=f"{n} flows")
+        ax.axhline(n * target, color="0.5", linestyle=":", linewidth=1, label=r"$n\alpha$" if n == 16 else None)
+    ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5), ylim=(0, 40))
+    ax.legend(frameon=False, fontsize="small", loc="center right")
+    figure.suptitle("Delay-based AIMD, Fig. 1: the queue of TCP Vegas, 5 Mbit/s, 30 ms", fontsize="medium")
+    return figure
 
 
 def fig2_backoff() -> Figure:
@@ -91,6 +107,21 @@ def fig4_ratchet() -> Figure:
     return _ratchet(10, (0.75, 1.0), "Delay-based AIMD, Fig. 4: the ratchet of ten flows behind a standing queue")
 
 
+def fig5_flat() -> Figure:
+    """Window and queueing delay with a least time between backoffs."""
+    figure, axes = _figure(2, sharex=True)
+    run = fig5(8.0)
+    t, law = run.time.values, "DelayAIMD"
+    axes[0].plot(t, run[f"{law}_w"].values[:, 0])
+    axes[1].plot(t, 1e3 * run.queueing_delay.values[:, 0], color="C1")
+    axes[1].axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
+    axes[0].set(ylabel="window [packets]", ylim=(700, 920))
+    axes[1].set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(20, 60), ylim=(0, 30))
+    axes[1].legend(frameon=False, fontsize="small", loc="upper right")
+    figure.suptitle(r"Delay-based AIMD, Fig. 5: (6) with $\Delta_0$ = 8 s, on the link of Fig. 2", fontsize="medium")
+    return figure
+
+
 def fig6_share() -> Figure:
     """The windows of one delay-based flow and of one of three loss-based flows."""
     figure, axes = _figure(3, sharex=True, sharey=True)
@@ -107,6 +138,20 @@ def fig6_share() -> Figure:
     axes[-1].set(xlabel="time [s]", xlim=(40, 70))
     axes[0].legend(frameon=False, fontsize="small", ncols=3, loc="upper right")
     figure.suptitle("Delay-based AIMD, Fig. 6: one flow against three, parameters chosen", fontsize="medium")
+    return figure
+
+
+def drained() -> Figure:
+    """The queue when loss-based flows leave."""
+    figure, ax = _figure(1)
+    for gamma in (0.5, 0.9):
+        run = coexistence(gamma, 0.0, leave=60.0)
+        ax.plot(run.time.values, 1e3 * run.queueing_delay.values[:, 0], linewidth=1, label=rf"$\gamma$ = {gamma:g}")
+    ax.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\bar\tau_0$")
+    ax.axvline(60, color="black", linestyle=":", linewidth=1, label="the loss-based flows leave")
+    ax.set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(50, 110), ylim=(0, 100))
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
+    figure.suptitle("Delay-based AIMD, Section II-D: who drains the queue of others", fontsize="medium")
     return figure
 
 
@@ -180,10 +225,13 @@ def rtt_unfairness() -> Figure:
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "delay_aimd_fig1": fig1_vegas,
     "delay_aimd_fig2": fig2_backoff,
     "delay_aimd_fig3": fig3_ratchet,
     "delay_aimd_fig4": fig4_ratchet,
+    "delay_aimd_fig5": fig5_flat,
     "delay_aimd_fig6": fig6_share,
+    "delay_aimd_drained": drained,
     "delay_aimd_fig7": fig7_knee,
     "delay_aimd_fig8": fig8_convergence,
     "delay_aimd_rtt": rtt_unfairness,

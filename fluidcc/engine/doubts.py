@@ -63,7 +63,7 @@ def _by_bytes(at: Layout) -> list[str]:
 
 def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
     """Flows that take a queue for propagation, and flows whose threshold lies below the queue at all times."""
-    misled: dict[str, tuple[float, float]] = {}
+    misled: dict[str, tuple[float, float, str]] = {}
     buried: dict[str, tuple[float, float]] = {}
     late = slice(len(result.time) // 2, None)
     for group in at.groups:
@@ -77,9 +77,12 @@ def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
                 continue
             state, trip = one[f"{group.law.name}_{plain(keeper)}"].values, one.rtt.values
             seen = trip - state if keeper in trackers(group.law) else np.minimum(state, trip)
+            for older in _handed_on(group.law, keeper):
+                seen = np.minimum(seen, one[f"{group.law.name}_{plain(older)}"].values)
             empty = at.net.base_rtt(flow.name)
             if seen[-1] > (1 + MISLED) * empty and seen[-1] < trip.max() * (1 + MISLED):
-                misled[flow.name] = (float(seen[-1]), empty)
+                forgets = any(keeper in tick.update for tick in group.law.ticks)
+                misled[flow.name] = (float(seen[-1]), empty, "not lately" if forgets else "never")
             limit = _threshold(flow.law, float(trip[late].max() - seen[-1]))
             least = float((trip - seen)[late].min())
             if limit is not None and least > limit:
@@ -95,6 +98,14 @@ def _keepers(law: Law) -> Iterator[Symbol]:
     yield from (z for z, new in changes if unfold(new) == unfold(RTT))
 
 
+def _handed_on(law: Law, keeper: Symbol) -> list[Symbol]:
+    """States to which ticks hand what `keeper` has kept, as the periods of a window do."""
+    kept = [keeper, unfold(RTT - keeper)]
+    while more := [z for t in law.ticks for z, new in t.update.items() if z not in kept and unfold(new) in kept]:
+        kept += more
+    return [z for z in kept[2:] if isinstance(z, Symbol)]
+
+
 def _threshold(law: Law, span: float) -> float | None:
     """Queueing delay above which a law with the parameter tau0 backs off [s]."""
     known = {plain(s): float(v) for s, v in law.params.items()}
@@ -102,14 +113,14 @@ def _threshold(law: Law, span: float) -> float | None:
     return (1 - part) * known["tau0"] + part * span if "tau0" in known else None
 
 
-def _told_misled(misled: dict[str, tuple[float, float]]) -> list[str]:
+def _told_misled(misled: dict[str, tuple[float, float, str]]) -> list[str]:
     if not misled:
         return []
     name = max(misled, key=lambda one: misled[one][0] - misled[one][1])
-    seen, empty = misled[name]
+    seen, empty, when = misled[name]
     more = f", and so with {len(misled) - 1} more" if len(misled) > 1 else ""
     return [
-        f"flow {name!r} has never seen its path empty: the smallest round trip it knows is {1e3 * seen:.4g} ms, "
+        f"flow {name!r} has {when} seen its path empty: the smallest round trip it knows is {1e3 * seen:.4g} ms, "
         f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms of queue for "
         f"propagation{more}"
     ]

@@ -18,10 +18,8 @@ where `high` follows the round trip's falls and decays, down to 0. Both begin at
 have `delta`, the round trip's change reflected at 0: a queue's own equation. A newcomer begins with 0, whatever the
 queue.
 
-A smallest round trip of the last so many seconds is not offered. It changes whenever the one that was the smallest
-drops out of the window: one has to keep every round trip that is below all later ones, a list that grows and shrinks,
-where the states of a law are a fixed number. What forgets exactly with finitely many states is a decay, as `high` has;
-and a law of one's own may take `low` anew by a `Tick`, as the filters with buckets of many kernels do.
+Of a window that slides on with every instant the smallest round trip would be a list that grows and shrinks: every one
+that is below all later ones. `fluidcc.sources.windowed` keeps it by periods, which is exact with a state for each.
 """
 
 from __future__ import annotations
