@@ -1,32 +1,44 @@
 """Which points go out together: jobs that follow what points cost, and shrink toward the end.
 
-This is guided self-scheduling: a job takes a fixed part of what is left for each worker, so that the first ones are
-large, and the last ones so small that all workers end together. Chunks, by which results are kept, are put together
-from the results of jobs.
+The first jobs are to take a certain time: a worker measures as many of their points as it can in it, and what is left
+goes out again. So nothing is measured only to learn what it costs. From then on this is guided self-scheduling: a job
+takes a fixed part of what is left for each worker, so that the first ones are large, and the last ones so small that
+all workers end together. Chunks, by which results are kept, are put together from the results of jobs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from bisect import insort
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.sweep.task import Piece
 
-__all__ = ["LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
+__all__ = ["FIRST", "LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
 
 SPAN = 0.5  # seconds of work sent at once: long enough that sending it costs little, short enough to lose little
 LONGEST, MANY = 5.0, 100  # on a cluster it may be more, of a sweep with that many jobs for each worker
 SENDING = 5e-3  # seconds of processor time that a job costs the scheduler and the client of a cluster, as measured
+WORTH = 10  # times that in the smallest jobs of a cluster
 FEWEST = 4  # jobs for each worker at least
 SHARES = 2  # what is sent at once is at most this part of what is left for each worker
 LEAST = 0.03  # seconds of work from which that matters
+FIRST, SOME = 0.05, 256  # seconds, and points at most, of a job while nothing is known
 TINY = 1e-9  # seconds that a point takes at least
 
 Points = NDArray[np.int64] | range
-Job = tuple[int, Points]  # where its points begin among all of the sweep, its points
+
+
+class Job(NamedTuple):
+    """Where its points begin among all of the sweep, its points, and the seconds in which it is to end."""
+
+    first: int
+    points: Points
+    seconds: float = math.inf
 
 
 def work_in_a_job(seconds: float, workers: int, cluster: bool = False) -> tuple[float, float]:
@@ -38,7 +50,7 @@ def work_in_a_job(seconds: float, workers: int, cluster: bool = False) -> tuple[
         return SPAN, LEAST
     most = max(SPAN, min(seconds / (workers * MANY), LONGEST), 2 * SENDING * workers)
     most = min(most, max(SPAN, seconds / (workers * FEWEST)))
-    return most, min(max(LEAST, SENDING * workers), most)
+    return most, min(max(LEAST, WORTH * SENDING, SENDING * workers), most)
 
 
 class Jobs(Iterator[Job]):
@@ -54,9 +66,9 @@ class Jobs(Iterator[Job]):
         Numbers of the chunks that are finished.
     workers : int
     cost : float
-        Seconds a point takes, as far as it is known; 0 sends the first points one by one.
-    span, least : float
-        Seconds of work in the largest jobs, and in the smallest.
+        Seconds a point takes, as far as it is known; 0 sends the first points to learn it.
+    cluster : bool
+        Whether the workers have one scheduler, which must keep up with them.
     fixed : bool
         Whether chunks go out one by one, whatever they cost.
 
@@ -64,6 +76,8 @@ class Jobs(Iterator[Job]):
     ----------
     size, left : int
         Points in all, and of these the ones that have not gone out.
+    cost : float
+        Seconds a point takes, as far as it is known.
     """
 
     def __init__(
@@ -74,48 +88,74 @@ class Jobs(Iterator[Job]):
         *,
         workers: int = 1,
         cost: float = 0.0,
-        span: float = SPAN,
-        least: float = LEAST,
+        cluster: bool = False,
         fixed: bool = False,
     ) -> None:
-        self._points, self.chunk, self._done = points, chunk, done
-        self._workers, self._span, self._least, self._fixed = workers, span, least, fixed
-        self._cost = max(cost, TINY) if cost else 0.0
+        self._points, self.chunk, self.fixed = points, chunk, fixed
+        self.workers, self.cluster = workers, cluster
+        self.cost = max(cost, TINY) if cost else 0.0
         self.size = len(points)
-        short = -(-self.size // chunk) * chunk - self.size  # the last chunk lacks so many
-        self.left = self.size - chunk * len(done) + (short if self.size // chunk in done else 0)
-        self._next = 0
+        self._known = 0  # points of the largest job whose cost is known
+        todo = (n for n in range(-(-self.size // chunk)) if n not in done)
+        self._spans = _joined((n * chunk, min((n + 1) * chunk, self.size)) for n in todo)
+
+    @property
+    def left(self) -> int:
+        """Points that have not gone out."""
+        return sum(last - first for first, last in self._spans)
 
     def __next__(self) -> Job:
-        while self._next < self.size and self._next // self.chunk in self._done:
-            self._next += self.chunk
-        if self._next >= self.size:
+        if not self._spans:
             raise StopIteration
-        first, wanted = self._next, self._wanted()
-        last = first
-        while last < self.size and last - first < wanted and last // self.chunk not in self._done:
-            whole = min((last // self.chunk + 1) * self.chunk, self.size)  # the end of this chunk
-            if whole > first + wanted and last > first:
-                break  # whole chunks, where there is more than one
-            last = min(whole, first + wanted)
-        self._next = last
-        self.left -= last - first
-        return first, self._points[first:last]
+        wanted, seconds = self._wanted()
+        first, end = self._spans.pop(0)
+        last = min(first + wanted, end)
+        whole = last // self.chunk * self.chunk  # to the end of a chunk, where there is one
+        if self.fixed:
+            last, seconds = min((first // self.chunk + 1) * self.chunk, end), math.inf
+        elif first < whole and last < end:
+            last = whole
+        if last < end:
+            self._spans.insert(0, (last, end))
+        return Job(first, self._points[first:last], seconds)
 
-    def _wanted(self) -> int:
-        """Points of the next job."""
-        if self._fixed:
-            return self.chunk
-        if not self._cost:
-            return 1
-        share = max(self.left / (SHARES * self._workers), self._least / self._cost)
-        return max(1, math.floor(min(share, self._span / self._cost)))
+    def _wanted(self) -> tuple[int, float]:
+        """Points of the next job, and the seconds in which it is to end."""
+        left = self.left
+        share = left / (SHARES * self.workers) if self.workers > 1 else left
+        if not self.cost:
+            return max(1, math.floor(min(share, SOME))), FIRST
+        span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster)
+        return max(1, math.floor(min(max(share, least / self.cost), span / self.cost))), math.inf
 
-    def learn(self, seconds: float, points: int) -> None:
-        """Take in what some points have cost."""
-        if points:
-            each = max(seconds / points, TINY)
-            self._cost = math.sqrt(each * self._cost) if self._cost else each  # one odd job does not decide
+    def learn(self, job: Job, piece: Piece) -> None:
+        """Take in what a job has cost, and take its points back that it has not measured."""
+        count = len(piece)
+        self._back(job.first + count, job.first + len(job.points))
+        if not count:
+            return
+        each = max(piece.each or piece.seconds / count, TINY)
+        if count > self._known:  # what is done once, such as loading code, is the less of it, the larger a job
+            self.cost, self._known = each, count
+        else:
+            self.cost = math.sqrt(each * self.cost)  # one odd job does not decide
+
+    def _back(self, first: int, last: int) -> None:
+        """Put points in, in order, with those that they adjoin."""
+        if first < last:
+            insort(self._spans, (first, last))
+            self._spans = _joined(self._spans)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that adjoin as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in spans:
+        if joined and joined[-1][1] == first:
+            joined[-1] = (joined[-1][0], last)
+        else:
+            joined.append((first, last))
+    return joined
 
 
 class Chunks:
@@ -140,7 +180,7 @@ class Chunks:
             number, offset = divmod(first + start, self._chunk)
             whole = min(self._chunk, self._size - number * self._chunk)
             stop = min(start + whole - offset, size)
-            part = _part(piece, start, stop, size)
+            part = piece.part(start, stop)
             if stop - start == whole:
                 yield number, part
             else:
@@ -157,10 +197,3 @@ class Chunks:
         if there + count == whole:
             del self._begun[number]
             yield number, held
-
-
-def _part(piece: Piece, start: int, stop: int, size: int) -> Piece:
-    """Some rows of some results."""
-    errors = {row - start: text for row, text in piece.errors.items() if start <= row < stop}
-    values = {name: v[start:stop] for name, v in piece.values.items()}
-    return Piece(values, errors, piece.seconds * (stop - start) / size)

@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
@@ -81,15 +80,6 @@ class Pool:
         if self._end and self._executor is not None:
             self._executor.shutdown(wait=True)
 
-    def prepare(self, task: Task) -> None:
-        """Let the workers get ready for a task while this process does something else."""
-        if not self._apart:
-            return
-        self._executor = self._make()
-        work = Sent(task)
-        with suppress(BrokenExecutor):  # the sweep itself will tell
-            self._pending = [self._executor.submit(work.whole, range(0)) for _ in range(self.workers)]
-
     def run(self, task: Task, jobs: Jobs) -> Iterator[tuple[int, Piece]]:
         """Results of the jobs, by where their points begin, as they come."""
         self._executor = self._executor or self._make()
@@ -104,10 +94,10 @@ class Pool:
                     if one is None:
                         break
                     if deaths >= LIVES:
-                        yield one[0], self._alone(task, one)
+                        yield one.first, self._alone(task, one)
                         continue
                     try:
-                        future = self._executor.submit(call, one[1])
+                        future = self._executor.submit(call, one.points, one.seconds)
                     except BrokenExecutor:
                         again.append((one, deaths, call))
                         self._executor = self._make()
@@ -127,8 +117,8 @@ class Pool:
                 if piece is None:
                     again.append((one, deaths, work.whole))
                     continue
-                jobs.learn(piece.seconds, len(one[1]))
-                yield one[0], piece
+                jobs.learn(one, piece)
+                yield one.first, piece
         finally:
             self._pending += running
 
@@ -156,12 +146,12 @@ class Pool:
 
     def _alone(self, task: Task, job: Job) -> Piece:
         """A job that loses its workers, point by point, each in a worker of its own."""
-        piece, work = empty_piece(task.schema, len(job[1])), Sent(task) if self._apart else Near(task)
-        for row in range(len(job[1])):
+        piece, work = empty_piece(task.schema, len(job.points)), Sent(task) if self._apart else Near(task)
+        for row in range(len(job.points)):
             for life in range(LIVES):
                 executor = self._make()
                 try:
-                    one = executor.submit(work.whole, job[1][row : row + 1]).result()
+                    one = executor.submit(work.whole, job.points[row : row + 1]).result()
                 except self._lost as error:
                     if life == LIVES - 1:
                         said = f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,9 +24,10 @@ from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.together import can_together, found_together, together_of
 
-__all__ = ["DEAR", "Piece", "Task", "Variable", "empty_piece"]
+__all__ = ["Piece", "Task", "Variable", "empty_piece"]
 
-DEAR = 20.0  # seconds of a point that is not measured again to learn its cost; loading and compiling code takes less
+DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
+GROWTH = 8  # of blocks by which it is learned what a point costs
 FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
 
@@ -74,6 +76,7 @@ class Piece:
     values: dict[str, NDArray[Any]]
     errors: dict[int, str]
     seconds: float = 0.0
+    each: float = 0.0  # seconds a point takes, where that is known better than from these
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -84,6 +87,12 @@ class Piece:
             self.values[name][first : first + len(values)] = values
         self.errors |= {first + row: text for row, text in part.errors.items()}
         self.seconds += part.seconds
+
+    def part(self, start: int, stop: int) -> Piece:
+        """Some of its rows."""
+        errors = {row - start: text for row, text in self.errors.items() if start <= row < stop}
+        values = {name: v[start:stop] for name, v in self.values.items()}
+        return Piece(values, errors, self.seconds * (stop - start) / len(self), self.each)
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
@@ -102,7 +111,7 @@ class Task:
     options: Mapping[str, Any]
     schema: Mapping[str, Variable] = field(default_factory=dict)
     batched: bool = False  # trajectories are run many at once
-    cost: float = 0.0  # seconds a point takes, once it was measured
+    cost: float = 0.0  # seconds a point takes, once it is known
     token: str = field(default_factory=lambda: uuid4().hex)  # by which workers keep what they have prepared
 
     def values_at(
@@ -145,16 +154,32 @@ class Task:
             )
         return as_values(made, "value")
 
-    def evaluate(self, some: NDArray[np.int64] | range) -> Piece:
-        """Measure some points; of none, get ready for others."""
+    def evaluate(self, some: NDArray[np.int64] | range, seconds: float = math.inf) -> Piece:
+        """Measure some points: all, or the first of them, as many as can be measured in so many seconds.
+
+        The results then tell what a point costs by the last of some blocks that grow: the first one loads code, and
+        what a call of many points costs matters the less, the more there are.
+        """
         points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
+        if seconds == math.inf:
+            return self._evaluate(points)
+        whole, done, size, spent = empty_piece(self.schema, len(points)), 0, 1, 0.0
+        while done < len(points) and spent < seconds:
+            part = self._evaluate(points[done : done + size])
+            whole.put(done, part)
+            done += len(part)
+            each = whole.each = part.seconds / len(part)
+            spent += part.seconds if done > 1 or part.seconds > DEAR else 0.0
+            size = max(1, min(GROWTH * size, math.floor((seconds - spent) / max(each, 1e-9))))
+        return replace(whole.part(0, done), seconds=whole.seconds)
+
+    def _evaluate(self, points: NDArray[np.int64]) -> Piece:
+        """Measure some points, all together where that can be."""
+        began = perf_counter()
         several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
         batch = structures_of(self) if self.batched else None
         together = together_of(self) if several else None
         piece = empty_piece(self.schema, len(points))
-        if not len(points):
-            return piece
-        began = perf_counter()
         failed: dict[int, dict[str, str]] = {}
         alone = [m for m in self.measures if not self._is_batched(m)]
         if batch is not None:
@@ -191,11 +216,6 @@ class Task:
             return False
         return not self.batched or structures_of(self).workspaces * FEW <= self.grid.size
 
-    @property
-    def compiled(self) -> bool:
-        """Whether some measures are found at many points at once: by code that is loaded at the first of them."""
-        return any(self._is_batched(m) for m in self.measures)
-
     def _one_by_one(
         self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any
     ) -> None:
@@ -219,7 +239,7 @@ class Task:
         SweepFailed
             If of some points, evenly over the grid, none can be measured; with the first one's reason.
         """
-        first, cost = "", 0.0
+        first = ""
         schema: dict[str, Variable] = {}
         numbers = self._probes()
         if self.batched and (net := self._largest(numbers)) is not None:
@@ -228,9 +248,7 @@ class Task:
         if self.batched and not rest:
             return replace(self, schema=schema)
         for number in numbers:
-            began = perf_counter()
             values, failed = self.values_at(int(number), rest)
-            cost = perf_counter() - began
             schema = {k: Variable.of(v) for k, v in values.items()} | schema
             first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
             if not failed:
@@ -241,7 +259,7 @@ class Task:
             schema = self._completed(schema, numbers, first)
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
-        return replace(self, schema=ordered, cost=cost if cost > DEAR else 0.0)
+        return replace(self, schema=ordered)
 
     def _largest(self, numbers: NDArray[np.int64]) -> Network | None:
         """The first network among these points, which has the flows of all of them; None if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import platform
 from functools import partial
@@ -40,8 +41,10 @@ class Sent:
 _tasks: dict[str, Task] = {}  # of this process; a task is read once, since its laws take milliseconds to read
 
 
-def _evaluate(token: str, read: bytes | None, wanted: dict[str, str] | None, points: Points) -> Piece | None:
-    """Results of some points; None if the task is not known here, and has not been sent."""
+def _evaluate(
+    token: str, read: bytes | None, wanted: dict[str, str] | None, points: Points, seconds: float = math.inf
+) -> Piece | None:
+    """Results of some points, of `Task.evaluate`; None if the task is not known here, and has not been sent."""
     task = _tasks.get(token)
     if task is None:
         if read is None or wanted is None:
@@ -56,4 +59,4 @@ def _evaluate(token: str, read: bytes | None, wanted: dict[str, str] | None, poi
         while len(_tasks) >= TASKS:
             _tasks.pop(next(iter(_tasks)), None)
         _tasks[token] = task
-    return task.evaluate(points)
+    return task.evaluate(points, seconds)

@@ -214,7 +214,7 @@ def test_when_a_cluster_goes_away_in_the_middle(left: int | None, monkeypatch: p
         def submit(self, function: Any, *args: Any) -> Future[Any]:
             late.append(Future())
             if left is not None:
-                threading.Timer(0.3, lambda: late[-1].set_result(task.evaluate(args[-1]))).start()
+                threading.Timer(0.3, lambda: late[-1].set_result(task.evaluate(*args))).start()
             return late[-1]
 
     work = pool.Pool(Executor, 1, end=False, apart=True, present=lambda: left)

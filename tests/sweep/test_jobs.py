@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +13,51 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.sweep.jobs import LEAST, SENDING, SHARES, SPAN, Chunks, Jobs, work_in_a_job
-from fluidcc.sweep.running import ENOUGH, _cost
+from fluidcc.sweep.api import make_task
+from fluidcc.sweep.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
 from fluidcc.sweep.task import Piece
+
+
+def result(job: Job, each: float, most: int | None = None) -> Piece:
+    """What a worker sends back, of whose points each takes so long; of the first ones only if it is told to end."""
+    many = max(1, round(job.seconds / each)) if job.seconds < math.inf else len(job.points)
+    count = min(len(job.points), many, most or len(job.points))
+    return Piece({"a": np.zeros(count)}, {}, each * count)
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     st.integers(1, 200), st.integers(1, 30), st.sets(st.integers(0, 12)), st.integers(1, 4), st.floats(0.0, 1.0),
-    st.booleans(), st.lists(st.floats(1e-4, 1.0), max_size=20),
+    st.booleans(), st.lists(st.tuples(st.floats(1e-4, 1.0), st.integers(1, 300)), max_size=20), st.randoms(),
 )  # fmt: skip
 def test_every_point_once(
-    size: int, chunk: int, done: set[int], workers: int, cost: float, fixed: bool, costs: list[float]
+    size: int, chunk: int, done: set[int], workers: int, cost: float, fixed: bool, replies: Any, random: Any
 ) -> None:
+    """Also where workers end before they have measured all, in any order."""
     count = -(-size // chunk)
     done = {n for n in done if n < count}
     jobs = Jobs(range(size), chunk, done, workers=workers, cost=cost, fixed=fixed)
     wanted = [p for p in range(size) if p // chunk not in done]
     assert jobs.left == len(wanted)
+    whole = fixed and not replies
     seen: list[int] = []
-    for k, (first, points) in enumerate(jobs):
-        assert points[0] == first
-        np.testing.assert_array_equal(np.diff(points), 1)
-        if fixed:
-            assert len(points) == min(chunk, size - first)
-        seen += list(points)
-        if k < len(costs):
-            jobs.learn(costs[k] * len(points), len(points))
-    assert seen == wanted
+    out: list[Job] = []
+    while True:
+        while len(out) < 2 * workers and (job := next(jobs, None)) is not None:
+            assert job.points[0] == job.first
+            np.testing.assert_array_equal(np.diff(job.points), 1)
+            if whole:
+                assert len(job.points) == min(chunk, size - job.first)
+                assert job.seconds == math.inf
+            out.append(job)
+        if not out:
+            break
+        job = out.pop(random.randrange(len(out)))
+        each, most = replies.pop() if replies else (0.01, None)
+        piece = result(job, each, most)
+        seen += list(job.points[: len(piece)])
+        jobs.learn(job, piece)
+    assert sorted(seen) == wanted
     assert jobs.left == 0
 
 
@@ -47,7 +66,7 @@ def test_jobs_shrink_toward_the_end() -> None:
     cost, workers = SPAN / 50, 2
     jobs = Jobs(range(1000), 1000, workers=workers, cost=cost)
     sizes, left = [], 1000
-    for _, points in jobs:
+    for _, points, _ in jobs:
         assert len(points) <= max(50, left / (SHARES * workers))
         sizes.append(len(points))
         left -= sizes[-1]
@@ -62,13 +81,29 @@ def test_jobs_shrink_toward_the_end() -> None:
 
 def test_what_points_cost_is_learned_and_dear_ones_go_out_alone() -> None:
     jobs = Jobs(range(1000), 1000, workers=2)
-    assert len(next(jobs)[1]) == 1  # nothing is known
-    jobs.learn(SPAN / 50, 1)
-    assert len(next(jobs)[1]) == 50
-    jobs.learn(4 * 50 * SPAN / 50, 50)  # four times as dear: by one job, twice
-    assert len(next(jobs)[1]) == 25
+    first = next(jobs)
+    assert first.seconds == FIRST, "nothing is known: it ends by time"
+    assert len(first.points) == 250
+    jobs.learn(first, result(first, SPAN / 50))
+    assert jobs.left == 1000 - round(FIRST / (SPAN / 50))
+    second = next(jobs)
+    assert second.first == 1000 - jobs.left - len(second.points), "from where the first one ended"
+    assert (len(second.points), second.seconds) == (50, math.inf)
+    jobs.learn(second, result(second, SPAN / 50))
+    third = next(jobs)
+    jobs.learn(third, result(third, 4 * SPAN / 50))  # four times as dear: by one job, twice
+    assert len(next(jobs).points) == 25
     dear = Jobs(range(100), 100, workers=2, cost=10.0)
-    assert [len(points) for _, points in dear] == [1] * 100
+    assert [len(job.points) for job in dear] == [1] * 100
+
+
+@pytest.mark.parametrize("hiccup", [3.0, 1000.0])
+def test_a_first_look_that_loads_code_is_soon_forgotten(hiccup: float) -> None:
+    jobs = Jobs(range(100_000), 100_000, workers=2)
+    for k in range(8):
+        job = next(jobs)
+        jobs.learn(job, result(job, 1e-4 * (hiccup if k == 0 else 1.0)))
+    assert jobs.cost == pytest.approx(1e-4, rel=0.2)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50, 500])
@@ -81,15 +116,15 @@ def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) ->
     assert most >= SPAN
     assert LEAST <= least <= most
     size = round(seconds / cost)
-    jobs = list(Jobs(range(size), size, workers=workers, cost=cost, span=most, least=least))
+    jobs = list(Jobs(range(size), size, workers=workers, cost=cost, cluster=True))
     busy = len(jobs) * SENDING
     if seconds / workers >= 100.0:
         assert busy <= 0.55 * seconds / workers
         assert len(jobs) >= 4 * workers
     ends = np.zeros(min(workers, 50))
     if len(ends) == workers:
-        for _, points in jobs:
-            ends[np.argmin(ends)] += len(points) * cost
+        for job in jobs:
+            ends[np.argmin(ends)] += len(job.points) * cost
         assert ends.max() <= seconds / workers + 2 * max(least, cost)
 
 
@@ -129,47 +164,34 @@ def test_a_store_that_was_begun_with_small_chunks_ends_with_large_jobs(tmp_path:
     assert len(list((tmp_path / "s" / "chunks").glob("[0-9]*.json"))) == 100
 
 
-@pytest.mark.parametrize("hiccup", [0.0, 0.3])
-def test_a_cost_is_not_that_of_another_program(hiccup: float) -> None:
-    """One slow look out of several does not make points dear."""
+def test_a_job_ends_by_time_and_nothing_is_measured_twice() -> None:
+    seen: list[float] = []
 
-    class Fake:
-        looks = 0
-        free = compiled = False
+    def measured(point: Any) -> float:
+        seen.append(point["x"])
+        time.sleep(2e-3)
+        return float(point["x"])
 
-        def evaluate(self, points: Any) -> Piece:
-            self.looks += 1
-            return Piece({}, {}, 1e-4 * len(points) + hiccup * (self.looks == 2))
-
-    cost = _cost(Fake(), range(10_000))  # type: ignore[arg-type]
-    assert cost == pytest.approx(1e-4)
-    assert cost * 10_000 > ENOUGH
-
-
-@pytest.mark.parametrize(("each", "call"), [(1e-4, 0.05), (0.02, 0.05), (1e-6, 0.001)])
-def test_what_a_call_costs_is_not_what_a_point_costs(each: float, call: float) -> None:
-    class Fake:
-        free = compiled = True
-
-        def evaluate(self, points: Any) -> Piece:
-            return Piece({}, {}, call + each * len(points))
-
-    assert _cost(Fake(), range(1_000_000)) < 2.5 * each  # type: ignore[arg-type]
+    task = make_task(measured, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
+    del seen[:]
+    piece = task.evaluate(range(10, 1000), 0.05)
+    count = len(piece)
+    assert 2 <= count <= 30, "sleeping takes as long as it is told, or longer"
+    assert seen == list(range(10, 10 + count))
+    assert piece.values["value"].tolist() == seen
+    assert piece.each >= 2e-3
+    assert piece.seconds >= 2e-3 * count
+    assert len(task.evaluate(range(5), 60.0)) == 5
 
 
-@pytest.mark.parametrize(("compiled", "looks"), [(True, 2), (False, 1)])
-def test_loading_code_is_no_cost_of_a_point(compiled: bool, looks: int) -> None:
-    """A dear first look is repeated where code was loaded in it; elsewhere the probe of the first point has done so."""
+def test_loading_code_is_no_cost_of_a_point() -> None:
+    """The first point of a job that ends by time takes longer than that, and another one follows it."""
+    first = [0.1, 0.1]  # that of the form of the results too
 
-    class Fake:
-        free = False
-        seen = 0
+    def measured(point: Any) -> float:
+        time.sleep(first.pop() if first else 1e-3)
+        return 1.0
 
-        def evaluate(self, points: Any) -> Piece:
-            self.seen += 1
-            return Piece({}, {}, 1.0 + 5.0 * (self.seen == 1 and compiled))
-
-    fake = Fake()
-    fake.compiled = compiled  # type: ignore[attr-defined]
-    assert _cost(fake, range(1000)) == 1.0  # type: ignore[arg-type]
-    assert fake.seen == looks
+    piece = make_task(measured, {"x": range(90)}, None, None, None, {}).probed().evaluate(range(90), 0.01)
+    assert len(piece) > 1
+    assert 1e-3 <= piece.each < 0.1
