@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +14,18 @@ from sympy import Matrix, lambdify
 
 from fluidcc.analysis.storage import Storage, evaluated
 from fluidcc.analysis.undelayed import DIGITS, Undelayed
+from fluidcc.arguments import explained, number, shown, whole
+from fluidcc.errors import InvalidInput
 from fluidcc.symbols import plain, unfold
 
 __all__ = ["StorageReport", "check_storage"]
 
 ROUNDING = 1e-12
 """V' counts as positive above this, relative to the sum of its terms' sizes; it is computed in 50 digits."""
+_MADE: dict[type, str] = {
+    Undelayed: "an undelayed network: fluidcc.analysis.undelayed.undelayed(net)",
+    Storage: "a candidate, such as fluidcc.analysis.storage.paper_storage(system) or Storage.of(system, formula)",
+}
 _LOOKED_AT = 20  # samples that are computed in 50 digits
 
 
@@ -79,6 +85,7 @@ class StorageReport:
         return f"<h4>{html.escape(self.name)}</h4><table>{body}</table>"
 
 
+@explained
 def check_storage(
     system: Undelayed, storage: Storage, *, samples: int = 4096, seed: int = 0, spread: float = 100.0
 ) -> StorageReport:
@@ -91,7 +98,7 @@ def check_storage(
     storage : Storage
         The candidate.
     samples : int
-        Sobol points over the states, a power of two; as many again near the equilibrium.
+        Sobol points over the states, best a power of two; as many again near the equilibrium.
     seed : int
         Of their scrambling.
     spread : float
@@ -101,7 +108,17 @@ def check_storage(
     -------
     StorageReport
         Without a counterexample it is evidence, not a proof.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is no such thing.
     """
+    for what, value, kind in (("system", system, Undelayed), ("storage", storage, Storage)):
+        if not isinstance(value, kind):
+            raise InvalidInput(f"{what} is {shown(value)}; give {_MADE[kind]}")
+    samples, seed = whole(samples, "samples", least=2, most=2**24), whole(seed, "seed")
+    spread = number(spread, "spread", "a factor above 1", above=1.0)
     states = _states(system, samples, seed, spread)
     curvature, dissipation = _local(system, storage)
     positive, where = _positive(system, storage, states)
@@ -163,14 +180,15 @@ def _largest_rate(system: Undelayed, storage: Storage, states: Any, spread: floa
         start = np.where(queue, np.sqrt(np.maximum(z, 0)), np.log(np.maximum(z, 1e-9)))
         climbed = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 200 * len(start), "maxfev": 800})
         found.append(back(climbed.x))
-    exact = [(_exactly(system, terms, z), z) for z in found]
+    precise = lambdify(system.states, terms, "mpmath")
+    exact = [(_exactly(precise, z), z) for z in found]
     return max(exact, key=lambda pair: pair[0])
 
 
-def _exactly(system: Undelayed, terms: list[Any], state: Any) -> float:
+def _exactly(terms: Callable[..., Any], state: Any) -> float:
     """The relative V' at a state, in 50 digits: next to the equilibrium, doubles leave nothing but rounding."""
     with mpmath.workdps(DIGITS):
-        parts = lambdify(system.states, terms, "mpmath")(*(mpmath.mpf(float(v)) for v in state))
+        parts = terms(*(mpmath.mpf(float(v)) for v in state))
         size = sum(abs(v) for v in parts)
         return float(sum(parts) / size) if size else 0.0
 

@@ -6,7 +6,7 @@ sum of g_z f_z, and it is positive definite where each g_z has the sign of z les
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,18 +81,22 @@ class Storage:
         still = np.array([float(system.point[z]) for z in system.states]).reshape(-1, *(1 for _ in states.shape[1:]))
         total = np.full(states.shape[1:], self.offset)
         index = [system.states.index(z) for z in self.gradient]
-        gradient = list(self.gradient.values())
+        way = states - still
+        slope = _numeric(system.states, list(self.gradient.values()))
         for t, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
-            along = evaluated(system.states, gradient, still + t * (states - still))
-            total = total + weight * np.sum(along * (states - still)[index], axis=0)
+            total = total + weight * np.sum(slope(still + t * way) * way[index], axis=0)
         return total
 
 
 def evaluated(symbols: Any, expressions: list[Any], states: Any) -> Any:
     """Numbers of some expressions, shape (expressions, ...), at states of shape (n, ...)."""
-    states = np.asarray(states, float)
-    found = lambdify(symbols, [unfold(f) for f in expressions], "numpy", cse=True)(*states)
-    return np.array([np.broadcast_to(np.asarray(f, float), states.shape[1:]) for f in found])
+    return _numeric(symbols, expressions)(np.asarray(states, float))
+
+
+def _numeric(symbols: Any, expressions: list[Any]) -> Callable[[Any], Any]:
+    """The function from states of shape (n, ...) to numbers of the expressions."""
+    function = lambdify(symbols, [unfold(f) for f in expressions], "numpy", cse=True)
+    return lambda at: np.array([np.broadcast_to(np.asarray(f, float), at.shape[1:]) for f in function(*at)])
 
 
 def _definition(law: Law, name: str) -> Let:

@@ -15,11 +15,13 @@ import mpmath
 import numpy as np
 from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
 
+from fluidcc.arguments import explained, shown
 from fluidcc.assembly import capacity_at, constant_rate, is_on
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.equilibrium import Equilibrium, equilibrium
-from fluidcc.errors import Unsupported
+from fluidcc.errors import UnknownName, Unsupported
 from fluidcc.network import require_network
+from fluidcc.patterns import near
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
@@ -73,6 +75,10 @@ class Undelayed:
     rest: Equilibrium
     net: Network
 
+    def __repr__(self) -> str:
+        held = sorted({let.name for frozen in self.frozen.values() for let in frozen})
+        return f"Undelayed(states: {', '.join(map(plain, self.states))}{'; held: ' if held else ''}{', '.join(held)})"
+
     @property
     def states(self) -> tuple[Symbol, ...]:
         """The states, in order: of flows, then of links."""
@@ -86,6 +92,7 @@ class Undelayed:
         return unfold(expr).subs({e: self.delay[name], edot: 0, pi: 0}).subs({**own, **self.constants[name]})
 
 
+@explained
 def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -> Undelayed:
     """Leave out every communication delay.
 
@@ -103,8 +110,17 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     ------
     Unsupported
         If a buffer is full, or a law has jumps, ticks or outputs that feed back at once.
+    UnknownName
+        If no law has a definition of a name in `held`.
     """
     require_network(net)
+    held = (held,) if isinstance(held, str) else tuple(held)
+    known = sorted({let.name for f in net.flows.values() for g in f.law.flow.values() for let in g.atoms(Let)})
+    for name in held:
+        if name not in known:
+            raise UnknownName(
+                f"no law of the network has a definition {shown(name)} to be held; {near(str(name), known)}"
+            )
     rest = equilibrium(net, at)
     if bool(rest.full.any()):
         full = next(str(name) for name in rest.full.link.values if bool(rest.full.sel(link=name)))
@@ -112,7 +128,7 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
             f"the buffer of link {full!r} is full at the equilibrium, and without delays its loss would act at once; "
             "the undelayed network is for links with room in their buffers"
         )
-    return _Builder(net, at, rest, tuple(held)).build()
+    return _Builder(net, at, rest, held).build()
 
 
 class _Builder:

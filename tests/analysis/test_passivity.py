@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.analysis.passivity import check_storage
 from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import InvalidInput, UnknownName, Unsupported
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +118,16 @@ def test_the_report_is_readable(held: Undelayed) -> None:
     text = found._repr_html_()
     assert "<table>" in text
     assert "q_bottleneck" in text
+
+
+def test_wrong_arguments_are_told(held: Undelayed) -> None:
+    storage = paper_storage(held)
+    assert repr(held) == "Undelayed(states: x_flow1, x_flow2, q_bottleneck; held: k)"
+    with pytest.raises(UnknownName, match="no law of the network has a definition 'q' to be held; did you mean .*'k'"):
+        undelayed(held.net, held=("q",))
+    with pytest.raises(InvalidInput, match=r"system is Storage.*; give an undelayed network"):
+        check_storage(storage, held)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="samples is 0; give a whole number"):
+        check_storage(held, storage, samples=0)
+    with pytest.raises(InvalidInput, match="spread is nan; give a factor above 1"):
+        check_storage(held, storage, spread=float("nan"))
