@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError
+from fluidcc.numerics.linear.compiled.framing import framed
+from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.core import core_of
-from fluidcc.numerics.linear.scaling import balanced
+from fluidcc.numerics.linear.scaling import unframed
 from fluidcc.numerics.linear.wiring import Blocks
 
 if TYPE_CHECKING:
@@ -157,8 +159,10 @@ class _Walk:
         core = core_of(block)
         longest = float(core.delays.max(initial=0.0)) or 1 / max(float(np.abs(core.A).max(initial=0.0)), 1e-300)
         self.unit = float(np.exp2(np.round(np.log2(longest))))
-        scaled, _ = balanced(Blocks(*(part[None] for part in core)), np.array([self.unit]))
-        self.block = Blocks(*(part[0] for part in scaled))
+        prepare()
+        stack = Blocks(*(part[None] for part in core))
+        frame, _ = framed(*stack, np.array([self.unit]))
+        self.block = Blocks(*(part[0] for part in unframed(frame, len(core.A), core.ports, stack.delays / self.unit)))
         # the unit multiplies real roots: s (scaled) = unit s
         self.n, self.k = len(core.A), len(core.delays)
         b = self.block

@@ -16,7 +16,6 @@ from fluidcc.numerics.linear.forms import delayed_terms, rational
 from fluidcc.numerics.linear.parts import Parts
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.ports import Pick, checked, names
-from fluidcc.numerics.linear.wiring import close_channels
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.count import RootCount
@@ -69,7 +68,7 @@ class DelayLTI(Parts):
         inputs: Sequence[str] = (),
         outputs: Sequence[str] = (),
     ) -> None:
-        block = close_channels(checked(A, B, C, D, delays))
+        block = checked(A, B, C, D, delays)
         self._block = block
         for array in block:
             array.setflags(write=False)

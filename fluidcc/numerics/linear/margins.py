@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.errors import InvalidInput, UnknownName
-from fluidcc.numerics.linear.compiled.judge import NAMES, followed, judge
+from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
 __all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
-
-FREQUENCIES = 8  # from this one on they are frequencies
-POLES = 24  # states up to which the poles of A tell where the loci have to be followed
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,8 @@ class Margins:
     Attributes
     ----------
     gain : float
-        The least factor above one that brings a root to the axis. Loci are followed past all poles and one over the
-        delays, and on from there until the loop is below a tenth: a factor above ten that is met only beyond is inf.
+        The least factor above one that brings a root to the axis. It is looked for up to a hundred times the fastest
+        pole and twelve over the shortest delay; a factor above ten that is met only beyond that is inf.
     gain_down : float
         The largest factor below one that does; zero if none does.
     gain_nearest : float
@@ -100,10 +97,8 @@ def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
         raise InvalidInput(f"a return ratio is square, here {loop.n_outputs} outputs and {loop.n_inputs} inputs")
     if channel is not None:
         loop = one_channel(loop, channel)
-    pencil = loop.pencil
-    found, every = judge(*pencil.loop, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
-    read = dict(zip(NAMES, _in_seconds(found[0], pencil.time).tolist(), strict=True))
-    return Margins(**read, crossovers=np.sort(every) / pencil.time)
+    found, every = _judged(loop.pencil)
+    return Margins(*found[0].tolist(), crossovers=every)
 
 
 def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats) -> Margins:
@@ -125,16 +120,17 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
         )
     if not (block.delays > 0).all() or not all(np.isfinite(part).all() for part in block):
         raise InvalidInput("every delay of a stack must be positive and every number finite")
-    found = np.empty((len(NAMES), len(block.A)))
+    found = np.empty((MARGINS, len(block.A)))
     for rows, pencil in pencils(block):
-        values, _ = judge(*pencil.loop, pencil.table, pencil.ports[0], *_guess(pencil), _end(pencil))
-        found[:, rows] = _in_seconds(values.T, pencil.times)
-    return Margins(**dict(zip(NAMES, found, strict=True)), crossovers=np.empty(0))
+        found[:, rows] = _judged(pencil)[0].T
+    return Margins(*found, crossovers=np.empty(0))
 
 
-def _in_seconds(found: Floats, unit: Any) -> Floats:
-    found[NAMES.index("delay")] *= unit
-    found[FREQUENCIES:] /= unit
+def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
+    """The margins of each system in the order of the fields of `Margins`, and the crossovers of the last one."""
+    found: tuple[Floats, Floats] = judge(
+        *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
+    )
     return found
 
 
@@ -144,15 +140,12 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
     Eigenvalues that are zero at every frequency, because the rank of the return ratio is deficient, are left out.
     """
     pencil = loop.pencil
-    guess = [float(end[0]) for end in _guess(pencil)]
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    first, last = (g if np.isnan(end) else end for g, end in zip(guess, ends, strict=True))
-    if not 0 < first < last:
-        raise InvalidInput(
-            f"frequencies from {first / pencil.time:g} to {last / pencil.time:g} rad/s are no range; give others"
-        )
-    omega, value = followed(*pencil.loop, pencil.table[0], pencil.ports[0], *guess, *ends)
-    return EigenLoci(omega / pencil.time, value.T.copy())
+    omega, value = followed(*pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0], *ends)
+    omega = omega / pencil.time
+    if not len(value):
+        raise InvalidInput(f"frequencies from {omega[0]:g} to {omega[1]:g} rad/s are no range; give others")
+    return EigenLoci(omega, value.T.copy())
 
 
 def one_channel(loop: DelayLTI, channel: str | int) -> DelayLTI:
@@ -166,24 +159,3 @@ def one_channel(loop: DelayLTI, channel: str | int) -> DelayLTI:
     back = -np.eye(loop.n_inputs)
     back[channel, channel] = 0.0
     return loop.connect(back).select(outputs=channel, inputs=channel)
-
-
-def _end(pencil: Pencil) -> Floats:
-    """The modulus far out, where the loop is open: one if it is strictly proper; nothing is claimed otherwise."""
-    m, p = pencil.ports
-    direct = np.abs(pencil.scaled.D)
-    through = direct[:, :p, :m].sum(axis=(1, 2))
-    through += direct[:, :p, m:].sum(axis=(1, 2)) * direct[:, p:, :m].sum(axis=(1, 2))
-    return np.where(through == 0, 1.0, np.inf)
-
-
-def _guess(pencil: Pencil) -> tuple[Floats, Floats]:
-    """Between which frequencies the loci have to be followed at least, by the poles of A, in the unit of time."""
-    A = pencil.scaled.A
-    if 0 < pencil.n <= POLES:
-        poles = np.abs(np.linalg.eigvals(A))
-    else:
-        poles = np.abs(np.diagonal(A, axis1=1, axis2=2)) if pencil.n else np.ones((len(A), 1))
-    most = poles.max(axis=1)
-    slow = np.where(poles > 1e-9 * most[:, None], poles, np.inf).min(axis=1)
-    return 3e-3 * np.minimum(1.0, slow), np.maximum(12.0, 2 * most)

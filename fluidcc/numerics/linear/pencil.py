@@ -10,19 +10,20 @@ Inside, time is measured in the longest delay and the unknowns are balanced, so 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import plan
+from fluidcc.numerics.linear.compiled.framing import framed, tabled
 from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.compiled.newton import iterate
 from fluidcc.numerics.linear.compiled.replay import pack, replay
 from fluidcc.numerics.linear.cut import separator
 from fluidcc.numerics.linear.pivoting import pivoted
-from fluidcc.numerics.linear.scaling import balanced, bordered, units
+from fluidcc.numerics.linear.scaling import unframed
 from fluidcc.numerics.linear.shared import Unlike, with_sums
 from fluidcc.numerics.linear.wiring import Blocks, of_one_pattern
 
@@ -70,10 +71,10 @@ class Pencil:
     ----------
     times : array of float
         The unit of time inside [s], one a system: the longest delay, or the time scale of A without delays.
-    scaled : Blocks
-        The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were.
-    state_scale : array of float
-        A state is its balanced value times this, shape (systems, n).
+    frame : array of float
+        The bordered pencils in that unit, with balanced unknowns and before sums are named: see `framed`.
+    table : array of float
+        Of each system the floats of the pencil: constants, leads and lagged parts of the entries, and the delays.
 
     Raises
     ------
@@ -87,29 +88,16 @@ class Pencil:
             block = Blocks(*(part[None] for part in block))
         m, _ = self.ports = block.ports
         self.n = n = block.A.shape[-1]
-        self.times = units(block)
-        self.scaled, self.state_scale = balanced(block, self.times)
-        full = bordered(self.scaled)
-        channels = n + block.delays.shape[-1]
-        if m > 1 or channels > SIMPLE:
-            full = with_sums(full, slice(n, channels))
+        lags = block.delays.shape[-1]
+        self.times = np.zeros(len(block.A))
+        self.frame, self._scale = framed(*block, self.times)
+        full = self.frame
+        if m > 1 or n + lags > SIMPLE:
+            full = with_sums(full, slice(n, n + lags))
         self.size = size = full.shape[-1] - m
-        pattern = (full != 0).any(axis=0)
-        pattern[range(size), range(size)] = True
-        self._key = pattern.tobytes(), pattern.shape, n, channels, size
+        pattern, self.table = tabled(full, n, lags, size, block.delays, self.times)
+        self._key = pattern.tobytes(), pattern.shape, n, n + lags, size
         self._shape = known = _pattern(*self._key)
-        entry = full[:, known.row, known.column]
-        table = np.concatenate(
-            (
-                entry * known.constant + known.one,
-                np.broadcast_to(known.lead, entry.shape),
-                entry * known.late,
-                self.scaled.delays,
-            ),
-            axis=1,
-        )
-        # of each system: constants, leads and lagged parts of the entries, and the delays
-        self.table = np.ascontiguousarray(table)
         self._plans = [known.whole]
         self._few = FEW if size < 40 else 1
 
@@ -132,10 +120,20 @@ class Pencil:
         """The unit of time [s] of the first system."""
         return float(self.times[0])
 
+    @cached_property
+    def scaled(self) -> Blocks:
+        """The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were."""
+        return unframed(self.frame, self.n, self.ports, self.table[:, 3 * len(self._shape.row) :])
+
     @property
     def block(self) -> Blocks:
         """The first system, scaled."""
         return Blocks(*(part[0] for part in self.scaled))
+
+    @property
+    def state_scale(self) -> Floats:
+        """A state is its balanced value times this, shape (systems, n)."""
+        return np.asarray(self._scale[:, : self.n])
 
     def values(
         self, s: Complex, slope: bool = True, scaled: bool = False, which: NDArray[np.int64] | None = None
@@ -234,15 +232,11 @@ def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
 
 
 class _Pattern(NamedTuple):
-    """Where a bordered pencil has entries, what kind they are, and the order of their elimination."""
+    """Where a bordered pencil has entries, which of them lag by which delay, and the order of their elimination."""
 
     pattern: NDArray[np.bool_]
     row: NDArray[np.int64]
     column: NDArray[np.int64]
-    constant: Floats  # 1 for entries that do not lag
-    one: Floats  # 1 on the diagonal of the channels and of the sums
-    lead: Floats  # 1 on the diagonal of the states
-    late: Floats
     lag_of: NDArray[np.int64]
     whole: NDArray[np.int64]
 
@@ -251,13 +245,10 @@ class _Pattern(NamedTuple):
 def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: int) -> _Pattern:
     pattern = np.frombuffer(bits, bool).reshape(shape)
     row, column = np.nonzero(pattern)
-    late, own = (column >= n) & (column < channels), (row == column) & (row < size)
-    lag_of = np.where(late, column - n, -1)
-    one, lead = own & (row >= n), own & (row < n)
+    lag_of = np.where((column >= n) & (column < channels), column - n, -1)
     return _Pattern(
-        pattern, row, column, (~late).astype(float), one.astype(float), lead.astype(float), late.astype(float),
-        lag_of, pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of),
-    )  # fmt: skip
+        pattern, row, column, lag_of, pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of)
+    )
 
 
 @lru_cache(maxsize=128)

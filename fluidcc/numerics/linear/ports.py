@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.arguments import numbers, shown
 from fluidcc.errors import InvalidInput, UnknownName
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.compiled.framing import sound
+from fluidcc.numerics.linear.compiled.freshness import prepare
+from fluidcc.numerics.linear.wiring import Blocks, close_channels
 
 __all__ = ["Pick", "checked", "indices", "matrix", "merged", "names"]
 
@@ -18,7 +21,19 @@ Pick = str | int | Sequence[str | int] | None
 
 
 def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike) -> Blocks:
-    """Float arrays of shapes that fit."""
+    """New arrays of floats whose shapes fit, without channels of zero delay."""
+    given = A, B, C, D, delays
+    if all(type(part) is np.ndarray and part.dtype == float for part in given):
+        block = Blocks(*(part.copy() for part in given))  # type: ignore[union-attr]
+        if [part.ndim for part in block] == [2, 2, 2, 2, 1]:
+            prepare()
+            if sound(*block):  # as nearly always: the same is found at once
+                return block
+    return close_channels(_made_to_fit(A, B, C, D, delays))
+
+
+def _made_to_fit(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike) -> Blocks:
+    """Anything that is or can be made arrays that fit; what cannot, and what no block has, is refused."""
     a, b, c, d = (matrix(M, name) for M, name in zip((A, B, C, D), "ABCD", strict=True))
     d = np.atleast_2d(d)
     lags = np.atleast_1d(matrix(delays, "delays"))
@@ -45,12 +60,19 @@ def matrix(value: ArrayLike, what: str) -> NDArray[np.float64]:
 
 def names(kind: str, given: Sequence[str], count: int, letter: str) -> tuple[str, ...]:
     """`given`, or a letter with numbers; as many as `count` and all different."""
+    if type(given) is tuple and not given:
+        return _numbered(letter, count)
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
         raise InvalidInput(f"{kind} is {shown(given)}; give names in a list")
-    found = tuple(given) or tuple(f"{letter}{i}" for i in range(count))
+    found = tuple(given) or _numbered(letter, count)
     if len(found) != count or len(set(found)) != count:
         raise InvalidInput(f"{kind} must be {count} different names, got {list(found)}")
     return found
+
+
+@lru_cache(maxsize=64)
+def _numbered(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}{i}" for i in range(count))
 
 
 def merged(parts: Iterable[Sequence[str]]) -> list[str]:

@@ -107,8 +107,25 @@ def test_algebraic_loops_are_refused() -> None:
 )
 def test_malformed_blocks_say_what_is_wrong(change: dict, text: str) -> None:
     parts = {"A": [[-1.0]], "B": [[1.0, 1]], "C": [[1.0], [1]], "D": np.zeros((2, 2)), "delays": [0.5]}
-    with pytest.raises(InvalidInput, match=text):
+    with pytest.raises(InvalidInput, match=text) as lists:
         fc.DelayLTI(**{**parts, **change})
+    arrays: dict[str, Any] = {
+        name: part if name == "inputs" else np.array(part) for name, part in {**parts, **change}.items()
+    }
+    with pytest.raises(InvalidInput, match=text) as same:
+        fc.DelayLTI(**arrays)
+    assert str(same.value).replace("array(", "").replace(")", "") == str(lists.value).replace(")", "")
+
+
+def test_a_block_has_arrays_of_its_own() -> None:
+    given = [np.array(part) for part in ([[-1.0]], [[1.0, 1]], [[1.0], [1]], np.zeros((2, 2)), [0.5])]
+    block = fc.DelayLTI(*given[:4], delays=given[4])
+    for part in given:
+        part[:] = 7.0
+    assert block.A == -1
+    assert block.delays == 0.5
+    turned = fc.DelayLTI(*(np.asfortranarray(part) for part in given[:4]), delays=given[4].astype(np.float32))
+    assert turned.D.tolist() == [[7.0, 7.0], [7.0, 7.0]]
 
 
 def test_mismatched_shapes_are_refused() -> None:

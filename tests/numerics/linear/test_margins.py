@@ -89,9 +89,9 @@ def test_the_same_for_networks_with_several_loci(seed: int, links: int) -> None:
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.sampled_from([1, 2]), st.floats(0.2, 4.0))
+@given(st.integers(0, 10**6), st.sampled_from([1, 2]), st.floats(-9.0, 1.4))
 def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, gain: float) -> None:
-    loop = network(seed, links + 2, links) * gain
+    loop = network(seed, links + 2, links) * float(np.exp(gain))
     found = margins(loop)
     omega = np.geomspace(1e-3, 300.0, 8000)
     response = np.moveaxis(loop.frequency_response(omega), 2, 0)
@@ -111,9 +111,51 @@ def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, g
         a, b = a[through], b[through]
         real = a.real + (b.real - a.real) * a.imag / (a.imag - b.imag)
         factor = -1 / real[real < 0]
-        factor = factor[factor < 9]  # the loci are followed down to a tenth
         assert found.gain <= factor[factor > 1].min(initial=np.inf) * (1 + 1e-4)
         assert found.gain_down >= factor[factor < 1].max(initial=0.0) * (1 - 1e-4)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=4), st.floats(-2.5, 1.0), st.floats(-8.0, 0.0), st.booleans()
+)
+def test_a_gain_margin_is_found_however_weak_the_loop(
+    poles: list[float], delay: float, gain: float, integrator: bool
+) -> None:
+    """Lags, perhaps an integrator, and a delay: phase and modulus fall, so that the first crossing is the nearest."""
+    w, tau = np.exp(poles), np.exp(delay)
+    loop = transfer([np.exp(gain) * np.prod(w)], np.poly([*-w, *([0.0] if integrator else [])]), tau)
+
+    def lag(omega: float) -> float:
+        return float(np.arctan(omega / w).sum() + tau * omega + integrator * np.pi / 2)
+
+    low, high = 0.0, np.pi / tau
+    for _ in range(200):
+        low, high = (0.5 * (low + high), high) if lag(0.5 * (low + high)) < np.pi else (low, 0.5 * (low + high))
+    critical = 1 / np.abs(loop.frequency_response([low])[0, 0, 0])
+    found = margins(loop)
+    assert found.gain_nearest == pytest.approx(critical, rel=1e-9)
+    assert found.phase_crossover == pytest.approx(low, rel=1e-9) or critical < 1
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1e-7])
+@pytest.mark.parametrize("delay", [0.0, 3.0])
+def test_a_peak_is_seen_however_narrow_it_is(damping: float, delay: float) -> None:
+    loop = transfer([0.1 * damping], [1, 2 * damping, 1], delay) + transfer([0.01], [1, 1])  # a peak of 0.05
+    strong = transfer([damping], [1, 2 * damping, 1], delay) + transfer([0.1], [1, 1])  # a peak of a half
+    omega = 1 + damping * np.linspace(-20, 20, 40001)
+    for some in (loop, strong):
+        value = some.frequency_response(omega)[0, 0]
+        found = margins(some)
+        assert found.modulus == pytest.approx(np.abs(1 + value).min(), rel=1e-4)
+        assert found.mt >= np.abs(value / (1 + value)).max() * (1 - 1e-9)
+
+
+def test_what_passes_straight_through_is_followed_to_its_limit() -> None:
+    """A loop that tends to a circle: the nearest crossing is that limit, and it takes no thousands of points."""
+    found = margins(transfer([0.3, 0.3], [1, 2], 0.5))
+    assert found.gain == pytest.approx(1 / 0.3, rel=1e-5)
+    assert found.modulus == pytest.approx(0.7, rel=1e-5)
 
 
 def _used_up(loop: fc.DelayLTI, found: Margins) -> None:

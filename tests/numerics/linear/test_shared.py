@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fluidcc.numerics.linear.compiled.framing import framed
 from fluidcc.numerics.linear.pencil import Pencil, pencils
-from fluidcc.numerics.linear.scaling import bordered
 from fluidcc.numerics.linear.shared import with_sums
 from fluidcc.numerics.linear.wiring import Blocks
 
@@ -54,7 +54,7 @@ def test_determinant_and_response_stay(late: bool, seed: int, monkeypatch: pytes
 def test_nothing_is_named_where_nothing_is_alike() -> None:
     rng = np.random.default_rng(0)
     A, B, C, D = (rng.normal(size=(1, *shape)) for shape in ((4, 4), (4, 9), (8, 4), (8, 9)))
-    full = bordered(Blocks(A, B, C, D, np.ones((1, 5))))
+    full, _ = framed(A, B, C, D, np.ones((1, 5)), np.zeros(1))
     assert with_sums(full, slice(4, 9)) is full
 
 

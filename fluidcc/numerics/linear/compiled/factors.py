@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit
 
 from fluidcc.numerics.linear.compiled.lanes import slope, value
-from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, pivoted, put, room, scalars
+from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, is_poor, pivoted, put, room
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
 
-__all__ = ["Loop", "abreast", "eigen", "loop_of", "ready", "strength"]
+__all__ = ["Loop", "abreast", "eigen", "loop_of", "ready"]
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
 
@@ -49,8 +49,7 @@ def abreast(loop, s):  # type: ignore[no-untyped-def]
 def ready(loop, lane, s):  # type: ignore[no-untyped-def]
     """Factor L at the point of one lane, which is s."""
     whole, work, size = loop.whole, loop.work, len(loop.corner)
-    _, _, _, poor = scalars(whole, work, lane)
-    if poor or s == 0:  # at the origin the pencil may be singular
+    if s == 0 or is_poor(whole, work, lane):  # at the origin the pencil may be singular
         pivoted(s, whole, loop.real, loop.corner, loop.corner_rate)
     else:
         for i in range(size):
@@ -59,16 +58,9 @@ def ready(loop, lane, s):  # type: ignore[no-untyped-def]
                 loop.corner[i, j] = loop.corner_rate[i, j] = 0j
                 if slot >= 0:
                     loop.corner[i, j], loop.corner_rate[i, j] = value(work, slot, lane), slope(work, slot, lane)
-    c, m = loop.cut, size - loop.cut
+    c = loop.cut
     if c == 0:
         loop.left[:], loop.left_rate[:] = loop.corner, loop.corner_rate
-    elif c == 1 and loop.left.shape[1] == 1:
-        between, turn = loop.corner[0, 0], loop.corner_rate[0, 0]
-        inverse = -1 / between if between != 0 else complex(np.inf, np.inf)
-        for j in range(m):
-            loop.left[j, 0], loop.left_rate[j, 0] = loop.corner[1 + j, 0], loop.corner_rate[1 + j, 0]
-            loop.right[0, j] = loop.corner[0, 1 + j] * inverse
-            loop.right_rate[0, j] = (loop.corner_rate[0, 1 + j] + turn * loop.right[0, j]) * inverse
     else:
         _factor(loop, c)
 
@@ -86,18 +78,6 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
     else:
         loop.left[:] = times(left, right, False)
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def strength(loop):  # type: ignore[no-untyped-def]
-    """A bound on the norm of L at the last point."""
-    left = right = 0.0
-    for i in range(loop.left.shape[0]):
-        for j in range(loop.left.shape[1]):
-            x, y = loop.left[i, j], loop.right[j, i]
-            left += x.real * x.real + x.imag * x.imag
-            right += y.real * y.real + y.imag * y.imag
-    return np.sqrt(left) * np.sqrt(right)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)

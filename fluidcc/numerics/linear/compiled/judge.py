@@ -5,52 +5,78 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.factors import eigen, loop_of, ready, strength
-from fluidcc.numerics.linear.compiled.loci import span, trace
-from fluidcc.numerics.linear.compiled.refine import AXIS, CIRCLE, HIGHEST, LOWEST, bracketed, refine
-from fluidcc.numerics.linear.compiled.singular import BOTH, extremes
-from fluidcc.numerics.linear.compiled.small import finite
+from fluidcc.numerics.linear.compiled.factors import loop_of
+from fluidcc.numerics.linear.compiled.framing import outlook
+from fluidcc.numerics.linear.compiled.loci import WEAK, reach, trace
+from fluidcc.numerics.linear.compiled.points import at_point, norm
+from fluidcc.numerics.linear.compiled.refine import AXIS, CIRCLE, HIGHEST, KINDS, LOWEST, bracketed, refine
+from fluidcc.numerics.linear.compiled.singular import BOTH
 
-__all__ = ["NAMES", "followed", "judge"]
+__all__ = ["MARGINS", "followed", "judge"]
 
-NAMES = ("gain", "gain_down", "gain_nearest", "phase", "delay", "modulus", "ms", "mt", "crossover", "phase_crossover",
-         "phase_crossover_down", "delay_crossover", "modulus_frequency", "mt_frequency")  # fmt: skip
+MARGINS = 14  # that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
+FREQUENCIES = 8  # from this one on they are frequencies
+DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
+STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def followed(whole, cut, real, m, low, high, first, last):  # type: ignore[no-untyped-def]
-    loop = loop_of(whole, cut, real, m)
-    least, most = span(loop, low, high)
-    grid = trace(loop, loop.basis.shape[1], least if np.isnan(first) else first, most if np.isnan(last) else last)
+def followed(whole, cut, real, frame, states, m, first, last):  # type: ignore[no-untyped-def]
+    loop, ahead = loop_of(whole, cut, real, m), outlook(frame, states, m, real)
+    least = ahead.low if np.isnan(first) else first
+    most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
+    if not 0 < least < most:
+        return np.array([least, most]), np.empty((0, 0), np.complex128)
+    grid = trace(loop, least, most, ahead.swings, 1.0)
     return grid.omega, grid.value
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def judge(whole, cut, table, m, low, high, end):  # type: ignore[no-untyped-def]
-    """What `NAMES` says of every system in its unit of time; of the last, all frequencies of a locus of modulus one."""
-    out, every = np.empty((len(table), 14)), np.empty(0)
+def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
+    """The margins of every system; of the last, all frequencies of a locus of modulus one.
+
+    Parameters
+    ----------
+    whole, cut : array of int, int
+        As `fluidcc.numerics.linear.pencil.Pencil.loop` has them.
+    table, frame : array (systems, floats), array (systems, rows, columns)
+        The floats of each pencil, and that before its sums are named.
+    states, m : int
+        Numbers of states and of inputs.
+    times : array (systems)
+        The unit of time of each [s].
+    """
+    out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
-        loop = loop_of(whole, cut, table[k], m)
+        loop, ahead = loop_of(whole, cut, table[k], m), outlook(frame[k], states, m, table[k])
         rank = loop.basis.shape[1]
-        grid = trace(loop, rank, *span(loop, low[k], high[k]))
-        found = bracketed(grid)
+        end = reach(loop, ahead.high, 1.0, ahead.most)
+        grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
+        found = bracketed(grid, KINDS)
         refine(loop, found)
         still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
-        ready(loop, 0, 0j)
-        at_rest = finite(loop.left) and finite(loop.right)
-        if at_rest:
-            eigen(loop, still, rates)
-            extremes(loop, BOTH, still[0], rates[0], edge)
-        gain = _gains(found, still if at_rest and strength(loop) < ENDLESS else still[:0])
-        phase = _phases(found)
+        at_point(loop, 0, 0j, BOTH, still, rates, edge)
+        size = norm(loop)
+        gain = _gains(found, still if size < ENDLESS else still[:0])
+        phase, every = _phases(found), found.omega[found.kind == CIRCLE]
         modulus, modulus_at, mt, mt_at = _best(grid, found)
-        if at_rest and edge[0] < modulus:
+        if np.isfinite(size) and edge[0] < modulus:
             modulus, modulus_at = edge[0], 0.0
-        if at_rest and edge[2] > mt:
+        if np.isfinite(size) and edge[2] > mt:
             mt, mt_at = edge[2], 0.0
-        if end[k] < modulus:
-            modulus, modulus_at = end[k], np.inf
+        if ahead.modulus < modulus:
+            modulus, modulus_at = ahead.modulus, np.inf
+        factor = 1.0
+        while gain[0] * WEAK > factor and end < ahead.far:
+            factor *= STRONGER
+            end = reach(loop, end, factor, ahead.far)
+            grid = trace(loop, ahead.low, end, ahead.swings, factor)
+            found = bracketed(grid, AXIS + 1)
+            refine(loop, found)
+            more = _gains(found, still[:0])
+            if more[0] < gain[0]:
+                gain = (more[0], more[1], gain[2], gain[3])
         nearest = gain[0] if gain[0] <= 1 / gain[2] else gain[2]
         ms = 1 / max(modulus, np.finfo(np.float64).tiny)
         best = (
@@ -58,9 +84,9 @@ def judge(whole, cut, table, m, low, high, end):  # type: ignore[no-untyped-def]
             phase[1], gain[1], gain[3], phase[3], modulus_at, mt_at,
         )  # fmt: skip
         for i in range(len(best)):
-            out[k, i] = best[i]
-        every = found.omega[found.kind == CIRCLE]
-    return out, every
+            out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
+        out[k, DELAY] *= times[k]
+    return out, np.sort(every) / times[len(times) - 1]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -73,7 +99,7 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
         if grid.edge[i, 2] > most:
             most, most_at = grid.edge[i, 2], grid.omega[i]
     for k in range(len(found.kind)):
-        size = found.height[k, 2]
+        size = found.value[k, 2].real
         if found.kind[k] == LOWEST and size < least:
             least, least_at = size, found.omega[k]
         if found.kind[k] == HIGHEST and size > most:

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.factors import abreast, eigen, ready, strength
+from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.singular import BOTH, extremes
+from fluidcc.numerics.linear.compiled.points import at_point, strength
+from fluidcc.numerics.linear.compiled.singular import BOTH
 
-__all__ = ["Grid", "span", "trace"]
+__all__ = ["WEAK", "Grid", "reach", "trace"]
 
-PER_DECADE = 8
+PER_DECADE = 5
+WEAK = 0.1  # a loop is followed until it is below this
 TURN = 0.5  # radians that a locus may turn over an interval
-SMALL = 0.02  # loci below this are not refined: they change no margin below 1/SMALL
+SMALL = 0.02  # loci below this are not refined
 FAR = 30.0  # loci beyond this are followed in proportion to their size
 ROUNDS = 14
 
@@ -35,17 +37,16 @@ class Grid(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def span(loop, low, high):  # type: ignore[no-untyped-def]
-    """The least and the highest frequency at which the loci matter, from a guess."""
-    ahead = 1j * high * 3.0 ** np.arange(LANES)
-    for _ in range(2):  # until the loop is weak
-        abreast(loop, ahead)
+def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
+    """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
+    s = 1j * high * 3.0 ** np.arange(LANES)
+    while s[0].imag < most:
+        abreast(loop, s)
         for k in range(LANES):
-            ready(loop, k, ahead[k])
-            if not strength(loop) > 0.1:
-                return low, ahead[k].imag
-        ahead *= 3.0**LANES
-    return low, ahead[0].imag
+            if not factor * strength(loop, k, s[k]) > WEAK:
+                return min(s[k].imag, most)
+        s *= 3.0**LANES
+    return most
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -59,23 +60,30 @@ def _evaluate(loop, grid, first, last):  # type: ignore[no-untyped-def]
         abreast(loop, s[:count])
         for k in range(count):
             i = start + k
-            ready(loop, k, s[k])
-            eigen(loop, grid.value[i], grid.slope[i])
-            extremes(loop, BOTH, grid.value[i, 0], grid.slope[i, 0], grid.edge[i])
+            at_point(loop, k, s[k], BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def trace(loop, rank, low, high):  # type: ignore[no-untyped-def]
-    """Follow the loci from the lowest to the highest frequency.
+def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
+    """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks for.
 
-    The grid starts with equal ratios; intervals are halved where a locus that matters turns by more than half a
-    radian, or changes its modulus by more than a factor, or may touch the unit circle.
+    The grid starts with equal ratios, and with the frequencies `swings` among them; intervals are halved where a locus
+    that matters turns by more than half a radian, or changes its modulus by more than a factor, or may touch the unit
+    circle.
     """
-    count = int(PER_DECADE * np.log10(high / low)) + 2
-    grid = _room(8 * count, rank)
-    after, order = np.empty(8 * count, np.int64), np.empty(rank, np.int64)  # which point is the next one
-    for i in range(count):
-        grid.omega[i], after[i] = np.exp(np.log(low) + (np.log(high) - np.log(low)) * i / (count - 1)), i + 1
+    even, rank = int(PER_DECADE * np.log10(high / low)) + 2, loop.basis.shape[1]
+    room = 8 * (even + len(swings))
+    grid = _room(room, rank)
+    after, order = np.empty(room, np.int64), np.empty(rank, np.int64)  # which point is the next one
+    ratio, omega, count = (high / low) ** (1 / (even - 1)), low, 0
+    for i in range(even):
+        before, omega = omega, low * ratio**i if i < even - 1 else high
+        for swing in swings:
+            if before < swing < omega:
+                grid.omega[count], after[count] = swing, count + 1
+                count += 1
+        grid.omega[count], after[count] = omega, count + 1
+        count += 1
     after[count - 1] = -1
     _evaluate(loop, grid, 0, count)
     waiting = np.arange(count - 1)  # where an interval begins that is to be looked at
@@ -86,7 +94,7 @@ def trace(loop, rank, low, high):  # type: ignore[no-untyped-def]
         again = np.empty(2 * len(waiting), np.int64)
         for i in waiting:
             _match(grid, i, after[i], order)
-            if _coarse(grid, i, after[i], order):
+            if _coarse(grid, i, after[i], order, factor):
                 grid.omega[count] = 0.5 * (grid.omega[i] + grid.omega[after[i]])
                 after[count], after[i] = after[i], count
                 again[2 * (count - begun)], again[2 * (count - begun) + 1] = i, count
@@ -140,13 +148,14 @@ def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _coarse(grid, i, k, order):  # type: ignore[no-untyped-def]
-    """Whether the interval from point i to point k is too long."""
+def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
+    """Whether the interval from point i to point k is too long for `factor` times L."""
     width = grid.omega[k] - grid.omega[i]
     if not width > 1e-9 * grid.omega[k]:
         return False
     for j in range(len(order)):
-        a, b, da, db = grid.value[i, j], grid.value[k, order[j]], grid.slope[i, j], grid.slope[k, order[j]]
+        a, b = factor * grid.value[i, j], factor * grid.value[k, order[j]]
+        da, db = factor * grid.slope[i, j], factor * grid.slope[k, order[j]]
         size = max(_size(a), _size(b))
         if size <= SMALL:  # what is no number is too long until it is short
             continue
@@ -162,7 +171,7 @@ def _coarse(grid, i, k, order):  # type: ignore[no-untyped-def]
             return True
         if a == 0 or b == 0:
             return True
-        if jump > 0.02 and abs(np.log(size)) < 0.3 and (1j * da / a).real * (1j * db / b).real < 0:
+        if jump > 0.02 and 0.74 < size < 1.35 and (1j * da / a).real * (1j * db / b).real < 0:
             return True
     return False
 

@@ -10,22 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.factors import abreast, eigen, ready
+from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.singular import LARGEST, LEAST, extremes
+from fluidcc.numerics.linear.compiled.points import at_point
+from fluidcc.numerics.linear.compiled.singular import LARGEST, LEAST, NEITHER
 
-__all__ = ["AXIS", "CIRCLE", "HIGHEST", "LOWEST", "bracketed", "refine"]
+__all__ = ["AXIS", "CIRCLE", "HIGHEST", "KINDS", "LOWEST", "bracketed", "refine"]
 
-CIRCLE, AXIS, LOWEST, HIGHEST = range(4)
+AXIS, CIRCLE, LOWEST, HIGHEST = range(4)
+KINDS = 4
 ROUNDS = 50
+NOTHING = 1e-18  # crossings of the axis nearer to the origin are rounding
 CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
 
 
 class Brackets(NamedTuple):
     """Intervals with something in each, of one kind; frequencies in the system's unit of time.
 
-    Crossings have the eigenvalues at the ends, `value` (brackets, 3), and at the last point; extrema the derivatives at
-    the ends and the last value, `height` (brackets, 3). `last` is the size of the step before, or which end was kept.
+    Crossings have the eigenvalues at the ends and at the last point, `value` (brackets, 3), and how far they are from
+    it at the ends, `height` (brackets, 2). Of extrema these are the singular values and their derivatives.
     """
 
     kind: Any
@@ -34,60 +37,60 @@ class Brackets(NamedTuple):
     omega: Any  # where to look next; in the end, where it is
     value: Any
     height: Any
-    last: Any
+    last: Any  # the size of the step before
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def bracketed(grid):  # type: ignore[no-untyped-def]
-    """What lies between the points of a grid."""
+def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
+    """What lies between the points of a grid, of the first so many kinds."""
     points, rank = grid.value.shape
-    count = 0
-    for i in range(points - 1):
-        for j in range(rank):
-            for kind in (CIRCLE, AXIS):
-                count += _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
     limits = _limits(grid)
+    where, count = np.empty((4 * points * rank, 3), np.int64), 0
     for i in range(points - 1):
-        for kind in (LOWEST, HIGHEST):
-            count += _turns(grid.edge[i], grid.edge[i + 1], kind, limits)
-    found = Brackets(
-        np.empty(count, np.int64), np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
-        np.zeros((count, 3), np.complex128), np.zeros((count, 3)), np.full(count, np.inf),
-    )  # fmt: skip
-    k = 0
-    for i in range(points - 1):
-        for kind in range(4):
+        for kind in range(kinds):
             for j in range(rank if kind in (CIRCLE, AXIS) else 1):
-                a, b = grid.value[i, j], grid.value[i + 1, j]
-                if kind in (CIRCLE, AXIS):
-                    if not _crosses(a, b, kind):
-                        continue
-                    found.value[k, 0], found.value[k, 1] = a, b
-                    found.height[k, 0], found.height[k, 1] = _level(a, kind), _level(b, kind)
-                else:
-                    if not _turns(grid.edge[i], grid.edge[i + 1], kind, limits):
-                        continue
-                    column = 1 if kind == LOWEST else 3
-                    found.height[k, 0], found.height[k, 1] = grid.edge[i, column], grid.edge[i + 1, column]
-                    found.last[k] = 0.0
-                found.kind[k] = kind
-                found.ends[k, 0], found.ends[k, 1] = grid.omega[i], grid.omega[i + 1]
-                found.first[k] = found.ends[k]
-                part = found.height[k, 0] / (found.height[k, 0] - found.height[k, 1])
-                edge = 0.02 if kind in (CIRCLE, AXIS) else 0.0
-                found.omega[k] = grid.omega[i] + (grid.omega[i + 1] - grid.omega[i]) * (
-                    part if edge < part < 1 - edge else 0.5
-                )
-                k += 1
+                if _holds(grid, i, j, kind, limits):
+                    where[count, 0], where[count, 1], where[count, 2] = i, j, kind
+                    count += 1
+    found = Brackets(
+        where[:count, 2].copy(), np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
+        np.zeros((count, 3), np.complex128), np.zeros((count, 2)), np.full(count, np.inf),
+    )  # fmt: skip
+    for k in range(count):
+        i, j, kind = where[k, 0], where[k, 1], where[k, 2]
+        for end in range(2):
+            found.ends[k, end] = found.first[k, end] = grid.omega[i + end]
+            if kind in (CIRCLE, AXIS):
+                found.value[k, end] = grid.value[i + end, j]
+                found.height[k, end] = _level(grid.value[i + end, j], kind)
+            else:
+                column = 0 if kind == LOWEST else 2
+                found.value[k, end], found.height[k, end] = grid.edge[i + end, column], grid.edge[i + end, column + 1]
+        if kind in (CIRCLE, AXIS):
+            part = found.height[k, 0] / (found.height[k, 0] - found.height[k, 1])
+            part = part if 0.02 < part < 0.98 else 0.5
+            found.omega[k] = grid.omega[i] + (grid.omega[i + 1] - grid.omega[i]) * part
+        else:
+            found.omega[k] = _bottom(found, k)
     return found
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
+    """Whether there is one of a kind after point i."""
+    if kind in (CIRCLE, AXIS):
+        return _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
+    column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)  # an extremum that may be the best one
+    best = min(sign * grid.edge[i, column], sign * grid.edge[i + 1, column])
+    return sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1] and best <= limits[column // 2]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
 def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     """Whether the locus between two points crosses the circle, or the negative axis."""
     if kind == CIRCLE:
-        return (abs(a) >= 1) != (abs(b) >= 1)
-    if (a.imag >= 0) == (b.imag >= 0) or not max(abs(a), abs(b)) > 1e-9:
+        return (_square(a) >= 1) != (_square(b) >= 1)
+    if (a.imag >= 0) == (b.imag >= 0) or not max(_square(a), _square(b)) > NOTHING**2:
         return False
     rise = a.imag - b.imag
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
@@ -95,22 +98,14 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
 def _limits(grid):  # type: ignore[no-untyped-def]
-    """Above which a least singular value, and below which a largest one, is no candidate."""
+    """Above which a least singular value, and a largest one with its sign changed, is no candidate."""
     lowest, highest = np.inf, -np.inf
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if grid.edge[i, 0] < lowest:
             lowest = grid.edge[i, 0]
         if grid.edge[i, 2] > highest:
             highest = grid.edge[i, 2]
-    return lowest * CANDIDATES + 1e-12, highest / CANDIDATES
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _turns(a, b, kind, limits):  # type: ignore[no-untyped-def]
-    """Whether a singular value has an extremum between two points that may be the best one."""
-    if kind == LOWEST:
-        return a[1] < 0 <= b[1] and min(a[0], b[0]) <= limits[0]
-    return -a[3] < 0 <= -b[3] and max(a[2], b[2]) >= limits[1]
+    return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -129,14 +124,13 @@ def refine(loop, found):  # type: ignore[no-untyped-def]
             abreast(loop, s[:count])
             for lane in range(count):
                 k = some[lane]
-                ready(loop, lane, s[lane])
-                eigen(loop, values, rates)
-                if found.kind[k] in (CIRCLE, AXIS):
+                kind = found.kind[k]
+                wanted = LEAST if kind == LOWEST else LARGEST if kind == HIGHEST else NEITHER
+                at_point(loop, lane, s[lane], wanted, values, rates, edge)
+                if wanted == NEITHER:
                     done = _cross(found, k, values, rates)
                 else:
-                    lowest = found.kind[k] == LOWEST
-                    extremes(loop, LEAST if lowest else LARGEST, values[0], rates[0], edge)
-                    done = _peak(found, k, edge[0 if lowest else 2], edge[1 if lowest else 3], turn)
+                    done = _peak(found, k, edge[0 if kind == LOWEST else 2], edge[1 if kind == LOWEST else 3], turn)
                 if not done:
                     left[kept] = k
                     kept += 1
@@ -190,16 +184,36 @@ def _level(value, kind):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _square(z):  # type: ignore[no-untyped-def]
+    return z.real * z.real + z.imag * z.imag
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
 def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
-    """One step to the zero of the derivative, by false position with Illinois' correction; whether it was the last."""
-    side = 1 if (rise < 0) == (found.height[k, 0] < 0) else 0  # whose end is kept
+    """One step to an extremum, with its value and its derivative at the last point; whether it was the last."""
+    side = 0 if (rise < 0) == (found.height[k, 0] < 0) else 1  # which end moves here
     omega = found.omega[k]
-    found.ends[k, 1 - side], found.height[k, 1 - side] = omega, rise
-    found.height[k, side] *= 0.5 if found.last[k] == 1 + side else 1.0
-    found.last[k], found.height[k, 2] = 1 + side, size
-    low, high, left, right = found.ends[k, 0], found.ends[k, 1], found.height[k, 0], found.height[k, 1]
-    if abs(rise) * (high - low) < 1e-14 * (size + 1e-3) or high - low < 1e-9 * high:
+    found.ends[k, side], found.value[k, side], found.height[k, side] = omega, size, rise
+    found.value[k, 2] = size
+    low, high = found.ends[k, 0], found.ends[k, 1]
+    fresh = _bottom(found, k)
+    if abs(rise) * abs(fresh - omega) < 1e-15 * (size + 1e-3) or high - low < 1e-9 * high:
+        found.omega[k] = fresh  # the value is stationary: what it changes by is half of that product
         return True
-    fresh = (low * right - high * left) / (right - left)
-    found.omega[k] = fresh if low < fresh < high and turn % 8 != 6 else 0.5 * (low + high)
+    if turn > 2 and turn % 2:  # where two singular values cross there is a kink, where their tangents do
+        a, b, da, db = found.value[k, 0].real, found.value[k, 1].real, found.height[k, 0], found.height[k, 1]
+        fresh = (b - a + da * low - db * high) / (da - db)
+    found.omega[k] = fresh if low < fresh < high else 0.5 * (low + high)
     return False
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _bottom(found, k):  # type: ignore[no-untyped-def]
+    """Where the cubic with the values and derivatives of both ends has its extremum; else the middle."""
+    low, width = found.ends[k, 0], found.ends[k, 1] - found.ends[k, 0]
+    sign = -1.0 if found.height[k, 0] > 0 else 1.0
+    da, db = sign * found.height[k, 0], sign * found.height[k, 1]
+    mean = da + db - 3 * sign * (found.value[k, 1].real - found.value[k, 0].real) / width
+    root = np.sqrt(mean * mean - da * db)
+    part = 1 - (db + root - mean) / (db - da + 2 * root)
+    return low + width * (part if 0 < part < 1 else 0.5)

@@ -30,7 +30,7 @@ __all__ = [
     "SLOTS",
     "Index",
     "eliminate",
-    "evened",
+    "is_poor",
     "pack",
     "pivoted",
     "put",
@@ -150,9 +150,14 @@ def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
     """
     slots = whole[SLOTS]
     product, rate = value(work, slots + PRODUCT, lane), slope(work, slots + PRODUCT, lane)
-    length = abs(product)
-    poor = value(work, slots + POOR, lane).real > 0
-    return product / length, value(work, slots + SIZE, lane).imag + np.log(length), rate / product, poor
+    length, log = abs(product), value(work, slots + SIZE, lane).imag
+    return product / length, log + np.log(length), rate / product, is_poor(whole, work, lane)
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def is_poor(whole, work, lane):  # type: ignore[no-untyped-def]
+    """Whether a multiplier was large."""
+    return value(work, whole[SLOTS] + POOR, lane).real > 0
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -233,29 +238,3 @@ def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
                     block[i, e], block_rate[i, e] = value(work, corner[e], i - first), slope(work, corner[e], i - first)
         first = last
     return phase, size_log, rate, block, block_rate, poor
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def evened(stack):  # type: ignore[no-untyped-def]
-    """Osborne's iteration, all rows at once and by powers of two, on each matrix in place; the factors."""
-    systems, size = stack.shape[0], stack.shape[1]
-    scale, step = np.ones((systems, size)), np.ones(size)
-    for system in range(systems):
-        inner = stack[system]
-        for _ in range(8):
-            still = True
-            for i in range(size):
-                row = column = 0.0
-                for j in range(size):
-                    if j != i:
-                        row += abs(inner[i, j])
-                        column += abs(inner[j, i])
-                step[i] = np.exp2(np.round(0.25 * np.log2(row / column))) if row > 0 and column > 0 else 1.0
-                still &= step[i] == 1.0
-            if still:
-                break
-            for i in range(size):
-                scale[system, i] *= step[i]
-                for j in range(size):
-                    inner[i, j] *= step[j] / step[i]
-    return scale

@@ -7,9 +7,9 @@ from numba import njit
 
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
 
-__all__ = ["BOTH", "LARGEST", "LEAST", "extremes", "extremes_of_one"]
+__all__ = ["BOTH", "LARGEST", "LEAST", "NEITHER", "extremes", "extremes_of_one", "extremes_of_scalar"]
 
-BOTH, LEAST, LARGEST = range(3)
+BOTH, LEAST, LARGEST, NEITHER = range(4)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -32,7 +32,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
                 wide += y.real * y.real + y.imag * y.imag
                 wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
         if m == 1:
-            out[:] = _of_scalar(value, 1j * rate)
+            out[:] = extremes_of_scalar(value, 1j * rate)
         elif inner == 1:
             out[:] = extremes_of_one(value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise)
         else:  # the other factor is the identity
@@ -47,14 +47,17 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _of_scalar(value, rate):  # type: ignore[no-untyped-def]
+def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
+    """The same for a return ratio of one channel, its derivative with respect to the frequency given."""
     back = 1 + value
-    if back == 0:
-        back = complex(1e-150, 0.0)
-    size, top = abs(1 + value), value / back
-    height = abs(top)
-    rise = (back.conjugate() * rate).real / max(size, 1e-300)
-    return size, rise, height, (top.conjugate() * rate / (back * back)).real / max(height, 1e-300)
+    square = back.real * back.real + back.imag * back.imag
+    if square < 1e-300:
+        back, square = complex(1e-150, 0.0), 1e-300
+    size, top = np.sqrt(square), value * back.conjugate() / square
+    height = np.sqrt(top.real * top.real + top.imag * top.imag)
+    rise = (back.real * rate.real + back.imag * rate.imag) / size
+    turn = rate * (back.conjugate() / square) ** 2
+    return size, rise, height, (top.real * turn.real + top.imag * turn.imag) / max(height, 1e-300)
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -65,12 +68,13 @@ def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-de
     I + L other than one have the product ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with
     ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
     """
-    product = max(abs(1 + value), np.finfo(np.float64).tiny)
-    product_rise = ((1 + value).conjugate() * rate).real / product
+    back = 1 + value
+    product = max(np.sqrt(back.real * back.real + back.imag * back.imag), 1e-300)
+    product_rise = (back.real * rate.real + back.imag * rate.imag) / product
     height = np.sqrt(norm) / product
     height_rise = height * (0.5 * norm_rise / max(norm, 1e-300) - product_rise / product)
     excess = max(norm - (value.real * value.real + value.imag * value.imag), 0.0)
-    excess_rise = norm_rise - 2 * (value.conjugate() * rate).real
+    excess_rise = norm_rise - 2 * (value.real * rate.real + value.imag * rate.imag)
     total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
     total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
     gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / max(gap, 1e-300)
