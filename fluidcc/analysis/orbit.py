@@ -27,6 +27,7 @@ __all__ = ["LimitCycle", "limit_cycle"]
 
 _FIRST, _MOST = 400, 400_000  # round trips of the first and the longest run
 _NEWTON = 8  # steps at most
+_MARKS = 1600  # that are compared; four of the longest cycle
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _section(
     if not often:
         return None, f"there was no {kind}" if len(times) == 0 else f"no {kind} comes back often enough"
     label = min(often, key=lambda one: often[one])
-    marks = times[[one == label for one in labels]][-40:]
+    marks = times[[one == label for one in labels]][-_MARKS:]
     there = _go(net, rtol, before, stop, marks)
     states, _ = states_at(there)
     floor = natural_sizes(there, net)

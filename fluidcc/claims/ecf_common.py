@@ -19,7 +19,7 @@ from fluidcc.links import RED as FixedRED
 from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.simulate import simulate
-from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC, TFRCFluid
+from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, unfold
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages", "dccp", "dumbbell",
-    "framed", "inner_map", "mean_field", "outcome", "outer_loop", "outer_map", "periods", "starting", "steady",
-    "stopping", "two_nodes",
+    "framed", "inner_map", "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods", "starting",
+    "steady", "stopping", "two_nodes",
 ]  # fmt: skip
 
 PACKET = 12000.0
@@ -122,18 +122,22 @@ def steady(kind: str, version: str, count: int, rtt: float, until: float = 100.0
     return r.sel(time=slice(10.0, None)).drop_vars("final_state")
 
 
-@lru_cache(maxsize=64)
-def mean_field(kind: str, aqm: str, count: int, rtt: float) -> xr.Dataset:
-    """`count` equal TCP-like or TFRC flows whose marks come at random, the second half of 100 s.
+def mean_net(kind: str, aqm: str, count: int, rtt: float) -> Network:
+    """`count` equal TCP-like or TFRC flows whose marks come at random.
 
     They are one flow of packets `count` times as long: its window is that of each of them.
     """
-    law = Reno if kind == "TCP-like" else TFRCFluid(n0=max(3.0, 300 / count))
+    law = Reno if kind == "TCP-like" else SlowStartTFRC
     net = Network().link("aqm", {"RED": RED, "P-AQM": PAQM}[aqm], capacity=C, delay=HOPS, buffer=400 * PACKET)
-    net.flow(
+    return net.flow(
         "all", law, route=["aqm"], access_delay=rtt / 2 - HOPS, return_delay=rtt / 2, packet=count * PACKET,
     )  # fmt: skip
-    r = simulate(net, 100, samples=2001, rtol=1e-5)
+
+
+@lru_cache(maxsize=64)
+def mean_field(kind: str, aqm: str, count: int, rtt: float) -> xr.Dataset:
+    """The second half of 100 s of such flows."""
+    r = simulate(mean_net(kind, aqm, count, rtt), 100, samples=2001, rtol=1e-5)
     return r.sel(time=slice(50.0, None)).drop_vars("final_state")
 
 

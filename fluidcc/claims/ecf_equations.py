@@ -33,8 +33,7 @@ def control() -> Outcome:
         proof(Eq(inner_map(False).charpoly(_z).as_expr(), (_z - 1 + _K) * (_z - 1 + _A))),
         computed="u = c/r + K (q0 - q)/(dT r) if r > c, else c/r: an error of the queue keeps the part 1 - K a period",
         reason="The formula is not legible. This is the form that the prose describes; with it the queue's error "
-        "falls by "
-        "K in each period, whatever dT, the capacity and the overload.",
+        "falls by K in each period, whatever dT, the capacity and the overload.",
     )  # fmt: skip
 
 
@@ -72,9 +71,9 @@ def gains() -> Outcome:
     good = proof(Eq(poly, _z**2 - _z + _K)) and critical == Rational(1, 4) and inside < outside
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"with one period of computing delay z^2 - z + K: double root at K = 1/4, stable for K < 1; from 0.2 to 0.5 an "
-        f"error keeps at most {inside:.2f} a period, {ends[0]:.2f} and {ends[1]:.2f} at the ends; without delay 1 - K, "
-        "0.8 to 0.5, no overshoot",
+        "with one period of computing delay z^2 - z + K: double root at K = 1/4, stable for K < 1; from 0.2 to 0.5 "
+        f"an error keeps at most {inside:.2f} a period, {ends[0]:.2f} and {ends[1]:.2f} at the ends; without delay 1 "
+        "- K, 0.8 to 0.5, no overshoot",
         "" if good else "the range is another",
         {"critical": float(critical), "inside": inside, "outside": outside},
     )
@@ -87,8 +86,7 @@ def granularity() -> Outcome:
         OUT_OF_REACH,
         f"{times[0] * 1e3:.0f} to {times[1] * 1e3:.0f} ms at 30 Mbit/s; the eigenvalues do not depend on dT",
         "The loop of the fluid settles in a number of periods, whatever their length. What bounds dT from below is "
-        "that "
-        "packets are counted: n of them, at random, have a relative deviation of 1/sqrt(n), 14 to 10 % here.",
+        "that packets are counted: n of them, at random, have a relative deviation of 1/sqrt(n), 14 to 10 % here.",
         {"least": times[0], "largest": times[1]},
     )
 
@@ -105,9 +103,8 @@ def report_period() -> Outcome:
         NOT_GIVEN,
         f"{1e3 * found[0]:.0f} and {1e3 * found[1]:.0f} ms, as 2 RTT + 120 ms",
         "T_s is not printed. With 20 and 200 ms between sources and router (the second is RTT = 240 ms less 40 ms "
-        "beyond "
-        "the router, the first taken from the shortest test of Section 3.2) both values are twice the RTT and 120 ms; "
-        "then T_s = RTT + 120 ms.",
+        "beyond the router, the first taken from the shortest test of Section 3.2) both values are twice the RTT "
+        "and 120 ms; then T_s = RTT + 120 ms.",
         {"short": found[0], "long": found[1]},
     )
 
@@ -133,12 +130,10 @@ def wanted_rate() -> Outcome:
     old = q + ((measured - c) * R + (V2 - c) * (T_ECF - R)) / c
     return from_proofs(
         proof(Eq(unfold(q + (V1 - c) * T_ECF / c), aim)), proof(Eq(unfold(old), aim)),
-        computed="r' = c + (q0' - q)/T_ECF (V1) if it came at once; r' = c + (q0' - q - (r - c) R)/(T_ECF - R) "
-        "(V2) if the "
-        "old rate comes for R more",
+        computed="r' = c + (q0' - q)/T_ECF (V1) if it came at once; r' = c + (q0' - q - (r - c) R)/(T_ECF - R) (V2) "
+        "if the old rate comes for R more",
         reason="The formulas are not legible, and the prose speaks both of one change over T_ECF and of a mean "
-        "round trip: "
-        "both readings are kept, as V1 and V2.",
+        "round trip: both readings are kept, as V1 and V2.",
     )  # fmt: skip
 
 
@@ -198,8 +193,7 @@ def increase_limit() -> Outcome:
     return Outcome(
         NOT_GIVEN, "no limit but r_max of (12)",
         "The limit is not legible. It tells the two uses of one field apart (a factor below 1, or a rate in "
-        "bytes/s), which "
-        "here are two signals.",
+        "bytes/s), which here are two signals.",
     )  # fmt: skip
 
 
@@ -225,10 +219,9 @@ def stall() -> Outcome:
     return Outcome(
         NOT_GIVEN, f"at rest the sixth value, {told.min():g}, is signalled at {first:.2f} s, after five periods of "
         "160 ms",
-        "The value is lost: 0.95 is taken, which keeps the jitter in the printed 2 to 5 ms. Read literally, 'MDs above "
-        "0.96' would also strike a link that its sources do not fill, where r'/r is far above 1; so 'five in a row "
-        "within "
-        "(0.96, 1/0.96)' is taken, which is where nothing would change any more.",
+        "The value is lost: 0.95 is taken, which keeps the jitter in the printed 2 to 5 ms. Read literally, 'MDs "
+        "above 0.96' would also strike a link that its sources do not fill, where r'/r is far above 1; so 'five in "
+        "a row within (0.96, 1/0.96)' is taken, which is where nothing would change any more.",
         {"first": first},
     )  # fmt: skip
 

@@ -45,8 +45,7 @@ def period_of_v1() -> Outcome:
     return from_proofs(
         proof(Eq(_characteristic(1), _z**2 - _R * _z / _T + _R / _T)), proof(ecf.v1_radius.form**2 - _R / _T),
         computed="V1: z^2 - (R/T) z + R/T, |z| = sqrt(R/T), so it settles iff T_ECF > RTT; the exact sampled loop "
-        "turns "
-        f"unstable at R = {found:.6f} T",
+        f"turns unstable at R = {found:.6f} T",
         reason="derived for decreases, which are carried out in full; of increases only half is",
         values={"critical": found},
     )  # fmt: skip
@@ -59,7 +58,7 @@ def period_of_v2() -> Outcome:
     found = _critical(2)
     return Outcome(
         DIFFERS,
-        f"V2: roots 0 and -R/(T - R), so it settles iff T_ECF > 2 RTT; the exact sampled loop turns unstable at R = "
+        "V2: roots 0 and -R/(T - R), so it settles iff T_ECF > 2 RTT; the exact sampled loop turns unstable at R = "
         f"{found:.6f} T",
         "The form that allows for the old rate meets the set point in one period, but its rate swings about c by "
         "-R/(T - R) each time. The printed periods of 160 and 520 ms are more than twice their round trips.",
@@ -81,14 +80,14 @@ def window() -> Outcome:
     shorter = outer_loop(1, T, limit).radius
     return outcome(
         inside < 1e-9 and limit < 0.5 * T and shorter < 0.7,
-        f"with T_s = 140 ms of 160 ms V1's radius is sqrt(R/T) up to R = 20 ms, as (4) asks; beyond, r mixes the old "
+        "with T_s = 140 ms of 160 ms V1's radius is sqrt(R/T) up to R = 20 ms, as (4) asks; beyond, r mixes the old "
         f"rate with the new one, and V1 is unstable from R = {1e3 * limit:.1f} ms, where with T_s = T - R its radius "
         f"is {shorter:.2f}",
         "the window makes no difference", {"limit": limit, "with (4)": shorter},
     )  # fmt: skip
 
 
-@claim("ecf", "(9)", "The error of a zero-order-hold model of the sampled loop.", "not considered")
+@claim("ecf", "(9)", "The loop may be judged by the frequency response of a zero-order hold, as is usual.", "not in it")
 def hold_form() -> Outcome:
     cross = float(brentq(lambda v: 2 * np.sin(v / 2) - v**2, 0.5, 1.5))
     found, exact = (np.pi / 2 - cross / 2) / cross, _critical(1)
@@ -96,8 +95,9 @@ def hold_form() -> Outcome:
     return Outcome(
         DIFFERS,
         f"(1 - e^(-sT)) e^(-sR)/(sT)^2 puts V1's critical R at {found:.3f} T, the exact multipliers at {exact:.3f} T",
-        f"The form leaves out the aliases; at the crossover omega T = {cross:.3f} it is {100 * error:.1f} % too small, "
-        f"within its bound (omega T)^2/12 = {100 * bound:.1f} %, and so finds too long a round trip still stable.",
+        f"The form leaves out the aliases; at the crossover omega T = {cross:.3f} it is {100 * error:.1f} % too "
+        f"small, within its bound (omega T)^2/12 = {100 * bound:.1f} %, and so finds too long a round trip still "
+        "stable.",
         {"form": found, "exact": exact, "error": error, "bound": bound},
     )
 

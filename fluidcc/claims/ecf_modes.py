@@ -56,7 +56,7 @@ def byte_mode() -> Outcome:
     let_in = {short: _carried(short) for short in (0.0, 0.5, 0.8)}
     good = let_in[0.0] == 1 and abs(target[1] - 20.5) < 0.1 and let_in[0.8] < 0.6
     return outcome(
-        good, f"in packet mode, with half of all packets acknowledgements of 40 bytes, RED's 100 packets are "
+        good, "in packet mode, with half of all packets acknowledgements of 40 bytes, RED's 100 packets are "
         f"{target[1]:.1f} instead of {target[0]:.0f} ms; P-AQM lets in "
         f"{', '.join(f'{100 * v:.0f}' for v in let_in.values())} % of a load of 0.8 c if 0, 50, 80 % of all packets "
         "are. By bytes neither changes",

@@ -6,9 +6,22 @@ import math
 
 import numpy as np
 
-from fluidcc.claims.ecf_common import COUNTS, PACKET, RTTS, C, averages, dccp, mean_field, outcome, steady
-from fluidcc.claims.model import DIFFERS, OUT_OF_REACH, Outcome, claim
+from fluidcc.analysis.orbit import limit_cycle
+from fluidcc.claims.ecf_common import (
+    COUNTS,
+    PACKET,
+    RTTS,
+    C,
+    averages,
+    dccp,
+    mean_field,
+    mean_net,
+    outcome,
+    steady,
+)  # fmt: skip
+from fluidcc.claims.model import DIFFERS, OUT_OF_REACH, REPRODUCED, Outcome, claim
 from fluidcc.formulas import ecf
+from fluidcc.links import PAQM
 
 _MS = 1e3
 
@@ -32,11 +45,10 @@ def ecf_delay() -> Outcome:
     text = "; ".join(f"RTT {_MS * r:.0f} ms: {', '.join(f'{_MS * delays[n, r]:.1f}' for n in COUNTS)}" for r in RTTS)
     return Outcome(
         DIFFERS, f"{text} ms for 10, 30, 100 sources (V1)",
-        f"At 100 sources and 240 ms the mean is {_MS * far:.1f} ms, the paper's 18.7 ms. But here it depends on "
-        "the RTT alone "
-        "and not on the number of sources: it is below 28 ms since every forced decrease of the stall rule lets "
-        "the queue "
-        "fall for a period, and by more the longer that is. Without that rule the queue rests at 28 ms.",
+        f"At 100 sources and 240 ms the mean is {_MS * far:.1f} ms, the paper's 18.7 ms. But here it depends on the "
+        "RTT alone and not on the number of sources: it is below 28 ms since every forced decrease of the stall "
+        "rule lets the queue fall for a period, and by more the longer that is. Without that rule the queue rests "
+        "at 28 ms.",
         {f"{n}, {r:g}": v for (n, r), v in delays.items()},
     )  # fmt: skip
 
@@ -84,8 +96,7 @@ def red_delay() -> Outcome:
     own = "; ".join(f"{', '.join(f'{_MS * hybrid[n, r]:.0f}' for n in COUNTS[:2])}" for r in RTTS)
     return outcome(
         grows and falls, f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
-        "ms. The "
-        "largest ratio of adaptive RED stays within 0.01 and 0.5, while 2/W^2 is needed",
+        "ms. The largest ratio of adaptive RED stays within 0.01 and 0.5, while 2/W^2 is needed",
         "it keeps its target", {f"{n}, {r:g}": v for (n, r), v in found.items()},
     )  # fmt: skip
 
@@ -99,7 +110,7 @@ def dccp_drops() -> Outcome:
 @claim(
     "ecf",
     "Section 3.2",
-    "With 100 sources DCCP drops 5.7, 5.3 and 3.2 %, P-AQM with ECF 0.01, 0.1 and 0.7 %.",
+    "With 100 sources DCCP drops 5.7, 5.3 and 3.2 % (TFRC 1.2 %), P-AQM with ECF 0.01, 0.1 and 0.7 %.",
     "drop ratios",
 )
 def drop_ratios() -> Outcome:
@@ -107,24 +118,26 @@ def drop_ratios() -> Outcome:
     window = C * (0.06 + averages(r)["delay"]) / (100 * PACKET)
     ours = [averages(steady("CBR", "V1", 100, rtt))["loss"] for rtt in RTTS]
     return Outcome(
-        OUT_OF_REACH, f"windows of {window:.1f} packets; ECF at constant rates drops {max(ours):.2g} after the "
-        "first 10 s",
-        "Windows of 2 to 3 packets live by timeouts, and drops of that size by packets that happen to meet: "
-        "neither is in a "
-        "fluid. The run says so in its attribute 'warnings'.",
+        OUT_OF_REACH, f"windows of {window:.1f} packets; ECF at constant rates drops {max(ours):.2g} after the first "
+        "10 s",
+        "Windows of 2 to 3 packets live by timeouts, and drops of that size by packets that happen to meet: neither "
+        "is in a fluid. The run says so in its attribute 'warnings'.",
         {"window": window, "ECF": max(ours)},
     )  # fmt: skip
 
 
 @claim("ecf", "Fig. 8", "ECF is fair with CBR sources but for those started last, which have more.", "late ones more")
 def late_ones() -> Outcome:
-    r = steady("CBR", "V1", 100, 0.06).rate.mean("time").values * 100 / C
-    good = r[-1] > 1.2 and np.all(np.abs(r[:80] / r[0] - 1) < 0.05) and r[0] < 1
+    """30 sources, as in the figure, and 100."""
+    few, many = (steady("CBR", "V1", n, 0.06).rate.mean("time").values * n / C for n in (30, 100))
+    good = few[-1] > 1.05 > 1 > few[0] > 0.9 and many[-1] > 1.2 and np.all(np.abs(many[:80] / many[0] - 1) < 0.05)
     return outcome(
-        bool(good), f"of 100 sources the first 80 have {r[0]:.3f} of the fair share, the last {r[-1]:.2f}: they "
-        "start at 20 "
-        "Mbit/s and come down, the others come up", "late ones have no more", {"first": r[0], "last": r[-1]},
-    )  # fmt: skip
+        bool(good),
+        f"of 30 sources the first have {few[0]:.2f} of the fair share and the last {few[-1]:.2f}, of 100 the first "
+        f"80 {many[0]:.2f} and the last {many[-1]:.2f}: they start at 20 Mbit/s and come down, the others come up",
+        "late ones have no more",
+        {"first of 30": few[0], "last of 30": few[-1], "first": many[0], "last": many[-1]},
+    )
 
 
 @claim("ecf", "Fig. 8", "With Poisson sources all shares lie between 0.98 and 1.02.", "0.98-1.02")
@@ -141,10 +154,10 @@ def poisson_fairness() -> Outcome:
         DIFFERS,
         f"the rates that ECF sets lie within {told.min():.3f} to {told.max():.3f} of the fair share, what 30 sources "
         f"send in 90 s within {sent.min():.3f} to {sent.max():.3f} (seeds 1 to 4)",
-        f"No source is favoured for its start, and {'every' if inside else 'not every'} rate set is inside the range. "
-        f"What is sent is a count of {counted:.0f} packets, which chance alone scatters by {100 * chance:.1f} %: of 30 "
-        f"sources at exactly the fair intensity the extremes are about {edge[0]:.3f} and {edge[1]:.3f}, and all are "
-        f"within 0.98 to 1.02 in {100 * lucky:.0f} % of runs. The paper shows one.",
+        f"No source is favoured for its start, and {'every' if inside else 'not every'} rate set is inside the "
+        f"range. What is sent is a count of {counted:.0f} packets, which chance alone scatters by {100 * chance:.1f} "
+        f"%: of 30 sources at exactly the fair intensity the extremes are about {edge[0]:.3f} and {edge[1]:.3f}, and "
+        f"all are within 0.98 to 1.02 in {100 * lucky:.0f} % of runs. The paper shows one.",
         {
             "told least": told.min(), "told largest": told.max(), "sent least": sent.min(), "sent largest": sent.max(),
             "chance": float(chance), "lucky": lucky,
@@ -152,22 +165,71 @@ def poisson_fairness() -> Outcome:
     )  # fmt: skip
 
 
-@claim(
-    "ecf",
-    "Section 4",
-    "TFRC over P-AQM with ECN is about 15 ms lower in delay than over RED, at 40 to 50 ms.",
-    "40-50 ms",
-)
+def _tfrc(aqm: str, what: str) -> list[float]:
+    """Of 100 TFRC sources over a router, at each RTT."""
+    return [averages(mean_field("TFRC", aqm, 100, rtt))[what] for rtt in RTTS]
+
+
+@claim("ecf", "Section 3.2", "The queueing delay of 100 TFRC sources over P-AQM with ECN is 40 to 50 ms.", "40-50 ms")
 def tfrc() -> Outcome:
-    p, r = ([averages(mean_field("TFRC", aqm, 100, rtt))["delay"] for rtt in RTTS] for aqm in ("P-AQM", "RED"))
+    delay = _tfrc("P-AQM", "delay")
+    good = min(delay) > 0.038 and max(delay) < 0.054 and delay == sorted(delay, reverse=True)
+    return outcome(
+        good, f"{', '.join(f'{_MS * v:.0f}' for v in delay)} ms at RTTs of 60, 100, 240 ms, the first "
+        f"{_MS * max(delay) - 50:.0f} ms above that range, with a set point of 40 ms for the inner loop (not printed)",
+        "another range", {f"{t:g}": v for t, v in zip(RTTS, delay, strict=True)},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 3.2", "The jitter of the same runs is 2.8, 3.9 and 10.8 ms.", "2.8, 3.9, 10.8 ms")
+def tfrc_jitter() -> Outcome:
+    jitter = _tfrc("P-AQM", "jitter")
+    near = np.allclose(jitter, [2.8e-3, 3.9e-3, 10.8e-3], rtol=0.3)
     return Outcome(
-        DIFFERS, f"100 sources: {', '.join(f'{_MS * v:.0f}' for v in p)} ms over P-AQM, "
-        f"{', '.join(f'{_MS * v:.0f}' for v in r)}"
-        " ms over RED, at RTTs of 60, 100, 240 ms",
-        "P-AQM keeps within some 5 ms of its set point of 40 ms, near the paper's range. But RED keeps its target "
-        "as well: "
-        "at windows of 2 to 7 packets TFRC needs far fewer marks than AIMD, as its equation allows for timeouts.",
-        {f"{aqm} {t:g}": v for aqm, row in (("P-AQM", p), ("RED", r)) for t, v in zip(RTTS, row, strict=True)},
+        REPRODUCED if near else DIFFERS, f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms at RTTs of 60, 100, 240 ms",
+        "It grows with the RTT as in the paper, and the first two values are near. At 240 ms nearly half is "
+        "missing: here the sources move together and smoothly, and what single packets and loss events add by "
+        "chance, which is felt for longer the longer the RTT is, is not in a fluid.",
+        {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 3.2", "Over RED the delay of TFRC is that of TCP-like, 15 ms above P-AQM.", "15 ms lower")
+def tfrc_over_red() -> Outcome:
+    over, theirs = _tfrc("RED", "delay"), [averages(mean_field("TCP-like", "RED", 100, t))["delay"] for t in RTTS]
+    marks = [float(mean_field(kind, "RED", 100, 0.06).loss.mean()) for kind in ("TFRC", "TCP-like")]
+    return Outcome(
+        REPRODUCED if np.allclose(over, theirs, rtol=0.1) else DIFFERS, "100 sources over RED: TFRC "
+        f"{', '.join(f'{_MS * v:.0f}' for v in over)} ms, TCP-like {', '.join(f'{_MS * v:.0f}' for v in theirs)} ms, "
+        "at RTTs of 60, 100, 240 ms",
+        f"TCP-like misses the target since its windows of 3 packets need {100 * marks[1]:.0f} % of marks at 60 ms, "
+        "and RED's queue swings; TFRC, whose equation counts timeouts and whose marks within a round trip are one "
+        f"event, needs {100 * marks[0]:.0f} %, which adaptive RED gives at its target, at rest. That the paper's "
+        "TFRC fares as TCP-like does does not follow from its equation.",
+        {f"TFRC {t:g}": v for t, v in zip(RTTS, over, strict=True)}
+        | {f"TCP-like {t:g}": v for t, v in zip(RTTS, theirs, strict=True)}
+        | {"marks of TFRC": marks[0], "marks of TCP-like": marks[1]},
+    )  # fmt: skip
+
+
+@claim("ecf", "Section 2.1", "The inner loop gives good working conditions for TCP, which it marks by ECN.", "good")
+def tcp_queue() -> Outcome:
+    """TCP-like sources over the queue of P-AQM that marks."""
+    net = mean_net("TCP-like", "P-AQM", 30, 0.06)
+    cycle = limit_cycle(net)
+    ticks, queue = cycle.period / PAQM.parameter("dT"), cycle.most.queueing_delay.values[0]
+    used = {(n, r): averages(mean_field("TCP-like", "P-AQM", n, r))["utilisation"] for n in COUNTS[:2] for r in RTTS}
+    text = "; ".join(f"{', '.join(f'{100 * used[n, r]:.0f}' for r in RTTS)}" for n in COUNTS[:2])
+    return Outcome(
+        REPRODUCED if min(used.values()) > 0.98 else DIFFERS,
+        f"30 sources at 60 ms have a limit cycle of {ticks:.0f} periods dT, {cycle.period:.2f} s: a queue of 0 to "
+        f"{_MS * queue:.0f} ms, {_MS * float(cycle.mean.queueing_delay[0]):.0f} ms on average. Utilisation for 10; "
+        f"30 sources at RTTs of 60, 100, 240 ms: {text} %",
+        "Marks shorten no queue: what comes is what is sent, and as soon as that is no more than the capacity "
+        "nothing is marked, however long the queue. So no rest has the marks that TCP needs; its windows rise and "
+        "are halved together. (TFRC over the same queue swings by some 3 to 6 ms only.) That sources of single "
+        "packets are halved at different moments is not in this mean over them.",
+        {"ticks": ticks, "queue": float(queue)} | {f"used {n}, {r:g}": v for (n, r), v in used.items()},
     )  # fmt: skip
 
 

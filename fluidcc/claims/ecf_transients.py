@@ -52,8 +52,7 @@ def started() -> Outcome:
     return outcome(
         total < 0.01 and late > 1.2,
         f"before the next starts {_text(rows)} Mbit/s: their sum is right within {100 * total:.1f} %, the newest "
-        "source has "
-        f"{late:.2f} times its share after 10 s",
+        f"source has {late:.2f} times its share after 10 s",
         "it is otherwise", {"total": total, "late": late},
     )  # fmt: skip
 
@@ -63,9 +62,8 @@ def excited() -> Outcome:
     calm, rich = (_unfair(_last(starting(kind), np.array([40.0, 50.0]))) for kind in ("CBR", "Poisson"))
     return outcome(
         rich < 0.75 * calm,
-        f"10 s after a start the worst is off by {100 * calm:.0f} % with constant rates, by {100 * rich:.0f} % "
-        "with Poisson "
-        "ones (seeded)",
+        f"10 s after a start the worst is off by {100 * calm:.0f} % with constant rates, by {100 * rich:.0f} % with "
+        "Poisson ones (seeded)",
         "it is not faster", {"CBR": calm, "Poisson": rich},
     )  # fmt: skip
 
@@ -78,8 +76,7 @@ def sawtooth() -> Outcome:
     still = float(np.mean(calm.max(0) / calm.min(0)))
     return outcome(
         swing > 1.5, f"with five sources each rate swings by a factor {swing:.1f}, the rates of ECF by {still:.1f} "
-        "while the "
-        "last one settles", "it is steady", {"DCCP": swing, "ECF": still},
+        "while the last one settles", "it is steady", {"DCCP": swing, "ECF": still},
     )  # fmt: skip
 
 
@@ -91,9 +88,9 @@ def slow_tfrc() -> Outcome:
     smooth, rough = (float(np.mean(r.max(0) / r.min(0))) for r in rates)
     return outcome(
         tfrc > 1.5 * tcp and smooth < 0.5 + 0.5 * rough,
-        f"10 s after a start the worst is off by {100 * tfrc:.0f} % of its share, with TCP-like by {100 * tcp:.0f} %; "
-        f"in the last 2 s rates change by a factor {smooth:.2f}, with TCP-like {rough:.2f}. Slow start takes one who "
-        "comes far above its share, and the long intervals from there are averaged for long",
+        f"10 s after a start the worst is off by {100 * tfrc:.0f} % of its share, with TCP-like by {100 * tcp:.0f} "
+        f"%; in the last 2 s rates change by a factor {smooth:.2f}, with TCP-like {rough:.2f}. Slow start takes a "
+        "newcomer far above its share, and the long loss intervals that it begins with count for long",
         "it is quick",
         {"TFRC": tfrc, "TCP-like": tcp, "smooth": smooth, "rough": rough},
     )
@@ -112,10 +109,8 @@ def frames() -> Outcome:
     good = lost[0.0] < lost[0.04] < lost[0.48] and calm[0.48] > 2 * calm[0.0]
     text = ", ".join(f"{100 * v:.1f}" for v in lost.values())
     return outcome(
-        good, f"five sources that start at 100 Mbit/s together lose {text} % in 30 s at once, by frames of 40 ms, "
-        "by groups of "
-        f"480 ms; then the queue's deviation is {', '.join(f'{_MS * v:.1f}' for v in calm.values())} ms: 480 ms "
-        "are a delay of "
-        "three periods, beyond T_ECF > RTT",
+        good, f"five sources that start at 100 Mbit/s together lose {text} % in 30 s at once, by frames of 40 ms, by "
+        f"groups of 480 ms; then the queue's deviation is {', '.join(f'{_MS * v:.1f}' for v in calm.values())} ms: "
+        "480 ms are a delay of three periods, beyond T_ECF > RTT",
         "no difference", {f"lost {k:g}": v for k, v in lost.items()} | {f"jitter {k:g}": v for k, v in calm.items()},
     )  # fmt: skip

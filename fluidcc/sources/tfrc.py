@@ -1,18 +1,20 @@
 """TFRC: TCP-friendly rate control, the equation of RFC 5348 over the weighted average loss interval (WALI).
 
 `TFRC` begins with given loss intervals, and so does `TFRCFluid`, in which each lost or marked packet is a loss event of
-its own. `SlowStartTFRC` has the start of Section 4.3: the rate doubles each round trip until, by the ratio that is
-heard, one packet has been lost or marked. Its losses come at random, and those within a round trip of a loss event
-belong to it: of n a second, n/(1 + n RTT) make an event. When slow start ends, all intervals are those that go with the
-rate received (Section 6.3.1), by the first term of the equation, which is all of it within 5 % from 17 packets a round
-trip on. The limit of the rate to twice what is received is left out: doubling keeps it anyway until a queue builds up.
+its own. `SlowStartTFRC` has the start of Section 4.3: in each round trip the rate is twice what was received in the one
+before, until, by the ratio that is heard, one packet has been lost or marked. From then on it is that of the equation,
+and still at most twice what is received (or one packet in `t_mbi`). Its losses come at random, and those within a round
+trip of a loss event belong to it: of n a second, n/(1 + n RTT) make an event. When slow start ends, all intervals are
+those that go with the rate received (Section 6.3.1), by the first term of the equation, which is all of it within 5 %
+from 17 packets a round trip on. What is received is what is known of one round trip ago, and no mean over one; a path
+tells losses and marks by one ratio, so that lost packets count as received here.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Max, Rational, log, symbols
+from sympy import Max, Min, Rational, symbols
 
 from fluidcc._responses import tfrc_rate
 from fluidcc.law import Jump, Source
@@ -59,27 +61,27 @@ TFRCFluid = replace(
 )
 
 fast = symbols("fast", nonnegative=True)  # 1 in slow start, then 0
-v = symbols("v", positive=True)  # packets a round trip in slow start
 told = symbols("m", nonnegative=True)  # packets lost or marked in slow start, as expected from the ratio
-v0 = symbols("v0", positive=True)  # first packets a round trip
+v0, t_mbi = symbols("v0 t_mbi", positive=True)  # first packets a round trip; longest time between packets [s]
 
 _lost = Let("n", x_tau * pi / packet)  # packets lost or marked a second
 _received = Let("R", x_tau / (1 + edot))  # [bit/s]
 _interval = Let("I'", Max(2 * b / 3 * (RTT * _received / packet) ** 2, 1))
+_doubled = Let("X'", Max(2 * _received, packet * v0 / RTT))
+_limited = Let("X", Min(rate, Max(2 * _received, packet / t_mbi)))
 
 SlowStartTFRC = replace(
     TFRCFluid,
     name="SlowStartTFRC",
     flow={
         **{z: (1 - fast) * f for z, f in TFRC.averaged(intensity=_lost / (1 + _lost * RTT)).flow.items()},
-        v: fast * log(2) * v / RTT,
         told: fast * _lost,
         fast: 0,
     },
-    out={"rate": fast * packet * v / RTT + (1 - fast) * rate},
-    params={**TFRCFluid.params, v0: 3},
-    units={**TFRCFluid.units, v: "packet", told: "packet", fast: "1", v0: "packet"},
-    initial={**TFRCFluid.initial, v: v0, told: 0, fast: 1},
+    out={"rate": fast * _doubled + (1 - fast) * _limited},
+    params={**TFRCFluid.params, v0: 3, t_mbi: 64},
+    units={**TFRCFluid.units, told: "packet", fast: "1", v0: "packet", t_mbi: "s"},
+    initial={**TFRCFluid.initial, told: 0, fast: 1},
     jumps=(Jump(when=fast * told - 1, reset={fast: 0, s0: 0, **dict.fromkeys(I, _interval)}),),
     claims={},
     ref="RFC 5348, Sections 3.1, 4.3, 5.4 and 6.3.1",

@@ -19,9 +19,11 @@ WANTED = {
         "truncated", "filtered", "gains", "measured_rate", "scheduler", "decrease_and_increase", "source",
         "drops_and_marks", "continuum", "max_min", "red_margins", "shares", "started", "excited", "sawtooth",
         "set_points", "ecf_jitter", "utilisation", "red_delay", "dccp_drops", "late_ones", "slow_tfrc", "frames",
-        "overheads", "byte_mode", "marks_by_length",
+        "overheads", "byte_mode", "marks_by_length", "window", "tfrc",
     },
-    "differs": {"period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc"},
+    "differs": {
+        "period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc_jitter", "tfrc_over_red", "tcp_queue",
+    },
     "not given": {"report_period", "increase_limit", "stall"},
     "out of a fluid's reach": {"granularity", "drop_ratios", "dccp_fairness"},
 }  # fmt: skip
