@@ -12,6 +12,7 @@ from fluidcc.errors import FluidccError, InvalidInput, NoEquilibrium, SolverErro
 from fluidcc.law import Steady
 from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
 from fluidcc.numerics.steady.search import Found, Search
+from fluidcc.switched_rest import across_switches, on_a_switch
 from fluidcc.symbols import pi, unfold
 
 __all__ = ["settled"]
@@ -22,10 +23,14 @@ DOUBTFUL_QUEUE = 30.0
 
 def settled(system: Assembled, search: Search, point: int, found: Found) -> Found | FluidccError:
     """The equilibrium at a point, or the exception that says why there is none; `found` is that point's search."""
-    if found.status == CONVERGED:
+    alone = len(system.numbers.c) == 1
+    if found.status == CONVERGED and not (alone and on_a_switch(system, found.u)):
         return found
     if found.status == UNDEFINED:
         return InvalidInput(_why_undefined(system, search, point, found.u))
+    across = across_switches(system) if alone and found.status != GROWING else None
+    if across is not None:
+        return NoEquilibrium(across) if isinstance(across, str) else across
     u = found.u if found.status == GROWING else _longer(system, point, found.u)
     held = _held(system, search, point, u)
     if held is not None and (again := _from_above(system, search, point, held)) is not None:

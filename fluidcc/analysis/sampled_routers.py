@@ -17,7 +17,7 @@ from fluidcc.symbols import c, unfold
 
 if TYPE_CHECKING:
     from fluidcc.law import Link
-    from fluidcc.network import Network
+    from fluidcc.network import LinkSpec, Network
     from fluidcc.numerics.linear.held import HeldLoop
 
 __all__ = ["inner_loop", "router_loop"]
@@ -44,9 +44,7 @@ def router_loop(net: Network, at: Any) -> SampledLoop | HeldLoop | None:
     for f in flows:
         if constant_rate(f, time) is None:
             raise Unsupported(
-                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it drops or marks: as soon as no "
-                "more comes than leaves, it drops and marks nothing, so that the two go back and forth over a switch, "
-                "and near it nothing is linear; simulate it, or take fluidcc.RED or fluidcc.PI, which have a rest"
+                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it {_why(routers[0])}"
             )
     if len(net.links) > 1:
         raise Unsupported(
@@ -60,6 +58,19 @@ def router_loop(net: Network, at: Any) -> SampledLoop | HeldLoop | None:
             "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than leaves"
         )
     return inner_loop(routers[0].law, total / capacity)
+
+
+def _why(router: LinkSpec) -> str:
+    """Why a router has no multipliers with sources that answer it."""
+    if "drop" in router.law.out:
+        return (
+            "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of fluidcc.PAQMECF with sources "
+            "of fluidcc.ECF: simulate it"
+        )
+    return (
+        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, so that the two go back "
+        "and forth over a switch, and near it nothing is linear; simulate it, or see fluidcc.limit_cycle"
+    )
 
 
 @lru_cache(maxsize=1)

@@ -297,8 +297,10 @@ def test_p_aqm_under_constant_rates_forgets_by_its_gains() -> None:
 
 
 REFUSED = {
-    "whose rate follows what it drops or marks": lambda: _ecf(fc.PAQM, 0.01),
-    "'s0' .Reno., whose rate": lambda: _ecf(fc.PAQM, 0.01, 1).with_flow("s0", law=fc.Reno, initial=None),
+    "whose rate follows what it marks: as soon as": lambda: _ecf(fc.PAQM, 0.01),
+    "'s0' .Reno., whose rate follows what it drops": lambda: _ecf(fc.PAQMDrop, 0.01, 1).with_flow(
+        "s0", law=fc.Reno, initial=None
+    ),
     "beside routers that report, multipliers are those": lambda: _ecf(fc.PAQMECF, 0.01).with_flow(
         "s0", law=fc.Reno, initial=None
     ),
