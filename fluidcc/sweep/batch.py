@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from threading import Lock, local
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.sweep.measures import KINDS, VARIABLES, Value
+from fluidcc.sweep.networks import PerThread, make_room
 from fluidcc.sweep.places import Place, Places
 from fluidcc.sweep.point import Point, sample_times
 
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "batch_of", "can_batch", "empty"]
 
-_kept = local()  # a thread's batches: their workspaces are written in, and may grow
 _shared: dict[str, Places] = {}  # of all threads
 _making = Lock()
-KEPT = 16
 BLOCK = 512  # points in one call: a few tens of milliseconds, so that Ctrl-C is heard
 UNITS = {"rate": "bit/s", "arrival_rate": "bit/s", "throughput": "bit/s", "backlog": "bit", "one_way_delay": "s",
          "rtt": "s", "queueing_delay": "s", "loss": "1", "link_loss": "1", "utilisation": "1"}  # fmt: skip
@@ -54,22 +53,14 @@ def can_batch(task: Task) -> bool:
     return not any(t.kind in ("count", "law") for t in task.targets.values())
 
 
-def batch_of(task: Task) -> Batch:
-    """The batch of a task, kept by this thread from chunk to chunk."""
-    batches: dict[str, Batch] = _kept.__dict__.setdefault("batches", {})
-    if task.token not in batches:
-        _make_room(batches)
-        with _making:
-            if task.token not in _shared:
-                _make_room(_shared)
-                _shared[task.token] = Places(task)
-        batches[task.token] = Batch(task, _shared[task.token])
-    return batches[task.token]
-
-
-def _make_room(kept: dict[str, Any]) -> None:
-    while len(kept) >= KEPT:
-        del kept[next(iter(kept))]
+def _batch(task: Task) -> Batch:
+    """The batch of a task; threads share what axes change."""
+    with _making:
+        if task.token not in _shared:
+            make_room(_shared)
+            _shared[task.token] = Places(task)
+        places = _shared[task.token]
+    return Batch(task, places)
 
 
 def empty(net: Network, name: str) -> Value:
@@ -224,3 +215,6 @@ class Batch:
         except Exception as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())}"
         return "SolverError: the run failed among others, and not alone"
+
+
+batch_of = PerThread(_batch)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.sweep.task import Piece
+from fluidcc.sweep.piece import Piece
 
 __all__ = ["FIRST", "LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
 

@@ -15,7 +15,8 @@ from typing import Any, Self
 
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweep.jobs import Job, Jobs
-from fluidcc.sweep.task import Piece, Task, empty_piece
+from fluidcc.sweep.piece import Piece, empty_piece
+from fluidcc.sweep.task import Task
 from fluidcc.sweep.work import Near, Sent
 
 __all__ = ["Pool", "make_pool"]

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.patterns import near
+from fluidcc.sweep.piece import Piece, empty_piece
 from fluidcc.sweep.results import labelled
-from fluidcc.sweep.task import Piece, Task, empty_piece
+from fluidcc.sweep.task import Task
 
 if TYPE_CHECKING:
     import xarray as xr

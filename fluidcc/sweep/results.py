@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fluidcc
-from fluidcc.sweep.task import Piece, Task
+from fluidcc.sweep.piece import Piece
+from fluidcc.sweep.task import Task
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,9 +14,10 @@ from fluidcc.errors import InvalidInput
 from fluidcc.progress import Progress
 from fluidcc.sweep.identity import identity
 from fluidcc.sweep.jobs import FIRST, Chunks, Jobs, Points, work_in_a_job
+from fluidcc.sweep.piece import Piece, empty_piece
 from fluidcc.sweep.pool import make_pool
 from fluidcc.sweep.store import Store
-from fluidcc.sweep.task import Piece, Task, empty_piece
+from fluidcc.sweep.task import Task
 
 __all__ = ["Execution", "run"]
 

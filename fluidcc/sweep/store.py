@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.errors import InvalidInput
-from fluidcc.sweep.task import Piece, Variable
+from fluidcc.sweep.piece import Piece, Variable
 
 __all__ = ["Store", "differences"]
 

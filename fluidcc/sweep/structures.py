@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError
 from fluidcc.network import Network
-from fluidcc.sweep.batch import KEPT, batch_of, can_batch
+from fluidcc.sweep.batch import batch_of, can_batch
 from fluidcc.sweep.grid import Axis, Grid
-from fluidcc.sweep.targets import Target, changed, on_copies
+from fluidcc.sweep.networks import Networks, PerThread, Place, make_room
+from fluidcc.sweep.targets import Target, on_copies
 
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["STRUCTURAL", "Structures", "can_batch_some", "structural", "structures_of"]
 
 STRUCTURAL = ("count", "law")  # kinds of axes
-_kept = local()
-Place = tuple[int, ...]
 
 
 def structural(targets: Mapping[str, Target]) -> bool:
@@ -39,14 +37,6 @@ def structural(targets: Mapping[str, Target]) -> bool:
 def can_batch_some(task: Task) -> bool:
     """Whether trajectories of some points may be run many at once."""
     return isinstance(task.model, Network) and (structural(task.targets) or can_batch(task))
-
-
-def structures_of(task: Task) -> Structures:
-    """Those of a task, kept by this thread from job to job."""
-    if getattr(_kept, "token", None) != task.token:
-        _kept.token, _kept.one = task.token, Structures(task)
-    one: Structures = _kept.one
-    return one
 
 
 class Structures:
@@ -61,9 +51,8 @@ class Structures:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.names = {m.name: m.key for m in task.measures if m.kind == "trajectory"}
-        axes = task.grid.axes
-        self.more = [k for k, axis in enumerate(axes) if task.targets[axis.name].kind in STRUCTURAL]
-        self.rest = [k for k in range(len(axes)) if k not in self.more]
+        self.networks = Networks(task, lambda target: target.kind in STRUCTURAL)
+        self.more, self.rest = self.networks.more, self.networks.rest
         self._tasks: dict[Place, Task | None] = {}
 
     @property
@@ -80,17 +69,12 @@ class Structures:
         values = {name: np.full((len(points), *schema[name].shape), np.nan) for name in self.names}
         errors: dict[int, str] = {}
         left: list[int] = []
-        positions = self.task.grid.places(points)
-        combinations, which = np.unique(positions[self.more], axis=1, return_inverse=True)
-        for k, place in enumerate(map(tuple, combinations.T.tolist())):
-            rows = np.flatnonzero(which == k)
+        for place, rows, positions in self.networks.groups(points):
             task = self._task(place)
             if task is None:
                 left += rows.tolist()
                 continue
-            inner = (
-                np.ravel_multi_index(tuple(positions[self.rest][:, rows]), task.grid.shape) if self.rest else 0 * rows
-            )
+            inner = np.ravel_multi_index(tuple(positions[self.rest]), task.grid.shape) if self.rest else 0 * rows
             found, told = batch_of(task).run(inner)
             errors |= {int(rows[row]): text for row, text in told.items()}
             assert isinstance(task.model, Network)
@@ -109,17 +93,15 @@ class Structures:
         if not self.more:
             return self.task if can_batch(self.task) else None
         if place not in self._tasks:
-            while len(self._tasks) >= KEPT:
-                del self._tasks[next(iter(self._tasks))]
+            make_room(self._tasks)
             self._tasks[place] = self._made(place)
         return self._tasks[place]
 
     def _made(self, place: Place) -> Task | None:
         assert isinstance(self.task.model, Network)
         axes, targets = self.task.grid.axes, self.task.targets
-        given = {axes[k].name: axes[k].values[n] for k, n in zip(self.more, place, strict=True)}
         try:
-            net = changed(self.task.model, {name: targets[name] for name in given}, given)
+            net = self.networks.at(place)
         except FluidccError:
             return None  # by itself each point says why
         rest = {axes[k].name: on_copies(targets[axes[k].name], self.task.model, net) for k in self.rest}
@@ -132,3 +114,6 @@ class Structures:
     @property
     def _seed(self) -> int:
         return int(self.task.options.get("seed") or 0)
+
+
+structures_of = PerThread(Structures)

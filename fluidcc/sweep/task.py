@@ -19,85 +19,18 @@ from fluidcc.scenarios import Scenario
 from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
+from fluidcc.sweep.piece import Piece, Variable, empty_piece
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.together import can_together, found_together, together_of
 
-__all__ = ["Piece", "Task", "Variable", "empty_piece"]
+__all__ = ["Task"]
 
 DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
 GROWTH = 8  # of blocks by which it is learned what a point costs
 FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
-
-
-@dataclass(frozen=True)
-class Variable:
-    """How a measured value looks: its type, and its dimensions, coordinates and attributes beyond the grid's."""
-
-    dtype: str
-    boolean: bool = False
-    shape: tuple[int, ...] = ()
-    dims: tuple[str, ...] = ()
-    coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, value: Value) -> Variable:
-        """How this value looks."""
-        array = np.asarray(value.values)
-        kind = "complex128" if array.dtype.kind == "c" else "float64"
-        return cls(kind, array.dtype.kind == "b", array.shape, value.dims, value.coords, value.attrs)
-
-    def fill(self, value: Value, row: Any, name: str) -> None:
-        """Put a value into its row of the results."""
-        array = np.asarray(value.values)
-        if array.dtype.kind == "c" and self.dtype != "complex128":
-            if np.any(array.imag != 0):
-                raise InvalidInput(f"{name} is complex here, and real at the first point; return complex numbers there")
-            array = array.real
-        if value.coords == self.coords and array.shape == self.shape:
-            row[...] = array
-            return
-        if value.dims != self.dims or len(self.dims) != 1 or self.dims[0] not in value.coords:
-            raise InvalidInput(f"{name} has shape {array.shape} here, and {self.shape} at the first point")
-        labels = list(self.coords[self.dims[0]])
-        for label, number in zip(value.coords[self.dims[0]], array, strict=True):
-            if label not in labels:
-                raise InvalidInput(f"{name} has the {self.dims[0]} {label!r} here, which the first point has not")
-            row[labels.index(label)] = number
-
-
-@dataclass
-class Piece:
-    """Results of some points: an array (points, ...) for each variable, and the reasons of those that failed."""
-
-    values: dict[str, NDArray[Any]]
-    errors: dict[int, str]
-    seconds: float = 0.0
-    each: float = 0.0  # seconds a point takes, where that is known better than from these
-
-    def __len__(self) -> int:
-        return len(next(iter(self.values.values())))
-
-    def put(self, first: int, part: Piece) -> None:
-        """Put the results of some points in, from row `first` on."""
-        for name, values in part.values.items():
-            self.values[name][first : first + len(values)] = values
-        self.errors |= {first + row: text for row, text in part.errors.items()}
-        self.seconds += part.seconds
-
-    def part(self, start: int, stop: int) -> Piece:
-        """Some of its rows."""
-        errors = {row - start: text for row, text in self.errors.items() if start <= row < stop}
-        values = {name: v[start:stop] for name, v in self.values.items()}
-        return Piece(values, errors, self.seconds * (stop - start) / len(self), self.each)
-
-
-def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
-    """Room for the results of some points, all NaN."""
-    return Piece({k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}, {})
 
 
 @dataclass(frozen=True)
@@ -257,9 +190,20 @@ class Task:
             if not schema:
                 raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
             schema = self._completed(schema, numbers, first)
+        schema = self._with_all_flows(schema, numbers)
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
         return replace(self, schema=ordered)
+
+    def _with_all_flows(self, schema: dict[str, Variable], numbers: NDArray[np.int64]) -> dict[str, Variable]:
+        """With room for the flows of the largest network, of which it may be that nothing could be measured."""
+        net = self._largest(numbers) if any(t.kind == "count" for t in self.targets.values()) else None
+        for measure in self.measures if net is not None else ():
+            form = None if net is None else measure.form(net)
+            if form is not None and form.dims and measure.name in schema:
+                all_ = Variable.of(form)
+                schema[measure.name] = replace(schema[measure.name], shape=all_.shape, coords=all_.coords)
+        return schema
 
     def _largest(self, numbers: NDArray[np.int64]) -> Network | None:
         """The first network among these points, which has the flows of all of them; None if there is none."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +19,9 @@ from fluidcc.equilibria import Equilibria, equilibria
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.network import Network
 from fluidcc.sweep.measures import EQUILIBRIUM, Measure
+from fluidcc.sweep.networks import Networks, PerThread, Place
 from fluidcc.sweep.structures import STRUCTURAL
-from fluidcc.sweep.targets import Target, changed, on_copies
+from fluidcc.sweep.targets import Target, on_copies
 
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
@@ -31,10 +31,6 @@ __all__ = ["Found", "Together", "can_together", "found_together", "together_of"]
 ROOTS = ("stable", "marginal", "encirclements", "decay_rate", "rightmost_root")
 MARGINS = ("gain_margin", "phase_margin", "delay_margin", "modulus_margin", "crossover", "critical_gain")
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
-KEPT = 4  # networks of the axes that change more than numbers
-
-_kept = local()
-Place = tuple[int, ...]
 
 Found = tuple[dict[str, NDArray[Any]], dict[int, dict[str, str]], NDArray[np.int64]]
 
@@ -49,43 +45,29 @@ def can_together(task: Task) -> bool:
     return isinstance(task.model, Network)
 
 
-def together_of(task: Task) -> Together:
-    """That of a task, kept by this thread from chunk to chunk."""
-    if getattr(_kept, "token", None) != task.token:
-        _kept.token, _kept.one = task.token, Together(task)
-    one: Together = _kept.one
-    return one
-
-
 class Together:
     """Equilibria and verdicts of the points of a task."""
 
     def __init__(self, task: Task) -> None:
         assert isinstance(task.model, Network)
         self.task, self.net = task, task.model
-        names = task.grid.names
-        self.more = [k for k, name in enumerate(names) if self._is_more(task.targets[name])]
-        self.numbers = [k for k in range(len(names)) if k not in self.more]
-        self._nets: dict[Place, Network | FluidccError] = {}
-        self._values = {k: np.array(task.grid.axes[k].values, dtype=float) for k in self.numbers}
+        self.networks = Networks(task, self._is_more)
+        self._values = {k: np.array(task.grid.axes[k].values, dtype=float) for k in self.networks.rest}
 
     def run(self, points: NDArray[np.int64], measures: Sequence[Measure]) -> Found:
         """Values by measure, reasons by row and measure, and the rows that must be found one by one."""
-        places = self.task.grid.places(points)
         schema = self.task.schema
         values = {
             m.name: np.full((len(points), *schema[m.name].shape), np.nan, dtype=schema[m.name].dtype) for m in measures
         }
         errors: dict[int, dict[str, str]] = {}
         left: list[int] = []
-        groups: dict[Place, list[int]] = {}
-        for row, place in enumerate(map(tuple, places[self.more].T.tolist())):
-            groups.setdefault(place, []).append(row)
-        for place, members in groups.items():
+        for place, members, positions in self.networks.groups(points):
             for start in range(0, len(members), BLOCK):
-                rows = np.array(members[start : start + BLOCK])
+                some = slice(start, start + BLOCK)
+                rows = members[some]
                 try:
-                    self._found(place, places[:, rows], rows, measures, values, errors)
+                    self._found(place, positions[:, some], rows, measures, values, errors)
                 except (InvalidInput, Unsupported):  # of all points, or of something that it cannot do: one by one
                     left += rows.tolist()
         return values, errors, np.array(left, dtype=np.int64)
@@ -122,33 +104,19 @@ class Together:
 
     def _arguments(self, place: Place, places: Any) -> tuple[Network, dict[str, Target], dict[str, Any]]:
         """The network, and what the axes change of it to what."""
-        net = self._net(place)
+        try:
+            net = self.networks.at(place)
+        except FluidccError as error:
+            raise InvalidInput(str(error)) from error
         targets: dict[str, Target] = {}
         values: dict[str, Any] = {}
-        for k in self.numbers:
+        for k in self.networks.rest:
             name = self.task.grid.axes[k].name
             for axis, target, numbers in self._as_numbers(net, name, self._values[k][places[k]]):
                 targets[axis], values[axis] = target, numbers
         if not targets:  # the number of points follows from the axes
             targets[""], values[""] = Target("option", "", None), np.zeros(places.shape[1])
         return net, targets, values
-
-    def _net(self, place: Place) -> Network:
-        """The network with the values of the axes that change more than numbers."""
-        if place not in self._nets:
-            while len(self._nets) >= KEPT:
-                del self._nets[next(iter(self._nets))]
-            axes = [self.task.grid.axes[k] for k in self.more]
-            targets = {axis.name: self.task.targets[axis.name] for axis in axes}
-            given = {axis.name: axis.values[position] for axis, position in zip(axes, place, strict=True)}
-            try:
-                self._nets[place] = changed(self.net, targets, given)
-            except FluidccError as error:
-                self._nets[place] = error
-        net = self._nets[place]
-        if isinstance(net, FluidccError):
-            raise InvalidInput(str(net))
-        return net
 
     # --- what axes change -------------------------------------------------------------------------------------------
 
@@ -174,3 +142,6 @@ class Together:
             made = replace(target, kind="argument", key="return_delay")
             return [(f"{axis} {f}", replace(made, flows=(f,)), values - net.propagation_delay(f)) for f in target.flows]
         return [(axis, target, values)]
+
+
+together_of = PerThread(Together)

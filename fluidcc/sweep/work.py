@@ -10,7 +10,8 @@ from functools import partial
 from fluidcc.errors import InvalidInput
 from fluidcc.sweep.identity import versions
 from fluidcc.sweep.jobs import Points
-from fluidcc.sweep.task import Piece, Task
+from fluidcc.sweep.piece import Piece
+from fluidcc.sweep.task import Task
 
 __all__ = ["Near", "Sent"]
 

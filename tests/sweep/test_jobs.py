@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
-from fluidcc.sweep.task import Piece
+from fluidcc.sweep.piece import Piece
 
 
 def result(job: Job, each: float, most: int | None = None) -> Piece:

@@ -10,7 +10,8 @@ import pytest
 import fluidcc as fc
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.measures import EQUILIBRIUM
-from fluidcc.sweep.together import KEPT, MARGINS, ROOTS, Together
+from fluidcc.sweep.networks import KEPT
+from fluidcc.sweep.together import MARGINS, ROOTS, Together
 
 ALL = [f"equilibrium_{name}" for name in EQUILIBRIUM]
 JUDGED = [*ROOTS, *MARGINS]
@@ -144,11 +145,22 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: py
 
 
 def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
-    task = make_task(network(), {"a.count": list(range(1, 9)), "beta": [0.1, 0.2]}, "equilibrium_rtt", None, None, {})
-    task = task.probed()
-    one = Together(task)
-    assert (one.more, one.numbers) == ([0], [1])
-    values, errors, left = one.run(np.arange(16), task.measures)
-    assert (errors, len(left), len(one._nets)) == ({}, 0, KEPT)
-    again, _, _ = one.run(np.arange(16)[::-1], task.measures)
+    grid = {"a.count": list(range(1, KEPT + 5)), "beta": [0.1, 0.2]}
+    task = make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {}).probed()
+    one, points = Together(task), np.arange(task.grid.size)
+    assert (one.networks.more, one.networks.rest) == ([0], [1])
+    values, errors, left = one.run(points, task.measures)
+    assert (errors, len(left), len(one.networks._nets)) == ({}, 0, KEPT)
+    again, _, _ = one.run(points[::-1], task.measures)
     np.testing.assert_array_equal(again["equilibrium_rtt"][::-1], values["equilibrium_rtt"])
+
+
+def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
+    """The form of the results is that of the largest network, though nothing can be measured of it."""
+    data = fc.sweep(network(), {"a.count": [1, 2, 20]}, ["equilibrium_rtt", "stable"], executor="serial")
+    assert data.sizes["flow"] == 22
+    assert data.error.values.astype(bool).tolist() == [False, False, True]
+    for row, flows in ((0, ["a", "b", "udp"]), (1, ["a", "a_2", "b", "udp"])):
+        found = data.equilibrium_rtt.isel({"a.count": row}).dropna("flow")
+        assert sorted(found.flow.values) == flows
+    assert "queue grows without limit" in str(data.error.values[2])
