@@ -98,7 +98,7 @@ def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
     if channel is not None:
         loop = one_channel(loop, channel)
     found, every = _judged(loop.pencil)
-    return Margins(*found[0].tolist(), crossovers=every)
+    return Margins(*(*found[0].tolist(), every))
 
 
 def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats) -> Margins:
@@ -123,7 +123,7 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
     found = np.empty((MARGINS, len(block.A)))
     for rows, pencil in pencils(block):
         found[:, rows] = _judged(pencil)[0].T
-    return Margins(*found, crossovers=np.empty(0))
+    return Margins(*(*found, np.empty(0)))
 
 
 def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
