@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fluidcc.equilibrium import Equilibrium
     from fluidcc.numerics.linear.margins import Margins
 
-__all__ = ["PublishedLoop", "published", "tcp_loops"]
+__all__ = ["PublishedLoop", "changed_path", "published", "tcp_loops"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PublishedLoop:
     facts : mapping of str to float
         What the paper prints.
     computed : mapping of str to float
-        The same quantities, computed.
+        The same quantities, computed; and what shows its trend, where it prints no numbers.
     notes : str
         What the paper leaves out.
     """
@@ -74,8 +74,8 @@ class PublishedLoop:
         )
         head = "<tr><th></th><th>gain margin</th><th>phase margin</th><th>delay margin</th><th>crossover</th></tr>"
         facts = "".join(
-            f"<li>{html.escape(k)}: {v:.6g} printed, {self.computed[k]:.6g} computed</li>"
-            for k, v in self.facts.items()
+            f"<li>{html.escape(k)}: {f'{self.facts[k]:.6g} printed, ' if k in self.facts else ''}{v:.6g} computed</li>"
+            for k, v in self.computed.items()
         )
         about = f"<p>{html.escape(self.ref)}. {html.escape(self.notes)}</p>"
         return f"<h4>{html.escape(self.title)}</h4>{about}<table>{head}{cells}</table><ul>{facts}</ul>"
@@ -180,11 +180,42 @@ def _tcp_pi() -> PublishedLoop:
 
 
 def _low() -> PublishedLoop:
-    printed, exact, _ = tcp_loops(scenarios["low_paganini"].net)
+    net = scenarios["low_paganini"].net
+    printed, exact, _ = tcp_loops(net)
+    limits = {
+        f"longest stable path, {how}, N = {N}, C = {C} packets/s [s]": _longest_path(net, N, C, which)
+        for N, C in ((60, 3750), (60, 7500), (120, 3750))
+        for which, how in enumerate(("as published", "exact"))
+    }
     return _made(
-        "low_paganini", printed, exact, {}, {},
-        "Other networks: fluidcc.analysis.published.tcp_loops(net).",
+        "low_paganini", printed, exact, {}, limits,
+        "The paper's trend, without its numbers: stability is lost as delay or capacity grows, or as flows become few. "
+        "Other networks: changed_path and tcp_loops of fluidcc.analysis.published.",
     )  # fmt: skip
+
+
+def changed_path(net: Network, flows: float, capacity: float, path: float) -> Network:
+    """A network of Reno and RED with N flows, capacity [packet/s] and round-trip propagation time [s].
+
+    RED keeps its slope a packet; half of the path is between queue and receiver.
+    """
+    (flow,), (link,) = net.flows.values(), net.links.values()
+    red, bits = link.law, capacity * flow.packet
+    width = (red.parameter("max_th") - red.parameter("min_th")) * float(link.capacity) / bits
+    law = flow.law(a=flows, b=0.5 / flows)
+    net = net.with_flow(flow.name, law=law, return_delay=path / 2)
+    return net.with_link(link.name, law=red(max_th=red.parameter("min_th") + width), capacity=bits, delay=path / 2)
+
+
+def _longest_path(net: Network, flows: float, capacity: float, which: int) -> float:
+    """Where the rightmost root of a loop of `tcp_loops` (0 published, 1 exact) meets the axis."""
+    from scipy.optimize import brentq
+
+    def height(path: float) -> float:
+        loop = tcp_loops(changed_path(net, flows, capacity, path))[which]
+        return float(loop.feedback().roots(count=1)[0].real)
+
+    return float(brentq(height, 0.1, 3.0, xtol=1e-9))
 
 
 # --- conditions of pi/2 -------------------------------------------------------------------------------------------

@@ -129,5 +129,5 @@ def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
             f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "
             "so there is no loop: the verdict is that of the laws alone, and the margins are infinite",
             FluidccWarning,
-            stacklevel=3,
+            stacklevel=4,  # beyond `explained`: the line that asks
         )

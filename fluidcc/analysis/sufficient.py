@@ -41,7 +41,8 @@ _REF = {
     DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
     JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by Vinnicombe, IFAC 2002",
     DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + 2)); for "
-    "several delays proved by Tian, Automatica 41, 2005",
+    "several delays proved by Tian, 'A general stability criterion for congestion control with diverse communication "
+    "delays', Automatica 41(7), 2005; the argument in short is in fluidcc.analysis.lags",
     VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
     PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
 }

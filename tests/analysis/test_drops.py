@@ -66,9 +66,14 @@ def test_a_small_push_goes_as_the_linear_system_says(law: fc.Link) -> None:
     assert np.abs(want[:, 1 - k]).max() > 0.02
 
 
+@pytest.mark.parametrize("below", [fc.DropTail, RED], ids=lambda law: law.name)
 @pytest.mark.parametrize("law", [RED, BySmoothRate], ids=lambda law: law.name)
-def test_breaking_the_loop_at_links_or_at_flows_is_one(law: fc.Link) -> None:
-    flows, links = (fc.linearize(network(law), loop) for loop in ("open", "links"))
+def test_breaking_the_loop_at_links_or_at_flows_is_one(law: fc.Link, below: fc.Link) -> None:
+    """Also where the second link drops too, and the third has the losses of both before it."""
+    net = network(law).with_link("b", law=below, buffer=400 * PACKET)
+    net.link("last", fc.DropTail, capacity=0.1 * C, delay=0.01, buffer=5 * PACKET)
+    net.flow("on", fc.LDCC(w=0.1e6), route=["a", "b", "last"], access_delay=0.02, packet=PACKET)
+    flows, links = (fc.linearize(net, loop) for loop in ("open", "links"))
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
     det = [np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) * g.characteristic(s) for g in (flows, links)]
     np.testing.assert_allclose(det[0], det[1], rtol=1e-9)

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc import scenarios
-from fluidcc.analysis.published import PublishedLoop, published, tcp_loops
+from fluidcc.analysis.published import PublishedLoop, changed_path, published, tcp_loops
 from fluidcc.errors import UnknownName, Unsupported
 from tests.analysis import networks
 
@@ -75,13 +75,7 @@ def test_the_exact_loop_closes_to_the_network(name: str) -> None:
 
 def _unstable(flows: float, capacity: float, trip: float) -> list[int]:
     """Unstable roots as published and exact, of the network with other flows, capacity [packet/s], path [s]."""
-    net = scenarios["low_paganini"].net
-    flow, red = net.flows["tcp"], net.links["bottleneck"].law
-    law = flow.law(a=flows, b=0.5 / flows)
-    slope = red.parameter("p_max") / (red.parameter("max_th") - red.parameter("min_th")) * capacity / 3750
-    changed = red(max_th=red.parameter("min_th") + red.parameter("p_max") / slope)  # the same slope a packet
-    net = net.with_flow("tcp", law=law, return_delay=trip / 2)
-    net = net.with_link("bottleneck", law=changed, capacity=capacity * flow.packet, delay=trip / 2)
+    net = changed_path(scenarios["low_paganini"].net, flows, capacity, trip)
     return [loop.feedback().count_unstable().unstable for loop in tcp_loops(net)[:2]]
 
 
@@ -90,6 +84,15 @@ def test_tcp_and_red_lose_stability_with_delay_and_with_capacity() -> None:
     assert _unstable(60, 3750, 1.5) == [2, 2]
     assert _unstable(60, 12000, 0.5) == [2, 2]
     assert _unstable(8, 3750, 0.4) == [2, 2]  # and with few flows
+
+
+def test_the_longest_path_shrinks_with_capacity_and_grows_with_flows() -> None:
+    found = published["low_paganini"].computed
+    for k, how in enumerate(("as published", "exact")):
+        usual, faster, more = (v for name, v in found.items() if f", {how}," in name)
+        assert faster < usual < more
+        assert _unstable(60, 3750, 0.999 * usual)[k] == 0
+        assert _unstable(60, 3750, 1.001 * usual)[k] == 2
 
 
 def test_another_network_has_no_published_loop() -> None:
