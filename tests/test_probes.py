@@ -11,7 +11,7 @@ from fluidcc.derive.prove import Verdict
 from fluidcc.errors import LawError
 from fluidcc.formulas import fast
 from fluidcc.sources.dca import alpha
-from fluidcc.sources.probes import delta, r0, rounds, theta, with_estimator, with_pause, x0
+from fluidcc.sources.probes import d_hat, delta, r0, rounds, theta, with_estimator, with_pause, x0
 from fluidcc.symbols import RTT, unfold
 
 PACKET = 8000.0
@@ -33,17 +33,30 @@ def share(ds: xr.Dataset, time: float) -> float:
 
 
 def test_the_correction_is_that_of_the_formula() -> None:
-    law = with_estimator(fc.FAST)
-    added = unfold(law.jumps[1].reset[delta]) - delta
-    t_eps, change, d_hat = fast.corrected_delay.arguments[2], fast.corrected_delay.arguments[3], 0
-    form = fast.corrected_delay.form.subs({fast.corrected_delay.arguments[0]: d_hat})
+    """What it takes for propagation after the probe, RTT - delta, is `corrected_delay` of what it took before."""
+    law = fc.with_estimator(fc.FAST)
+    after = unfold(RTT - law.jumps[1].reset[delta])
     named = {s.name: s for s in fast.corrected_delay.arguments}
-    form = form.subs({named["theta"]: theta, named["alpha"]: alpha, named["x0"]: x0, t_eps: rounds * r0})
-    form = form.subs(change, (r0 - RTT).doit())
-    inner = added.replace(lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols)))
-    verdict = fc.prove(Eq(inner, -unfold(form)))
+    values = {"theta": theta, "alpha": alpha, "x0": x0, "d_hat": d_hat, "t_eps": rounds * r0, "delta_r": r0 - RTT}
+    form = fast.corrected_delay.form.subs({named[name]: v for name, v in values.items()})
+    inner = after.replace(lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols)))
+    verdict = fc.prove(Eq(inner, unfold(form)))
     assert isinstance(verdict, Verdict)
     assert verdict
+
+
+@pytest.mark.parametrize("theta", [-0.5, 0.1])
+def test_probes_of_both_signs_find_the_delay(theta: float) -> None:
+    """With theta > 0 the queue falls below what the newcomer met, which alone is no propagation delay."""
+    law = fc.with_estimator(fc.FAST(pace=0.3))(wait=120, theta=theta)
+    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="100 ms")
+    for k in range(2):
+        net.flow(f"f{k}", fc.FAST(pace=0.3), route=["l"], start=0.0, packet=PACKET, initial={"w": 1300})
+    net.flow("new", law, route=["l"], start=15.0, packet=PACKET)
+    run = fc.simulate(net, 137.0, t_eval=[134.9, 137.0], rtol=1e-8)
+    taken = (run.rtt - run.FASTEstimator_delta).sel(flow="new").values
+    assert taken[0] == pytest.approx(0.2 + 2 * 50 / 12500, rel=1e-4)
+    assert taken[1] == pytest.approx(0.2, rel=1e-4)
 
 
 def test_the_estimator_makes_a_newcomer_share_fairly() -> None:

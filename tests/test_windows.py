@@ -100,11 +100,19 @@ def test_an_exact_clock_takes_every_jump_round_and_round(law: fc.Source, window:
 
 
 def test_a_late_ledbat_flow_starves_the_first() -> None:
-    """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2."""
-    ds = fc.simulate(dumbbell(fc.LEDBAT(target=0.02), [0.0, 40.0], capacity=10e6), 120.0, samples=4, rtol=1e-6)
-    last = ds.isel(time=-1)
-    assert last.rate.values[1] > 5 * last.rate.values[0]
-    assert last.LEDBAT_w.values[0] == pytest.approx(2.0, abs=1e-6)
+    """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2.
+
+    Until then growth and fall cancel, so that the queue is the target and half of what the latecomer met.
+    """
+    target = met = 0.02
+    ds = fc.simulate(dumbbell(fc.LEDBAT(target=target), [0.0, 40.0], 10e6), 120.0, t_eval=[44, 46, 120], rtol=1e-8)
+    taken = ds.rtt.values[:, 1] - ds.LEDBAT_delta.values[:, 1]
+    assert taken == pytest.approx(np.full(3, RTT + met), rel=1e-5)
+    assert ds.queueing_delay.values[:, 0] == pytest.approx([target + met / 2] * 2 + [target + met], rel=2e-3)
+    first = ds.LEDBAT_w.values[:, 0]
+    a_round_trip = (first[1] - first[0]) / 2 * (RTT + target + met / 2)
+    assert a_round_trip == pytest.approx(-met / (2 * target), rel=1e-2)
+    assert first[2] == pytest.approx(2.0, abs=1e-6)
 
 
 @pytest.fixture(scope="module")

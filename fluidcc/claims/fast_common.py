@@ -147,12 +147,10 @@ def correction(
     net = meeting(law, rtts, rtt, others=others, newcomers=newcomers, apart=apart)
     at = _START + _WAIT
     r = simulate(net, at + 3, t_eval=np.arange(at - 0.01, at + 2.99, 1e-3), rtol=1e-7)
-    seen = _of_newcomer(r, f"{law.name}_delta")
-    steps = np.diff(seen)
-    jump = float(steps[np.argmax(np.abs(steps))])
+    taken = _of_newcomer(r, "rtt") - _of_newcomer(r, f"{law.name}_delta")  # for the propagation delay
     queue = r.queueing_delay.values[:, 0]
     met = len(rtts) * ALPHA / C
-    return jump / met, rounds * (rtt + queue[0]) / (min(rtts) + queue[0]), float(queue.min())
+    return float(taken[0] - taken[-1]) / met, rounds * (rtt + queue[0]) / (min(rtts) + queue[0]), float(queue.min())
 
 
 def _of_newcomer(r: Any, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss.
+"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss, shares of queues.
 
 Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same kind. Time averages
 integrate the piecewise-linear curve through the samples exactly; the last windows and settling times are found on it.
@@ -8,6 +8,17 @@ from __future__ import annotations
 
 from fluidcc.metrics.averages import mean, settling_time, windowed_mean
 from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
+from fluidcc.metrics.shares import queue_shares
 from fluidcc.metrics.totals import loss, utilisation
 
-__all__ = ["is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "settling_time", "utilisation", "windowed_mean"]
+__all__ = [
+    "is_max_min_fair",
+    "jain",
+    "loss",
+    "max_min_rates",
+    "mean",
+    "queue_shares",
+    "settling_time",
+    "utilisation",
+    "windowed_mean",
+]

@@ -8,7 +8,7 @@ from fluidcc.arguments import explained
 from fluidcc.errors import InvalidInput
 from fluidcc.metrics.averages import mean
 
-__all__ = ["loss", "utilisation"]
+__all__ = ["loss", "utilisation", "variable"]
 
 
 @explained
@@ -27,7 +27,7 @@ def utilisation(result: Any, start: float | str | None = None, stop: float | str
     DataArray over "link"
         Between 0 and 1 [1].
     """
-    return mean(_variable(result, "utilisation"), start, stop)
+    return mean(variable(result, "utilisation"), start, stop)
 
 
 @explained
@@ -51,7 +51,7 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     The loss ratio at a time is what the source knows then, about data that left one feedback loop ago; the weight is
     the rate at the same time. Over spans much longer than a round trip the difference vanishes.
     """
-    rate, ratio = _variable(result, "rate"), _variable(result, "loss")
+    rate, ratio = variable(result, "rate"), variable(result, "loss")
     product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")
     sent, lost = mean(rate.fillna(0.0), start, stop), mean(product, start, stop)
     out = (lost / sent.where(sent > 0)).rename("loss_ratio")
@@ -59,7 +59,8 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
     return out
 
 
-def _variable(result: Any, name: str) -> Any:
+def variable(result: Any, name: str) -> Any:
+    """A variable of a result, by name."""
     if not hasattr(result, "data_vars") or name not in result.data_vars:
         raise InvalidInput(f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns")
     return result[name]

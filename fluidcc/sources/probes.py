@@ -22,7 +22,8 @@ __all__ = ["with_estimator", "with_pause"]
 age = symbols("age", nonnegative=True)  # time since the start [s]
 wait, pause, depth, rounds = symbols("wait pause depth rounds", positive=True)
 theta = symbols("theta", real=True)
-r0, x0 = symbols("r_0 x_0", nonnegative=True)  # round trip [s] and rate [packet/s] just before the probe
+# Just before the probe: round trip [s], rate [packet/s], and what is taken for the propagation delay [s].
+r0, x0, d_hat = symbols("r_0 x_0 d_hat", nonnegative=True)
 
 _EVER = 1e9 * RTT  # once in a life
 
@@ -104,12 +105,13 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
     return _planned(
         law, name or f"{law.name}Estimator",
         law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
-        flow={r0: 0, x0: 0}, initial={r0: 0, x0: 0},
-        params={wait: 5, theta: -0.5, rounds: 1}, units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s"},
+        flow={r0: 0, x0: 0, d_hat: 0}, initial={r0: 0, x0: 0, d_hat: 0}, params={wait: 5, theta: -0.5, rounds: 1},
+        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"},
         jumps=(
-            Jump(when=age - wait, reset={r0: RTT, x0: w / RTT}, refractory=_EVER),
-            # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0
-            Jump(when=age - RTT - wait - length, reset={delta: delta + Max(share - 1, 0) * alpha / x0},
+            Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta}, refractory=_EVER),
+            # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0. It is the estimate before the
+            # probe that this corrects: with theta > 0 shorter round trips may have been seen since.
+            Jump(when=age - RTT - wait - length, reset={delta: RTT - d_hat + Max(share - 1, 0) * alpha / x0},
                  refractory=_EVER),
         ),
     )  # fmt: skip

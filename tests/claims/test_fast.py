@@ -107,8 +107,8 @@ def test_the_plateaus_by_bisection() -> None:
 
 def test_one_of_two_newcomers_at_once_takes_four_others_for_twelve() -> None:
     values = outcome("simultaneous").values
-    assert values["apart"] == pytest.approx(12 / 4, rel=0.05)
-    assert values["together"] == pytest.approx(1.0, rel=0.05)
+    assert values["apart"] == pytest.approx(12 / 4, rel=0.01)
+    assert values["together"] == pytest.approx(1.0, rel=0.01)
 
 
 def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
