@@ -110,8 +110,8 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
         jumps=(
             Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta}, refractory=_EVER),
             # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0. It is the estimate before the
-            # probe that this corrects: with theta > 0 shorter round trips may have been seen since.
-            Jump(when=age - RTT - wait - length, reset={delta: RTT - d_hat + Max(share - 1, 0) * alpha / x0},
-                 refractory=_EVER),
+            # probe that this corrects: with theta > 0 shorter round trips may have been seen since. Those count too.
+            Jump(when=age - RTT - wait - length,
+                 reset={delta: Max(delta, RTT - d_hat + Max(share - 1, 0) * alpha / x0)}, refractory=_EVER),
         ),
     )  # fmt: skip
