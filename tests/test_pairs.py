@@ -1,4 +1,4 @@
-"""Every pair of sources on one link: it runs, and what comes out is what a link can do."""
+"""Every pair of sources on one link: it runs, and what comes out is what a link can do. A part over other links."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from fluidcc import sources
-from fluidcc.law import Source
+from fluidcc import links, sources
+from fluidcc.law import Link, Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.simulate import simulate
@@ -19,8 +19,8 @@ RTOL = 1e-6  # the default
 LAWS = [getattr(sources, name) for name in sources.__all__]
 
 
-def pair(first: Source, second: Source) -> Network:
-    net = Network().link("l", DropTail, capacity=CAPACITY, delay=0.0213, buffer=BUFFER)
+def pair(first: Source, second: Source, link: Link = DropTail) -> Network:
+    net = Network().link("l", link, capacity=CAPACITY, delay=0.0213, buffer=BUFFER)
     return net.flow("a", first, route=["l"], start=0).flow("b", second, route=["l"], start=0.137)
 
 
@@ -60,6 +60,21 @@ def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
         wanted = [f"no router on the route of {', '.join(named)} reports or offers anything"] if named else []
         assert len(said) == len(wanted), (LAWS[first].name, second.name, said)
         assert all(text.startswith(start) for text, start in zip(said, wanted, strict=True)), said
+
+
+@pytest.mark.parametrize("name", ["RED", "REDDrop", "PI", "PAQM", "PAQMDrop"])
+def test_each_source_runs_beside_another_on_links_that_act(name: str) -> None:
+    """Each law is there first once, and the newcomer once; on each link with other laws."""
+    link, apart = getattr(links, name), 3 + 5 * links.__all__.index(name)
+    for k, first in enumerate(LAWS):
+        second = LAWS[(k + apart) % len(LAWS)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of routers that report nothing
+            run = simulate(pair(first, second, link), UNTIL, samples=31, rtol=RTOL, engine="array")
+        try:
+            sane(run)
+        except AssertionError as error:
+            raise AssertionError(f"{first.name} beside {second.name}: {error}") from error
 
 
 def test_what_is_checked_can_fail() -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTS", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages", "dccp", "dumbbell",
-    "framed", "inner_map", "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods", "starting",
-    "steady", "stopping", "two_nodes",
+    "ecf_margin", "framed", "inner_map", "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods",
+    "starting", "steady", "stopping", "two_nodes",
 ]  # fmt: skip
 
 PACKET = 12000.0
@@ -228,3 +228,14 @@ def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> Sa
     law = PAQMECF2(T_ECF=T, T_s=T_s, R=R) if version == 2 else PAQMECF(T_ECF=T, T_s=T_s)
     net = Network().link("aqm", law, capacity=C, delay=HOPS)
     return sampled_stability(net.flow("s", ECF(r_max=2 * C), route=["aqm"], access_delay=R / 2))
+
+
+def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]:
+    """The largest multiplier of Fig. 5 with ECF, and the longer way to the router at which it is 1 [s]."""
+    from scipy.optimize import brentq
+
+    def radius(extra: float) -> float:
+        none = np.zeros(count)
+        return sampled_stability(dumbbell(ECF, _router(version, rtt), count, rtt + extra, none, none + np.inf)).radius
+
+    return radius(0.0), float(brentq(lambda extra: radius(extra) - 1, 0.0, periods(rtt)[1], xtol=1e-7))

@@ -14,6 +14,7 @@ from fluidcc.claims.ecf_common import (
     at_rest,
     averages,
     dumbbell,
+    ecf_margin,
     mean_field,
     outcome,
     outer_loop,
@@ -150,3 +151,25 @@ def red_margins() -> Outcome:
         REPRODUCED if agree else DIFFERS, ". ".join(lines) + f" (RTT {', '.join(f'{1e3 * r:.0f}' for r in RTTS)} ms)",
         "" if agree else "verdict and run disagree somewhere", values,
     )  # fmt: skip
+
+
+@claim(
+    "ecf", "Section 4", "ECF is steady where DCCP over RED oscillates, at every number of sources and RTT.", "steady"
+)
+def ecf_margins() -> Outcome:
+    """The sampled loop of Fig. 5: it does not depend on the number of sources."""
+    found = {(v, r): ecf_margin(v, r) for v in ("V1", "V2") for r in RTTS}
+    alike = max(abs(ecf_margin("V1", 0.06, n)[0] / found["V1", 0.06][0] - 1) for n in COUNTS)
+    stable = max(radius for radius, _ in found.values()) < 1
+    text = "; ".join(
+        f"{v}: {', '.join(f'{found[v, r][0]:.2f}' for r in RTTS)}, "
+        f"{', '.join(f'{1e3 * found[v, r][1]:.0f}' for r in RTTS)} ms of round trip left"
+        for v in ("V1", "V2")
+    )
+    return outcome(
+        stable and alike < 1e-9,
+        f"for any number of sources an error keeps in a period, at RTTs of 60, 100, 240 ms, {text}",
+        "it is not always stable",
+        {f"radius {v}, {r:g}": radius for (v, r), (radius, _) in found.items()}
+        | {f"left {v}, {r:g}": left for (v, r), (_, left) in found.items()},
+    )

@@ -106,7 +106,7 @@ def loops() -> Figure:
     inner.axvspan(0.2, 0.5, color="0.9", label="recommended")
     inner.set(xlabel="gain K [1]", ylabel="factor of an error in a period dT [1]", ylim=(0, 1.1))
     inner.legend(fontsize="small")
-    share, exact = np.linspace(0.01, 0.99, 99), np.linspace(0.05, 1.3, 26)
+    share, exact = np.linspace(0.01, 0.99, 99), np.linspace(0.05, 0.95, 19)
     outer.plot(share, ecf.v1_radius(1.0, share), label="V1")
     outer.plot(share, ecf.v2_radius(1.0, share), label="V2")
     for version in (1, 2):

@@ -20,6 +20,7 @@ WANTED = {
         "drops_and_marks", "continuum", "max_min", "red_margins", "shares", "started", "excited", "sawtooth",
         "set_points", "ecf_jitter", "utilisation", "red_delay", "dccp_drops", "late_ones", "slow_tfrc", "frames",
         "overheads", "byte_mode", "marks_by_length", "window", "tfrc",
+        "ecf_margins",
     },
     "differs": {
         "period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc_jitter", "tfrc_over_red", "tcp_queue",
