@@ -107,10 +107,13 @@ def frames() -> Outcome:
     lost = {gop: float(r.lost.values[-1, 0] / r.entered.values[-1, 0]) for gop, r in found.items()}
     calm = {gop: float(r.queueing_delay.sel(time=slice(10.0, None)).std()) for gop, r in found.items()}
     good = lost[0.0] < lost[0.04] < lost[0.48] and calm[0.48] > 2 * calm[0.0]
-    text = ", ".join(f"{100 * v:.1f}" for v in lost.values())
+    at_once, frame, group = (100 * v for v in lost.values())
     return outcome(
-        good, f"five sources that start at 100 Mbit/s together lose {text} % in 30 s at once, by frames of 40 ms, by "
-        f"groups of 480 ms; then the queue's deviation is {', '.join(f'{_MS * v:.1f}' for v in calm.values())} ms: "
-        "480 ms are a delay of three periods, beyond T_ECF > RTT",
-        "no difference", {f"lost {k:g}": v for k, v in lost.items()} | {f"jitter {k:g}": v for k, v in calm.items()},
-    )  # fmt: skip
+        good,
+        f"five sources that start at 100 Mbit/s together lose {at_once:.1f} % in 30 s if they change at once, "
+        f"{frame:.1f} % if at frames of 40 ms, {group:.1f} % if at groups of 480 ms; the queue's deviation is then "
+        f"{', '.join(f'{_MS * v:.1f}' for v in calm.values())} ms. 480 ms are a delay of three periods, where "
+        "T_ECF > RTT is needed",
+        "no difference",
+        {f"lost {k:g}": v for k, v in lost.items()} | {f"jitter {k:g}": v for k, v in calm.items()},
+    )
