@@ -12,6 +12,7 @@ from fluidcc.analysis.local import LocalLoop
 __all__ = ["crossings", "hull_reach", "passes"]
 
 _POINTS, _TURNS, _CHUNK, _ZOOMS, _CELLS, _MOST = 600, 4000, 512, 12, 6, 100
+_PAIRS = 500_000  # of points, looked at in one go
 
 
 def _grid(loop: LocalLoop) -> NDArray[np.float64]:
@@ -78,8 +79,9 @@ def hull_reach(loop: LocalLoop) -> tuple[float, float]:
     bound = most * np.maximum(-ends.real.min(axis=0), 0.0)
     bound[(ends.imag.min(axis=0) > 0) | (ends.imag.max(axis=0) < 0)] = 0.0
     order, reach = np.argsort(-bound), np.zeros(len(bound))
-    for a in range(0, len(order), _CHUNK):
-        cells = order[a : a + _CHUNK]
+    chunk = max(_CELLS, min(_CHUNK, _PAIRS // len(ends) ** 2))
+    for a in range(0, len(order), chunk):
+        cells = order[a : a + chunk]
         if bound[cells[0]] <= np.partition(reach, -_CELLS)[-_CELLS]:
             break
         reach[cells] = most[cells] * _axis_reach(ends[:, cells])

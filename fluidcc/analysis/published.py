@@ -212,8 +212,8 @@ def _longest_path(net: Network, flows: float, capacity: float, which: int) -> fl
     from scipy.optimize import brentq
 
     def height(path: float) -> float:
-        loop = tcp_loops(changed_path(net, flows, capacity, path))[which]
-        return float(loop.feedback().roots(count=1)[0].real)
+        printed, exact, _ = tcp_loops(changed_path(net, flows, capacity, path))
+        return float((printed, exact)[which].feedback().roots(count=1)[0].real)
 
     return float(brentq(height, 0.1, 3.0, xtol=1e-9))
 
