@@ -46,8 +46,8 @@ def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
     if spoken := _past_the_data(Structure.of(law)):
         raise Unsupported(
-            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it, or see "
-            "fluidcc.formulas for the closed forms of its paper"
+            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it; the "
+            "fair rates are those of fluidcc.metrics.max_min_rates, and the loop that of fluidcc.sampled_stability"
         )
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"

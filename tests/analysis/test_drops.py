@@ -108,5 +108,5 @@ def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> N
 def test_routers_that_report_say_what_to_do_instead() -> None:
     net = fc.Network().link("a", fc.PAQMECF, capacity=C, delay=0.02).flow("f", fc.ECF, route=["a"], access_delay=0.01)
     for law, what in ((fc.ECF, "knows more than data carry"), (fc.Reno, "tells sources something past the data")):
-        with pytest.raises(Unsupported, match=f"{what}, .*simulate it, or see fluidcc.formulas"):
+        with pytest.raises(Unsupported, match=f"{what}, .*simulate it; .*max_min_rates, .*sampled_stability"):
             fc.equilibrium(net.with_flow("f", law=law, initial=None))
