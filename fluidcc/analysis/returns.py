@@ -159,7 +159,9 @@ class Section:
     def map(self) -> ReturnMap:
         """The return map; two returns in a row are seen together, so that data under way count too."""
         both = np.concatenate([self.responses[:-1], self.responses[1:]], axis=1)
-        return return_map(both, 100 * self.rtol / self.step)
+        # What is no response at all has entries of up to 100 rtol/step, and singular values so many times as large.
+        entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
+        return return_map(both, 100 * self.rtol / self.step * float(entries))
 
     def later(self, cycles: int) -> Section:
         """The section some cycles on."""
