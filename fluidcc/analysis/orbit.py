@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.returns import Section, events, natural_sizes, state_names, states_at
 from fluidcc.arguments import explained, flag, number
-from fluidcc.errors import SolverError, Unsupported
+from fluidcc.errors import FluidccWarning, SolverError, Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
 from fluidcc.numerics.periodic import find_recurrence, smooth_pieces
@@ -28,6 +29,7 @@ __all__ = ["LimitCycle", "limit_cycle"]
 
 _FIRST, _MOST = 400, 400_000  # round trips of the first and the longest run
 _NEWTON = 8  # steps at most
+_MISFIT = 0.05  # of the map of returns, above which its multipliers are in doubt
 _MARKS = 1600  # that are compared; four of the longest cycle
 
 
@@ -76,8 +78,20 @@ class LimitCycle:
         measured: every state that a disturbance moves (see `inputs`) is moved a little both ways, and the map that
         takes what is left after a cycle to what is left after the next is fitted. What only jumps set, or the data
         under way, is a parameter of the cycle.
+
+        Warns if what is left after a cycle does not tell what is left after the next, as with an exact ack clock, in
+        which any pattern of the rate comes round for ever.
         """
-        return self._section.map.multipliers
+        found = self._section.map
+        if found.misfit > _MISFIT:
+            warnings.warn(
+                f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a disturbance after a cycle "
+                "do not follow from what was left before, as the data under way keep it; give laws an ack clock with "
+                "pace > 0, or follow a disturbance by simulate",
+                FluidccWarning,
+                stacklevel=2,
+            )
+        return found.multipliers
 
     @property
     def contraction(self) -> float:

@@ -60,6 +60,7 @@ class ReturnMap(NamedTuple):
 
     basis: Array  # (seen, r)
     map: Array  # (r, r)
+    misfit: float  # of what is seen at the later returns, relative: how far it does not follow from the earlier ones
 
     @property
     def multipliers(self) -> NDArray[np.complex128]:
@@ -87,7 +88,9 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
     left, sizes, right = np.linalg.svd(pairs[0], full_matrices=False)
     r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
     basis = left[:, :r]
-    return ReturnMap(basis, basis.T @ pairs[1] @ right[:r].T / sizes[:r])
+    step = basis.T @ pairs[1] @ right[:r].T / sizes[:r]
+    off = pairs[1] - basis @ step @ basis.T @ pairs[0]
+    return ReturnMap(basis, step, float(np.linalg.norm(off) / max(np.linalg.norm(pairs[1]), 1e-300)) if r else 0.0)
 
 
 HAIR = 4e-11

@@ -11,7 +11,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle
-from fluidcc.errors import InvalidInput, SolverError, Unsupported
+from fluidcc.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
 from fluidcc.formulas import delay_aimd
 from fluidcc.symbols import RTT
 
@@ -156,3 +156,18 @@ def test_synchronised_flows_are_one_with_the_sum_of_their_increases(place: Any) 
     np.testing.assert_allclose(extremes(many, "queueing_delay"), extremes(one, "queueing_delay"), rtol=1e-9)
     means = [float(cycle.mean.queueing_delay[0]) for cycle in (many, one)]
     assert means[0] == pytest.approx(means[1], rel=1e-9)
+
+
+def test_multipliers_are_in_doubt_where_the_data_under_way_keep_a_disturbance() -> None:
+    """With an exact clock any pattern comes round; paced, what differs between two windows shrinks by beta a cycle."""
+
+    def two(pace: float) -> LimitCycle:
+        net = fc.Network().link("l", fc.DropTail, capacity="50 Mbit/s", delay="60 ms")
+        law = fc.PlainDelayAIMD(slope=0, coefficient=0, pace=pace)
+        for k in range(2):
+            net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, initial={"w": 406})
+        return fc.limit_cycle(net)
+
+    np.testing.assert_allclose(two(0.5).multipliers, [6 / 7], rtol=1e-3)
+    with pytest.warns(FluidccWarning, match="multipliers are in doubt"):
+        assert len(two(0.0).multipliers) > 0

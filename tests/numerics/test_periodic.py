@@ -53,9 +53,17 @@ def test_the_return_map_has_the_eigenvalues_of_what_made_the_responses() -> None
     found = return_map(seen, 1e-12)
     wanted = np.array([0.95, 0.8 * np.exp(1j), 0.8 * np.exp(-1j), 0.3])
     np.testing.assert_allclose(found.multipliers, wanted, atol=1e-10)
+    assert found.misfit < 1e-12
     away = basis @ (rng.normal(size=5) * [1, 1, 1, 1, 0])
     after = basis @ inner @ basis.T @ away
     np.testing.assert_allclose(found.basis @ found.error(after - away), after, atol=1e-10)
+
+
+def test_what_does_not_follow_from_what_was_before_is_told() -> None:
+    rng = np.random.default_rng(3)
+    assert return_map(rng.normal(size=(6, 4, 2)), 1e-12).misfit > 0.3
+    still = return_map(np.full((4, 3, 2), 1e-9), 1e-6)
+    assert (still.misfit, len(still.multipliers)) == (0.0, 0)
 
 
 def test_integrals_and_extremes_are_those_of_the_pieces() -> None:
