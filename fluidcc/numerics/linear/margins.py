@@ -9,6 +9,7 @@ import numpy as np
 
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
+from fluidcc.numerics.linear.compiled.points import address
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
@@ -98,7 +99,7 @@ def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
     if channel is not None:
         loop = one_channel(loop, channel)
     found, every = _judged(loop.pencil)
-    return Margins(*(*found[0].tolist(), every))
+    return Margins(*(*found[0].tolist(), np.sort(every)))
 
 
 def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats) -> Margins:
@@ -129,7 +130,7 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
 def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     """The margins of each system in the order of the fields of `Margins`, and the crossovers of the last one."""
     found: tuple[Floats, Floats] = judge(
-        *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
+        address(), *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
     )
     return found
 
@@ -141,7 +142,7 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
     """
     pencil = loop.pencil
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    omega, value = followed(*pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0], *ends)
+    omega, value = followed(address(), *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0], *ends)
     omega = omega / pencil.time
     if not len(value):
         raise InvalidInput(f"frequencies from {omega[0]:g} to {omega[1]:g} rad/s are no range; give others")

@@ -11,12 +11,10 @@ import numpy as np
 from numba import njit
 
 from fluidcc.numerics.linear.compiled.lanes import slope, value
-from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, is_poor, pivoted, put, room
-from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
+from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, is_poor, pivoted, put
+from fluidcc.numerics.linear.compiled.small import finite, solve, times
 
-__all__ = ["Loop", "abreast", "eigen", "loop_of", "ready"]
-
-RANK = 1e-11  # singular values below this fraction of the largest are none
+__all__ = ["Loop", "abreast", "eigen", "ready"]
 
 
 class Loop(NamedTuple):
@@ -36,6 +34,7 @@ class Loop(NamedTuple):
     right: Any  # (inner, m)
     right_rate: Any
     basis: Any  # (m, rank), into which a deficient rank is projected; there are as many loci
+    address: int  # of what evaluates any L at one point, see `fluidcc.numerics.linear.compiled.points`
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -78,59 +77,6 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
     else:
         loop.left[:] = times(left, right, False)
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
-    """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
-    trial = _empty(whole, cut, real, m, cut if cut else m, max(cut, 1))
-    if m == 1 or cut == 1:
-        return trial
-    rank, s = 1, np.array([0.03 + 0.4j, 0.1 + 1.3j, 0.2 + 4.1j])
-    abreast(trial, s)
-    for k in range(len(s)):
-        ready(trial, k, s[k])
-        if finite(trial.left) and finite(trial.right):
-            rank = max(rank, _rank(trial.left, trial.right))
-    if cut and rank == cut:
-        return trial
-    return _empty(whole, cut, real, m, m, rank)
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _rank(left, right):  # type: ignore[no-untyped-def]
-    """Of the product."""
-    inner = left.shape[1]
-    if inner < len(left):
-        found = inner
-        for factor in (left.copy(), right.conjugate().T.copy()):
-            orthonormal(factor)
-            full = 0
-            for j in range(inner):
-                full += np.abs(factor[:, j]).max() > 0
-            found = min(found, full)
-        if found == inner:
-            return found
-    size = singular_values(times(left, right, False), np.zeros((0, len(left)), np.complex128))
-    return (size > RANK * size.max()).sum()
-
-
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _empty(whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
-    size = cut + m
-    right = np.zeros((inner, m), np.complex128)
-    basis = np.zeros((m, rank), np.complex128)
-    for i in range(m):
-        if inner == m:
-            right[i, i] = 1.0
-        for j in range(rank):
-            basis[i, j] = (np.sin(12.9898 * (i + 1) + 78.233 * (j + 1)) * 43758.5453) % 1.0 - 0.5
-    return Loop(
-        whole, real, room(whole, real), cut,
-        np.zeros((size, size), np.complex128), np.zeros((size, size), np.complex128),
-        np.zeros((m, inner), np.complex128), np.zeros((m, inner), np.complex128),
-        right, np.zeros((inner, m), np.complex128), basis,
-    )  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)

@@ -168,9 +168,13 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     for pole in poles:
         for side in (-1, 0, 1):
             if pole.imag > low and (side == 0 or 1e-9 * pole.imag < abs(pole.real) < 0.1 * pole.imag):
-                swings[count] = pole.imag + side * abs(pole.real)
+                swing, place = pole.imag + side * abs(pole.real), count
+                while place > 0 and swings[place - 1] > swing:
+                    swings[place] = swings[place - 1]
+                    place -= 1
+                swings[place] = swing
                 count += 1
-    swings = np.sort(swings[:count])
+    swings = swings[:count]
     if proper:
         return Outlook(low, high, 1e8 * high, FAR * max(12 / lag, 2 * fast), swings, 1.0)
     return Outlook(low, high, FAR * high, FAR * high, swings, np.inf)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.factors import loop_of
 from fluidcc.numerics.linear.compiled.framing import outlook
 from fluidcc.numerics.linear.compiled.loci import WEAK, reach, trace
-from fluidcc.numerics.linear.compiled.points import at_point, norm
+from fluidcc.numerics.linear.compiled.points import at_point, loop_of, norm
 from fluidcc.numerics.linear.compiled.refine import AXIS, CIRCLE, HIGHEST, KINDS, LOWEST, bracketed, refine
 from fluidcc.numerics.linear.compiled.singular import BOTH
 
@@ -22,8 +21,8 @@ STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond w
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def followed(whole, cut, real, frame, states, m, first, last):  # type: ignore[no-untyped-def]
-    loop, ahead = loop_of(whole, cut, real, m), outlook(frame, states, m, real)
+def followed(address, whole, cut, real, frame, states, m, first, last):  # type: ignore[no-untyped-def]
+    loop, ahead = loop_of(address, whole, cut, real, m), outlook(frame, states, m, real)
     least = ahead.low if np.isnan(first) else first
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
     if not 0 < least < most:
@@ -33,11 +32,13 @@ def followed(whole, cut, real, frame, states, m, first, last):  # type: ignore[n
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
+def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
     Parameters
     ----------
+    address : int
+        That of `fluidcc.numerics.linear.compiled.points.address`.
     whole, cut : array of int, int
         As `fluidcc.numerics.linear.pencil.Pencil.loop` has them.
     table, frame : array (systems, floats), array (systems, rows, columns)
@@ -49,7 +50,7 @@ def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untype
     """
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
-        loop, ahead = loop_of(whole, cut, table[k], m), outlook(frame[k], states, m, table[k])
+        loop, ahead = loop_of(address, whole, cut, table[k], m), outlook(frame[k], states, m, table[k])
         rank = loop.basis.shape[1]
         end = reach(loop, ahead.high, 1.0, ahead.most)
         grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
@@ -86,7 +87,7 @@ def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untype
         for i in range(len(best)):
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]
-    return out, np.sort(every) / times[len(times) - 1]
+    return out, every / times[len(times) - 1]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)

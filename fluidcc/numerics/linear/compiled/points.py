@@ -2,15 +2,99 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-from numba import njit
+from numba import njit, types
 
-from fluidcc.numerics.linear.compiled.factors import eigen, ready
+from fluidcc.numerics.linear.compiled.apart import address_of, call
+from fluidcc.numerics.linear.compiled.factors import Loop, abreast, eigen, ready
 from fluidcc.numerics.linear.compiled.lanes import slope, value
-from fluidcc.numerics.linear.compiled.replay import CORNER, is_poor
-from fluidcc.numerics.linear.compiled.singular import extremes, extremes_of_one, extremes_of_scalar
+from fluidcc.numerics.linear.compiled.replay import CORNER, is_poor, room
+from fluidcc.numerics.linear.compiled.singular import NEITHER, extremes, extremes_of_one, extremes_of_scalar
+from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, times
 
-__all__ = ["at_point", "norm", "strength"]
+__all__ = ["address", "at_point", "loop_of", "norm", "strength"]
+
+RANK = 1e-11  # singular values below this fraction of the largest are none
+
+_INTEGERS, _FLOATS, _ROW, _MATRIX = (
+    types.int64[::1], types.float64[::1], types.complex128[::1], types.complex128[:, ::1]
+)  # fmt: skip
+_LOOP = types.NamedTuple([_INTEGERS, _FLOATS, _FLOATS, types.int64, *[_MATRIX] * 7, types.int64], Loop)
+_GENERAL = types.void(_LOOP, types.int64, types.complex128, types.int64, _ROW, _ROW, _FLOATS)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _general(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
+    """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes` say if there is room."""
+    ready(loop, lane, s)
+    if len(values):
+        eigen(loop, values, rates)
+        extremes(loop, which, values[0], rates[0], edge)
+
+
+general = call(_general, _GENERAL)
+
+
+@lru_cache(maxsize=1)
+def address() -> int:
+    """Where compiled code finds what is long and, for most loops, not needed."""
+    return address_of(_general, _GENERAL)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
+    """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
+    trial = _empty(address, whole, cut, real, m, cut if cut else m, max(cut, 1))
+    if m == 1 or cut == 1:
+        return trial
+    rank, s = 1, np.array([0.03 + 0.4j, 0.1 + 1.3j, 0.2 + 4.1j])
+    nothing, edge = np.empty(0, np.complex128), np.empty(4)
+    abreast(trial, s)
+    for k in range(len(s)):
+        general(address, trial, k, s[k], NEITHER, nothing, nothing, edge)
+        if finite(trial.left) and finite(trial.right):
+            rank = max(rank, _rank(trial.left, trial.right))
+    if cut and rank == cut:
+        return trial
+    return _empty(address, whole, cut, real, m, m, rank)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _rank(left, right):  # type: ignore[no-untyped-def]
+    """Of the product."""
+    inner = left.shape[1]
+    if inner < len(left):
+        found = inner
+        for factor in (left.copy(), right.conjugate().T.copy()):
+            orthonormal(factor)
+            full = 0
+            for j in range(inner):
+                full += np.abs(factor[:, j]).max() > 0
+            found = min(found, full)
+        if found == inner:
+            return found
+    size = singular_values(times(left, right, False), np.zeros((0, len(left)), np.complex128))
+    return (size > RANK * size.max()).sum()
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
+    size = cut + m
+    right = np.zeros((inner, m), np.complex128)
+    basis = np.zeros((m, rank), np.complex128)
+    for i in range(m):
+        if inner == m:
+            right[i, i] = 1.0
+        for j in range(rank):
+            basis[i, j] = (np.sin(12.9898 * (i + 1) + 78.233 * (j + 1)) * 43758.5453) % 1.0 - 0.5
+    return Loop(
+        whole, real, room(whole, real), cut,
+        np.zeros((size, size), np.complex128), np.zeros((size, size), np.complex128),
+        np.zeros((m, inner), np.complex128), np.zeros((m, inner), np.complex128),
+        right, np.zeros((inner, m), np.complex128), basis, address,
+    )  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -24,9 +108,7 @@ def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-unty
         else:
             edge[0], edge[1], edge[2], edge[3] = extremes_of_one(a, 1j * rate, norm, rise)
         return
-    ready(loop, lane, s)
-    eigen(loop, values, rates)
-    extremes(loop, which, values[0], rates[0], edge)
+    general(loop.address, loop, lane, s, which, values, rates, edge)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -34,7 +116,8 @@ def strength(loop, lane, s):  # type: ignore[no-untyped-def]
     """A bound on the norm of L at the point of one lane, which is s."""
     if _is_plain(loop, lane, s):
         return np.sqrt(_of_one(loop, lane)[2])
-    ready(loop, lane, s)
+    nothing = np.empty(0, np.complex128)
+    general(loop.address, loop, lane, s, NEITHER, nothing, nothing, np.empty(0))
     return norm(loop)
 
 

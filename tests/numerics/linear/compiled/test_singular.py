@@ -24,7 +24,7 @@ def decomposed(left: Complex, left_rate: Complex, right: Complex, right_rate: Co
     none = np.zeros((1, 1), complex)
     a, da, b, db = (np.ascontiguousarray(part, complex) for part in (left, left_rate, right, right_rate))
     basis = np.zeros((m, inner), complex)
-    return _asked(Loop(np.zeros(1, np.int64), np.zeros(1), np.zeros(1), inner, none, none, a, da, b, db, basis))
+    return _asked(Loop(np.zeros(1, np.int64), np.zeros(1), np.zeros(1), inner, none, none, a, da, b, db, basis, 0))
 
 
 def both(ratio: Complex) -> tuple[float, float]:
