@@ -121,7 +121,7 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
             raise InvalidInput(
                 f"the period is {period!r}, but the router has its own, {router.period:g} s; leave it out"
             )
-        return SampledStability(router.period, router.multipliers, getattr(router, "undetermined", 0))
+        return SampledStability(router.period, router.multipliers, router.undetermined)
     net, own = _continuous(net)
     if period is None:
         _need_own(net, own)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sympy import Symbol, lambdify
 
 from fluidcc.analysis.explicit_feedback import EXPLICIT, explicit_loop
 from fluidcc.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.errors import Unsupported
 from fluidcc.links.paqm import PAQM, PAQMDrop
-from fluidcc.numerics.linear.sampled import SampledLoop
+from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources.ecf import ECF
 from fluidcc.symbols import c, unfold
 
 if TYPE_CHECKING:
     from fluidcc.law import Link
     from fluidcc.network import LinkSpec, Network
-    from fluidcc.numerics.linear.held import HeldLoop
 
 __all__ = ["inner_loop", "router_loop"]
 
 ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
 
 
-def router_loop(net: Network, at: Any) -> SampledLoop | HeldLoop | None:
+def router_loop(net: Network, at: Any) -> HeldLoop | None:
     """The sampled loop of a network whose routers are P-AQM; None if it has no such router.
 
     Raises
@@ -86,10 +86,13 @@ def _update() -> Any:
     return lambdify([load, *PAQMDrop.params], [f.subs(at) for f in slopes])
 
 
-def inner_loop(law: Link, load: float) -> SampledLoop:
-    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, filtered rate and share let in."""
+def inner_loop(law: Link, load: float) -> HeldLoop:
+    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in and filtered rate."""
     own = [law.parameter(str(p)) for p in PAQMDrop.params]
-    by_rate, share_by_rate, share_by_queue = ([[float(v)]] for v in _update()(load, *own))
-    return SampledLoop(
-        law.parameter("dT"), [[0.0]], [[load]], [[1.0]], by_rate, [[0.0]], share_by_rate, share_by_queue, [0.0], [0.0]
+    by_rate, share_by_rate, share_by_queue = (float(v) for v in _update()(load, *own))
+    share, rate = range(2)
+    keep = np.zeros((2, 2))
+    keep[share, rate], keep[rate, rate] = share_by_rate, by_rate
+    return HeldLoop(
+        [law.parameter("dT")] * 2, 1, keep, [Path(0, share, load, 0.0)], [Measurement(share, 0, share_by_queue, 0.0)]
     )

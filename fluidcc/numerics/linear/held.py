@@ -3,11 +3,11 @@
 The states are integrals, as queues are, and every input changes at the multiples of its period T_j::
 
     x_i'(t) = sum over paths of gain r_j(t - delay)
-    r_j     = keep_j r_j + sum over measurements of gain x_i(k T_j - delay), or of its mean over a window before that
+    r_j     = (keep r)_j + sum over measurements of gain x_i(k T_j - delay), or of its mean over a window before that
 
 where all measurements at one instant are made before any input changes. The map is over the least common multiple of
-the periods. Inputs are constant between ticks, so that integrals of them are sums: nothing is approximated.
-`fluidcc.numerics.linear.sampled` has plants of any kind, and one period.
+the periods. Inputs are constant between ticks, so that integrals of them are sums: nothing is approximated. An input
+without a path is a state of a controller, such as a filter.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class HeldLoop:
         Of the inputs [s], positive.
     states : int
         How many states there are.
-    keep : sequence of float
-        What an input keeps of itself at a tick.
+    keep : array_like, shape (inputs,) or (inputs, inputs)
+        What an input keeps of itself at a tick, or of all as they were before.
     paths : sequence of Path
     measurements : sequence of Measurement
     free : array_like, shape (inputs, k), optional
@@ -77,7 +77,7 @@ class HeldLoop:
 
     periods: Sequence[float]
     states: int
-    keep: Sequence[float]
+    keep: ArrayLike
     paths: Sequence[Path]
     measurements: Sequence[Measurement]
     free: ArrayLike | None = None
@@ -113,14 +113,16 @@ class HeldLoop:
         return np.vstack([*ends, *(u.newest(n) for u, n in zip(inputs, self._back, strict=True))])
 
     def _tick(self, j: int, time: float, inputs: list[_Held], rows: Array) -> Array:
-        new = self.keep[j] * inputs[j].newest(1)[0]
+        keep = np.asarray(self.keep, float)
+        keep = keep if keep.ndim == 2 else np.diag(keep)
+        new = sum(k * u.newest(1)[0] for k, u in zip(keep[j], inputs, strict=True) if k)
         for m in self.measurements:
             if m.source == j:
                 value, area = self._integral(m.state, time - m.delay, inputs, rows)
                 if m.window > 0:
                     value = (area - self._integral(m.state, time - m.delay - m.window, inputs, rows)[1]) / m.window
                 new = new + m.gain * value
-        return np.asarray(new)
+        return np.broadcast_to(new, rows.shape[1])
 
     def _integral(self, i: int, time: float, inputs: list[_Held], rows: Array) -> tuple[Array, Array]:
         """x_i at `time`, and its integral from 0 to there, by what they depend on."""

@@ -1,4 +1,4 @@
-"""Held inputs on integrators: against the loop of one period, and against sums on a grid, with several periods."""
+"""Held inputs on integrators: against sums on a grid, with one period and with several, and against a recursion."""
 
 from __future__ import annotations
 
@@ -7,33 +7,11 @@ import pytest
 
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path, common_period
-from fluidcc.numerics.linear.sampled import SampledLoop
-
-
-def test_one_period_has_the_multipliers_of_the_loop_of_one_period() -> None:
-    rng = np.random.default_rng(1)
-    h, n, m = 0.1, 2, 3
-    gain, ahead, keep = rng.normal(size=(n, m)), rng.uniform(0, 0.35, m).tolist(), rng.uniform(0, 0.9, m).tolist()
-    seen = [(j, i, rng.normal() / 3, rng.uniform(0, 0.3), w) for j in range(m) for i in range(n) for w in (0.0, h)]
-    paths = [Path(i, j, gain[i, j], ahead[j]) for i in range(n) for j in range(m)]
-    found = HeldLoop([h] * m, n, keep, paths, [Measurement(*v) for v in seen]).multipliers
-    C, J = np.zeros((len(seen), n)), np.zeros((m, len(seen)))
-    for k, (j, i, g, _, _) in enumerate(seen):
-        C[k, i], J[j, k] = 1.0, g
-    F = np.diag(keep)
-    other = SampledLoop(
-        h, np.zeros((n, n)), gain, C, F, J, F, J, ahead, [v[3] for v in seen], [v[4] > 0 for v in seen]
-    ).multipliers
-    large = np.abs(other) > 1e-2
-    assert large.sum() > 10
-    np.testing.assert_allclose(np.abs(found[: large.sum()]), np.abs(other[large]), rtol=1e-6)
-    assert np.abs(found[large.sum() :]).max(initial=0.0) < 2e-2
-
 
 PARTS = 20  # of the shortest period: everything below is a multiple of that
 
 
-def _several() -> HeldLoop:
+def _several(second: float = 1.5, third: float = 2.0) -> HeldLoop:
     h = 0.1
     unit = h / PARTS
     paths = [
@@ -44,7 +22,8 @@ def _several() -> HeldLoop:
         Measurement(0, 0, 0.8, 0.0), Measurement(0, 0, -0.3, 5 * unit, h), Measurement(1, 1, -0.6, 27 * unit),
         Measurement(1, 0, -0.5, 0.0, 3 * h), Measurement(2, 1, 0.4, 11 * unit, 2.5 * h),
     ]  # fmt: skip
-    return HeldLoop([h, 1.5 * h, 2 * h], 2, [0.3, 1.0, -0.4], paths, seen)
+    keep = [[0.3, 0.0, 0.2], [0.0, 1.0, 0.0], [0.5, -0.1, -0.4]]
+    return HeldLoop([h, second * h, third * h], 2, keep, paths, seen)
 
 
 def _on_a_grid(loop: HeldLoop, periods: int) -> np.ndarray:
@@ -62,10 +41,11 @@ def _on_a_grid(loop: HeldLoop, periods: int) -> np.ndarray:
         return float(x[0, i] * (1.0 if values is x else step * unit))
 
     for k in range(steps):
+        before = r[k - 1] if k else np.zeros(len(each))
         for j, every in enumerate(each):
-            r[k, j] = r[k - 1, j] if k else 0.0
+            r[k, j] = before[j]
             if k % every == 0:
-                r[k, j] *= loop.keep[j]
+                r[k, j] = np.asarray(loop.keep)[j] @ before
                 for m in loop.measurements:
                     if m.source == j:
                         end, width = k - round(m.delay / unit), round(m.window / unit)
@@ -83,15 +63,24 @@ def _on_a_grid(loop: HeldLoop, periods: int) -> np.ndarray:
     return x[:: round(loop.period / unit)]
 
 
-def test_several_periods_are_those_of_sums_on_a_grid() -> None:
-    loop = _several()
-    assert loop.period == pytest.approx(0.6)
+@pytest.mark.parametrize(("second", "third", "period"), [(1.0, 1.0, 0.1), (1.5, 2.0, 0.6), (3.0, 1.0, 0.3)])
+def test_several_periods_are_those_of_sums_on_a_grid(second: float, third: float, period: float) -> None:
+    loop = _several(second, third)
+    assert loop.period == pytest.approx(period)
     wanted = _on_a_grid(loop, 5)
     state = np.zeros(len(loop.monodromy))
     state[:2] = 1.0, -2.0
     for k in range(6):
         np.testing.assert_allclose(state[:2], wanted[k], rtol=1e-10, atol=1e-12)
         state = loop.monodromy @ state
+
+
+def test_one_queue_and_one_late_input_are_a_short_recursion() -> None:
+    """q+ = q + (h - d) r + d r_1, r = -g q: the eigenvalues are those of three numbers."""
+    h, d, g = 0.1, 0.04, 7.0
+    found = HeldLoop([h], 1, [0.0], [Path(0, 0, 1.0, d)], [Measurement(0, 0, -g, 0.0)]).multipliers
+    wanted = np.linalg.eigvals([[1 - g * (h - d), d], [-g, 0]])
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(wanted.astype(complex)), rtol=1e-12)
 
 
 def test_what_nothing_sees_is_left_out_once_it_is_so() -> None:
