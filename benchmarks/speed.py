@@ -121,7 +121,19 @@ def in_a_row(case: Case, rtol: float) -> float:
 
 
 def ratio(case: Case) -> Iterator[Row]:
-    """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row."""
+    """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
+
+    What stands between these and the ratios wanted, part by part (P1 and P2, on one core of an AMD EPYC): the solution
+    is some 105 steps of 1.4 and 1.3 passes, and a pass with its nine right-hand sides takes 0.12 and 0.18 us. With the
+    601 samples (6 us), the two events (5 us) and what a step costs besides its passes, the solver takes 48 and 56 us
+    when called again and again, and 57 and 66 us right after other numbers. After the Python of `simulate` it takes 25
+    to 35 us more: 13 us of them are code fetched into the second cache, the rest is the first cache and what the
+    processor has forgotten of its branches. JiTCDDE takes 1.6 to 2.2 ms, as its tolerance happens to fall, half of it
+    in its 600 calls from Python. So 30 on P1 is what the solver reaches with all its code at hand, and 40 on P2 is more
+    than that: it needs a third fewer passes. No setting gives those. Passes that end earlier leave an error larger
+    than that of the steps; a stricter end allows a tenth fewer steps, and takes as many passes; another ratio of
+    atol to rtol changes neither side by a tenth.
+    """
     them = theirs(case)
     them_at = fastest(them)
     them_seconds, them_error = them_at[1:]

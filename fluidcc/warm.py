@@ -1,12 +1,16 @@
 """``python -m fluidcc.warm``: compile once what every later run takes from the cache.
 
 That is the network solver, the kernels of the library's laws, the fused steps of the ready scenarios, and what
-`solve_dde` compiles.
+`solve_dde` compiles. Groups that share no compiled function are compiled side by side, one per core: numba's cache on
+disk does not bear two processes that compile one function for different arguments at once.
 """
 
 from __future__ import annotations
 
+import multiprocessing as mp
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tqdm import tqdm
@@ -27,23 +31,35 @@ from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
 from fluidcc.synchronized import synchronized
 
-__all__ = ["main", "tasks"]
+__all__ = ["groups", "main"]
 
 Task = tuple[str, Callable[[], object]]
+_finished: mp.SimpleQueue[str]  # of a process beside the first: where it tells what it has done
 
 
-def tasks() -> Iterator[Task]:
-    """What there is to compile: a name for people, and a function that does it."""
-    yield "the network solver", _solver
-    yield "equilibria", _equilibrium
-    yield "linear systems", _linear
-    yield "solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])
-    yield "the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit
+def groups() -> list[list[Task]]:
+    """What there is to compile, the longest first: names for people, and functions that do it."""
+    return [
+        [("the network solver", _solver), *_scenarios()],
+        [("linear systems", _linear)],
+        [("equilibria", _equilibrium)],
+        [*_kernels()],
+        [
+            ("solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])),
+            ("the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit),
+        ],
+    ]
+
+
+def _kernels() -> Iterator[Task]:
     for room in (sources, links):
         for name in room.__all__:
             law: Law = getattr(room, name)
             if isinstance(law, Source) or law.params:  # links without parameters are the solver's own
                 yield name, partial(kernel_address, law)
+
+
+def _scenarios() -> Iterator[Task]:
     for name, scenario in scenarios.items():
         net = scenario.net
         at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None)
@@ -71,13 +87,47 @@ def _equilibrium() -> None:
     equilibrium(net.flow("f", sources.LDCC, route=["l"]))
 
 
+def _begin(queue: mp.SimpleQueue[str]) -> None:
+    global _finished
+    _finished = queue
+
+
+def _compile(group: int) -> None:
+    for name, act in groups()[group]:
+        act()
+        _finished.put(name)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def main() -> None:
     """Do all of it, behind a progress bar."""
-    todo = list(tasks())
-    with tqdm(todo, unit="part", bar_format="{l_bar}{bar}| {n}/{total} [{elapsed}]") as bar:
-        for name, act in bar:
-            bar.set_description(f"compiling {name}")
-            act()
+    todo = groups()
+    total = sum(map(len, todo))
+    processes = min(_cores(), len(todo))
+    context = mp.get_context("spawn")
+    queue = context.SimpleQueue()
+    with (
+        tqdm(total=total, unit="part", bar_format="{l_bar}{bar}| {n}/{total} [{elapsed}]") as bar,
+        ProcessPoolExecutor(processes, context, _begin, (queue,)) as pool,
+    ):
+        bar.set_description("compiling the network solver")
+        parts = [pool.submit(_compile, k) for k in range(len(todo))]
+        for part in parts:
+            part.add_done_callback(lambda _: queue.put(""))
+        left = len(parts)
+        while left:
+            name = queue.get()
+            if name:
+                bar.update()
+                bar.set_description(f"compiled {name}")
+            else:
+                left -= 1
+        for part in parts:
+            part.result()
         bar.set_description("compiled")
 
 

@@ -86,11 +86,12 @@ def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int
     began = perf_counter()
     while True:
         code = advance(space.F, space.I, address, hops, first_step)
+        ended = perf_counter()
         hops = 0
         if space.I[s.NLOG]:
             space.drain_log()
         if code == s.DONE:
-            return perf_counter() - began
+            return ended - began
         if code == s.GROW_RING:
             space.grow_ring()
         elif code == s.GROW_HEAP:

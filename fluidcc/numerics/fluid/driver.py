@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
+from ..compiling import njit
 from . import slots as s
 from .accept import accept
 from .breaks import keep_rates, repeat_jumps
@@ -21,6 +20,7 @@ from .step import step_array
 __all__ = ["drive"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+_ONCE = {**_CFG, "inline": "always"}  # what is called from one place alone is compiled there alone
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
 STEADY = 0.98  # safety where steps follow each other smoothly
@@ -38,7 +38,7 @@ def _bad_rate(F: Any, I: Any) -> int:
     return -1
 
 
-@njit(**_CFG)
+@njit(**_ONCE)
 def _advance(F: Any, I: Any, address: int) -> int:
     """One accepted step, with what happens at its end. Return 0, or a code that ends the run."""
     stop = next_break(F, I)
@@ -104,7 +104,7 @@ def _chatters(F: Any, I: Any) -> bool:
     return F[s.TFLIP] == F[s.T] and I[s.MODEFLIPS] >= 20 + 4 * (I[s.NL] + I[s.NSW])
 
 
-@njit(**_CFG)
+@njit(**_ONCE)
 def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
     """A mode changes at the very start of the step: no time passes."""
     if _chatters(F, I):
@@ -153,7 +153,7 @@ def _proportional(before: float, err: float) -> float:
     return math.sqrt(math.sqrt(math.sqrt(math.sqrt(before) / err)))
 
 
-@njit(**_CFG)
+@njit(**_ONCE)
 def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: int, address: int) -> int:
     h, err = F[s.H], max(BETWEEN * F[s.ERR], 1e-10)
     i = _bad_rate(F, I)
@@ -180,7 +180,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     return 0
 
 
-@njit(**_CFG)
+@njit(**_ONCE)
 def drive(F: Any, I: Any, address: int) -> int:
     """Integrate until F[TSTOP], or until there is a reason to return to Python: I[CODE] says which."""
     I[s.CODE] = s.DONE

@@ -14,7 +14,7 @@ from ..stale import discard_stale_code, hash_of
 __all__ = ["prepare", "source_hash", "vectorised"]
 
 _FOLDER = Path(__file__).parent
-_SOURCES = (*sorted(_FOLDER.glob("*.py")), _FOLDER.parent / "tableaus.py")
+_SOURCES = (*sorted(_FOLDER.glob("*.py")), _FOLDER.parent / "compiling.py", _FOLDER.parent / "tableaus.py")
 _STAMP = "fluidcc_sources.sha256"
 
 

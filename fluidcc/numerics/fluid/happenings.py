@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from ..compiling import njit
 from . import slots as s
 from .breaks import bend, emit, forward, forward_class, news, pop
 from .hybrid import crossed, restart

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiling import njit
 from . import slots as s
 from .breaks import forward, forward_class, speak
 from .calls import call_kernel

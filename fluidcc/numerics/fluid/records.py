@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiling import njit
 from ..tableaus import TSIT5
 from . import slots as s
 from .reads import act_place

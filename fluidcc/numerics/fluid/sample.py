@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiling import njit
 from . import slots as s
 from .lanes import LANES, Four, only, places, put, quartic_lanes, state_quartic
 from .sample_links import link_lanes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..compiling import njit
 from . import slots as s
 from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from ..compiling import njit
 from . import slots as s
 
 __all__ = ["SLACK", "SURPLUS", "all_stay", "below", "link_stays", "switch_stays", "switches_stay"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from ..compiling import njit
 from . import slots as s
 from .reads import act_place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from fluidcc.numerics.compiling import njit
 
 from . import slots as s
 from .drops import derivatives, dropped

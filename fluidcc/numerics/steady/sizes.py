@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from fluidcc.numerics.compiling import njit
 
 from . import slots as s
 
