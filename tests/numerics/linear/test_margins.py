@@ -234,6 +234,16 @@ def test_no_crossing_is_an_infinite_margin() -> None:
     assert static.phase_crossover == 0
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_no_way_from_the_inputs_to_the_outputs_is_no_loop(channels: int) -> None:
+    nothing = np.zeros((channels, 1))
+    for B, C in ((nothing.T, nothing + 1), (nothing.T + 1, nothing), (nothing.T, nothing)):
+        found = margins(fc.DelayLTI([[-1.0]], B, C, np.zeros((channels, channels))))
+        assert found.gain == found.phase == found.delay == np.inf
+        assert found.gain_down == found.mt == 0
+        assert found.modulus == 1
+
+
 def test_a_loop_that_is_not_square_is_refused() -> None:
     with pytest.raises(InvalidInput, match="square"):
         margins(fc.DelayLTI(-1.0, [[1.0, 1.0]], 1.0, [[0.0, 0.0]]))

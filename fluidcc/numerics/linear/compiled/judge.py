@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from fluidcc.numerics.linear.compiled.framing import outlook
-from fluidcc.numerics.linear.compiled.loci import WEAK, reach, trace
+from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, reach, trace
 from fluidcc.numerics.linear.compiled.points import at_point, loop_of, norm
 from fluidcc.numerics.linear.compiled.refine import AXIS, CIRCLE, HIGHEST, KINDS, LOWEST, bracketed, refine
 from fluidcc.numerics.linear.compiled.singular import BOTH
@@ -18,6 +18,7 @@ FREQUENCIES = 8  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
+STRONGEST = 1e18
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -69,10 +70,11 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
         if ahead.modulus < modulus:
             modulus, modulus_at = ahead.modulus, np.inf
         factor = 1.0
-        while gain[0] * WEAK > factor and end < ahead.far:
+        while gain[0] * WEAK > factor and end < ahead.far and factor < STRONGEST:
+            begin = _weak_from(grid, factor)
             factor *= STRONGER
             end = reach(loop, end, factor, ahead.far)
-            grid = trace(loop, ahead.low, end, ahead.swings, factor)
+            grid = trace(loop, begin, end, ahead.swings, factor)
             found = bracketed(grid, AXIS + 1)
             refine(loop, found)
             more = _gains(found, still[:0])
@@ -88,6 +90,16 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]
     return out, every / times[len(times) - 1]
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
+    """Where a locus of `factor` times L begins to be too small to be refined; all crossings before are known."""
+    for i in range(len(grid.omega)):
+        for value in grid.value[i]:
+            if not factor * abs(value) > SMALL:
+                return grid.omega[max(i - 1, 0)]
+    return grid.omega[-1]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)

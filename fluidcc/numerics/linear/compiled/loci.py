@@ -12,7 +12,7 @@ from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.points import at_point, strength
 from fluidcc.numerics.linear.compiled.singular import BOTH
 
-__all__ = ["WEAK", "Grid", "reach", "trace"]
+__all__ = ["SMALL", "WEAK", "Grid", "reach", "trace"]
 
 PER_DECADE = 5
 WEAK = 0.1  # a loop is followed until it is below this

@@ -144,6 +144,8 @@ def _of_one(loop, lane):  # type: ignore[no-untyped-def]
     """Of such an L: the eigenvalue and its derivative, the square of the norm and its derivative along the axis."""
     whole, work, corner = loop.whole, loop.work, loop.whole[CORNER]
     if len(loop.left) == 1:
+        if whole[corner] < 0:  # no way leads from the input to the output
+            return 0j, 0j, 0.0, 0.0
         a, rate = value(work, whole[corner], lane), slope(work, whole[corner], lane)
         return a, rate, a.real * a.real + a.imag * a.imag, 0.0
     # Schur complement ((K, V), (U, 0)), L = -U V / K
