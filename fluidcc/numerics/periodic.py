@@ -89,8 +89,8 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
     r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
     basis = left[:, :r]
     step = basis.T @ pairs[1] @ right[:r].T / sizes[:r]
-    off = pairs[1] - basis @ step @ basis.T @ pairs[0]
-    return ReturnMap(basis, step, float(np.linalg.norm(off) / max(np.linalg.norm(pairs[1]), 1e-300)) if r else 0.0)
+    off, whole = (float(np.linalg.norm(v)) for v in (pairs[1] - basis @ step @ basis.T @ pairs[0], pairs[1]))
+    return ReturnMap(basis, step, off / max(whole, 1e-300) if r else 0.0)
 
 
 HAIR = 4e-11
