@@ -99,6 +99,17 @@ def test_an_exact_clock_takes_every_jump_round_and_round(law: fc.Source, window:
     assert run[f"{law.name}_F"].values[-1, 0] == pytest.approx(under_way, rel=0.03)
 
 
+def test_windows_at_their_least_stay_under_way() -> None:
+    """Twenty flows that want a hundredth of a packet in the queue have one each in flight: the queue is the rest."""
+    net = dumbbell(fc.Vegas(alpha=0.01), [0.0] * 20, capacity=1e6)
+    run, rest = fc.simulate(net, 20.0, samples=3, rtol=1e-8), fc.equilibrium(net)
+    queue = 20 * PACKET / 1e6 - RTT
+    assert float(rest.queueing_delay[0]) == pytest.approx(queue, rel=1e-9)
+    assert float(run.queueing_delay[-1, 0]) == pytest.approx(queue, rel=1e-4)
+    np.testing.assert_allclose(run.Vegas_F.values[-1], 1.0, rtol=1e-4)
+    assert "the windows of 20 flows are below 3 packets, 1 on average" in run.attrs["warnings"]
+
+
 def test_a_late_ledbat_flow_starves_the_first() -> None:
     """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2.
 

@@ -120,7 +120,10 @@ def _ack_clock(
     states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], jumps: tuple[Jump, ...], factor: Any
 ) -> tuple[Any, tuple[Jump, ...]]:
     """Add an ack clock to a law; return its rate [bit/s] and its jumps."""
-    rate = Max(pace * paced + (1 - pace) * acked + states[w] + (w - F) / (burst * RTT), trickle * w / RTT)
+    grown = states[w]
+    if not any(w in jump.reset for jump in jumps):  # a window that falls by itself; at its least it falls no more
+        grown = Max(grown, (own["lower"][w] - w) / (burst * RTT))
+    rate = Max(pace * paced + (1 - pace) * acked + grown + (w - F) / (burst * RTT), trickle * w / RTT)
     states[paced], own["units"][paced], own["initial"][paced] = (acked - paced) / RTT, "packet/s", 0
     own["units"] |= {pace: "1", burst: "1", trickle: "1"}
     own["params"] |= {pace: 0.05, burst: 0.1, trickle: 0.01}
