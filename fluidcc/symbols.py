@@ -23,6 +23,7 @@ __all__ = [
     "SIGNAL_UNITS",
     "SOURCE_INPUTS",
     "SOURCE_OUTPUTS",
+    "SUDDEN",
     "Let",
     "c",
     "crossing",
@@ -78,6 +79,7 @@ crossing = Symbol("crossing", nonnegative=True)  # how many flows that are on cr
 SOURCE_INPUTS = (
     e, edot, pi, price, x_tau, e_b, packet, t, offer_min, offer_max, *factors, *raises, *reports, noise,
 )  # fmt: skip
+SUDDEN = (edot, pi, price, x_tau)  # of them those that data bring, and that may jump where the rates of sources do
 SOURCE_OUTPUTS = ("rate",)
 LINK_INPUTS = (y, c, q_max, t, crossing)
 REPORTING = ("factor", "raise", "reports")

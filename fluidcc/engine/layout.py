@@ -16,7 +16,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, Let, crossing, e_b, offer_max, offer_min, packet, symbols_of, x_tau
+from fluidcc.symbols import SOURCE_INPUTS, SUDDEN, Let, crossing, e_b, offer_max, offer_min, packet, symbols_of, x_tau
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
@@ -79,6 +79,7 @@ class Layout:
     rivals: list[int] = field(default_factory=list)  # by flow: how many offers it compares with those before them
     counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
+    echo: bool = False  # some rate follows at once what comes back: no state smooths it
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
 
@@ -129,6 +130,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
     at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
+    at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
     return at
 
 

@@ -77,6 +77,8 @@ class Workspace(Arrays):
         F[s.TFLIP] = -1.0
         F[s.HMAX] = max_step
         F[s.HPASS] = math.inf
+        loops = (sum(self.at.links[l].delay for l in route) + out + back for route, out, back in self.at.classes)
+        F[s.BRIEF] = 0.003 * min(loops)
         F[s.HYNEXT] = math.inf
 
     def _numbers(self, times: NDArray[np.float64]) -> None:
@@ -86,7 +88,7 @@ class Workspace(Arrays):
             s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups), s.NGL: len(at.link_groups),
             s.NS: at.n_states, s.NN: len(at.nodes), s.NC: len(at.classes), s.NSTR: len(at.streams),
             s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
-            s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs), s.PRICES: "price" in outs,
+            s.ECHO: at.echo, s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs), s.PRICES: "price" in outs,
             s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
             s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.DEGREE: 4, s.BUDGET: 1 << 60,
             s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,

@@ -12,6 +12,7 @@ from . import slots as s
 from .calls import call_step
 from .guess import learn
 from .reads import work
+from .rough import straighten
 from .sample import sample_step
 from .sample_links import add_totals
 
@@ -33,6 +34,7 @@ def accept(F: Any, I: Any, end: float, address: int) -> None:
         add_totals(F, I, I[s.NL])
         learn(F, I, I[s.NQ], I[s.NQL])
         hand_over(F, I, I[s.NS], I[s.NF], I[s.NL], s.XSIZE * I[s.NACT], I[s.NODES])
+    straighten(F, I)  # what was sampled is better than what is good to look back at
     F[s.HPREV] = F[s.H]
     F[s.T] = end
     I[s.NREC] += 1

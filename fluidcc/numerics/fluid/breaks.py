@@ -11,8 +11,9 @@ How far it is followed is a rule, so that exactness does not cost scale: the fir
 sources at most 64 times (8 where laws jump or tick), once for each feedback class unless routes cross; the second
 with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
 
-A source that sends what is acknowledged makes nothing smoother: a jump of its rate comes round for ever, weaker at
-best. As long as it is a jump, it counts as new each time, where it lands at sources at most 4 times.
+A source that sends what is acknowledged makes nothing smoother: a jump or kink of its rate comes round for ever, weaker
+at best. As long as it matters, it counts as new each time, where it lands at sources at most 4 times and not too many
+are on their way already: see `rough`.
 
 A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them, and round a cycle
 of links for ever, weaker by the flows' shares each time. It is followed once round, and over as many hops as make at
@@ -27,12 +28,15 @@ from ..compiling import njit
 from . import slots as s
 from .reads import work
 
-__all__ = ["bend", "emit", "forward", "forward_class", "keep_rates", "news", "pop", "push", "repeat_jumps", "speak"]
+__all__ = [
+    "bend", "emit", "follow", "forward", "forward_class", "keep_rates", "news", "pop", "push", "repeat_jumps", "speak",
+]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 _FEW = 4  # landings at sources, so many that they need no second thought
-_PENDING = 100  # landings ahead, with which no jump of a rate is followed on
+_PENDING = 100  # landings ahead, with which no jump or kink of a rate is followed on
+SEEN = 0.2  # of the tolerance, by which a jump of a rate makes a difference
 _HOP = 8  # a landing's generation counts ones for passages through sources, and eights for links crossed since
 
 
@@ -200,14 +204,19 @@ def keep_rates(F: Any, I: Any) -> None:
 @njit(**_CFG)
 def repeat_jumps(F: Any, I: Any) -> None:
     """Rates of sources that read their own past have jumped now: that is felt as if it had happened here."""
-    if I[s.SPREAD] > _FEW or not I[s.TRACK]:
-        return
     told = -1
     for i in range(I[s.NF]):
         link = I[I[s.JFIRST] + i]
-        if link == told or I[I[s.JXT] + i] < 0 or I[s.NHEAP] >= _PENDING:
+        if link == told or I[I[s.JXT] + i] < 0:
             continue
         jump = F[I[s.ORN] + i] - F[I[s.ORN] + I[s.NF] + i]
-        if abs(jump) > 0.01 * F[s.RTOL] * F[I[s.OCAP] + link]:
-            forward_class(F, I, link, 0)
+        if abs(jump) > SEEN * F[s.RTOL] * F[I[s.OCAP] + link]:
+            follow(F, I, link)
             told = link
+
+
+@njit(**_CFG)
+def follow(F: Any, I: Any, link: int) -> None:
+    """The rates into `link` are as little smooth now as if it had happened here: send that on, where it is not much."""
+    if I[s.SPREAD] <= _FEW and I[s.TRACK] and I[s.NHEAP] < _PENDING:
+        forward_class(F, I, link, 0)

@@ -15,6 +15,7 @@ from .hybrid import act
 from .limits import start
 from .modes import first_event
 from .passes import forget
+from .rough import repeat_kinks, roughness
 from .step import step_array
 
 __all__ = ["drive"]
@@ -68,6 +69,13 @@ def _advance(F: Any, I: Any, address: int) -> int:
             factor = max(SHRINK, SAFETY * err ** (-0.2)) if err < 1e300 else 0.1
             F[s.HNEXT] = factor * h
             end = F[s.T] + factor * h
+            continue
+        rough = roughness(F, I)
+        if rough > 1.0:
+            I[s.REJECTED] += 1
+            pending = -1
+            F[s.HNEXT] = max(SHRINK, SAFETY / rough) * h
+            end = F[s.T] + F[s.HNEXT]
             continue
         u, index, new = (2.0, -1, 0) if I[s.QUIET] else first_event(F, I)
         # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
@@ -170,6 +178,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err
+    repeat_kinks(F, I)
     accept(F, I, end, address)
     fresh = 0
     if pending >= 0:

@@ -80,7 +80,7 @@ def look_work(
         k, low, high = find_work(F, I, link, k, target, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
     u = invert(F, r + s.RLINKS + link * s.LSIZE, target)
-    return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
+    return k, r, low, high, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
 
 
 @njit(**_INLINE)
@@ -90,7 +90,7 @@ def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: flo
         k, low, high = find_time(F, I, k, time, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
     u = (time - F[r + s.RT0]) * F[r + s.RINVH]
-    return k, r, low, high, u, F[r + s.RT0] + u * F[r + s.RH]
+    return k, r, low, high, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
 
 
 @njit(**_CFG)

@@ -3,6 +3,9 @@
 A read node inverts one queue. Its entry time theta solves W(theta) = S(T), where T is the departure time, S the
 work the link can do up to a time, and W = S + backlog: first in, first out. Nodes form chains backwards along a
 route, and equal chains are shared. With frozen delays theta is T minus a constant.
+
+A breaking point is met but for the resolution of time. No record is extrapolated that far: a very short one would give
+anything.
 """
 
 from __future__ import annotations
@@ -151,6 +154,7 @@ def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, 
             block = record + block0
             u = invert(F, block, target)
         theta = F[record + s.RT0] + u * F[record + s.RH]
+        u = min(max(u, 0.0), 1.0)
         I[jcur + n] = k
         F[oun + n] = u
         F[oth + n] = theta

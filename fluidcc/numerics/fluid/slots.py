@@ -22,6 +22,7 @@ from __future__ import annotations
     NSTR,  # streams into links that are not the first of their flows
     NX,  # aggregates of first-hop rates that feed streams
     NT,  # flows whose law reads its own past rate
+    ECHO,  # 1: some rate follows at once what comes back, so that no state smooths it
     FROZEN,  # 1: constant delays, as printed in the papers; 0: FIFO
     NODES,  # 1: arrivals are refitted at five nodes a step; 0: they are sums of states
     MARKS,  # 1: some link marks
@@ -193,7 +194,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(176)
+) = range(177)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -220,8 +221,9 @@ from __future__ import annotations
     HMAX,
     HYNEXT,  # the next tick, or end of a refractory time
     HPASS,  # longest step for which the passes agree soon
+    BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
     FHEADER,
-) = range(24)
+) = range(25)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
