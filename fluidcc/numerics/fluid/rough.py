@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from ..compiling import njit
 from . import slots as s
 from .breaks import follow
 from .records import place
