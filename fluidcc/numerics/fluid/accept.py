@@ -12,7 +12,7 @@ from . import slots as s
 from .calls import call_step
 from .guess import learn
 from .reads import work
-from .rough import straighten
+from .rough import straighten, unfollowed
 from .sample import sample_step
 from .sample_links import add_totals
 
@@ -25,6 +25,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 def accept(F: Any, I: Any, end: float, address: int) -> None:
     """Take the step over. It ends at `end` exactly."""
     final = end >= F[s.TEND]
+    swings = unfollowed(F, I)
     if address:
         I[s.TASK] = s.TAKE_OVER_LAST if final else s.TAKE_OVER
         call_step(address, F, I)
@@ -34,7 +35,8 @@ def accept(F: Any, I: Any, end: float, address: int) -> None:
         add_totals(F, I, I[s.NL])
         learn(F, I, I[s.NQ], I[s.NQL])
         hand_over(F, I, I[s.NS], I[s.NF], I[s.NL], s.XSIZE * I[s.NACT], I[s.NODES])
-    straighten(F, I)  # what was sampled is better than what is good to look back at
+    if swings:  # what was sampled is better than what is good to look back at
+        straighten(F, I)
     F[s.HPREV] = F[s.H]
     F[s.T] = end
     I[s.NREC] += 1

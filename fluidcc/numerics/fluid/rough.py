@@ -17,7 +17,7 @@ from . import slots as s
 from .breaks import follow
 from .records import place
 
-__all__ = ["repeat_kinks", "roughness", "straighten"]
+__all__ = ["repeat_kinks", "roughness", "straighten", "unfollowed"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -56,10 +56,14 @@ def roughness(F: Any, I: Any) -> float:
 
 
 @njit(**_CFG)
+def unfollowed(F: Any, I: Any) -> bool:
+    """Whether quartics cannot follow the rates in the step just taken, however brief it is."""
+    return I[s.ECHO] != 0 and _worst(F, I) > 1.0
+
+
+@njit(**_CFG)
 def straighten(F: Any, I: Any) -> None:
-    """Let the rates in the step just taken be straight lines if quartics cannot follow them."""
-    if not I[s.ECHO] or _worst(F, I) <= 1.0:
-        return
+    """Let the rates in the step just taken be straight lines."""
     nl = I[s.NL]
     r = place(I, I[s.NREC])
     for l in range(nl):
