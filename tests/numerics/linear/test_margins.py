@@ -212,6 +212,20 @@ def test_a_deficient_rank_changes_nothing() -> None:
     assert least.min() >= found.modulus * (1 - 1e-12)
 
 
+def test_many_channels_over_many_links() -> None:
+    """Decompositions of this size are LAPACK's, and are done in the space that the factors of L span."""
+    loop = network(5, 30, 12)
+    found = margins(loop)
+    for value, at, largest in ((found.modulus, found.modulus_frequency, False), (found.mt, found.mt_frequency, True)):
+        omega = at * np.r_[1.0, np.geomspace(0.1, 10.0, 400), np.linspace(0.99, 1.01, 101)]
+        response = np.moveaxis(loop.frequency_response(omega), 2, 0)
+        back = np.eye(30) + response
+        size = np.linalg.svd(response @ np.linalg.inv(back) if largest else back, compute_uv=False)
+        size = size[:, 0] if largest else -size[:, -1]
+        assert size[0] == pytest.approx(value if largest else -value, rel=1e-9)
+        assert size.max() <= size[0] + 1e-9
+
+
 def test_a_stack_is_its_members() -> None:
     loops = [network(seed, 3, 1) for seed in range(25)]
     arrays = [np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")]

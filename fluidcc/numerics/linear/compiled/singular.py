@@ -41,9 +41,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     if not (finite(left) and finite(right)):
         out[:] = (np.inf, 0.0, 1.0, 0.0)
         return
-    for k in range(2):  # a literal True or False would be compiled apart
-        if which in (BOTH, 1 + k):
-            out[2 * k], out[2 * k + 1] = _decomposed(loop, k == 1)
+    _decomposed(loop, which, out)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -84,23 +82,31 @@ def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _decomposed(loop, largest):  # type: ignore[no-untyped-def]
+def _decomposed(loop, which, out):  # type: ignore[no-untyped-def]
     left, right = loop.left, loop.right
     m, inner = left.shape
     small = 2 * inner < m and m > 6
+    frame = np.zeros((m, 2 * inner) if small else (0, 0), np.complex128)
     if small:
-        frame = np.zeros((m, 2 * inner), np.complex128)
         frame[:, :inner] = left
         frame[:, inner:] = right.conjugate().T
         orthonormal(frame)
         back = times(times(frame, left, True), times(right, frame, False), False)
     else:
-        frame = np.zeros((0, 0), np.complex128)
         back = left.copy() if inner == m else times(left, right, False)
-    n = len(back)
+    for i in range(len(back)):
+        back[i, i] += 1.0
+    for k in range(2):  # a literal True or False would be compiled apart
+        if which in (BOTH, 1 + k):
+            out[2 * k], out[2 * k + 1] = _extreme(loop, back.copy(), frame, k == 1)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
+    """Of I + L, which is `back` in the space that the columns of `frame` span, if it has any."""
+    left, right, n, small = loop.left, loop.right, len(back), len(frame) > 0
     V, sensitivity = np.zeros((n, n), np.complex128), np.zeros((n, n), np.complex128)
     for i in range(n):
-        back[i, i] += 1.0
         V[i, i] = sensitivity[i, i] = 1.0
     if largest:
         solve(back, sensitivity)
@@ -118,7 +124,7 @@ def _decomposed(loop, largest):  # type: ignore[no-untyped-def]
         a, b = times(sensitivity, a, True), times(sensitivity, b, False)
     if small:
         a, b = times(frame, a, False), times(frame, b, False)
-    if inner == m:
+    if left.shape[0] == left.shape[1]:
         return size[k], (1j * times(a, times(loop.left_rate, b, False), True)[0, 0]).real
     change = times(loop.left_rate, times(right, b, False), False) + times(left, times(loop.right_rate, b, False), False)
     return size[k], (1j * times(a, change, True)[0, 0]).real

@@ -1,7 +1,7 @@
 """Small complex matrices: products, equations, singular values. Compiled.
 
 Plain loops: for matrices of three to twenty rows they are as fast as a call of LAPACK, and compile in a tenth of the
-time, which every function that uses them pays again.
+time, which every function that uses them pays again. Singular values of larger ones are LAPACK's, many times faster.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 
 __all__ = ["finite", "orthonormal", "singular_values", "solve", "times"]
+
+LARGE = 20  # rows
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
@@ -100,9 +102,17 @@ def singular_values(U, V):  # type: ignore[no-untyped-def]
     """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the identity, or without rows.
 
     Jacobi's rotations of pairs of columns (Hestenes, Journal of SIAM 6, 1958): small singular values come out with as
-    many digits as large ones.
+    many digits as large ones. Of a large matrix they come from LAPACK, good to rounding of the largest.
     """
     rows, n = U.shape
+    if n > LARGE and rows == n:
+        left, size, right = np.linalg.svd(U)
+        for j in range(n):
+            for i in range(rows):
+                U[i, j] = left[i, j] * size[j]
+            for i in range(len(V)):
+                V[i, j] = right[j, i].conjugate()
+        return size
     for _ in range(40):
         worst = 0.0
         for j in range(n - 1):
