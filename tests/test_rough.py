@@ -38,7 +38,7 @@ def test_errors_are_of_the_size_of_the_tolerance(net: Network, until: float) -> 
     for rtol in (1e-4, 1e-5):
         found = run(net, until, rtol)
         for name in ("entered", "lost"):
-            atol = 5 * rtol * best[name].values.max()
+            atol = 8 * rtol * best[name].values.max()  # 9 and 18 where kinks are followed three generations only
             np.testing.assert_allclose(found[name], best[name], rtol=0, atol=atol, err_msg=f"{name} at {rtol}")
 
 
@@ -55,6 +55,6 @@ def test_the_fused_step_follows_kinks_as_the_array_step_does() -> None:
     net = Network().link("l", DropTail, capacity=7e6, delay=0.01, buffer=24e3)
     net.flow("a", FAST(pace=0), route=["l"], start=0)
     plain, fused = run(net, 0.9, 1e-5), run(net, 0.9, 1e-5, "fused")
-    assert plain.attrs["breaking_points"] > 40  # three generations of each kink would be far fewer
+    assert plain.attrs["breaking_points"] > 100  # three generations of each kink would be fewer
     assert fused.attrs["breaking_points"] == pytest.approx(plain.attrs["breaking_points"], rel=0.05)
     np.testing.assert_allclose(fused.entered, plain.entered, rtol=0, atol=1e-5 * plain.entered.values.max())

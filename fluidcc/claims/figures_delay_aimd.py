@@ -118,7 +118,7 @@ def fig5_flat() -> Figure:
     axes[0].set(ylabel="window [packets]", ylim=(700, 920))
     axes[1].set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(20, 60), ylim=(0, 30))
     axes[1].legend(frameon=False, fontsize="small", loc="upper right")
-    figure.suptitle(r"Delay-based AIMD, Fig. 5: (6) with $\Delta_0$ = 8 s, on the link of Fig. 2", fontsize="medium")
+    axes[0].set_title(r"Delay-based AIMD, Fig. 5: (6) with $\Delta_0$ = 8 s, on the link of Fig. 2", fontsize="medium")
     return figure
 
 

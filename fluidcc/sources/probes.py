@@ -11,6 +11,7 @@ from typing import Any
 
 from sympy import Heaviside, Max, symbols
 
+from fluidcc.arguments import explained
 from fluidcc.errors import LawError
 from fluidcc.law import Jump, Source
 from fluidcc.sources._windows import F, delta, w
@@ -42,6 +43,7 @@ def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Sou
                    utility=None, claims={}, **given)  # fmt: skip
 
 
+@explained
 def with_pause(law: Source, name: str | None = None) -> Source:
     """Rate reduction: `wait` seconds after its start the flow sends only 1 - `depth` of its rate, for `pause` seconds.
 
@@ -73,6 +75,7 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     )  # fmt: skip
 
 
+@explained
 def with_estimator(law: Source, name: str | None = None) -> Source:
     """The estimator: for t_eps the flow sends 1 - theta of its rate, and infers the queue that others hold.
 
