@@ -1,4 +1,4 @@
-"""Take out of the notebooks what changes from run to run without meaning: when each cell began and ended, and on what.
+"""Take out of the notebooks what changes from run to run without meaning: when each cell ran, on what, and its bars.
 
 After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left untouched.
 """
@@ -13,6 +13,11 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
+def is_bar(output: nbformat.NotebookNode) -> bool:
+    """Whether it is a progress bar, which begins its line anew each time."""
+    return bool(output.output_type == "stream" and output.name == "stderr" and output.text.startswith("\r"))
+
+
 def tidy(file: Path) -> bool:
     """Tidy one notebook; return whether that changed it."""
     before = file.read_text(encoding="utf-8")
@@ -20,6 +25,8 @@ def tidy(file: Path) -> bool:
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in book.cells:
         cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_bar(output)]
     after = nbformat.writes(book).rstrip("\n") + "\n"
     if after != before:
         file.write_text(after, encoding="utf-8")
