@@ -8,7 +8,6 @@ disk does not bear two processes that compile one function for different argumen
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -29,6 +28,7 @@ from fluidcc.numerics.linear.stack import rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
+from fluidcc.sweep.pool import cores
 from fluidcc.synchronized import synchronized
 
 __all__ = ["groups", "main"]
@@ -98,16 +98,11 @@ def _compile(group: int) -> None:
         _finished.put(name)
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def main() -> None:
     """Do all of it, behind a progress bar."""
     todo = groups()
     total = sum(map(len, todo))
-    processes = min(_cores(), len(todo))
+    processes = min(cores(), len(todo))
     context = mp.get_context("spawn")
     queue = context.SimpleQueue()
     with (

@@ -19,7 +19,7 @@ from fluidcc.sweep.piece import Piece, empty_piece
 from fluidcc.sweep.task import Task
 from fluidcc.sweep.work import Near, Sent
 
-__all__ = ["Pool", "make_pool"]
+__all__ = ["Pool", "cores", "make_pool"]
 
 AHEAD = 2  # jobs in flight for each worker: one that runs, and one so that it need not wait for the next
 LIVES = 2  # workers that a job may take with it before it is split, and a single point before it is given up
@@ -206,7 +206,7 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
             f"executor is {executor!r}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
             "concurrent.futures"
         )
-    return Pool(lambda: executor, workers or _cores(), end=False, apart=not isinstance(executor, ThreadPoolExecutor))
+    return Pool(lambda: executor, workers or cores(), end=False, apart=not isinstance(executor, ThreadPoolExecutor))
 
 
 def _cluster(client: Any, workers: int | None) -> Pool:
@@ -240,7 +240,7 @@ def _cluster(client: Any, workers: int | None) -> Pool:
 
 
 def _local(name: str, workers: int | None) -> Pool:
-    count = workers or _cores()
+    count = workers or cores()
     if name == "serial":
         return Pool(_Here, 1, end=True, ahead=1)  # what is finished is kept at once
     if name == "threads":
@@ -258,5 +258,6 @@ def _local(name: str, workers: int | None) -> Pool:
     raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client{client}")
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
