@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc import claims, cli
+from fluidcc import claims
 from fluidcc.cli import main
 
 
@@ -128,7 +128,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_simulate", stop)
+    monkeypatch.setattr("fluidcc.cli.parser.run_simulate", stop)
     assert main(["simulate", "p1"]) == 130
     assert capsys.readouterr().err == "fluidcc: stopped\n"
 
@@ -140,7 +140,7 @@ def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         warnings.simplefilter("always")
         warnings.warn("look\nhere", fc.errors.FluidccWarning, stacklevel=1)
 
-    monkeypatch.setattr(cli, "_simulate", warn)
+    monkeypatch.setattr("fluidcc.cli.parser.run_simulate", warn)
     assert main(["simulate", "p1"]) == 0
     assert capsys.readouterr().err == "fluidcc: warning: look here\n"
 

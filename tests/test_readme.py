@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import fluidcc as fc
-from fluidcc import cli
+from fluidcc.cli.parser import make_parser
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -27,7 +27,7 @@ def test_the_commands_are_understood() -> None:
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("fluidcc ")]
     assert len(commands) >= 5
     for line in commands:
-        given = cli._parser().parse_args(shlex.split(line, comments=True)[1:])
+        given = make_parser().parse_args(shlex.split(line, comments=True)[1:])
         assert callable(given.run)
 
 

@@ -19,7 +19,7 @@ from fluidcc.symbols import plain
 
 __all__ = ["identity", "versions"]
 
-_OUTSIDE = ("cli.py", "warm.py", "progress.py", "drawing.py", "plot", "claims", "zoo")  # no result depends on these
+_OUTSIDE = ("cli", "warm.py", "progress.py", "drawing.py", "plot", "claims", "zoo")  # no result depends on these
 
 
 def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, Any]:

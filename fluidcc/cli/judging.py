@@ -1,0 +1,52 @@
+"""``fluidcc stability``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.cli.changes import assignment, number
+from fluidcc.cli.places import check_folder, check_picture
+
+if TYPE_CHECKING:
+    from fluidcc.scenarios import Scenario
+
+__all__ = ["run_stability"]
+
+
+def run_stability(args: argparse.Namespace) -> None:
+    from fluidcc.analysis.show import rows_of
+    from fluidcc.analysis.stability import stability
+    from fluidcc.scenarios import Scenario
+    from fluidcc.units import to_si
+
+    scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
+    if args.figure is not None:
+        check_picture("-o", args.figure)
+        check_folder(args.figure)
+    time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
+    report = stability(scenario.net, delays=args.delays, at=time, certify=args.certify)
+    rows = rows_of(report)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    if args.figure is not None:
+        _draw_loop(scenario, report, args.figure)
+        print(args.figure)
+
+
+def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from fluidcc.plot import nyquist
+
+    drawn, ax = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
+    nyquist(report, ax=ax)
+    ax.set_title(f"{scenario.title or scenario.name}: {report.verdict}", fontsize="medium")
+    drawn.savefig(figure, dpi=150)
+    plt.close(drawn)
