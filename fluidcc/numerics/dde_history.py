@@ -145,6 +145,7 @@ class History:
 
     def __init__(self, function: Callable[[float], Array] | None, constant: Array, t0: float) -> None:
         self.function, self.constant, self.t0 = function, constant, t0
+        self.earliest = math.inf  # time at which it was needed
 
     def __call__(self, t: float) -> Array:
         if self.function is None:
@@ -155,7 +156,8 @@ class History:
         """The value at t of the smooth piece between two breaking points, continued beyond them if t lies there.
 
         A function cannot be trusted after its end or beyond a break, so the continuation is the cubic through four
-        points before it, at the distance of the overshoot.
+        points before it, at the distance of the overshoot; but none of them earlier than has been needed for the
+        solution, since the function may be defined no further back.
         """
         if self.function is None:
             return self.constant
@@ -163,8 +165,13 @@ class History:
             return self(math.nextafter(low, math.inf))
         inside = math.nextafter(high, -math.inf)  # the state may jump at the end, even at the start of the run
         if t < high:
+            self.earliest = min(self.earliest, t)
             return self(t)
         over = t - high
-        if over <= 1e-14 * max(1.0, abs(t)) or high - 3 * over <= low:
+        back = min(over, (high - self.earliest) / 3.0) if self.earliest < high else over
+        if over <= 1e-14 * max(1.0, abs(t)) or high - 3.0 * back <= low:
             return self(inside)
-        return 4 * self(inside) - 6 * self(high - over) + 4 * self(high - 2 * over) - self(high - 3 * over)
+        u = over / back
+        a, b, c = u + 1.0, u + 2.0, u + 3.0
+        near, far = a * b * c / 6.0 * self(inside), 0.5 * u * a * c * self(high - 2.0 * back)
+        return near - 0.5 * u * b * c * self(high - back) + far - u * a * b / 6.0 * self(high - 3.0 * back)

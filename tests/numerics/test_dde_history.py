@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from fluidcc.numerics.dde import solve_dde
 from fluidcc.numerics.dde_driver import Integration
 from fluidcc.numerics.dde_history import History, Pieces, delayed_states, shift_polynomial
 from fluidcc.numerics.dde_input import check
@@ -80,6 +81,31 @@ def test_a_history_is_never_asked_beyond_its_piece() -> None:
     assert history.piece(-1.1, -1.0, 0.0)[0] == 5.0
     assert max(asked) <= 0
     assert min(asked) > -1
+
+
+def test_a_history_is_not_asked_earlier_than_it_is_needed() -> None:
+    def past(t: float) -> np.ndarray:
+        return np.array([math.log(t)])  # raises where t is not positive
+
+    history = History(past, np.array([math.log(0.1)]), 0.1)
+    assert history.piece(0.04, -math.inf, 0.1)[0] == math.log(0.04)
+    for beyond in (0.11, 0.2, 1.0):  # the cubic through four points from 0.04 to 0.1
+        nodes = np.array([0.1, 0.1 - min(beyond - 0.1, 0.02)])
+        nodes = nodes[0] - np.arange(4) * (nodes[0] - nodes[1])
+        cubic = np.polynomial.Polynomial.fit(nodes, np.log(nodes), 3)
+        assert history.piece(beyond, -math.inf, 0.1)[0] == pytest.approx(cubic(beyond), rel=1e-9)
+
+
+def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
+    run = solve_dde(
+        lambda t, y, Z: 1 - Z[:, 0],
+        (0.1, 10),
+        lambda t: [math.log(t)],
+        lambda t, y: [t - math.exp(1 - 1 / t)],
+        rtol=1e-8,
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(run.y[0], np.log(run.t), atol=1e-6)
 
 
 def test_memory_is_bounded_by_the_largest_lag() -> None:
