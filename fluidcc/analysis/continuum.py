@@ -147,7 +147,8 @@ def _directions(point: Point) -> list[dict[str, float]]:
     sizes = np.array([getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
                       for kind, i, j in unknowns])  # fmt: skip
     found = []
-    for direction in _reduced(Vh[rank:]):
+    noise = 8 * np.finfo(float).eps * values[0] / values[rank - 1]  # what rounding mixes in of its neighbours
+    for direction in _reduced(Vh[rank:], noise):
         move = column * direction
         most = np.max(np.abs(move) / np.where(sizes > 0, sizes, np.inf))
         if most == 0 or not _closes(point, unknowns, keep, STRIDE / most * move, row, column, back):
@@ -170,7 +171,7 @@ def _closes(point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column:
     return False
 
 
-def _reduced(basis: Any) -> Any:
+def _reduced(basis: Any, noise: float) -> Any:
     """Row-reduced with complete pivoting, so that each direction names as few unknowns as may be."""
     rows = basis.copy()
     for k in range(len(rows)):
@@ -179,7 +180,7 @@ def _reduced(basis: Any) -> Any:
         rows[k] /= rows[k, j]
         others = np.arange(len(rows)) != k
         rows[others] -= rows[others, j][:, None] * rows[k]
-    rows[np.abs(rows) < 1e-9] = 0.0
+    rows[np.abs(rows) < max(1e-9, noise)] = 0.0
     return rows
 
 
