@@ -14,7 +14,7 @@ from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
 from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
 from fluidcc._switches import Switched, switched
-from fluidcc.arguments import shown
+from fluidcc.arguments import explained, shown
 from fluidcc.errors import LawError
 from fluidcc.symbols import expression, plain, unfold
 
@@ -170,14 +170,21 @@ class Law:
         """The state symbols, in order."""
         return tuple(self.flow)
 
+    @explained
     def parameter(self, name: str) -> float:
-        """Value of the parameter of that name."""
+        """Value of the parameter of that name.
+
+        Parameters
+        ----------
+        name : str
+        """
         for s, value in self.params.items():
             if isinstance(name, str) and plain(s) == name:
                 return float(value)
         known = ", ".join(map(plain, self.params)) or "none"
         raise LawError(f"{self.name} has no parameter {shown(name)}: it has {known}")
 
+    @explained
     def averaged(
         self,
         intensity: Any,
@@ -190,7 +197,7 @@ class Law:
 
         Parameters
         ----------
-        intensity : Expr
+        intensity : Expr, such as fluidcc.symbols.x_tau * mark
             Expected jumps a second [1/s], in place of each jump's `when`; refractory times are dropped.
         name, claims, ref : optional
             Those of the averaged law; by default its name and `ref` are the same, and it claims nothing.

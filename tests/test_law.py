@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
 
-from fluidcc.errors import LawError
+from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Jump, Law, Link, Source, Tick
 from fluidcc.links import DropTail
 from fluidcc.network import Network
@@ -134,6 +134,11 @@ def test_new_parameter_values() -> None:
         CBR(gain=1)
     with pytest.raises(LawError, match="LDCC: parameter eta is 0, but must be positive"):
         LDCC(eta=0)
+
+
+def test_what_a_call_lacks_is_said() -> None:
+    with pytest.raises(InvalidInput, match=r"averaged\(\) lacks intensity; give intensity \(Expr, such as"):
+        AIMD.averaged()  # type: ignore[call-arg]
 
 
 def test_averaged_aimd_is_misra_gong_towsley() -> None:

@@ -78,8 +78,16 @@ class DelayLTI(Parts):
         self.outputs = names("outputs", outputs, p, "y")
 
     @classmethod
+    @explained
     def transfer(cls, num: ArrayLike, den: ArrayLike, delay: float = 0.0, **names: Sequence[str]) -> DelayLTI:
-        """The scalar ``num(s) / den(s) * exp(-s delay)``, coefficients by falling powers as in python-control.
+        """The scalar ``num(s) / den(s) * exp(-s delay)``.
+
+        Parameters
+        ----------
+        num, den : array_like
+            Coefficients by falling powers, as in python-control.
+        delay : float
+            [s]
 
         Raises
         ------
@@ -91,6 +99,7 @@ class DelayLTI(Parts):
         return system.delayed(lag) if lag else system
 
     @classmethod
+    @explained
     def retarded(cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()) -> DelayLTI:
         """The equation ``x' = A0 x + sum A_k x(t - tau_k) + B u``, ``y = C x``; a channel for each rank of an A_k.
 
@@ -119,8 +128,15 @@ class DelayLTI(Parts):
         values = self.pencil.values(points.ravel(), slope=False).response
         return np.moveaxis(values, 0, -1).reshape(self.n_outputs, self.n_inputs, *points.shape)
 
+    @explained
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
-        """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)); `omega` [rad/s]."""
+        """The transfer matrix at ``s = j omega``, shape (outputs, inputs, len(omega)).
+
+        Parameters
+        ----------
+        omega : array_like
+            Frequencies [rad/s].
+        """
         return self(1j * np.atleast_1d(numbers(omega, "omega", "finite frequencies in rad/s")))
 
     def characteristic(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
@@ -201,18 +217,31 @@ class DelayLTI(Parts):
 
         return count_right(self._search)
 
+    @explained
     def step(self, t: ArrayLike) -> Matrix:
         """Response of every output to a unit step in every input, from rest: shape (outputs, inputs, len(t)).
 
         Exact to about 1e-12 of its size: the method of steps, collocation on pieces between all kinks. At a jump the
         value is that after it.
+
+        Parameters
+        ----------
+        t : array_like
+            Times [s], none negative.
         """
         from fluidcc.numerics.linear.respond import respond
 
         return respond(self._block, t)
 
+    @explained
     def impulse(self, t: ArrayLike) -> Matrix:
-        """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped as `step`."""
+        """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped as `step`.
+
+        Parameters
+        ----------
+        t : array_like
+            Times [s], none negative.
+        """
         from fluidcc.numerics.linear.respond import respond
 
         return respond(self._block, t, impulse=True)
@@ -242,6 +271,7 @@ class DelayLTI(Parts):
         """All blocks side by side, unconnected; names that would stand twice get the number of their block."""
         return connections.append((self, *others))
 
+    @explained
     def connect(
         self,
         back: ArrayLike,
@@ -252,6 +282,13 @@ class DelayLTI(Parts):
         outputs: Sequence[str] = (),
     ) -> DelayLTI:
         """Close ``u = back @ y + enter @ w`` and read ``leave @ y``; identities without `enter`, `leave`.
+
+        Parameters
+        ----------
+        back, enter, leave : array_like
+            Shapes (inputs, outputs), (inputs, new inputs), (new outputs, outputs).
+        inputs, outputs : sequence of str
+            New names.
 
         Raises
         ------
@@ -292,8 +329,17 @@ class DelayLTI(Parts):
 
     __array_ufunc__ = None  # so that an array on the left leaves the operation to us
 
+    @explained
     def delayed(self, extra: float | ArrayLike, inputs: Pick = None) -> DelayLTI:
-        """The block with an extra delay [s] before its inputs (all, or those named); one value or one an input."""
+        """The block with an extra delay before its inputs, all of them or those named.
+
+        Parameters
+        ----------
+        extra : float or array_like
+            Delay [s], one for all or one an input.
+        inputs : str, int or a sequence of these, optional
+            Which.
+        """
         return connections.delayed(self, extra, inputs)
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:

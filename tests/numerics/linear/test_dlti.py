@@ -160,3 +160,19 @@ def test_frozen_and_shown() -> None:
 def test_a_block_used_wrongly_says_how_to_use_it(call: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         call(fc.DelayLTI.transfer([1], [1, 0], 1.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda s: s.step(), r"step\(\) lacks t; give t \(array_like\)"),
+        (lambda s: s.impulse(), r"impulse\(\) lacks t; give t \(array_like\)"),
+        (lambda s: s.frequency_response(), r"frequency_response\(\) lacks omega; give omega \(array_like\)"),
+        (lambda s: s.delayed(), r"delayed\(\) lacks extra; give extra \(float or array_like\)"),
+        (lambda s: s.connect(), r"connect\(\) lacks back"),
+        (lambda s: type(s).transfer([1.0]), r"transfer\(\) lacks den; give den"),
+    ],
+)  # fmt: skip
+def test_what_a_call_lacks_is_said(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        call(fc.DelayLTI.retarded(-1.0, (-0.5, 1.0)))
