@@ -1,21 +1,22 @@
-"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal accuracy."""
+"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal accuracy.
+
+Margins over many points of a network are measured with the sweeps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from time import perf_counter, process_time
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 import fluidcc as fc
 from benchmarks.speed import Row, Skipped
-from fluidcc.analysis.many import verdicts_at
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import margins, margins_of_stack
-from fluidcc.sweep.targets import find_target
 
-__all__ = ["crowd", "dumbbell", "large", "network", "points", "scalar", "stability", "stack", "verdicts"]
+__all__ = ["crowd", "dumbbell", "identical", "large", "network", "scalar", "stability", "stack", "verdicts"]
 
 WANTED = 20.0
 WANTED_STACK = 50.0
@@ -182,20 +183,19 @@ def verdicts() -> Iterator[Row]:
     yield Row("fc.stability, 100 flows", f"{seconds:.2f} s (10 links; {first:.2f} s at first)", "< 1 s", seconds < 1)
 
 
-def points(count: int = 10_000) -> Iterator[Row]:
-    """Margins at many points of a network, its equilibria and Jacobians included, against python-control's margins."""
-    them, order, _ = against_control()
-    net, rng = dumbbell(), np.random.default_rng(2)
-    ranges = {"eta": (0.1, 1.0), "capacity": (2e6, 6e6), "f1.access_delay": (5e-3, 0.1)}
-    values = {axis: rng.uniform(*ends, count) for axis, ends in ranges.items()}
-    targets = {axis: find_target(net, axis) for axis in values}
-
-    def ours(**how: bool) -> float:
-        return shortest(lambda: verdicts_at(net, targets, values, **how), 2) / count
-
-    ours()
-    yield _ratio(f"margins, {count} points", ours(roots=False), them, f"a point, Pade order {order}", WANTED_STACK)
-    yield Row("with verdicts", f"{ours() * 1e3:.3f} ms a point (both counts, rightmost root, margins)")
+def identical(few: int = 3, many: int = 300, repeats: int = 40) -> Iterator[Row]:
+    """Identical flows against few of them: CPU seconds, measured by turns so that a busy machine does not decide."""
+    nets = {n: fc.dumbbell([fc.LDCC] * n, {"capacity": 1e6 * n, "buffer": "2 s"}, rtt="50 ms") for n in (few, many)}
+    for analyse in (fc.equilibrium, fc.linearize, fc.stability):
+        least = dict.fromkeys(nets, np.inf)
+        for _ in range(repeats):
+            for n, net in nets.items():
+                began = process_time()
+                analyse(net)
+                least[n] = min(least[n], process_time() - began)
+        more = least[many] / least[few] - 1
+        value = f"{100 * more:+.0f} % ({least[few] * 1e3:.2f} ms with {few}, {least[many] * 1e3:.2f} ms with {many})"
+        yield Row(f"{analyse.__name__}, {many} alike", value, "< 10 %", bool(more < 0.1))
 
 
 def large() -> Iterator[Row]:
@@ -226,7 +226,7 @@ def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
 
 def stability() -> Iterator[Row]:
     """The whole table; what cannot be measured here says so."""
-    for part in (scalar, roots, one_loop, stack, points, verdicts, large):
+    for part in (scalar, roots, one_loop, stack, verdicts, identical, large):
         try:
             yield from part()
         except Skipped as reason:

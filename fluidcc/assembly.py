@@ -124,8 +124,16 @@ PLACE_OF_A_LINK = 2
 """Among a link's, c and q_max."""
 
 
-def assemble(net: Network, at: float) -> Assembled:
+def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
     """The network at one time, as arrays and formulas on registers.
+
+    Parameters
+    ----------
+    net : Network
+    at : float
+        Time [s].
+    many : tuple of int
+        How many identical flows each flow stands for; by default itself alone.
 
     Raises
     ------
@@ -136,7 +144,8 @@ def assemble(net: Network, at: float) -> Assembled:
     rates = [constant_rate(f, at) if is_on(f, at) else 0.0 for f in flows]
     laws: list[Any] = [None if rate is not None else f.law for f, rate in zip(flows, rates, strict=True)]
     place = {name: l for l, name in enumerate(net.links)}
-    shape = _shape([tuple(place[name] for name in f.route) for f in flows], laws, [link.law for link in links])
+    routes = [tuple(place[name] for name in f.route) for f in flows]
+    shape = _shape(routes, laws, [link.law for link in links], many or (1,) * len(flows))
     capacity = np.array([capacity_at(link, at) for link in links])
     longest = np.array([link.buffer for link in links]) / capacity
     base = np.array([f.access_delay + sum(net.links[name].delay for name in f.route) for f in flows])
@@ -176,7 +185,7 @@ def _bounds(side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: A
     return np.concatenate([np.full(len(flows), infinite), queue, np.full(len(links), infinite), _joined(own)])
 
 
-def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any]) -> Shape:
+def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any], many: tuple[int, ...]) -> Shape:
     """The structure; a law of None is a flow of constant rate."""
     known: dict[Any, int] = {}
     tapes: list[Tape] = []
@@ -204,4 +213,5 @@ def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any])
         hears=tuple(hears_rate(Structure.of(law)) for law in link_laws),
         drops=tuple("drop" in law.out for law in link_laws),
         tapes=tuple(tapes),
+        many=many,
     )

@@ -8,9 +8,10 @@ the excess. Derivatives are the laws' exact ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,16 @@ from fluidcc.assembly import Assembled, assemble, is_on, moment
 from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.derive.trackers import settled, values_at_rest, with_levels
-from fluidcc.equilibrium_result import Equilibrium
+from fluidcc.equilibrium_result import COLUMNS, Equilibrium
 from fluidcc.errors import InvalidInput
+from fluidcc.identical import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.law import Source
 from fluidcc.network import require_network
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
+    from fluidcc.numerics.steady.search import Search
 
 __all__ = ["Equilibrium", "equilibrium", "hold_trackers", "one_equilibrium"]
 
@@ -65,39 +68,80 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
     0.113889
     """
-    from fluidcc.undetermined import undetermined, warn_undetermined
+    from fluidcc.undetermined import warn_undetermined
 
-    system, search, u, found = _search(net, at)
-    free = undetermined(system, search, u)
+    require_network(net)
+    found = _search(net, collapsed(net), at)
+    free = _free(net, found)
     warn_undetermined(free)
-    return replace(found, free=free)
+    return replace(found.told, free=free)
 
 
 def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     """As `equilibrium`, without looking whether there are others beside it."""
-    return _search(net, at)[-1]
+    return _search(net, collapsed(net), at).told
 
 
-def _search(net: Network, at: float | str) -> tuple[Assembled, Any, Any, Equilibrium]:
+class _Found(NamedTuple):
+    """A search that has succeeded: in what, where it ended, and what that tells of the whole network."""
+
+    few: Collapsed
+    system: Assembled
+    search: Search
+    u: Any
+    told: Equilibrium
+
+
+def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     from fluidcc.no_equilibrium import settled
     from fluidcc.numerics.steady.search import Search
 
-    system = system_of(net, at)
+    system = system_of(few.net, at, few.many)
     search = Search(system.shape)
     found = settled(system, search, 0, search.everywhere(system.numbers).point(0))
     if isinstance(found, Exception):
+        if few.net is not net:  # tell why of the network as it stands, with every flow's name
+            return _search(net, apart(net), at)
         raise found
-    values = values_of(system, found.u[None], found.told[None])
-    own = {
+    values = {k: v[0] for k, v in values_of(system, found.u[None], found.told[None]).items()}
+    states = {
         name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
     }
+    for k, (name, flow) in enumerate(few.net.flows.items()):
+        x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
+        empty = few.net.propagation_delay(name)
+        states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+    values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
+    own = [states[name] for name in few.net.flows]
+    every = {name: dict(own[k]) for name, k in zip(net.flows, few.where.tolist(), strict=True)}
+    every.update((name, states[name]) for name in net.links)
     names = {"flow": list(net.flows), "link": list(net.links)}
-    values = {k: v[0] for k, v in values.items()}
-    for k, (name, flow) in enumerate(net.flows.items()):
-        x, e, back = values["rate"][k], values["one_way_delay"][k], net.return_delay(name)
-        empty = net.propagation_delay(name)
-        own[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
-    return system, search, found.u, Equilibrium(names, values, own, found.error, system.at)
+    return _Found(few, system, search, found.u, Equilibrium(names, values, every, found.error, system.at))
+
+
+def _free(net: Network, found: _Found) -> tuple[str, ...]:
+    """What nothing determines, by name: found with two flows of each kind, and told of all of them."""
+    from fluidcc.numerics.steady.search import Search
+    from fluidcc.undetermined import undetermined
+
+    if found.few.net is net:
+        return undetermined(found.system, found.search, found.u)
+    free: tuple[str, ...] = ()
+    for more in (in_pairs(net), apart(net)):
+        system = system_of(more.net, found.told.at, more.many)
+        u = _spread(found, system, [found.few.where[i] for i in np.unique(more.where, return_index=True)[1]])
+        free = undetermined(system, Search(system.shape), u)
+        if not free:
+            break
+    return free
+
+
+def _spread(found: _Found, system: Assembled, where: list[Any]) -> Any:
+    """Unknowns found in a collapsed network as those of a larger one, of whose flows each is in place `where` there."""
+    F, L = found.system.shape.flows, found.system.shape.links
+    flows, links = found.system.states
+    own = [i for k in where for i in flows[k]]
+    return found.u[[*where, *range(F, F + 2 * L), *own, *(i for of in links for i in of)]]
 
 
 @explained
@@ -128,23 +172,39 @@ def hold_trackers(net: Network) -> Network:
     -0.05
     """
     require_network(net)
-    new = net
-    for name, flow in net.flows.items():
-        law = with_levels(flow.law, net.propagation_delay(name), flow.initial)
+    held = net.derived(_held)
+    return net if held is net else held.copy()
+
+
+def _held(net: Network) -> Network:
+    laws = {}
+    for names in identical(net):
+        flow = net.flows[names[0]]
+        law = with_levels(flow.law, net.propagation_delay(flow.name), flow.initial)
         if law is not flow.law:
-            new = net.copy() if new is net else new
-            kept = {z: v for z, v in flow.initial.items() if z in map(plain, law.states)}
-            new._flows[name] = replace(flow, law=law, initial=kept)
+            laws.update(dict.fromkeys(names, law))
+    return _with_laws(net, laws) if laws else net
+
+
+def _with_laws(net: Network, laws: Mapping[str, Source]) -> Network:
+    """A copy in which some flows have laws of fewer states."""
+    new = net.copy()
+    for name, law in laws.items():
+        flow, known = net.flows[name], {*map(plain, law.states)}
+        new._flows[name] = replace(flow, law=law, initial={z: v for z, v in flow.initial.items() if z in known})
     return new
 
 
-def system_of(net: Network, at: float | str) -> Assembled:
-    """The network at one time as arrays and formulas, refused if it has no equilibrium by its nature."""
+def system_of(net: Network, at: float | str, many: tuple[int, ...] = ()) -> Assembled:
+    """The network at one time as arrays and formulas, refused if it has no equilibrium by its nature.
+
+    Each flow stands for as many identical ones as `many` has, by default for itself.
+    """
     require_network(net)
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     time = moment(at)
-    return assemble(_standing(net, time), time)
+    return assemble(_standing(net, time), time, many)
 
 
 @lru_cache(maxsize=4096)
@@ -156,17 +216,13 @@ def _at_rest(law: Any, of: str) -> Any:
 
 def _standing(net: Network, at: float) -> Network:
     """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
-    new = hold_trackers(net).copy()
-    for name, flow in new.flows.items():
-        if is_on(flow, at):
-            law = _at_rest(flow.law, f"flow {name!r}")
-            if law is not flow.law:
-                kept = {z: v for z, v in flow.initial.items() if z in map(plain, law.states)}
-                new._flows[name] = replace(flow, law=law, initial=kept)
+    held = net.derived(_held)
+    laws = {name: _at_rest(flow.law, f"flow {name!r}") for name, flow in held.flows.items() if is_on(flow, at)}
+    new = _with_laws(held, {name: law for name, law in laws.items() if law is not held.flows[name].law})
     for name, link in net.links.items():
-        held = _at_rest(link.law, f"link {name!r}")
-        if held is not link.law:
-            new._links[name] = replace(link, law=held)
+        law = _at_rest(link.law, f"link {name!r}")
+        if law is not link.law:
+            new._links[name] = replace(link, law=law)
     return new
 
 

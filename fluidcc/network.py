@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from fluidcc.patterns import Modulated, near, resolve_pattern
 from fluidcc.placement import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
 
 __all__ = ["PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network", "resolve_pattern"]
+
+T = TypeVar("T")
 
 
 class Network:
@@ -36,6 +38,7 @@ class Network:
         self._flows: dict[str, FlowSpec] = {}
         # As they were given: a changed copy is built anew from these, so that a buffer of "0.5 s" follows its capacity.
         self._given: dict[tuple[str, str], dict[str, Any]] = {}
+        self._derived: dict[Callable[[Network], Any], Any] = {}
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -182,6 +185,16 @@ class Network:
         del new._flows[name], new._given["flow", name]
         return new
 
+    def only(self, flows: Iterable[str]) -> Self:
+        """A copy with these flows alone, in this order."""
+        new = type(self)()
+        new._links.update(self._links)
+        for name in flows:
+            key = self._known("flow", name)
+            new._flows[name], new._given[key] = self._flows[name], self._given[key]
+        new._given.update({key: given for key, given in self._given.items() if key[0] == "link"})
+        return new
+
     def given(self, kind: str, name: str) -> Mapping[str, Any]:
         """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they were given."""
         return MappingProxyType(self._given[self._known(kind, name)])
@@ -217,6 +230,7 @@ class Network:
     def _new(self, kind: str, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"name of a {kind} is {shown(name)}; give text")
+        self._derived.clear()
         if name in (self._links if kind == "link" else self._flows):
             raise InvalidInput(
                 f"name of {kind} {name!r} is taken; give another, or change that {kind} by with_{kind}()"
@@ -274,6 +288,12 @@ class Network:
         """Round-trip time of a flow through empty queues [s]."""
         return self.propagation_delay(flow) + self.return_delay(flow)
 
+    def derived(self, make: Callable[[Network], T]) -> T:
+        """What `make` finds of this network: worked out once, and kept until a link or flow is added."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return self._derived[make]
+
     # --- identity -------------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
@@ -283,6 +303,9 @@ class Network:
         return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # it grows by link() and flow()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_derived": {}}
 
     def __repr__(self) -> str:
         def some(names: tuple[str, ...]) -> str:

@@ -99,7 +99,7 @@ def _held(system: Assembled, name: str, switch: Heaviside, value: int) -> Assemb
     )
     net = system.net.copy()
     net._links[name] = replace(link, law=law)
-    return assemble(net, system.at)
+    return assemble(net, system.at, system.shape.many)
 
 
 def _value(system: Assembled, name: str, compared: Expr, u: Any) -> float:

@@ -9,41 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.assembly import capacity_at, constant_rate, is_on
+from fluidcc.analysis.classes import FlowClass, classes_of
+from fluidcc.assembly import capacity_at
 from fluidcc.derive.linear import active_modes
 from fluidcc.derive.steady import bounds, grouped
 from fluidcc.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.identical import identical
 from fluidcc.law import Law
 from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.network import FlowSpec, LinkSpec, Network
+    from fluidcc.network import LinkSpec, Network
 
 __all__ = ["BUSY", "FULL", "PASS", "FlowClass", "LawGroup", "Point", "operating_point", "with_groups"]
 
 PASS, BUSY, FULL = 0, 1, 2
 NEAR = 1e-9
 """Relative distance at which a point counts as on a switching surface."""
-
-
-@dataclass(frozen=True)
-class FlowClass:
-    """Identical flows: same law, route, delays, packet and equilibrium."""
-
-    names: tuple[str, ...]
-    spec: FlowSpec
-    route: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """How many flows it has."""
-        return len(self.names)
-
-    @property
-    def label(self) -> str:
-        """The flow's name, or that of the first and how many there are."""
-        return self.names[0] if self.count == 1 else f"{self.names[0]} (x{self.count})"
 
 
 @dataclass(frozen=True)
@@ -110,17 +93,13 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
     """
     _refuse_ticks(net)
     net = hold_trackers(net)
-    rest = at if isinstance(at, Equilibrium) else one_equilibrium(net, at)
+    rest = _known(net, at) if isinstance(at, Equilibrium) else one_equilibrium(net, at)
     time = rest.at
-    if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
-        raise InvalidInput(
-            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from fluidcc.equilibrium"
-        )
     links = tuple(net.links.values())
     capacity = np.array([capacity_at(link, time) for link in links])
     longest = np.array([link.buffer for link in links]) / capacity
     mode = _queue_modes(links, capacity, longest, rest)
-    classes, constant = _classes(net, time, rest)
+    classes, first, constant = classes_of(net, time, rest)
     chosen = [f.spec for f in classes]
     point = Point(
         net,
@@ -144,10 +123,19 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         delay=np.array([link.delay for link in links]),
         q_max=longest,
         q=np.where(mode == FULL, longest, np.where(mode == BUSY, rest.array("queueing_delay"), 0.0)),
-        x=np.asarray(rest.array("rate"), float)[[list(net.flows).index(f.names[0]) for f in classes]],
+        x=np.asarray(rest.array("rate"), float)[first],
         y=np.asarray(rest.array("arrival_rate"), float),
     )
     return with_groups(point)
+
+
+def _known(net: Network, rest: Equilibrium) -> Equilibrium:
+    """An equilibrium that was given, refused if it is of another network."""
+    if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
+        raise InvalidInput(
+            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from fluidcc.equilibrium"
+        )
+    return rest
 
 
 def _refuse_ticks(net: Network) -> None:
@@ -157,7 +145,8 @@ def _refuse_ticks(net: Network) -> None:
         "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or fluidcc.sampled_stability for "
         "P-AQM"
     )
-    for kind, specs, remedy in (("flow", net.flows, flows), ("link", net.links, links)):
+    kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
+    for kind, specs, remedy in (("flow", kinds, flows), ("link", net.links, links)):
         for name, spec in specs.items():
             if spec.law.ticks:
                 raise Unsupported(
@@ -190,40 +179,6 @@ def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest:
         else:
             mode[l] = BUSY
     return mode
-
-
-def _classes(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowClass, ...], tuple[Any, ...]]:
-    place = {name: l for l, name in enumerate(net.links)}
-    found: dict[Any, list[list[str]]] = {}
-    constant: list[Any] = []
-    for i, (name, flow) in enumerate(net.flows.items()):
-        if not is_on(flow, at):
-            continue
-        rate = constant_rate(flow, at)
-        if rate is not None:
-            constant.append((tuple(place[l] for l in flow.route), rate, i))
-            continue
-        key = (flow.law, flow.route, flow.access_delay, net.return_delay(name), flow.packet)
-        same = found.setdefault(key, [])
-        for names in same:
-            there, here = rest.states[names[0]], rest.states[name]
-            if all(math.isclose(there[s], here[s], rel_tol=1e-7, abs_tol=1e-12) for s in here):
-                names.append(name)
-                break
-        else:
-            same.append([name])
-    if not found:
-        raise InvalidInput(
-            "no flow of the network listens (all are off or send at constant rates), so there is nothing to linearise; "
-            "add a flow with a law such as fluidcc.LDCC"
-        )
-    order = {name: i for i, name in enumerate(net.flows)}
-    classes = [
-        FlowClass(tuple(names), net.flows[names[0]], tuple(place[l] for l in net.flows[names[0]].route))
-        for same in found.values()
-        for names in same
-    ]
-    return tuple(sorted(classes, key=lambda f: order[f.names[0]])), tuple(constant)
 
 
 def with_groups(point: Point) -> Point:

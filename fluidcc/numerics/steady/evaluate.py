@@ -65,7 +65,7 @@ def _link(I: Any, P: Any, D: Any, u: Any, l: int) -> None:
 def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
     """The signals of a flow's path, and what it sends through each link."""
     F, L = I[s.FLOWS], I[s.LINKS]
-    e, price, share, lost = P[I[s.BASE] + f], 0.0, 1.0, 0.0
+    e, price, share, lost = P[I[s.BASE] + f], 0.0, float(I[flow + s.MANY]), 0.0
     for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
         l = I[I[s.HOP] + h]
         link = I[s.LINK] + l * s.LINK_SIZE

@@ -185,7 +185,7 @@ def _start(I: Any, P: Any, u: Any, queue: float) -> None:
     for f in range(F):
         flow = I[s.FLOW] + f * s.FLOW_SIZE
         for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
-            crossing[I[I[s.HOP] + h]] += 1.0
+            crossing[I[I[s.HOP] + h]] += I[flow + s.MANY]
     for i in range(I[s.UNKNOWNS]):
         u[i] = P[I[s.INITIAL] + i]
     for l in range(L):
@@ -204,7 +204,7 @@ def _start(I: Any, P: Any, u: Any, queue: float) -> None:
             if I[I[s.IS_RATE] + i]:
                 u[i] = share
         for h in range(I[flow + s.HOPS], I[flow + s.HOPS_END]):
-            u[F + L + I[I[s.HOP] + h]] += share
+            u[F + L + I[I[s.HOP] + h]] += share * I[flow + s.MANY]
         l = I[I[s.HOP] + I[flow + s.HOPS]]
         if P[I[s.TRIP] + f] == 0 and I[I[s.LINK] + l * s.LINK_SIZE + s.QUEUED]:
             u[F + l] = max(u[F + l], min(0.01, 0.5 * P[I[s.Q_MAX] + l]))

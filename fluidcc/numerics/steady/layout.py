@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 class Shape(NamedTuple):
     """What does not depend on any number.
 
+    Identical flows start alike and stay alike, so one of them stands for all: only what arrives at links counts them.
+
     A flow's tape takes its states, e, pi, price, own rate, and its parameters; it gives the derivatives of the states
     and the rate, then row by row their derivatives by states, own rate, e, pi and price. A link's takes queueing delay,
     its other states, arrival rate, and its parameters; it gives the derivatives of the states, mark and price, and the
@@ -43,6 +45,7 @@ class Shape(NamedTuple):
     hears: tuple[bool, ...]  # whether what a link tells depends on its arrival rate
     drops: tuple[bool, ...]  # whether a link drops before its queue
     tapes: tuple[Tape, ...]
+    many: tuple[int, ...]  # how many identical flows each flow stands for
 
     @property
     def flows(self) -> int:
@@ -128,7 +131,7 @@ def arrays(S: Shape) -> Arrays:
     told = _ends([*gives, *link_gives], D_size)
     reply = _ends(4 * (k + 1), int(told[-1]))
     head[s.TOLD], head[s.TOLD_END] = told[0], told[-1]
-    flows = [S.flow_law, hops[:-1], hops[1:], z[:-1], k, par[:-1], par[1:], told[:F], reply[:-1], np.zeros(F)]
+    flows = [S.flow_law, hops[:-1], hops[1:], z[:-1], k, par[:-1], par[1:], told[:F], reply[:-1], np.zeros(F), S.many]
     w.put(s.FLOW, np.array(flows, np.int64).T)
     links = [S.link_law, S.queued, S.hears, v[:-1], own, link_par[:-1], link_par[1:], told[F:-1], S.drops]
     w.put(s.LINK, np.array(links, np.int64).T)
