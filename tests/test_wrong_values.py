@@ -140,7 +140,10 @@ ARGUMENTS: list[tuple[Callable[..., Any], dict[str, set[str]]]] = [
     (with_net(fc.stability_boundary, name="a.eta"), {
         "net": set(), "name": set(), "bounds": NONE, "along": NONE, "along_bounds": NONE, "delays": set()}),
     (with_net(fc.sampled_stability, period=0.1), {"net": set(), "period": NONE, "at": {"inf"}}),
-    (with_net(fc.limit_cycle), {"net": set(), "tol": set(), "rtol": set(), "until": set()}),
+    (
+        with_net(fc.limit_cycle),
+        {"net": set(), "tol": set(), "rtol": set(), "until": set(), "max_steps": set()},
+    ),
     (interval, {"k": {"-1"}, "l": {"-1"}, "lam": set(), "sigma": set(), "capacity": set(), "n": set(), "initial": NONE,
                 "intervals": set(), "hears": set(), "delay": set(), "missed": set(), "floor": {"-1"}, "seed": set(),
                 "exact": {"True"}, "keep": {"True"}}),

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.returns import Section, events, natural_sizes, state_names, states_at
-from fluidcc.arguments import explained, flag, number
-from fluidcc.errors import FluidccWarning, SolverError, Unsupported
+from fluidcc.analysis.approach import Approach
+from fluidcc.analysis.effort import Effort
+from fluidcc.analysis.once_round import once_round
+from fluidcc.analysis.returns import Section
+from fluidcc.analysis.settle import settled
+from fluidcc.arguments import explained, flag, number, whole
+from fluidcc.errors import FluidccWarning, Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
-from fluidcc.numerics.periodic import find_recurrence, smooth_pieces
 from fluidcc.patterns import quantity
 from fluidcc.progress import BARE, Progress
-from fluidcc.simulate import simulate
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LimitCycle", "limit_cycle"]
 
-_FIRST, _MOST = 400, 400_000  # round trips of the first and the longest run
-_NEWTON = 8  # steps at most
+_LONGEST = 400_000  # round trips of the approach
+_UNLIMITED = 10**15  # steps
 _MISFIT = 0.05  # of the map of returns, above which its multipliers are in doubt
-_MARKS = 1600  # that are compared; four of the longest cycle
 
 
 @dataclass(frozen=True)
@@ -116,37 +116,46 @@ def limit_cycle(
     tol: float = 1e-9,
     rtol: float = 1e-9,
     until: float | str | None = None,
+    max_steps: int = 5_000_000,
     progress: bool | None = None,
 ) -> LimitCycle:
     """Find the attracting limit cycle of a network whose laws jump or tick.
 
     The network is run until one of its jumps comes back at the same intervals with the same states, about. From there
-    on the orbit is approached by itself where that is fast, else by Newton's method on the return map; then one cycle
-    is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
+    on the orbit is approached by itself where that takes fewer steps, else by Newton's method on the return map; then
+    one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
 
     Parameters
     ----------
     net : Network
         Capacities and the set of flows must come to rest; the cycle is that at the end.
     tol : float
-        Largest relative change of the period and of any state from one cycle to the next.
+        Largest ``error``: what is still to come of relative changes of the period and of any state.
     rtol : float
         Accuracy of the integration over a cycle; steps are controlled to a tenth of it.
     until : float or str, optional
         How long to run at most before the orbit is near [s]; by default up to 400000 of the longest base round trips.
+    max_steps : int
+        Steps of the solver at most, over all runs: a million of them take about half a minute with a few flows.
     progress : bool, optional
-        As for `fluidcc.simulate`.
+        As for `fluidcc.simulate`; the bar shows the part of `max_steps` that is taken.
 
     Returns
     -------
     LimitCycle
+
+    Warns
+    -----
+    FluidccWarning
+        If the accuracy of the integration does not allow `tol`: ``error`` is larger then.
 
     Raises
     ------
     Unsupported
         If no law jumps or ticks: then use `simulate`, and `stability` for what grows from an equilibrium.
     SolverError
-        If the jumps do not repeat within `until`, or there are none.
+        If the jumps do not repeat within `until` and `max_steps`, or there are none. Flows of unequal round trips may
+        never repeat; the message names what came nearest to a cycle.
 
     Examples
     --------
@@ -164,144 +173,16 @@ def limit_cycle(
         number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)
     flag(progress, "progress", unset=True)
     trip = max(net.base_rtt(name) for name in net.flows)
-    longest = _MOST * trip if until is None else quantity(until, "s", "until", positive=True)
-    first = min(_FIRST * trip, longest)
-    runs = 1 + math.ceil(math.log2(longest / first))
-    with Progress(runs + _NEWTON + 1, progress, about="limit cycle", form=BARE, unit="runs") as bar:
-        section = _near(net, max(0.1 * rtol, 1e-12), first, longest, bar)
-        return _settled(section, tol, runs, bar)
-
-
-# --- coming near ------------------------------------------------------------------------------------------------------
-
-
-def _near(net: Network, rtol: float, stop: float, longest: float, bar: Progress) -> Section:
-    """Run until something repeats to three digits, and a little on."""
-    before, done = None, 0
-    while True:
-        run = _go(net, rtol, before, stop, [stop])
-        section, why = _section(net, rtol, before, run, stop)
-        if section is not None:
-            return section
-        if stop >= longest:
-            raise SolverError(
-                f"no limit cycle within {stop:.6g} s: {why}; give a larger until, or simulate it and look"
-            )
-        before, stop, done = run, min(2.0 * stop, longest), done + 1
-        bar.reach(done)
-
-
-def _go(net: Network, rtol: float, before: xr.Dataset | None, stop: float, at: Any) -> xr.Dataset:
-    run = simulate(net, stop, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=before, progress=False)
-    run.attrs["end"] = stop
-    return run
-
-
-def _section(
-    net: Network, rtol: float, before: xr.Dataset | None, run: xr.Dataset, stop: float
-) -> tuple[Section | None, str]:
-    """The rarest event that still comes back, if it does so with the same states."""
-    kind, times, labels = events(run)
-    counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
-    often = {label: n for label, n in counts.items() if n >= 4 and _late(label, labels, times, stop)}
-    if not often:
-        return None, f"there was no {kind}" if len(times) == 0 else f"no {kind} comes back often enough"
-    label = min(often, key=lambda one: often[one])
-    marks = times[[one == label for one in labels]][-_MARKS:]
-    there = _go(net, rtol, before, stop, marks)
-    states, _ = states_at(there)
-    floor = natural_sizes(there, net)
-    size = np.maximum(np.abs(states).max(axis=0), floor)
-    found = find_recurrence(marks, states / size)
-    if found is None:
-        return None, f"the {kind}s of {label[0]!r} do not repeat with the same states"
-    ahead = _go(net, rtol, run, stop + 2.5 * found.period, np.linspace(stop, stop + 2 * found.period, 201)[1:])
-    size = np.maximum(np.abs(states_at(ahead)[0]).max(axis=0), size)
-    _, times, labels = events(ahead)
-    marks = times[[one == label for one in labels]]
-    gap = np.diff(marks)
-    middle = float(marks[0] + 0.37 * gap[0])
-    base = _go(net, rtol, run, middle, [middle])
-    return Section(net, label, found.marks, found.period, base, size, rtol), ""
-
-
-def _late(label: Any, labels: list[Any], times: NDArray[np.float64], stop: float) -> bool:
-    """Whether an event still happens at the end, as often as it did."""
-    own = times[[one == label for one in labels]]
-    return bool(stop - own[-1] <= 2.0 * np.diff(own).max())
-
-
-# --- onto it ----------------------------------------------------------------------------------------------------------
-
-
-def _settled(section: Section, tol: float, done: int, bar: Progress) -> LimitCycle:
-    """The cycle to `tol`: by waiting where that is fast, else by Newton's method."""
-    best, steps = math.inf, 0
-    for k in range(_NEWTON + 1):
-        bar.reach(done + k)
-        marks, states = section.walk(section.base, 4)
-        changes = _changes(marks, states)
-        ratio = changes[-1] / changes[-2] if changes[-2] > 0 else 0.0
-        if changes[-1] <= tol:
-            return _measured(section, _left(changes, section.rtol), steps)
-        if changes[-1] < 0.1 * best and ratio < 0.3:
-            best = changes[-1]
-            section = section.later(4)  # it comes by itself
-            continue
-        if changes[-1] > 0.5 * best:  # disturbances reached over a kink of the map
-            section = replace(section, step=section.step / 30)
-        best = min(best, changes[-1])
-        section, steps = section.corrected(), steps + 1
-    raise SolverError(
-        f"no limit cycle near {section.start:.6g} s: from cycle to cycle something still changes by {changes[-1]:.1e} "
-        "of its size; give a larger tol or a smaller rtol, or simulate it and look"
-    )
-
-
-def _changes(marks: NDArray[np.float64], states: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Largest changes from cycle to cycle."""
-    period = np.diff(marks)
-    by_time = np.abs(np.diff(period)) / period[-1]
-    by_state = np.abs(np.diff(states, axis=0)).max(axis=1, initial=0.0)[1:]
-    return np.maximum(by_time, by_state)
-
-
-def _left(changes: NDArray[np.float64], floor: float) -> float:
-    """How far it still is to the orbit, if the changes go on falling as they did."""
-    last, ratio = float(changes[-1]), float(changes[-1] / max(changes[-2], 1e-300))
-    return last if last <= floor or ratio >= 1 else last / (1 - ratio)
-
-
-_VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
-
-
-def _measured(section: Section, error: float, steps: int) -> LimitCycle:
-    import xarray as xr
-
-    marks, _ = section.walk(section.base, 1)
-    start, end = marks
-    until = float(end + 0.5 * (end - start))
-    ahead = section.run(section.base, until, t_eval=[until])
-    pieces = smooth_pieces(start, end, ahead["break_time"].values)
-    nodes = pieces.nodes.ravel()
-    fine = section.run(section.base, until, t_eval=nodes)
-    names = [*_VARIABLES, *state_names(fine)[1:]]
-    mean, least, most = (fine[names].isel(time=0, drop=True).copy(deep=True) for _ in range(3))
-    for name in names:
-        for k in range(fine[name].shape[1]):
-            values = pieces.limits(fine[name].values[:, k].reshape(pieces.nodes.shape))
-            mean[name].values[k] = pieces.mean(values)
-            least[name].values[k], most[name].values[k] = pieces.extremes(values)
-    lost, arrived = (
-        [pieces.mean(pieces.limits(v.values[:, k].reshape(pieces.nodes.shape))) for k in range(v.shape[1])]
-        for v in (fine.link_loss * fine.arrival_rate, fine.arrival_rate)
-    )
-    loss = xr.DataArray(np.divide(lost, arrived), {"link": fine.link}, ("link",), "loss", {"units": "1"})
-    kind, times, labels = events(fine)
-    inside = np.flatnonzero((times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start)))
-    of = {"of": ("jump", [labels[k][0] for k in inside]), "rule": ("jump", [labels[k][1] for k in inside])}
-    about = {"units": "s", "long_name": f"{kind}s of one cycle"}
-    after = times[inside] - start
-    jumps = xr.DataArray(np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about)
-    orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
-    return LimitCycle(float(end - start), error, jumps, mean, least, most, loss, orbit, steps, section)
+    longest = _LONGEST * trip if until is None else quantity(until, "s", "until", positive=True)
+    most = whole(max_steps, "max_steps", least=1000, most=10**12)
+    with Progress(float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps") as bar:
+        found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
+    if found.error > tol:
+        warnings.warn(
+            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes from cycle to cycle does "
+            "not fall any more; with a smaller rtol it may",
+            FluidccWarning,
+            stacklevel=2,
+        )
+    section = replace(found.section, effort=Effort(_UNLIMITED))
+    return LimitCycle(**once_round(section)._asdict(), error=found.error, steps=found.steps, _section=section)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.effort import Effort
 from fluidcc.engine.snapshot import nudged
 from fluidcc.errors import SolverError
 from fluidcc.law import Law
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map
-from fluidcc.simulate import simulate
 from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Label", "Section", "events", "movable", "natural_sizes", "state_names", "states_at"]
+__all__ = ["Label", "Lost", "Section", "events", "mark_kind", "movable", "natural_sizes", "state_names", "states_at"]
 
 Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
@@ -28,11 +28,18 @@ Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
 RETURNS = 4  # that are looked at after it
 
 
-def events(run: xr.Dataset) -> tuple[str, Array, list[Label]]:
-    """What marks a cycle: the jumps, or where there are none the ticks; when, whose and which."""
-    kind = "jump" if run.attrs["jumps"] or "tick_time" not in run else "tick"
+def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]]:
+    """What marks a cycle: the jumps, or where there are none the ticks; when, and whose and which."""
+    kind = kind or mark_kind(run)
+    if f"{kind}_time" not in run:
+        return np.empty(0), []
     names, rules = run[f"{kind}_of"].values, run[f"{kind}_rule"].values
-    return kind, run[f"{kind}_time"].values, [(str(n), int(k)) for n, k in zip(names, rules, strict=True)]
+    return run[f"{kind}_time"].values, [(str(n), int(k)) for n, k in zip(names, rules, strict=True)]
+
+
+def mark_kind(run: xr.Dataset) -> str:
+    """Whether jumps or ticks mark its cycles."""
+    return "jump" if run.attrs["jumps"] or "tick_time" not in run else "tick"
 
 
 def state_names(run: xr.Dataset) -> list[str]:
@@ -82,6 +89,10 @@ def _fixed(law: Law, z: Any) -> bool:
     return unfold(law.flow[z]) == 0 and not any(z in tick.update for tick in law.ticks)
 
 
+class Lost(SolverError):
+    """An orbit has left the cycle that it was thought to be near."""
+
+
 @dataclass(frozen=True)
 class Section:
     """Where an orbit is looked at: every `count`-th event with the label, just after it.
@@ -103,6 +114,7 @@ class Section:
     base: xr.Dataset
     size: Array
     rtol: float
+    effort: Effort
     step: float = 1e-4
 
     @property
@@ -110,21 +122,18 @@ class Section:
         """When the base run ended [s]."""
         return float(self.base.attrs["end"])
 
-    def run(self, base: xr.Dataset, until: float, **more: Any) -> xr.Dataset:
+    def run(self, base: xr.Dataset, until: float, t_eval: Any = None) -> xr.Dataset:
         """Go on from `base`."""
-        return simulate(self.net, until, rtol=self.rtol, atol=1e-3 * self.rtol, restart=base, progress=False, **more)
+        return self.effort.go(self.net, until, self.rtol, base, t_eval)
 
     def walk(self, base: xr.Dataset, cycles: int) -> tuple[Array, Array]:
         """Times (cycles + 1,) and states (cycles + 1, n) at the next returns."""
-        until = self.start + (cycles + 2) * self.period
-        ahead = self.run(base, until, t_eval=[until])
-        _, times, labels = events(ahead)
+        until = self.start + (cycles + 1) * self.period
+        times, labels = events(self.run(base, until))
         marks = times[[label == self.label for label in labels]][:: self.count][: cycles + 1]
         if len(marks) <= cycles:
-            raise SolverError(
-                f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as often any more"
-            )
-        there = self.run(base, until, t_eval=marks)
+            raise Lost(f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as often any more")
+        there = self.run(base, until, marks)
         return marks, states_at(there)[0] / self.size
 
     def moved(self, changes: dict[tuple[str, str, int], float]) -> xr.Dataset:
@@ -163,20 +172,25 @@ class Section:
         entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
         return return_map(both, 100 * self.rtol / self.step * float(entries))
 
+    @property
+    def cost_of_newton(self) -> int:
+        """Cycles that are run through for one step of Newton's method."""
+        return 2 * len(self.inputs) * 2 * (RETURNS + 1) + 12
+
     def later(self, cycles: int) -> Section:
         """The section some cycles on."""
-        marks, _ = self.walk(self.base, cycles)
-        return self._from(self.base, float(marks[-1]))
+        there = self.run(self.base, self.start + cycles * self.period)
+        return self._from(there, float(there.attrs["end"]))
 
-    def _from(self, base: xr.Dataset, mark: float) -> Section:
-        """The section between that mark and the next, on the way that goes on from `base`."""
-        until = mark + 1.5 * self.period
-        _, times, labels = events(self.run(base, until, t_eval=[until]))
-        next_one = next(t for t, one in zip(times, labels, strict=True) if one == self.label and t > mark * (1 + 1e-12))
-        at = float(mark + 0.37 * (next_one - mark))
-        run = self.run(base, at, t_eval=[at])
-        run.attrs["end"] = at
-        return replace(self, base=run)
+    def _from(self, base: xr.Dataset, time: float) -> Section:
+        """The section between the first two marks after `time`, on the way that goes on from `base`."""
+        until = time + 2.1 * self.period
+        times, labels = events(self.run(base, until))
+        marks = times[np.array([label == self.label for label in labels], dtype=bool) & (times > time)]
+        if len(marks) < 2:
+            raise Lost(f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often any more")
+        at = float(marks[0] + 0.37 * (marks[1] - marks[0]))
+        return replace(self, base=self.run(base, at))
 
     def corrected(self) -> Section:
         """The section nearer to the orbit: one step of Newton's method on the return map."""
@@ -186,8 +200,8 @@ class Section:
         push = self.map.basis.T @ np.concatenate([self.responses[1], self.responses[2]], axis=0)
         steps = -np.linalg.lstsq(push, ahead, rcond=1e-6)[0]
         base = self.moved({key: float(d) * size for (key, size), d in zip(self.inputs.items(), steps, strict=True)})
-        marks, _ = self.walk(base, 3)
-        return self._from(base, float(marks[-1]))
+        there = self.run(base, self.start + 3 * self.period)
+        return self._from(there, float(there.attrs["end"]))
 
 
 def _own_number(law: Any, number: int) -> int:

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-__all__ = ["HAIR", "Pieces", "Recurrence", "ReturnMap", "find_recurrence", "return_map", "smooth_pieces"]
+__all__ = [
+    "HAIR",
+    "Pieces",
+    "Recurrence",
+    "ReturnMap",
+    "find_recurrence",
+    "nearest_recurrence",
+    "return_map",
+    "smooth_pieces",
+]
 
 Array = NDArray[np.float64]
 
@@ -43,16 +52,40 @@ def find_recurrence(times: Array, states: Array, close: float = 1e-3, cycles: in
     Recurrence or None
         None if nothing repeats.
     """
-    gaps = np.diff(times)
     for count in range(1, len(times) // (cycles + 1) + 1):
-        period = float(times[-1] - times[-1 - count])
-        by_time = np.abs(gaps[count:] - gaps[:-count])[::-1] / period
-        by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)[::-1]
-        rounds = len(by_time) // count
-        changes = [max(v[k * count : (k + 1) * count].max() for v in (by_time, by_state)) for k in range(rounds)]
-        if rounds >= cycles - 1 and max(changes[: cycles - 1]) <= close:
-            return Recurrence(count, period, np.array(changes[::-1]))
+        changes = _changes(times, states, count)
+        if len(changes) >= cycles - 1 and max(changes[: cycles - 1]) <= close:
+            return Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1]))
     return None
+
+
+def nearest_recurrence(times: Array, cycles: int = 3) -> Recurrence | None:
+    """What comes nearest to a cycle of the intervals between marks, be it ever so far from one.
+
+    Parameters
+    ----------
+    times : ndarray (marks,)
+        Instants, rising.
+
+    Returns
+    -------
+    Recurrence or None
+        Its changes are the last `cycles` - 1; None if there are too few marks.
+    """
+    found = []
+    for count in range(1, len(times) // (cycles + 1) + 1):
+        changes = _changes(times, np.empty((len(times), 0)), count)[: cycles - 1]
+        found.append(Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1])))
+    return min(found, key=lambda one: float(one.changes.max()), default=None)
+
+
+def _changes(times: Array, states: Array, count: int) -> list[float]:
+    """Largest change in each round of `count` marks from the one before it, the last round first."""
+    gaps = np.diff(times)
+    by_time = np.abs(gaps[count:] - gaps[:-count])[::-1] / (times[-1] - times[-1 - count])
+    by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)[::-1]
+    rounds = range(len(by_time) // count)
+    return [max(v[k * count : (k + 1) * count].max() for v in (by_time, by_state)) for k in rounds]
 
 
 class ReturnMap(NamedTuple):

@@ -104,6 +104,26 @@ def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
         fc.limit_cycle(idle, tol=2)
 
 
+def test_a_search_ends_with_its_steps_and_says_how_far_it_came() -> None:
+    """Flows of unequal round trips whose jumps come round again and again: thousands of steps for every second."""
+    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="10 ms")
+    for k, back in enumerate((0.02, 0.05)):
+        net.flow(f"f{k}", fc.PlainDelayAIMD, route=["l"], access_delay=back - 0.01, return_delay=back)
+    with pytest.raises(SolverError, match=r"within .* s and \d+ steps of the solver: .* Give a larger max_steps"):
+        fc.limit_cycle(net, max_steps=20_000)
+    with pytest.raises(InvalidInput, match="max_steps"):
+        fc.limit_cycle(net, max_steps=0)
+
+
+def test_what_the_integration_cannot_resolve_is_told() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="15 ms")
+    law = fc.PlainDelayAIMD(slope=0, coefficient=0, pace=0, tau0=0.01)
+    net.flow("f", law, route=["l"], start=0, initial={"w": 430})
+    with pytest.warns(FluidccWarning, match="known to .* and tol is 1e-12"):
+        cycle = fc.limit_cycle(net, tol=1e-12, rtol=1e-5)
+    assert 1e-12 < cycle.error < 1e-6
+
+
 PACKET = 8000.0
 
 

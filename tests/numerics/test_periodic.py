@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fluidcc.numerics.periodic import HAIR, find_recurrence, return_map, smooth_pieces
+from fluidcc.numerics.periodic import HAIR, find_recurrence, nearest_recurrence, return_map, smooth_pieces
 
 
 def test_the_shortest_cycle_is_found_with_its_convergence() -> None:
@@ -38,6 +38,17 @@ def test_equal_intervals_with_two_states_are_a_cycle_of_two() -> None:
 )
 def test_what_does_not_repeat_is_no_cycle(times: NDArray[np.float64], states: NDArray[np.float64]) -> None:
     assert find_recurrence(times, states) is None
+
+
+def test_the_nearest_to_a_cycle_of_two_frequencies_is_a_convergent_of_their_ratio() -> None:
+    """Intervals 1 + 0.1 cos(2 pi k g) with the golden ratio g: Fibonacci numbers of them nearly repeat."""
+    times = np.cumsum(1 + 0.1 * np.cos(2 * np.pi * np.arange(200) * (math.sqrt(5) - 1) / 2))
+    assert find_recurrence(times, np.zeros((200, 0)), close=1e-5) is None
+    near = nearest_recurrence(times)
+    assert near is not None
+    assert near.marks in (21, 34)
+    assert 1e-5 < near.changes.max() < 1e-2
+    assert nearest_recurrence(times[:3]) is None
 
 
 def test_the_return_map_has_the_eigenvalues_of_what_made_the_responses() -> None:
