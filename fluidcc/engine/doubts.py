@@ -50,14 +50,12 @@ def doubts(at: Layout, result: xr.Dataset) -> list[str]:
 
 def _by_bytes(at: Layout) -> list[str]:
     """Flows whose losses are dealt out by bytes, on links that drop before their queue and thin all flows alike."""
-    for k, (route, _, _) in enumerate(at.classes):
-        dropping = [at.links[l] for l in route if "drop" in at.links[l].law.out]
-        for i, of in enumerate(at.flow_class):
-            if of == k and dropping and mean_size in at.flows[i].law.params:
-                return [
-                    f"flow {at.flows[i].name!r} hears of drops by bytes, but link {dropping[0].name!r} thins all its "
-                    "flows alike: where sizes differ much, use the link's marking form"
-                ]
+    for flow in at.flows:
+        if mean_size in flow.law.params and (dropping := [n for n in flow.route if "drop" in at.net.links[n].law.out]):
+            return [
+                f"flow {flow.name!r} hears of drops by bytes, but link {dropping[0]!r} thins all its flows alike: "
+                "where sizes differ much, use the link's marking form"
+            ]
     return []
 
 

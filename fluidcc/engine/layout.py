@@ -255,16 +255,16 @@ def _tellers(at: Layout) -> None:
     carried, offered = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}, {offer_min, offer_max}
     used = [{v for _, f in g.law.expressions() for v in symbols_of(f)} for g in at.groups]
     heard = {i: symbols for g, symbols in zip(at.groups, used, strict=True) for i in g.members}
-    at.hears = [any(heard[i] & carried for i in of) for of in _members(at)]
+    members = _members(at)
+    at.hears = [any(heard[i] & carried for i in of) for of in members]
     at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
-    for k, (route, access, _) in enumerate(at.classes):
-        name = at.flows[at.flow_class.index(k)].name
-        found = told_lags(name, [at.links[l] for l in route], access)
+    for (route, access, _), of in zip(at.classes, members, strict=True):
+        found = told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
         at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
         offers = sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found)
-        for i, of in enumerate(at.flow_class):
-            if of == k and heard[i] & offered:
+        for i in of:
+            if heard[i] & offered:
                 at.rivals[i] = max(offers - 1, 0)
 
 
