@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 from sympy import Expr, Matrix, Symbol, diff, expand
 
@@ -19,6 +20,20 @@ from fluidcc.errors import LawError
 from fluidcc.symbols import expression, plain, unfold
 
 __all__ = ["Law"]
+
+_SENT: WeakValueDictionary[int, Law] = WeakValueDictionary()  # laws that were or came in pickles, by hash
+
+
+def _read(kind: type[Law], content: dict[str, Any]) -> Law:
+    """A law from a pickle: the same object as an equal one that was or came in one before.
+
+    Caches by law then find it at once. Two equal laws of different pickles are compared expression by expression, which
+    takes longer than what the caches save.
+    """
+    law = object.__new__(kind)
+    law.__dict__.update(content)
+    known = _SENT.setdefault(hash(law), law)
+    return known if known == law else law
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,8 +149,9 @@ class Law:
     def __hash__(self) -> int:
         return self._hash
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+    def __reduce__(self) -> tuple[Any, ...]:
+        _SENT.setdefault(hash(self), self)
+        return _read, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
 
     def __repr__(self) -> str:
         values = ", ".join(f"{plain(s)}={v:g}" for s, v in self.params.items())

@@ -180,6 +180,15 @@ def test_laws_are_values(law: Law) -> None:
 
 
 @LAWS
+def test_equal_laws_of_several_pickles_are_one(law: Law) -> None:
+    """So that a worker that gets the same laws with every task need not compare their expressions."""
+    first = pickle.loads(pickle.dumps(law))
+    assert pickle.loads(pickle.dumps(law)) is first
+    renamed = replace(law, name="Other")
+    assert pickle.loads(pickle.dumps(renamed)) == renamed != first
+
+
+@LAWS
 def test_latex_is_balanced_and_names_every_state_and_let(law: Law) -> None:
     text = law._repr_latex_()
     assert text.startswith("$$")
