@@ -41,16 +41,17 @@ class Job(NamedTuple):
     seconds: float = math.inf
 
 
-def work_in_a_job(seconds: float, workers: int, cluster: bool = False) -> tuple[float, float]:
+def work_in_a_job(seconds: float, workers: int, cluster: bool = False, call: float = 0.0) -> tuple[float, float]:
     """Seconds of work in the largest and the smallest jobs of a sweep that takes so many seconds in all.
 
-    On a cluster large enough that its one scheduler is busy for half of the time at most.
+    Long enough that `call`, the seconds that a job costs whatever its points, matters little; on a cluster also that
+    its one scheduler is busy for half of the time at most.
     """
     if not cluster:
-        return SPAN, LEAST
+        return SPAN, min(max(LEAST, WORTH * call), SPAN)
     most = max(SPAN, min(seconds / (workers * MANY), LONGEST), 2 * SENDING * workers)
     most = min(most, max(SPAN, seconds / (workers * FEWEST)))
-    return most, min(max(LEAST, WORTH * SENDING, SENDING * workers), most)
+    return most, min(max(LEAST, WORTH * (SENDING + call), SENDING * workers), most)
 
 
 class Jobs(Iterator[Job]):
@@ -76,8 +77,8 @@ class Jobs(Iterator[Job]):
     ----------
     size, left : int
         Points in all, and of these the ones that have not gone out.
-    cost : float
-        Seconds a point takes, as far as it is known.
+    cost, call : float
+        Seconds a point takes, and a job besides, as far as they are known.
     """
 
     def __init__(
@@ -93,11 +94,16 @@ class Jobs(Iterator[Job]):
     ) -> None:
         self._points, self.chunk, self.fixed = points, chunk, fixed
         self.workers, self.cluster = workers, cluster
-        self.cost = max(cost, TINY) if cost else 0.0
+        self.cost, self.call = max(cost, TINY) if cost else 0.0, 0.0
         self.size = len(points)
         self._known = 0  # points of the largest job whose cost is known
         todo = (n for n in range(-(-self.size // chunk)) if n not in done)
         self._spans = _joined((n * chunk, min((n + 1) * chunk, self.size)) for n in todo)
+
+    @property
+    def learning(self) -> bool:
+        """Whether a job is still to tell what a point costs."""
+        return not self.cost and not self.fixed
 
     @property
     def left(self) -> int:
@@ -125,7 +131,7 @@ class Jobs(Iterator[Job]):
         share = left / (SHARES * self.workers) if self.workers > 1 else left
         if not self.cost:
             return max(1, math.floor(min(share, SOME))), FIRST
-        span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster)
+        span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster, self.call)
         return max(1, math.floor(min(max(share, least / self.cost), span / self.cost))), math.inf
 
     def learn(self, job: Job, piece: Piece) -> None:
@@ -134,6 +140,7 @@ class Jobs(Iterator[Job]):
         self._back(job.first + count, job.first + len(job.points))
         if not count:
             return
+        self.call = max(self.call, piece.call)
         each = max(piece.each or piece.seconds / count, TINY)
         if count > self._known:  # what is done once, such as loading code, is the less of it, the larger a job
             self.cost, self._known = each, count

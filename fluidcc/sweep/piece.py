@@ -60,6 +60,7 @@ class Piece:
     errors: dict[int, str]
     seconds: float = 0.0
     each: float = 0.0  # seconds a point takes, where that is known better than from these
+    call: float = 0.0  # seconds that measuring any number of points takes besides, as far as it is known
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -75,7 +76,7 @@ class Piece:
         """Some of its rows."""
         errors = {row - start: text for row, text in self.errors.items() if start <= row < stop}
         values = {name: v[start:stop] for name, v in self.values.items()}
-        return Piece(values, errors, self.seconds * (stop - start) / len(self), self.each)
+        return Piece(values, errors, self.seconds * (stop - start) / len(self), self.each, self.call)
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:

@@ -19,6 +19,7 @@ from fluidcc.scenarios import Scenario
 from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
+from fluidcc.sweep.pace import Pace
 from fluidcc.sweep.piece import Piece, Variable, empty_piece
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.structures import structures_of
@@ -29,6 +30,7 @@ __all__ = ["Task"]
 
 DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
 GROWTH = 8  # of blocks by which it is learned what a point costs
+PATIENT = 4  # of the time of such a job the second block may take so much, since the first point loads code
 FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
 
@@ -90,21 +92,24 @@ class Task:
     def evaluate(self, some: NDArray[np.int64] | range, seconds: float = math.inf) -> Piece:
         """Measure some points: all, or the first of them, as many as can be measured in so many seconds.
 
-        The results then tell what a point costs by the last of some blocks that grow: the first one loads code, and
-        what a call of many points costs matters the less, the more there are.
+        The results then tell what a point costs, and what a call costs besides: from blocks that grow, of which the
+        first one loads code.
         """
         points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
         if seconds == math.inf:
             return self._evaluate(points)
         whole, done, size, spent = empty_piece(self.schema, len(points)), 0, 1, 0.0
-        while done < len(points) and spent < seconds:
+        pace = Pace()
+        while done < len(points) and spent + pace.call < seconds:
             part = self._evaluate(points[done : done + size])
             whole.put(done, part)
+            pace.learn(len(part), part.seconds)
             done += len(part)
-            each = whole.each = part.seconds / len(part)
-            spent += part.seconds if done > 1 or part.seconds > DEAR else 0.0
-            size = max(1, min(GROWTH * size, math.floor((seconds - spent) / max(each, 1e-9))))
-        return replace(whole.part(0, done), seconds=whole.seconds)
+            if done > 1 or part.seconds > DEAR:
+                spent += part.seconds
+            left = seconds - spent - pace.call if done > 1 else PATIENT * seconds
+            size = max(1, min(GROWTH * size, math.floor(left / pace.each)))
+        return replace(whole.part(0, done), seconds=whole.seconds, each=pace.each, call=pace.call)
 
     def _evaluate(self, points: NDArray[np.int64]) -> Piece:
         """Measure some points, all together where that can be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
+from fluidcc.sweep.pace import Pace
 from fluidcc.sweep.piece import Piece
+from fluidcc.sweep.task import Task
 
 
 def result(job: Job, each: float, most: int | None = None) -> Piece:
@@ -182,6 +185,46 @@ def test_a_job_ends_by_time_and_nothing_is_measured_twice() -> None:
     assert piece.each >= 2e-3
     assert piece.seconds >= 2e-3 * count
     assert len(task.evaluate(range(5), 60.0)) == 5
+
+
+def test_what_a_call_costs_is_told_from_what_its_points_do() -> None:
+    """A call that takes 20 ms whatever its points looks dear at first; jobs must not be made small by it."""
+    call, each = 20e-3, 0.2e-3
+
+    @dataclass(frozen=True)
+    class Calling(Task):
+        def _evaluate(self, points: Any) -> Piece:
+            return Piece({"value": np.zeros(len(points))}, {}, call + each * len(points))
+
+    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
+    piece = Calling(**{f.name: getattr(task, f.name) for f in fields(task)}).evaluate(range(1000), 0.05)
+    assert piece.each == pytest.approx(each, rel=1e-6)
+    assert piece.call == pytest.approx(call, rel=1e-6)
+    assert piece.seconds < 0.05 + 2 * call, "the first call does not count, and the last may end late by one"
+    jobs = Jobs(range(1000), 1000, workers=2, cluster=True)
+    jobs.learn(next(jobs), piece)
+    for job in jobs:
+        assert each * len(job.points) > 3 * call or job.first + len(job.points) == 1000
+
+
+def test_until_a_cost_is_known_each_worker_has_one_job() -> None:
+    jobs = Jobs(range(1000), 1000, workers=2)
+    assert jobs.learning
+    job = next(jobs)
+    jobs.learn(job, result(job, 1e-3))
+    assert not jobs.learning
+    assert not Jobs(range(1000), 10, fixed=True).learning
+
+
+@pytest.mark.parametrize("counts", [(1, 8, 64), (3, 24, 30), (5, 5, 2)])
+def test_pace(counts: tuple[int, ...]) -> None:
+    """A straight line is found from two calls of different sizes; of calls that grow no more, the mean is kept."""
+    pace = Pace()
+    for count in counts:
+        pace.learn(count, 0.01 + 0.005 * count)
+    grew = counts[-1] > counts[-2]
+    assert pace.each == pytest.approx(0.005 if grew else 0.005 + 0.01 / counts[-1])
+    assert pace.call == pytest.approx(0.01 if grew else 0.0, abs=1e-12)
 
 
 def test_loading_code_is_no_cost_of_a_point() -> None:
