@@ -123,16 +123,21 @@ def in_a_row(case: Case, rtol: float) -> float:
 def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
-    What stands between these and the ratios wanted, part by part (P1 and P2, on one core of an AMD EPYC): the solution
-    is some 105 steps of 1.4 and 1.3 passes, and a pass with its nine right-hand sides takes 0.12 and 0.18 us. With the
-    601 samples (6 us), the two events (5 us) and what a step costs besides its passes, the solver takes 48 and 56 us
-    when called again and again, and 57 and 66 us right after other numbers. After the Python of `simulate` it takes 25
-    to 35 us more: 13 us of them are code fetched into the second cache, the rest is the first cache and what the
-    processor has forgotten of its branches. JiTCDDE takes 1.6 to 2.2 ms, as its tolerance happens to fall, half of it
-    in its 600 calls from Python. So 30 on P1 is what the solver reaches with all its code at hand, and 40 on P2 is more
-    than that: it needs a third fewer passes. No setting gives those. Passes that end earlier leave an error larger
-    than that of the steps; a stricter end allows a tenth fewer steps, and takes as many passes; another ratio of
-    atol to rtol changes neither side by a tenth.
+    What stands between these and the ratios wanted (P1 and P2): the solution is 109 and 104 attempted steps of 2.1 and
+    1.8 passes, a pass being six right-hand sides. On one quiet core of an AMD EPYC the solver takes 48 and 56 us when
+    called again and again, 6 us of them for the 601 samples and 5 us for the two events. On a busy machine, least times
+    of some hundred: 69 and 81 us with one workspace over and over, 93 and 95 us when a new one has been made in
+    between, 105 and 112 us after all of `simulate`; JiTCDDE then took 3.2 and 2.8 ms, half of it in its 600 calls from
+    Python. No page is touched first within the solve: a workspace is written when it is joined. The step is 24 KB of
+    machine code and the driver about 15 KB, each run of it from caches that Python has used meanwhile.
+
+    So 40 on P2 needs two thirds of that time. Settings do not give it. The error that is compared is not that of the
+    steps: until 6 s, where they are shortest, it stays below 5e-10; 1e-8 is reached in the queue from 10 s on, by what
+    the passes leave. Counted at equal error, over tolerances from 2e-8 to 2e-6: an end of the passes at 0.003 to 0.02
+    of the tolerance in place of 0.05, or a doubt that fades faster, changes the work by less than a tenth, in either
+    direction. Mixing five differences in place of three saves a tenth of the passes, less what larger mixtures cost. To
+    be tried is a step that ends with the mixture itself, states and stages included: two in three now take one pass
+    more, which only confirms it.
     """
     them = theirs(case)
     them_at = fastest(them)
