@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.approach import Approach
 from fluidcc.analysis.effort import Effort
 from fluidcc.analysis.once_round import once_round
-from fluidcc.analysis.returns import Section
+from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
 from fluidcc.arguments import explained, flag, number, whole
 from fluidcc.errors import FluidccWarning, Unsupported
@@ -30,7 +30,6 @@ __all__ = ["LimitCycle", "limit_cycle"]
 
 _LONGEST = 400_000  # round trips of the approach
 _UNLIMITED = 10**15  # steps
-_MISFIT = 0.05  # of the map of returns, above which its multipliers are in doubt
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,22 @@ class LimitCycle:
         takes what is left after a cycle to what is left after the next is fitted. What only jumps set, or the data
         under way, is a parameter of the cycle.
 
-        Warns if what is left after a cycle does not tell what is left after the next, as with an exact ack clock, in
-        which any pattern of the rate comes round for ever.
+        With an exact ack clock any pattern of the rate comes round for ever, and a state that only shows it, such as a
+        smoothed rate, shows another part of it at each return. The multipliers are then those of the states that go on
+        among themselves, which are multipliers of the whole map too, but not all of them: a warning says so, and what
+        was left out. Where no such part is found, it says that the numbers are in doubt.
         """
-        found = self._section.map
-        if found.misfit > _MISFIT:
+        section = self._section
+        found = section.map
+        if section.erratic:
+            warnings.warn(
+                f"not all multipliers are given: what {', '.join(section.erratic)} becomes does not follow from what "
+                "it was, as it shows a pattern in the data under way, which an exact ack clock takes round for ever; "
+                f"those of the other states are given, to about {max(found.misfit, 1e-3):.1g}",
+                FluidccWarning,
+                stacklevel=2,
+            )
+        if found.misfit > MISFIT:
             warnings.warn(
                 f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a disturbance after a cycle "
                 "do not follow from what was left before, as the data under way keep it; give laws an ack clock with "

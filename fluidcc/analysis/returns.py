@@ -20,12 +20,24 @@ from fluidcc.symbols import plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Label", "Lost", "Section", "events", "mark_kind", "movable", "natural_sizes", "state_names", "states_at"]
+__all__ = [
+    "MISFIT",
+    "Label",
+    "Lost",
+    "Section",
+    "events",
+    "mark_kind",
+    "movable",
+    "natural_sizes",
+    "state_names",
+    "states_at",
+]
 
 Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
 
 RETURNS = 4  # that are looked at after it
+MISFIT = 0.05  # of the map of returns, above which it is none
 
 
 def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]]:
@@ -164,13 +176,38 @@ class Section:
             columns.append((ends[0] - ends[1]) / (2 * self.step))
         return np.stack(columns, axis=2)
 
-    @cached_property
+    @property
     def map(self) -> ReturnMap:
         """The return map; two returns in a row are seen together, so that data under way count too."""
+        return self._fitted[0]
+
+    @property
+    def erratic(self) -> tuple[str, ...]:
+        """Kinds of states that are left out of `map`, as they do not follow from what is seen."""
+        return self._fitted[1]
+
+    @cached_property
+    def _fitted(self) -> tuple[ReturnMap, tuple[str, ...]]:
+        """The map, of all states, or of those that go on among themselves while some others do not follow.
+
+        Where a part of what is seen goes on by itself, its multipliers are some of the whole map's, whatever the rest
+        does. Only a few kinds may be left out: what stays must be most of what a disturbance becomes.
+        """
         both = np.concatenate([self.responses[:-1], self.responses[1:]], axis=1)
+        kinds = np.array([name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * 2)
         # What is no response at all has entries of up to 100 rtol/step, and singular values so many times as large.
         entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
-        return return_map(both, 100 * self.rtol / self.step * float(entries))
+        noise = 100 * self.rtol / self.step * float(entries)
+        whole = found = return_map(both, noise)
+        gone: tuple[str, ...] = ()
+        while found.misfit > MISFIT:
+            worst = max(dict.fromkeys(kinds), key=lambda kind: float(np.linalg.norm(found.off[kinds == kind])))
+            gone = (*gone, str(worst))
+            left = both * ~np.isin(kinds, gone)[:, None]
+            if np.linalg.norm(left) < 0.5 * np.linalg.norm(both):
+                return whole, ()
+            found = return_map(left, noise)
+        return found, gone
 
     @property
     def cost_of_newton(self) -> int:

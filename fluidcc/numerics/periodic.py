@@ -94,6 +94,7 @@ class ReturnMap(NamedTuple):
     basis: Array  # (seen, r)
     map: Array  # (r, r)
     misfit: float  # of what is seen at the later returns, relative: how far it does not follow from the earlier ones
+    off: Array  # (seen,) of which each has this part
 
     @property
     def multipliers(self) -> NDArray[np.complex128]:
@@ -122,8 +123,9 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
     r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
     basis = left[:, :r]
     step = basis.T @ pairs[1] @ right[:r].T / sizes[:r]
-    off, whole = (float(np.linalg.norm(v)) for v in (pairs[1] - basis @ step @ basis.T @ pairs[0], pairs[1]))
-    return ReturnMap(basis, step, off / max(whole, 1e-300) if r else 0.0)
+    off = np.linalg.norm(pairs[1] - basis @ step @ basis.T @ pairs[0], axis=1) / max(np.linalg.norm(pairs[1]), 1e-300)
+    off *= bool(r)
+    return ReturnMap(basis, step, float(np.linalg.norm(off)), off)
 
 
 HAIR = 4e-11
