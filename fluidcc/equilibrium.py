@@ -17,6 +17,7 @@ import numpy as np
 
 from fluidcc.arguments import explained
 from fluidcc.assembly import Assembled, assemble, is_on, moment
+from fluidcc.derive.few_packets import FEW, few_packets, window_names
 from fluidcc.derive.sampled import standing
 from fluidcc.derive.steady import refuse_unsteady
 from fluidcc.derive.trackers import settled, values_at_rest, with_levels
@@ -107,16 +108,22 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     states = {
         name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
     }
+    windows: list[float] = []
     for k, (name, flow) in enumerate(few.net.flows.items()):
         x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
         empty = few.net.propagation_delay(name)
         states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+        windows.append(min((states[name][z] for z in window_names(flow.law)), default=math.inf) if x > 0 else math.inf)
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
     own = [states[name] for name in few.net.flows]
     every = {name: dict(own[k]) for name, k in zip(net.flows, few.where.tolist(), strict=True)}
     every.update((name, states[name]) for name in net.links)
     names = {"flow": list(net.flows), "link": list(net.links)}
-    return _Found(few, system, search, found.u, Equilibrium(names, values, every, found.error, system.at))
+    told = Equilibrium(names, values, every, found.error, system.at)
+    if min(windows, default=math.inf) < FEW:
+        of_all = {name: windows[k] for name, k in zip(net.flows, few.where.tolist(), strict=True)}
+        told = replace(told, warnings=tuple(few_packets(of_all)))
+    return _Found(few, system, search, found.u, told)
 
 
 def _free(net: Network, found: _Found) -> tuple[str, ...]:

@@ -65,6 +65,8 @@ class Equilibrium:
     free : tuple of str or None
         States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a continuum; empty
         where it stands alone, None where that was not looked at.
+    warnings : tuple of str
+        What makes it doubtful, as in the attribute of that name of a run: windows of few packets.
     """
 
     _names: Mapping[str, list[str]]  # by dimension
@@ -73,6 +75,7 @@ class Equilibrium:
     error: float
     at: float = math.inf
     free: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
 
     def array(self, name: str) -> Any:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
@@ -146,11 +149,14 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         tables = [_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)]
-        return "\n\n".join([*tables, *([f"one of a continuum, along {', '.join(self.free)}"] if self.free else [])])
+        return "\n\n".join([*tables, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        return [*([f"one of a continuum, along {', '.join(self.free)}"] if self.free else []), *self.warnings]
 
     def _repr_html_(self) -> str:
-        free = f"<p>one of a continuum, along {escape(', '.join(self.free))}</p>" if self.free else ""
-        return free + "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+        remarks = "".join(f"<p>{escape(text)}</p>" for text in self._remarks())
+        return remarks + "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
 
 
 MOST_ROWS = 12  # of a table in text

@@ -110,6 +110,25 @@ def test_windows_at_their_least_stay_under_way() -> None:
     assert "the windows of 20 flows are below 3 packets, 1 on average" in run.attrs["warnings"]
 
 
+def test_small_windows_are_told_of_at_an_equilibrium_and_with_a_verdict() -> None:
+    """Three flows that want less than a packet in the queue, and one that wants nine."""
+    net = fc.Network().link("l", fc.DropTail, capacity=10 * PACKET, delay=RTT / 2)
+    for k, alpha in enumerate((0.9, 0.9, 0.9, 9.0)):
+        net.flow(f"f{k}", fc.StaticFAST(alpha=alpha), route=["l"], packet=PACKET)
+    rest, text = fc.equilibrium(net), "the windows of 3 flows are below 3 packets"
+    windows = [rest.states[f"f{k}"]["w"] for k in range(4)]
+    assert min(windows) < 3 < max(windows)
+    assert len(rest.warnings) == 1
+    assert rest.warnings[0].startswith(f"{text}, {windows[0]:.2g} at the least: timeouts")
+    assert rest.warnings[0] in repr(rest)
+    assert rest.warnings[0] in rest._repr_html_()
+    report = fc.stability(net)
+    assert report.warnings == rest.warnings
+    assert text in str(report)
+    large = fc.Network().link("l", fc.DropTail, capacity=1000 * PACKET, delay=RTT / 2)
+    assert fc.equilibrium(large.flow("f", fc.StaticFAST, route=["l"], packet=PACKET)).warnings == ()
+
+
 def test_a_late_ledbat_flow_starves_the_first() -> None:
     """Each adds its target to what it takes for propagation: the latecomer stops when the other is at its least, 2.
 

@@ -189,6 +189,11 @@ class StabilityReport:
         return self.point.rest
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the equilibrium doubtful: see `Equilibrium`."""
+        return self.equilibrium.warnings
+
+    @property
     def trackers(self) -> tuple[str, ...]:
         """States that were taken as parameters: constant near the equilibrium, or integrators that nobody reads."""
         return self.closed.trackers
@@ -259,7 +264,8 @@ class StabilityReport:
                 f"delay margin {self.delay_margin:.4g} s",
                 f"decay rate {self.decay_rate:.4g} 1/s",
             ]
-        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(said)})"
+        doubts = "".join(f"; {text}" for text in self.warnings)
+        return f"StabilityReport({self.verdict}, {self.regime}: {', '.join(said)}{doubts})"
 
     @property
     def certified(self) -> bool | None:

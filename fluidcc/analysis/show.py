@@ -33,6 +33,7 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
         of = f" among {fair.among}" if fair.among else ""
         rows.append(("fairness mode", f"{_root(fair.root)} 1/s{of}, halves in {fair.half_life:.4g} s"))
     rows += [("other equilibria along", f"{d} (roots at zero left out: {d.multiplicity})") for d in report.free]
+    rows += [("doubtful", text) for text in report.warnings]
     if report.trackers:
         rows.append(("taken as parameters", ", ".join(report.trackers)))
     for name, proof in report.certificates.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sympy import Symbol
 
+from fluidcc.derive.few_packets import few_packets, window_names
 from fluidcc.derive.trackers import trackers
 from fluidcc.engine.layout import Layout
 from fluidcc.law import Law
@@ -17,10 +18,9 @@ from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["FEW", "doubts", "unheard"]
+__all__ = ["doubts", "unheard"]
 
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
-FEW = 3.0  # packets: with windows as small as that, single packets and timeouts rule, which a fluid does not have
 
 
 def unheard(at: Layout) -> list[str]:
@@ -137,23 +137,15 @@ def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def _small_windows(at: Layout, result: xr.Dataset) -> list[str]:
-    """Windows that are on average below `FEW` packets in the later half of the run."""
-    small: dict[str, float] = {}
+    """Windows that are on average below a few packets in the later half of the run."""
     late = slice(len(result.time) // 2, None)
+    mean: dict[str, float] = {}
     for group in at.groups:
-        windows = [z for z in group.law.states if group.law.units[z] == "packet" and plain(z) in ("W", "w")]
-        for z in windows:
-            values = result[f"{group.law.name}_{plain(z)}"]
+        for window in window_names(group.law):
+            values = result[f"{group.law.name}_{window}"]
             for i in group.members:
                 name = at.flows[i].name
                 rows = values.sel(flow=name).values[late][result.rate.sel(flow=name).values[late] > 0]
-                if len(rows) and np.mean(rows) < FEW:
-                    small[name] = float(np.mean(rows))
-    if not small:
-        return []
-    least = min(small, key=lambda name: small[name])
-    many = f"the windows of {len(small)} flows are" if len(small) > 1 else f"the window of flow {least!r} is"
-    return [
-        f"{many} below {FEW:g} packets, {small[least]:.2g} on average at the least: timeouts and single packets then "
-        "rule, which a fluid does not have"
-    ]
+                if len(rows):
+                    mean[name] = min(float(np.mean(rows)), mean.get(name, np.inf))
+    return few_packets(mean, "on average ")
