@@ -12,8 +12,10 @@ sources at most 64 times (8 where laws jump or tick), once for each feedback cla
 with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
 
 A source that sends what is acknowledged makes nothing smoother: a jump or kink of its rate comes round for ever, weaker
-at best. As long as it matters, it counts as new each time, where it lands at sources at most 4 times and not too many
-are on their way already: see `rough`.
+at best. As long as it matters, it counts as new each time, where it lands at sources at most 4 times: see `rough`. With
+queues that change and lags that differ it lands at other instants each time round, and so do its parts, which grow in
+number as they grow smaller. So those that were seen go first: with 50 landings ahead of it, what only may be there
+(the later generations) is no longer followed, with 1000 nothing is; `rough` then shortens the steps that meet it.
 
 A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them, and round a cycle
 of links for ever, weaker by the flows' shares each time. It is followed once round, and over as many hops as make at
@@ -35,7 +37,8 @@ __all__ = [
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 _FEW = 4  # landings at sources, so many that they need no second thought
-_PENDING = 100  # landings ahead, with which no jump or kink of a rate is followed on
+_CROWD = 50  # landings ahead, with which only jumps and kinks of rates that have been seen are followed on
+_PENDING = 1000  # landings ahead, with which those are not either
 SEEN = 0.2  # of the tolerance, by which a jump of a rate makes a difference
 _HOP = 8  # a landing's generation counts ones for passages through sources, and eights for links crossed since
 
@@ -119,6 +122,9 @@ def finish(F: Any, I: Any, link: int, amount: float) -> float:
 def _followed(I: Any, generation: int) -> bool:
     spread = I[s.SPREAD]
     if generation > I[s.GMAX]:
+        return False
+    if I[s.ECHO] and generation > 0 and I[s.NHEAP] >= _CROWD:
+        I[s.UNTRACKED] += 1
         return False
     most = 8 if I[s.NHY] else 64  # jumps and ticks are many, and each makes as many landings as there are classes
     if spread <= _FEW or generation <= 0 or (generation <= 1 and spread <= most) or (generation <= 2 and spread <= 8):
@@ -220,3 +226,5 @@ def follow(F: Any, I: Any, link: int) -> None:
     """The rates into `link` are as little smooth now as if it had happened here: send that on, where it is not much."""
     if I[s.SPREAD] <= _FEW and I[s.TRACK] and I[s.NHEAP] < _PENDING:
         forward_class(F, I, link, 0)
+    else:
+        I[s.UNTRACKED] += 1

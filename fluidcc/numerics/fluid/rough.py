@@ -50,15 +50,18 @@ def _worst(F: Any, I: Any) -> float:
 @njit(**_CFG)
 def roughness(F: Any, I: Any) -> float:
     """By how much the step just taken is too long for rates that no state smooths: above 1, take a shorter one."""
-    if not I[s.ECHO] or F[s.H] <= 100.0 * F[s.TOLT] * max(1.0, abs(F[s.T])):
+    if not I[s.ECHO]:
         return 0.0
-    return _worst(F, I) * min(1.0, F[s.H] / F[s.BRIEF])
+    F[s.ROUGH] = _worst(F, I)
+    if F[s.H] <= 100.0 * F[s.TOLT] * max(1.0, abs(F[s.T])):
+        return 0.0
+    return F[s.ROUGH] * min(1.0, F[s.H] / F[s.BRIEF])
 
 
 @njit(**_CFG)
 def unfollowed(F: Any, I: Any) -> bool:
-    """Whether quartics cannot follow the rates in the step just taken, however brief it is."""
-    return I[s.ECHO] != 0 and _worst(F, I) > 1.0
+    """Whether quartics cannot follow the rates in the step just taken, however brief it is: `roughness` has seen it."""
+    return I[s.ECHO] != 0 and F[s.ROUGH] > 1.0
 
 
 @njit(**_CFG)

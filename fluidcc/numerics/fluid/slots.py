@@ -222,8 +222,9 @@ from __future__ import annotations
     HYNEXT,  # the next tick, or end of a refractory time
     HPASS,  # longest step for which the passes agree soon
     BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
+    ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
     FHEADER,
-) = range(25)
+) = range(26)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
