@@ -25,11 +25,19 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp
 
 @njit(**_CFG)
 def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
-    """Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1."""
+    """Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1; straight lines where that falls below 0.
+
+    The values are exact, and so is their sign: only what the quartic misses between them makes it negative.
+    """
     a, b, c, d, e = u, u - 0.25, u - 0.5, u - 0.75, u - 1.0
     v = F[o] * b * c * d * e * (32.0 / 3.0) - F[o + stride] * a * c * d * e * (128.0 / 3.0)
     v += F[o + 2 * stride] * a * b * d * e * 64.0 - F[o + 3 * stride] * a * b * c * e * (128.0 / 3.0)
-    return v + F[o + 4 * stride] * a * b * c * d * (32.0 / 3.0)
+    v += F[o + 4 * stride] * a * b * c * d * (32.0 / 3.0)
+    if v >= 0.0:
+        return v
+    k = min(max(int(4.0 * u), 0), 3)
+    share = min(max(4.0 * u - k, 0.0), 1.0)
+    return F[o + k * stride] + share * (F[o + (k + 1) * stride] - F[o + k * stride])
 
 
 @njit(**_CFG)
