@@ -16,7 +16,8 @@ The queueing delay that a source sees is RTT less the smallest RTT seen. In laws
 wherever the round trip turns upwards below it: nothing is integrated, so nothing drifts. The largest is RTT + `high`,
 where `high` follows the round trip's falls and decays, down to 0. Both begin at the first acknowledgement. Smooth laws
 have `delta`, the round trip's change reflected at 0: a queue's own equation. A newcomer begins with 0, whatever the
-queue.
+queue. It is integrated, so the errors of all steps stay in it, in proportion to rtol: with LEDBAT on a path of 40 ms
+they are 20 us after 300 s at rtol 1e-5, 3 us at 1e-6 and 0.2 us at 1e-7, and the queue at rest is off by as much.
 
 Of a window that slides on with every instant the smallest round trip would be a list that grows and shrinks: every one
 that is below all later ones. `fluidcc.sources.windowed` keeps it by periods, which is exact with a state for each.
