@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Places"]
 
 KEPT = 20_000  # places, of a few kilobytes each
+FEW = 5  # values of a parameter by which it is verified that it stands in a workspace as it is
 
 
 @dataclass
@@ -147,16 +148,24 @@ class Places:
             return None
         base = self.base
         stop = int(base.I[s.OOUT])
-        rows, touched = [], np.zeros(len(base.F), dtype=bool)
-        for value in self._task.grid.axes[k].values:
-            space = self._space({**first, name: value})
+        values = np.array(self._task.grid.axes[k].values)
+        few = _spread(values)
+        rows, touched = {}, np.zeros(len(base.F), dtype=bool)
+        for n in [*few, *(n for n in range(len(values)) if n not in few)]:
+            space = self._space({**first, name: values[n].item()})
             if len(space.F) != len(base.F) or not np.array_equal(space.I, base.I):
                 return None
             other = space.F != base.F
             other[stop : int(base.I[s.OINIT])] = False  # the samples, which are empty
             touched |= other
-            rows.append(space.F)
+            rows[n] = space.F
+            if n == few[-1] and self._as_it_is(touched, allowed[0], rows, values):
+                break
         where = np.flatnonzero(touched)
+        if len(rows) == len(values):
+            table = np.array([rows[n][where] for n in range(len(values))])
+        else:
+            table = np.repeat(values[:, None], len(where), axis=1)
         if any(np.intersect1d(where, base.I[slots] + at).size for slots, at, _ in self.free.values()):
             return None
         slots = np.full(len(where), -1)
@@ -164,7 +173,14 @@ class Places:
             slots[(where >= base.I[slot]) & (where < base.I[slot] + count)] = slot
         if np.any(slots < 0):
             return None
-        return slots, where - base.I[slots], np.array([row[where] for row in rows])
+        return slots, where - base.I[slots], table
+
+    def _as_it_is(self, touched: Any, allowed: tuple[int, int], rows: Any, values: Any) -> bool:
+        """Whether each place that an axis changes is a parameter's, and holds its value as it is."""
+        slot, count = allowed
+        first = int(self.base.I[slot])
+        beyond = np.concatenate([touched[:first], touched[first + count :]])
+        return slot == s.OPAR and not beyond.any() and all(np.all(row[touched] == values[n]) for n, row in rows.items())
 
     def _allowed(self, target: Target) -> list[tuple[int, int]]:
         """Slots and lengths in `F` that only this axis may change, by what it is; none if it acts with others."""
@@ -190,3 +206,9 @@ class Places:
         keys = {t.key for t in self._task.targets.values() if t.kind == "parameter"}
         constants = {plain(z) for z in (*Source.constants, *Link.constants)}
         return {plain(z) for z in symbols} & (keys | constants)
+
+
+def _spread(values: NDArray[Any]) -> list[int]:
+    """Where a few of the values stand: the least, the largest and some between them."""
+    order = np.argsort(values)
+    return order[np.unique(np.linspace(0, len(values) - 1, FEW).astype(int))].tolist()

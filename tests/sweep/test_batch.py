@@ -13,6 +13,7 @@ from fluidcc.numerics.fluid.many import FINAL, MAX, MEAN, MIN, STD, statistic
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.batch import batch_of
 from fluidcc.sweep.measures import KINDS, VARIABLES
+from fluidcc.sweep.places import Places
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.trajectory import statistic as of_point
 
@@ -55,6 +56,26 @@ def test_a_batch_is_simulate_bit_for_bit(grid: dict[str, Any], free: int, struct
                 np.testing.assert_allclose(values[name][number], wanted, rtol=1e-12, atol=1e-12, err_msg=name)
             else:
                 np.testing.assert_array_equal(values[name][number], wanted, err_msg=name)
+
+
+@pytest.mark.parametrize(("axis", "all_built"), [("beta", False), ("w", True)])
+def test_a_long_axis_of_a_parameter_needs_few_workspaces(
+    axis: str, all_built: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its value stands as it is; not where a start follows from it, as that of flow a from w."""
+    built = []
+    space = Places._space
+    monkeypatch.setattr(Places, "_space", lambda self, values: built.append(values) or space(self, values))
+    count = 40
+    values = np.random.default_rng(3).permutation(np.linspace(0.1, 0.2, count) * (1.0 if axis == "beta" else 2e5))
+    task = make_task(network(), {axis: values, "eta": [0.3, 0.4]}, "final_rate", 4.0, None, {})
+    found, errors = batch_of(task).run(np.arange(task.grid.size))
+    assert errors == {}
+    assert (len(built) > count) == all_built
+    for number in (1, 2 * int(np.argmax(values)), 16, 31, 77):
+        point = task.point(number)
+        assert isinstance(point, Point)
+        np.testing.assert_array_equal(found["final_rate"][number], of_point("final_rate", point).values)
 
 
 def test_a_window_and_a_ring_that_grows() -> None:
