@@ -53,7 +53,7 @@ def test_a_scenario_becomes_a_result_and_a_figure() -> None:
 def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
     given = ["--set", "flows.a.params.beta=0.2", "--set", "flows.b.initial.x=1 Mbit/s", "--set", "until=9 s"]
-    assert main(["simulate", "p1", *given, "--rtol", "1e-4", "--output", "out/r.nc", "--figure", "f.svg"]) == 0
+    assert main(["simulate", "p1", *given, "--rtol", "1e-4", "-o", "out/r.nc", "--figure", "f.svg"]) == 0
     assert capsys.readouterr().out.split() == [str(Path("out/r.nc")), "f.svg"]
     result = opened("out/r.nc")
     net = fc.scenarios["p1"].net

@@ -24,7 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("scenario", help="a TOML file, or the name of a ready scenario (see: fluidcc list)")
     one.add_argument("--until", metavar="TIME", help='end of the run, such as "90 s"')
     one.add_argument("--rtol", type=float, help="relative tolerance (default: 1e-6)")
-    one.add_argument("--output", metavar="FILE.nc", type=Path, help="the result (default: the scenario's name)")
+    one.add_argument("-o", "--output", metavar="FILE.nc", type=Path, help="the result (default: the scenario's name)")
     one.add_argument(
         "--figure", metavar="FILE.png", type=Path, help=f"the figure, {', '.join(PICTURES)} (default: as the output)"
     )
@@ -65,7 +65,7 @@ def _add_sweep(commands: Any) -> None:
     grid = commands.add_parser("sweep", help="measure a scenario over a grid, from a TOML file")
     grid.add_argument("file", help="a TOML file with a scenario, a measure and a grid")
     grid.add_argument(
-        "--output", metavar="FILE", type=Path, help="the results: .nc, .zarr, .parquet or .csv (default: FILE.nc)"
+        "-o", "--output", metavar="FILE", type=Path, help="the results: .nc, .zarr, .parquet or .csv (default: FILE.nc)"
     )
     grid.add_argument("--store", metavar="FOLDER", help="keep finished chunks there, and go on where it was")
     grid.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler, whose workers do the work")

@@ -125,7 +125,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err
     file = write(tmp_path, GOOD)
-    assert main(["sweep", str(file), "--output", "x.txt"]) == 2
+    assert main(["sweep", str(file), "-o", "x.txt"]) == 2
     assert "must end in .nc, .zarr, .parquet or .csv" in capsys.readouterr().err
 
 
