@@ -63,9 +63,14 @@ def test_a_long_axis_of_a_parameter_needs_few_workspaces(
     axis: str, all_built: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where its value stands as it is; not where a start follows from it, as that of flow a from w."""
-    built = []
+    built: list[Any] = []
     space = Places._space
-    monkeypatch.setattr(Places, "_space", lambda self, values: built.append(values) or space(self, values))
+
+    def counted(self: Places, values: dict[str, Any]) -> Any:
+        built.append(values)
+        return space(self, values)
+
+    monkeypatch.setattr(Places, "_space", counted)
     count = 40
     values = np.random.default_rng(3).permutation(np.linspace(0.1, 0.2, count) * (1.0 if axis == "beta" else 2e5))
     task = make_task(network(), {axis: values, "eta": [0.3, 0.4]}, "final_rate", 4.0, None, {})
