@@ -102,9 +102,12 @@ class Approach:
         bare = find_recurrence(marks, np.empty((len(marks), 0)))
         if bare is None:
             return None, f"the {kind}s of {label[0]!r} come at intervals that do not repeat{_nearest(marks)}"
-        marks = marks[-(16 * bare.marks + 1) :]
-        states, size = self._states(marks)
-        found = find_recurrence(marks, states / size)
+        found = None
+        for most in (16 * bare.marks + 1, _MARKS):  # even intervals, as of ticks, say little of the states
+            states, size = self._states(marks[-most:])
+            found = find_recurrence(marks[-most:], states / size)
+            if found is not None or most >= len(marks):
+                break
         if found is None:
             return None, f"the {kind}s of {label[0]!r} repeat, but not with the same states"
         return self._between(label, found.marks, found.period, size), ""

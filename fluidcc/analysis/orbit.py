@@ -157,7 +157,7 @@ def limit_cycle(
     Warns
     -----
     FluidccWarning
-        If the accuracy of the integration does not allow `tol`: ``error`` is larger then.
+        If `rtol` or `max_steps` does not allow `tol`: ``error`` is larger then.
 
     Raises
     ------
@@ -189,8 +189,8 @@ def limit_cycle(
         found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
     if found.error > tol:
         warnings.warn(
-            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes from cycle to cycle does "
-            "not fall any more; with a smaller rtol it may",
+            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes from cycle to cycle "
+            "falls no more, or not within max_steps; a smaller rtol, or a larger max_steps, may show more of it",
             FluidccWarning,
             stacklevel=2,
         )

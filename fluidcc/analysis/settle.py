@@ -32,7 +32,7 @@ class Settled(NamedTuple):
 
 
 def settled(approach: Approach, tol: float) -> Settled:
-    """The cycle to `tol`, or to what the accuracy of the integration allows.
+    """The cycle to `tol`, or to what the accuracy of the integration or the effort allows.
 
     An orbit that leaves what it was near is followed on.
 
@@ -135,6 +135,8 @@ def _refined(section: Section, tol: float) -> Settled:
         wait = seen.wait(tol) if seen.falls else _A_WHILE  # for an orbit may leave what it is near
         by_itself = wait <= 2 * jump and stuck == 0 if seen.falls else stuck < 3
         ahead = seen.cost * (wait if by_itself else jump)
+        if ahead > section.effort.left and seen.largest < _NOISE:
+            return Settled(section, error, newton)
         if ahead > section.effort.left:
             raise SolverError(
                 f"{seen.state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} of "
