@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from fluidcc.arguments import choice, explained, numbers
 from fluidcc.derive.trackers import levels
 from fluidcc.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.network import require_network
+from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.independent import independent
 from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.roots import rightmost
 from fluidcc.progress import Progress
 from fluidcc.symbols import plain
 
@@ -31,7 +35,7 @@ __all__ = ["LinearNetwork", "linearize"]
 
 LOOPS = ("closed", "open", "links", "marks")
 LARGE = 60
-"""States up to which the rightmost roots are proved to be that."""
+"""States up to which the rightmost roots are proved to be that, in each part that has no loop in common with others."""
 
 
 class LinearNetwork(DelayLTI):
@@ -64,18 +68,35 @@ class LinearNetwork(DelayLTI):
         """The flows behind each class, by its name."""
         return {f.label: f.names for f in self.point.classes}
 
+    @cached_property
+    def _parts(self) -> list[DelayLTI]:
+        """Parts of a large network that have no loop in common, such as links whose flows have nothing to do with one
+        another: each is judged by itself.
+        """
+        if self.n_states <= LARGE:
+            return []
+        parts = independent(self._block)
+        return [DelayLTI(*part[:4], delays=part.delays) for part in parts] if len(parts) > 1 else []
+
+    def count_unstable(self) -> RootCount:
+        """The number of roots right of the imaginary axis, as `DelayLTI.count_unstable`."""
+        if not self._parts:
+            return super().count_unstable()
+        counts = [part.count_unstable() for part in self._parts]
+        total = {name: sum(getattr(c, name) for c in counts) for name in
+                 ("unstable", "marginal", "at_zero", "by_contour", "by_roots")}  # fmt: skip
+        roots = np.concatenate([c.roots for c in counts])
+        return RootCount(**total, roots=roots, resolution=max(c.resolution for c in counts))
+
     def rightmost(self, count: int) -> NDArray[np.complex128]:
         """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those that were found.
 
-        With more than `LARGE` states, slow roots of many flows lie so densely that contours between them are long;
-        then the count of unstable roots is proved and, where it can be, the first root.
+        With more than `LARGE` states in one part, slow roots of many flows lie so densely that contours between them
+        are long; then the count of unstable roots is proved and, where it can be, the first root.
         """
-        if self.n_states <= LARGE:
-            return self.roots(count=count)
-        self.count_unstable()
-        with suppress(Undecided):
-            self.roots(count=1)
-        return np.asarray(self._search.known()[:count] / self.pencil.time)
+        if self._parts:
+            return _merged(self._parts, count)
+        return _rightmost(self, count)
 
     @explained
     def step(self, t: ArrayLike) -> NDArray[np.float64]:
@@ -111,6 +132,31 @@ class LinearNetwork(DelayLTI):
         """
         return {f.label: LinearNetwork.of(self.point, deviation(self.point, k))
                 for k, f in enumerate(self.point.classes) if f.count > 1}  # fmt: skip
+
+
+def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
+    """The rightmost roots of several parts; of each part no more are looked for than may be among them."""
+    known = [_rightmost(part, 1) for part in parts]
+    ended = [not len(s) for s in known]
+    while True:
+        every = np.concatenate(known)
+        best = every[np.lexsort((-every.imag, -every.real))][:count]
+        last = best[-1].real if len(best) == count else -np.inf
+        short = [i for i, s in enumerate(known) if not ended[i] and s[-1].real > last]
+        if not short:
+            return best
+        for i in short:
+            more = _rightmost(parts[i], len(known[i]) + 1)
+            known[i], ended[i] = more, len(more) <= len(known[i])
+
+
+def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
+    if system.n_states <= LARGE:
+        return system.roots(count=count)
+    system.count_unstable()
+    with suppress(Undecided):  # once: discretisations of so many channels take minutes
+        rightmost(system._search, 1, attempts=1)
+    return np.asarray(system._search.known()[:count] / system.pencil.time)
 
 
 @explained

@@ -298,3 +298,42 @@ def test_sampled_laws_are_refused(net: fc.Network, who: str) -> None:
         match=f"{who} is sampled, so it has no Jacobian in continuous time: (use its|simulate it, use a law)",
     ):
         fc.linearize(net)
+
+
+def _apart(links: int, flows: int) -> fc.Network:
+    """Links whose flows have nothing to do with one another, all of them different."""
+    rng = np.random.default_rng(0)
+    net = fc.Network()
+    for l in range(links):
+        net.link(f"l{l}", fc.DropTail, capacity=1e6 * flows, delay=float(rng.uniform(5e-3, 0.03)))
+        for i in range(flows):
+            law = fc.LDCC(beta=float(rng.uniform(0.08, 0.15)))
+            net.flow(f"f{l}.{i}", law, route=[f"l{l}"], access_delay=float(rng.uniform(1e-3, 0.03)))
+    return net
+
+
+def test_links_with_nothing_in_common_are_judged_by_themselves() -> None:
+    net = _apart(7, 9)
+    report = fc.stability(net, roots=6)
+    alone = []
+    for l in range(7):
+        own = fc.Network().link(f"l{l}", fc.DropTail, capacity=9e6, delay=net.links[f"l{l}"].delay)
+        for name in net.flows:
+            if name.startswith(f"f{l}."):
+                own.flow(name, net.flows[name].law, route=[f"l{l}"], access_delay=net.flows[name].access_delay)
+        alone.append(fc.stability(own, roots=6))
+    roots = np.concatenate([r.rightmost_roots for r in alone])
+    roots = roots[np.argsort(-roots.real, kind="stable")]
+    np.testing.assert_allclose(report.rightmost_roots[:6].real, roots[:6].real, rtol=1e-9)
+    assert report.stable == all(r.stable for r in alone)
+    assert report.delay_margin == pytest.approx(min(r.delay_margin for r in alone), rel=1e-9)
+
+
+def test_dense_slow_roots_of_many_flows_are_all_found() -> None:
+    """Forty flows have forty slow roots within a few hundredths: each is a root, and the argument principle agrees."""
+    closed = fc.linearize(_apart(1, 40))
+    roots = closed.roots(count=30)
+    assert len(roots) >= 30
+    assert np.diff(roots.real).max() <= 0
+    scale = np.abs(closed.characteristic(roots + 1e-3))
+    assert np.all(np.abs(closed.characteristic(roots)) < 1e-6 * scale)

@@ -27,6 +27,9 @@ REACHES = (6.0, 25.0, 80.0)
 
 LEAST = (10, 16, 24)
 
+AGAIN = 4
+"""Searches for slow roots away from those that are known."""
+
 MANY = 24
 """States from which the first guesses include the roots without delays."""
 
@@ -41,7 +44,7 @@ class Search:
         self.core = core_of(block)
         self.roots: Complex = np.empty(0, complex)
         self.times = np.empty(0, np.int64)
-        self.begun = False
+        self.begun = self.slow = False
         self.effort = -1
         self.finite = not len(self.core.delays)
 
@@ -66,12 +69,15 @@ class Search:
         return essential_abscissa(self.block) if self.neutral else -np.inf
 
     def improve(self, wanted: int, reach: float = 0.0) -> None:
-        """First what Newton's iteration reaches from a few points, then discretisations, each finer than the last."""
+        """First what Newton's iteration reaches from a few points, then slow roots, then ever finer discretisations."""
         if not self.begun:
             self.begun = True
             if not self.finite:
                 self._begin(wanted)
                 return
+        if not self.slow and not self.finite:
+            self._add_slow()
+            return
         self.effort += 1
         level = min(self.effort, len(REACHES) - 1)
         least = LEAST[level] + 12 * (self.effort - level)
@@ -94,13 +100,30 @@ class Search:
         self.add(guesses)
 
     def _begin(self, wanted: int) -> None:
-        if len(self.block.A) > MANY:  # near the roots that are slow for the delays, however many there are
-            guesses = np.concatenate((STARTS, undelayed(self.block)))
-            self.add(guesses[guesses.imag >= 0])
+        if len(self.block.A) > MANY:
+            self._add_slow(STARTS)
             return
         roots = gather(self.pencil.whole, self.pencil.table[0], min(8 + wanted, len(STARTS)))
         upper = roots[roots.imag >= 0]
         self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
+
+    def _add_slow(self, more: Complex | None = None) -> None:
+        """What is near the roots that are slow for the delays, however many there are.
+
+        Slow roots of many flows lie densely: Newton's iteration is repeated away from those that it has found.
+        """
+        self.slow = True
+        near = undelayed(self.block)
+        near = near[near.imag >= 0]
+        self.add(near if more is None else np.concatenate((more[more.imag >= 0], near)))
+        for _ in range(AGAIN):
+            before = int(self.times.sum())
+            if before >= len(near):
+                break
+            s, size = newton(self.pencil, near, self.known(), 40)
+            self.add(s[(size < 1e-8) & (s.imag > -1e-6)])
+            if self.times.sum() == before:
+                break
 
     def improve_near(self, box: Region, reach: float) -> None:
         """The guesses of a finer discretisation that lie in or near a box."""
@@ -164,7 +187,7 @@ class Search:
             self.add(s[(size < 1e-8) & (s.imag > -1e-6) & (s.real > left - 0.1)])
 
 
-def rightmost(of: Search, count: int) -> Complex:
+def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
     """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has fewer.
 
     Conjugates stand together, so that there may be one more than asked for.
@@ -177,7 +200,7 @@ def rightmost(of: Search, count: int) -> Complex:
     if count < 1:
         raise InvalidInput(f"count must be at least 1, got {count}")
     problem = "too few roots were found"
-    for attempt in range(6):
+    for attempt in range(attempts):
         if attempt or not of.begun or len(of.known()) < count:
             of.improve(count)
         every = of.known()
