@@ -70,10 +70,11 @@ class LinearNetwork(DelayLTI):
 
     @cached_property
     def _parts(self) -> list[DelayLTI]:
-        """Parts of a large network that have no loop in common, such as links whose flows have nothing to do with one
-        another: each is judged by itself.
+        """Parts that have no loop in common, such as links whose flows have nothing to do with one another.
+
+        Each is judged by itself: of many nearly equal ones the roots lie too close together to be told apart.
         """
-        if self.n_states <= LARGE:
+        if len(self.point.links) < 2 and self.n_states <= LARGE:  # almost always one part
             return []
         parts = independent(self._block)
         return [DelayLTI(*part[:4], delays=part.delays) for part in parts] if len(parts) > 1 else []

@@ -56,7 +56,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
         end = reach(loop, ahead.high, 1.0, ahead.most)
         grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
         found = bracketed(grid, KINDS)
-        refine(loop, found)
+        refine(loop, grid, found)
         still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
         at_point(loop, 0, 0j, BOTH, still, rates, edge)
         size = norm(loop)
@@ -76,7 +76,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
             end = reach(loop, end, factor, ahead.far)
             grid = trace(loop, begin, end, ahead.swings, factor)
             found = bracketed(grid, AXIS + 1)
-            refine(loop, found)
+            refine(loop, grid, found)
             more = _gains(found, still[:0])
             if more[0] < gain[0]:
                 gain = (more[0], more[1], gain[2], gain[3])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.points import at_point, strength
@@ -184,24 +185,6 @@ def _size(z):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
 def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
-    """Which eigenvalues of point n continue those of point i, by nearness to the tangents."""
-    rank = len(order)
-    if rank == 1:
-        order[0] = 0
-        return
+    """Which eigenvalues of point n continue those of point i, by where their tangents meet half-way."""
     half = 0.5j * (grid.omega[n] - grid.omega[i])
-    cost = np.empty((rank, rank))
-    for j in range(rank):
-        ahead = grid.value[i, j] + half * grid.slope[i, j]
-        for k in range(rank):
-            cost[j, k] = abs(ahead - (grid.value[n, k] - half * grid.slope[n, k]))
-    if rank == 2:
-        flip = cost[0, 1] + cost[1, 0] < cost[0, 0] + cost[1, 1]
-        order[0], order[1] = (1, 0) if flip else (0, 1)
-        return
-    for _ in range(rank):  # the nearest pair first; where that is wrong the chords show it
-        best = np.argmin(cost)
-        j, k = best // rank, best % rank
-        order[j] = k
-        cost[j, :] = np.inf
-        cost[:, k] = np.inf
+    assign(grid.value[i] + half * grid.slope[i], grid.value[n] - half * grid.slope[n], order)

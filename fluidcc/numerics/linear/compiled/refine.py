@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.points import at_point
@@ -32,6 +33,8 @@ class Brackets(NamedTuple):
     """
 
     kind: Any
+    point: Any  # of the grid, after which it lies
+    locus: Any
     ends: Any  # (brackets, 2), which move together
     first: Any  # the same as they were
     omega: Any  # where to look next; in the end, where it is
@@ -53,7 +56,8 @@ def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
                     where[count, 0], where[count, 1], where[count, 2] = i, j, kind
                     count += 1
     found = Brackets(
-        where[:count, 2].copy(), np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
+        where[:count, 2].copy(), where[:count, 0].copy(), where[:count, 1].copy(),
+        np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
         np.zeros((count, 3), np.complex128), np.zeros((count, 2)), np.full(count, np.inf),
     )  # fmt: skip
     for k in range(count):
@@ -109,8 +113,8 @@ def _limits(grid):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def refine(loop, found):  # type: ignore[no-untyped-def]
-    """Polish all of them to rounding."""
+def refine(loop, grid, found):  # type: ignore[no-untyped-def]
+    """Polish all that is `bracketed` on a grid to rounding."""
     values, rates = np.empty(loop.basis.shape[1], np.complex128), np.empty(loop.basis.shape[1], np.complex128)
     edge, left = np.empty(4), np.arange(len(found.kind))
     some, s = np.empty(LANES, np.int64), np.empty(LANES, np.complex128)
@@ -128,7 +132,7 @@ def refine(loop, found):  # type: ignore[no-untyped-def]
                 wanted = LEAST if kind == LOWEST else LARGEST if kind == HIGHEST else NEITHER
                 at_point(loop, lane, s[lane], wanted, values, rates, edge)
                 if wanted == NEITHER:
-                    done = _cross(found, k, values, rates)
+                    done = _cross(grid, found, k, values, rates)
                 else:
                     done = _peak(found, k, edge[0 if kind == LOWEST else 2], edge[1 if kind == LOWEST else 3], turn)
                 if not done:
@@ -140,15 +144,11 @@ def refine(loop, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _cross(found, k, values, rates):  # type: ignore[no-untyped-def]
+def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     """One step of Newton's iteration to a crossing; whether it was the last."""
-    low, high = found.ends[k, 0], found.ends[k, 1]
-    omega, begin, width = found.omega[k], found.first[k, 0], found.first[k, 1] - found.first[k, 0]
-    guess = found.value[k, 0] + (found.value[k, 1] - found.value[k, 0]) * ((omega - begin) / width)
-    pick = 0
-    for j in range(1, len(values)):
-        if abs(values[j] - guess) < abs(values[pick] - guess):
-            pick = j
+    low, high, omega = found.ends[k, 0], found.ends[k, 1], found.omega[k]
+    width = found.first[k, 1] - found.first[k, 0]
+    pick = _followed(grid, found.point[k], found.locus[k], omega, values)
     value, rate = values[pick], 1j * rates[pick]
     circle = found.kind[k] == CIRCLE
     height, turn = _level(value, found.kind[k]), rate / value if value != 0 else 0j
@@ -173,6 +173,23 @@ def _cross(found, k, values, rates):  # type: ignore[no-untyped-def]
     found.last[k] = np.inf if outside else step
     found.omega[k] = 0.5 * (low + high) if outside else fresh
     return False
+
+
+@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
+    """Which of the values at a frequency after point i belongs to a locus, by the cubics between the points."""
+    rank = len(values)
+    if rank == 1:
+        return 0
+    width = grid.omega[i + 1] - grid.omega[i]
+    u = (omega - grid.omega[i]) / width
+    foretold, order = np.empty(rank, np.complex128), np.empty(rank, np.int64)
+    for j in range(rank):
+        a, b = grid.value[i, j], grid.value[i + 1, j]
+        da, db = 1j * width * grid.slope[i, j], 1j * width * grid.slope[i + 1, j]
+        foretold[j] = a + u * (b - a) + u * (1 - u) * ((1 - u) * (da - (b - a)) - u * (db - (b - a)))
+    assign(foretold, values, order)
+    return order[locus]
 
 
 @njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
