@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Pace"]
+__all__ = ["STEEP", "Pace"]
 
 TINY = 1e-9  # seconds that a point takes at least
 STEEP = 8.0  # times less than the mean of a call is the least that a point is believed to take

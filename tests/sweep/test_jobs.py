@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
-from fluidcc.sweep.pace import Pace
+from fluidcc.sweep.pace import STEEP, Pace
 from fluidcc.sweep.piece import Piece
 from fluidcc.sweep.task import Task
 
@@ -179,10 +179,10 @@ def test_a_job_ends_by_time_and_nothing_is_measured_twice() -> None:
     del seen[:]
     piece = task.evaluate(range(10, 1000), 0.05)
     count = len(piece)
-    assert 2 <= count <= 30, "sleeping takes as long as it is told, or longer"
+    assert 1 <= count <= 30, "sleeping takes as long as it is told, or longer"
     assert seen == list(range(10, 10 + count))
     assert piece.values["value"].tolist() == seen
-    assert piece.each >= 2e-3
+    assert 2e-3 / STEEP <= piece.each <= piece.seconds, "a slope between two calls, which may differ by chance"
     assert piece.seconds >= 2e-3 * count
     assert len(task.evaluate(range(5), 60.0)) == 5
 
