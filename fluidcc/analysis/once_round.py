@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,9 @@ __all__ = ["OnceRound", "once_round"]
 _VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
 
 
-class OnceRound(NamedTuple):
-    """What `LimitCycle` tells of one cycle."""
+@dataclass(frozen=True)
+class OnceRound:
+    """What `LimitCycle` tells of one cycle; its attributes are explained there."""
 
     period: float
     jumps: xr.DataArray

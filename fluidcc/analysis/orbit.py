@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.approach import Approach
 from fluidcc.analysis.effort import Effort
-from fluidcc.analysis.once_round import once_round
+from fluidcc.analysis.once_round import OnceRound, once_round
 from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
 from fluidcc.arguments import explained, flag, number, whole
@@ -23,9 +22,6 @@ from fluidcc.patterns import quantity
 from fluidcc.progress import BARE, Progress
 from fluidcc.symbols import plain
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 __all__ = ["LimitCycle", "limit_cycle"]
 
 _LONGEST = 400_000  # round trips of the approach
@@ -33,7 +29,7 @@ _UNLIMITED = 10**15  # steps
 
 
 @dataclass(frozen=True)
-class LimitCycle:
+class LimitCycle(OnceRound):
     """A periodic orbit.
 
     Attributes
@@ -58,14 +54,7 @@ class LimitCycle:
         Newton steps on the return map that were made.
     """
 
-    period: float
     error: float
-    jumps: xr.DataArray
-    mean: xr.Dataset
-    least: xr.Dataset
-    most: xr.Dataset
-    loss: xr.DataArray
-    orbit: xr.Dataset
     steps: int
     _section: Section = field(repr=False, compare=False)
 
@@ -195,4 +184,4 @@ def limit_cycle(
             stacklevel=2,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))
-    return LimitCycle(**once_round(section)._asdict(), error=found.error, steps=found.steps, _section=section)
+    return LimitCycle(**vars(once_round(section)), error=found.error, steps=found.steps, _section=section)
