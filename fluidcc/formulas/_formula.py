@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 
-from fluidcc.arguments import numbers
 from fluidcc.errors import InvalidInput, NotFinite
+from fluidcc.formulas._about import numpydoc
+from fluidcc.formulas._argument import argument, common_shape
 from fluidcc.symbols import plain
-from fluidcc.units import to_si
 
 __all__ = ["Bound", "Formula", "Values", "deficit"]
 
@@ -174,7 +174,10 @@ class Formula:
             P(plain(s), P.POSITIONAL_OR_KEYWORD, default=self.defaults.get(s, P.empty)) for s in self.arguments
         ]
         object.__setattr__(self, "__signature__", inspect.Signature(parameters))
-        object.__setattr__(self, "__doc__", f"{self.name}{inspect.Signature(parameters)}: {self.ref}")
+        results = self.form if isinstance(self.form, Mapping) else ()
+        conditions = {bound.condition: bound.remedy for bound in self.domain}
+        about = (self.name, self.__signature__, self.arguments, self.units, self.ref, results, conditions)  # type: ignore[attr-defined]
+        object.__setattr__(self, "__doc__", numpydoc(*about))
 
     def __reduce__(self) -> Any:
         return Formula, tuple(getattr(self, f.name) for f in fields(self))  # what was compiled cannot be pickled
@@ -210,10 +213,10 @@ class Formula:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluate it."""
         values = self._values(args, kwargs)
+        shape = common_shape(self.name, dict(zip(map(plain, self.arguments), values, strict=True)))
         self._check(values)
         with np.errstate(all="ignore"):
             found = self._compiled(*values)
-        shape = np.broadcast_shapes(*(v.shape for v in values))
         results = [self._result(np.broadcast_to(np.asarray(f, dtype=float), shape), values) for f in found]
         if isinstance(self.form, Mapping):
             return Values(dict(zip(self.form, results, strict=True)))
@@ -225,23 +228,9 @@ class Formula:
         except TypeError as error:
             raise InvalidInput(f"{self.name}{inspect.signature(self)}: {error}") from None
         bound.apply_defaults()
-        return [self._value(s, bound.arguments[plain(s)]) for s in self.arguments]
-
-    def _value(self, s: Symbol, value: Any) -> NDArray[np.float64]:
-        if isinstance(value, str):
-            value = to_si(value, self.units.get(s, "1"), f"{plain(s)} of {self.name}")
-        return numbers(value, f"{self.name}: {plain(s)}", "a number or an array of numbers", finite=False)
+        return [argument(self.name, s, bound.arguments[plain(s)], self.units.get(s, "1")) for s in self.arguments]
 
     def _check(self, values: list[NDArray[np.float64]]) -> None:
-        for s, v in zip(self.arguments, values, strict=True):
-            wrong = ~np.isfinite(v)
-            if s.is_positive:
-                wrong |= v <= 0
-            elif s.is_nonnegative:
-                wrong |= v < 0
-            if np.any(wrong):
-                limit = "positive" if s.is_positive else "at least 0" if s.is_nonnegative else "finite"
-                raise InvalidInput(f"{self.name}: {plain(s)} is {v[wrong].flat[0]:g}, but must be {limit}")
         for bound, sides in zip(self.domain, self._sides, strict=True):
             with np.errstate(all="ignore"):
                 good = _HOLDS[type(bound.condition)](*sides(*values))

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Max, Min, integrate, log, sqrt, symbols
 
+from fluidcc.arguments import explained, flag
 from fluidcc.errors import InvalidInput
+from fluidcc.formulas._argument import argument, common_shape
 from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import plain
 
 __all__ = [
     "backoff_factor",
@@ -36,11 +39,12 @@ __all__ = [
 tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
 RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)
 offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
-left, T_near, T_far, q = symbols("left T_near T_far q", positive=True)
-trickle = symbols("trickle", nonnegative=True)
+left, T_near, T_far, q, window = symbols("left T_near T_far q window", positive=True)
+trickle, queue = symbols("trickle queue", nonnegative=True)
 
 _UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s", tau0_bar: "s",
-          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet"}  # fmt: skip
+          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet", C: "packet/s", coefficient: "1/s^2",
+          window: "packet", queue: "packet"}  # fmt: skip
 _part = Bound(beta < 1, "a backoff leaves a part of the window")
 _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
 
@@ -184,15 +188,19 @@ epoch_growth = Formula(
 )
 
 
+_EPOCH = (window, rtt, beta, coefficient, offset, queue)
+
+
+@explained
 def epoch_duration(
     window: Any,
     rtt: Any,
-    beta: float = 0.5,
+    beta: Any = 0.5,
     *,
-    coefficient: float = 0.5,
-    offset: float = 1.0,
+    coefficient: Any = 0.5,
+    offset: Any = 1.0,
     rounds: bool = False,
-    queue: float = 0.0,
+    queue: Any = 0.0,
 ) -> Any:
     """How long a window takes to grow back from beta of itself, by (2).
 
@@ -202,43 +210,40 @@ def epoch_duration(
         Window at the backoff, or what of it is not in the queue [packet].
     rtt : array_like
         Round-trip time, taken as constant [s].
-    beta : float
+    beta : array_like
         What a backoff leaves of the window [1].
-    coefficient : float
-        Of the square in (2): 0.5 as printed, 0.25 in the H-TCP draft.
-    offset : float
+    coefficient : array_like
+        Of the square in (2) [1/s^2]: 0.5 as printed, 0.25 in the H-TCP draft.
+    offset : array_like
         For how long after a backoff the increase is one packet a round trip [s]; the paper has 1 s.
     rounds : bool
         Count whole round trips, the window growing at the end of each by the increase at that time, and not a fluid.
-    queue : float
+    queue : array_like
         By how much the window at the backoff is above `window` [packet].
 
     Returns
     -------
     float or ndarray
-        Duration of the epoch [s].
+        Duration of the epoch [s], of the shape to which the arguments broadcast.
 
     Raises
     ------
     InvalidInput
-        If a value is not positive (`queue`: is negative), or `beta` is not below 1.
+        If a value is not positive (`offset` and `queue`: is negative), or `beta` is not below 1.
 
     Examples
     --------
     >>> round(epoch_duration(1000.0, 0.1), 2)
     3.9
     """
-    shape = np.broadcast_shapes(np.shape(window), np.shape(rtt))
-    wanted, trip = (np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (window, rtt))
-    for name, value in (("window", wanted), ("rtt", trip), ("coefficient", coefficient)):
-        if not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
-            raise InvalidInput(f"epoch_duration: {name} is {value}, but must be positive")
-    if not 0 < beta < 1:
-        raise InvalidInput(f"epoch_duration: beta is {beta:g}, but must be above 0 and below 1")
-    if not (np.isfinite(queue) and queue >= 0):
-        raise InvalidInput(f"epoch_duration: queue is {queue}, but must be at least 0")
-    one = _rounds if rounds else _fluid
-    found = [one((1 - beta) * (w + queue), r, coefficient, offset) for w, r in zip(wanted.flat, trip.flat, strict=True)]
+    given = (window, rtt, beta, coefficient, offset, queue)
+    read = {plain(s): argument("epoch_duration", s, v, _UNITS.get(s, "1")) for s, v in zip(_EPOCH, given, strict=True)}
+    if np.any(read["beta"] >= 1):
+        raise InvalidInput(f"epoch_duration: beta is {read['beta'].max():g}, but must be below 1: {_part.remedy}")
+    one = _rounds if flag(rounds, "epoch_duration: rounds") else _fluid
+    shape = common_shape("epoch_duration", read)
+    rows = zip(*(np.broadcast_to(v, shape).flat for v in read.values()), strict=True)
+    found = [one((1 - b) * (w + q), r, c, late) for w, r, b, c, late, q in rows]
     return np.reshape(found, shape) if shape else found[0]
 
 

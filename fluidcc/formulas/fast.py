@@ -9,14 +9,17 @@ propagation delays and have alpha packets each in the queue: it takes their queu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Eq, sqrt, symbols
+from sympy import Eq, Symbol, sqrt, symbols
 
+from fluidcc.arguments import explained, shown, whole
 from fluidcc.errors import InvalidInput
+from fluidcc.formulas._argument import argument
 from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.symbols import plain
 
 __all__ = [
     "Arrivals",
@@ -39,9 +42,10 @@ theta, delta_r = symbols("theta delta_r", real=True, nonzero=True)
 
 _b0 = alpha * (1 + sqrt(1 + 4 * n)) / 2
 _B = _b0 / alpha
+_C, _alpha = C, alpha
 _x0 = alpha * C / _b0
 _xf = alpha * C / (_b0 + n * alpha)
-_UNITS = {alpha: "packet", t_eps: "s", delta_r: "s", d_hat: "s"}
+_UNITS = {C: "packet/s", x0: "packet/s", alpha: "packet", t_eps: "s", delta_r: "s", d_hat: "s"}
 
 newcomer_backlog = Formula(
     "newcomer_backlog",
@@ -166,7 +170,8 @@ class Arrivals(NamedTuple):
     rate: NDArray[np.float64]
 
 
-def arrival_recursion(m: int, C: float, alpha: float) -> Arrivals:
+@explained
+def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
     """Backlogs and rates when m flows start one after the other, each at the equilibrium of those before it.
 
     Flow k takes the queue that it meets, b_{k-1}, for propagation; after the arrival of flow j the queue b_j solves
@@ -176,9 +181,9 @@ def arrival_recursion(m: int, C: float, alpha: float) -> Arrivals:
     ----------
     m : int
         Number of flows, at least 1.
-    C : float
+    C : float or str
         Capacity [packet/s].
-    alpha : float
+    alpha : float or str
         What a flow wants in the queue [packet].
 
     Returns
@@ -197,21 +202,25 @@ def arrival_recursion(m: int, C: float, alpha: float) -> Arrivals:
     >>> backlog.round(3).tolist(), rate[1].round(1).tolist()
     ([50.0, 130.902], [4774.6, 7725.4])
     """
-    if isinstance(m, bool) or int(m) != m or m < 1:
-        raise InvalidInput(f"arrival_recursion: m is {m!r}, but must be a whole number of flows, at least 1")
-    for name, value in (("C", C), ("alpha", alpha)):
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"arrival_recursion: {name} is {value!r}, but must be positive")
-    met = np.zeros(int(m))  # the queue that each flow met, over alpha
-    rate = np.zeros((int(m), int(m)))
-    for j in range(int(m)):
+    flows = whole(m, "arrival_recursion: m", least=1)
+    capacity, wanted = (_one(s, v) for s, v in ((_C, C), (_alpha, alpha)))
+    met = np.zeros(flows)  # the queue that each flow met, over alpha
+    rate = np.zeros((flows, flows))
+    for j in range(flows):
         gaps = met[j] - met[: j + 1]  # each flow's own part of the queue is what is above the queue that it met
         own = _newcomer_part(gaps)
-        rate[j, : j + 1] = C / (gaps + own)
-        if j + 1 < m:
+        rate[j, : j + 1] = capacity / (gaps + own)
+        if j + 1 < flows:
             met[j + 1] = met[j] + own
     last = met[-1] + own
-    return Arrivals(alpha * np.append(met[1:], last), rate)
+    return Arrivals(wanted * np.append(met[1:], last), rate)
+
+
+def _one(s: Symbol, value: Any) -> float:
+    found = argument("arrival_recursion", s, value, _UNITS[s])
+    if found.ndim:
+        raise InvalidInput(f"arrival_recursion: {plain(s)} is {shown(value)}; give one number")
+    return float(found)
 
 
 def _newcomer_part(gaps: NDArray[np.float64]) -> float:

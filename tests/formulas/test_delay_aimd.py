@@ -87,6 +87,14 @@ def test_the_epoch_is_the_inverse_of_the_growth() -> None:
     assert da.epoch_duration(10.0, 0.1, 0.5) == pytest.approx(0.5)  # five round trips, one packet in each
 
 
+def test_epochs_broadcast_over_every_argument() -> None:
+    found = da.epoch_duration([100, 1000], "100 ms", [[0.5], [0.8]])
+    assert found.shape == (2, 2)
+    for i, beta in enumerate((0.5, 0.8)):
+        for k, window in enumerate((100, 1000)):
+            assert found[i, k] == da.epoch_duration(window, 0.1, beta)
+
+
 def test_a_queue_at_the_backoff_is_part_of_the_window() -> None:
     assert da.epoch_duration(1000.0, 0.1, queue=40.0) == da.epoch_duration(1040.0, 0.1)
 
@@ -119,8 +127,13 @@ def test_a_difference_decays_to_a_tenth_in_eight_backoffs_of_three_quarters() ->
         (lambda: da.threshold(0.02, 1.5, 0.3, 0.1), "tau0 is a mean of its two parts"),
         (lambda: da.max_ssthresh(100, 0.02, 0.1, 0.1), "a queue must have been seen"),
         (lambda: da.cycle(1, 0.02, 0.1, 1e4, 1.0), "a backoff leaves a part"),
-        (lambda: da.epoch_duration(-5, 0.1), "window is -5.0, but must be positive"),
-        (lambda: da.epoch_duration(100, 0.1, 1.0), "beta is 1"),
+        (lambda: da.epoch_duration(-5, 0.1), "window is -5, but must be positive"),
+        (lambda: da.epoch_duration(100, 0.1, 1.0), "beta is 1, but must be below 1: a backoff leaves a part"),
+        (lambda: da.epoch_duration(100, 0.1, "half"), "beta of epoch_duration is 'half'"),
+        (lambda: da.epoch_duration(100, 0.1, offset=float("nan")), "offset is nan, but must be at least 0"),
+        (lambda: da.epoch_duration(100, 0.1, rounds=2), "rounds is 2; give True or False"),  # type: ignore[arg-type]
+        (lambda: da.epoch_duration([100, 200], [0.1, 0.2, 0.3]), "do not go together"),
+        (lambda: da.epoch_duration(100), "epoch_duration.. lacks rtt"),  # type: ignore[call-arg]
         (lambda: da.epoch_duration(100, 0.1, queue=-1), "queue is -1, but must be at least 0"),
         (lambda: da.ratchet(2, 0.1, 0.2, 0.5), "no round trip is shorter"),
         (lambda: da.slow_start_rounds("3 Mbit/s", 0.1), "rtt"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,14 @@ def test_the_estimator_finds_flows_capacity_and_delay(n: int, C: float, alpha: f
     assert fast.probe_backlog(theta, t, x0) == pytest.approx(-change * C, rel=1e-9)
 
 
+def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
+    assert fast.equilibrium_rates(8, "12.5 kpackets/s", "50 packets") == fast.equilibrium_rates(8, 12500, 50)
+    text, plain = fast.arrival_recursion(3, "12500 packets/s", 50), fast.arrival_recursion(3, 12500, 50)
+    assert np.array_equal(text.rate, plain.rate)
+    for formula in (fast.equilibrium_rates, fast.rate_reduction_threshold, fast.arrival_recursion):
+        assert re.search(r"^ *C : .*\n.*\[packet/s\]", formula.__doc__ or "", re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -85,8 +95,16 @@ def test_the_estimator_finds_flows_capacity_and_delay(n: int, C: float, alpha: f
         (lambda: fast.unfairness(float("nan")), "n is nan"),
         (lambda: fast.estimate_flows(0.5, 0.1, -0.01), "changes the round trip by at most theta t_eps"),
         (lambda: fast.estimate_flows(1.5, 0.1, 0.01), "theta is the part of its rate"),
-        (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0, but must be a whole number"),
-        (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1.0, but must be positive"),
+        (lambda: fast.estimate_flows(0.5, 0.1, 0), "delta_r is 0, but must be finite and not 0"),
+        (lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50), "C of equilibrium_rates .* a packet rate in packet/s"),
+        (lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]), r"do not go together: n \(2,\), alpha \(3,\)"),
+        (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0; give a whole number of at least 1"),
+        (lambda: fast.arrival_recursion(float("nan"), 1e4, 50), "m is nan; give a whole number"),  # type: ignore[arg-type]
+        (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1, but must be positive"),
+        (lambda: fast.arrival_recursion(3, "100 Mbit/s", 50), "C of arrival_recursion .* a packet rate in packet/s"),
+        (lambda: fast.arrival_recursion(3, [1e4], 50), r"C is \[10000.0\]; give one number"),
+        (lambda: fast.arrival_recursion(3, 1e4, None), "alpha is None; give a number"),
+        (lambda: fast.arrival_recursion(3, 1e4), "arrival_recursion.. lacks alpha"),  # type: ignore[call-arg]
     ],
 )
 def test_bad_values_are_named(call: object, text: str) -> None:

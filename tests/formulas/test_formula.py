@@ -12,22 +12,30 @@ from sympy import Eq, Rational, limit, symbols
 
 from fluidcc.derive.prove import prove
 from fluidcc.errors import InvalidInput, NotFinite, UnitsError
-from fluidcc.formulas import binomial, response
+from fluidcc.formulas import binomial, delay_aimd, fast, response
 from fluidcc.formulas._formula import Bound, Formula, deficit
+from fluidcc.symbols import plain
 
 q, z = symbols("q z", positive=True)
 FORMULAS = [
-    f for room in (binomial, response) for name in room.__all__ if isinstance(f := getattr(room, name), Formula)
+    f
+    for room in (binomial, response, delay_aimd, fast)
+    for name in room.__all__
+    if isinstance(f := getattr(room, name), Formula)
 ]
 INSIDE = {
     "k": 0.4, "l": 0.8, "lam": 0.3, "sigma": 0.6, "U": 3.0, "C": 6.0, "n": 2.0, "R": 0.7, "alpha": 1.1, "beta": 0.4,
     "mtu": 12e3, "rtt": 0.1, "m_I": 20.0, "m_D": 3.0, "p": 0.01, "T0": 0.4, "b": 2.0, "W_max": 9.0, "packet": 8e3,
-    "T": 3.0, "delta": 1.0, "w_low": 38.0, "w_high": 83e3, "p_low": 1e-3, "p_high": 1e-7,
+    "T": 3.0, "delta": 1.0, "theta": -0.5, "t_eps": 0.1, "delta_r": -0.02, "x0": 2.0, "d_hat": 1.3, "tau0": 0.2,
+    "RTT_min": 3.1, "RTT_max": 4.0, "cwnd": 9.0, "offset": 1.0, "gamma": 0.3, "Delta": 2.0, "tau0_bar": 0.2,
+    "coefficient": 0.25, "T_near": 0.04, "T_far": 0.1, "trickle": 0.01, "left": 0.1, "w_low": 38.0, "w_high": 83e3,
+    "p_low": 1e-3, "p_high": 1e-7,
 }  # fmt: skip
 
 
 def inside(f: Formula) -> dict[str, float]:
     values = {name: INSIDE[name] for name in inspect.signature(f).parameters}
+    values |= {"rtt": 4.0} if f.name == "backoff_factor" else {}
     return values | ({"k": -1.5, "l": 2.0} if f.name.startswith("iscc") else {})
 
 
@@ -47,6 +55,21 @@ def test_a_formula_is_its_expression(f: Formula) -> None:
     assert f._repr_latex_().startswith("$")
     assert f.ref
     assert repr(pickle.loads(pickle.dumps(f))) == repr(f)
+
+
+@pytest.mark.parametrize("f", FORMULAS, ids=lambda f: f.name)
+def test_a_formula_says_the_range_and_the_unit_of_each_argument(f: Formula) -> None:
+    text = inspect.getdoc(f) or ""
+    lines = text.splitlines()
+    assert lines[0] == f"{f.name}{inspect.signature(f)}: {f.ref}."
+    for s in f.arguments:
+        about = lines[lines.index(f"{plain(s)} : array_like") + 1]
+        assert about.endswith(f"[{f.units.get(s, '1')}].")
+        outside = -1.0 if s.is_nonnegative else 0.0 if s.is_nonzero else np.inf
+        limit = about.split(" [")[0].strip().lower()
+        with pytest.raises(InvalidInput, match=f"{plain(s)} is .*, but must be {limit}"):
+            f(**{**inside(f), plain(s): outside})
+    assert all(f"If not {bound.condition}" in text for bound in f.domain)
 
 
 def test_the_deficit_has_its_limit() -> None:
