@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Matrices here are small: on a busy machine threads of the linear algebra wait for each other.
 for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-settings.register_profile("fluidcc", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile(
+    "fluidcc",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it measures seconds too
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
 settings.load_profile("fluidcc")
