@@ -104,6 +104,8 @@ class Approach:
             return None, f"the {kind}s of {label[0]!r} come at intervals that do not repeat{_nearest(marks)}"
         found = None
         for most in (16 * bare.marks + 1, _MARKS):  # even intervals, as of ticks, say little of the states
+            if self._cost(marks[-most:]) > self.effort.left:
+                return None, f"the {kind}s of {label[0]!r} repeat, and to compare the states there is more than is left"
             states, size = self._states(marks[-most:])
             found = find_recurrence(marks[-most:], states / size)
             if found is not None or most >= len(marks):
@@ -120,6 +122,10 @@ class Approach:
         """Whether an event still happens at the end, as often as it did."""
         own = times[[one == label for one in labels]]
         return bool(self.now - own[-1] <= 2.0 * np.diff(own).max())
+
+    def _cost(self, marks: Array) -> int:
+        """Steps that `_states` will take."""
+        return sum(int(run.attrs["steps"]) for run in self.pieces if float(run.attrs["end"]) >= marks[0])
 
     def _states(self, marks: Array) -> tuple[Array, Array]:
         """What there was just after each mark (marks, n), and how large each state is (n,)."""

@@ -17,6 +17,8 @@ __all__ = ["OnceRound", "once_round"]
 
 _VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
 
+_LOOKS = 1601  # even samples, in which windows and round trips are looked at
+
 
 @dataclass(frozen=True)
 class OnceRound:
@@ -29,6 +31,7 @@ class OnceRound:
     most: xr.Dataset
     loss: xr.DataArray
     orbit: xr.Dataset
+    warnings: tuple[str, ...]
 
 
 def once_round(section: Section) -> OnceRound:
@@ -37,8 +40,8 @@ def once_round(section: Section) -> OnceRound:
 
     marks, _ = section.walk(section.base, 1)
     start, end = marks
-    until = float(end + 0.5 * (end - start))
-    ahead = section.run(section.base, until)
+    until = section.start + 4 * float(end - start)  # what is doubtful is looked for in the later half: two cycles
+    ahead = section.run(section.base, until, np.linspace(section.start, until, _LOOKS)[1:])
     pieces = smooth_pieces(start, end, ahead["break_time"].values)
     nodes = pieces.nodes.ravel()
     fine = section.run(section.base, until, nodes)
@@ -62,4 +65,5 @@ def once_round(section: Section) -> OnceRound:
     after = times[inside] - start
     jumps = xr.DataArray(np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about)
     orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
-    return OnceRound(float(end - start), jumps, mean, least, most, loss, orbit)
+    doubts = tuple(text for text in ahead.attrs["warnings"].split("; ") if text)
+    return OnceRound(float(end - start), jumps, mean, least, most, loss, orbit, doubts)

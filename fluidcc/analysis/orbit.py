@@ -15,6 +15,7 @@ from fluidcc.analysis.once_round import OnceRound, once_round
 from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
 from fluidcc.arguments import explained, flag, number, whole
+from fluidcc.equilibrium_result import MOST_ROWS
 from fluidcc.errors import FluidccWarning, Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
@@ -28,7 +29,7 @@ _LONGEST = 400_000  # round trips of the approach
 _UNLIMITED = 10**15  # steps
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LimitCycle(OnceRound):
     """A periodic orbit.
 
@@ -50,6 +51,9 @@ class LimitCycle(OnceRound):
         Bits lost over bits arrived, over the cycle [1].
     orbit : Dataset over "time", "flow", "link"
         One cycle, the time from its first jump [s].
+    warnings : tuple of str
+        What makes it doubtful, as in the attribute of that name of a run: windows of few packets, a flow that has never
+        seen its path empty, a threshold below the smallest queue.
     steps : int
         Newton steps on the return map that were made.
     """
@@ -92,6 +96,11 @@ class LimitCycle(OnceRound):
             )
         return found.multipliers
 
+    def __repr__(self) -> str:
+        jumps = f"{len(self.jumps)} jump{'s' * (len(self.jumps) != 1)}"
+        head = f"limit cycle of {self.period:.6g} s with {jumps}, known to {self.error:.1e}"
+        return "\n\n".join([head, *(_table(self, name) for name in ("rate", "queueing_delay")), *self.warnings])
+
     @property
     def contraction(self) -> float:
         """Modulus of the largest multiplier: the factor by which the orbit is approached from cycle to cycle."""
@@ -106,6 +115,16 @@ class LimitCycle(OnceRound):
             law = (net.flows if kind == "flow" else net.links)[name].law
             found.append(f"{name}.{plain([z for z in law.states if z != getattr(law, 'queue', None)][place])}")
         return tuple(found)
+
+
+def _table(cycle: OnceRound, name: str) -> str:
+    """Mean and extremes of a variable, and of links what they carry and lose."""
+    shown = {f"{how} {name}": getattr(cycle, how)[name] for how in ("mean", "least", "most")}
+    if name == "queueing_delay":
+        shown |= {"mean utilisation": cycle.mean.utilisation, "loss": cycle.loss}
+    named = {f"{label} [{values.units}]": values.to_series() for label, values in shown.items()}
+    frame = next(iter(named.values())).to_frame().assign(**named)[list(named)]
+    return str(frame.rename_axis(None).to_string(max_rows=MOST_ROWS, float_format="{:.6g}".format))
 
 
 @explained
@@ -135,7 +154,8 @@ def limit_cycle(
     until : float or str, optional
         How long to run at most before the orbit is near [s]; by default up to 400000 of the longest base round trips.
     max_steps : int
-        Steps of the solver at most, over all runs: a million of them take about half a minute with a few flows.
+        Steps of the solver at most, over all runs that look for the cycle: a million of them take about half a minute
+        with a few flows.
     progress : bool, optional
         As for `fluidcc.simulate`; the bar shows the part of `max_steps` that is taken.
 

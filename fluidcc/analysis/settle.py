@@ -91,8 +91,16 @@ class _Look(NamedTuple):
         return max(1, math.ceil(math.log(tol * (1 - self.ratio) / self.largest) / math.log(self.ratio)))
 
 
+def _cost_of_look(section: Section) -> float:
+    return section.effort.ahead(2 * (_LOOKED_AT + 1) * section.period, section.rtol)
+
+
 def _look(section: Section) -> _Look:
-    before = section.effort.used
+    before, ahead = section.effort.used, _cost_of_look(section)
+    if ahead > section.effort.left:
+        raise _spent(
+            section, f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s", ahead
+        )
     marks, states = section.walk(section.base, _LOOKED_AT)
     period = np.diff(marks)
     by_time = np.abs(np.diff(period)) / period[-1]
@@ -107,6 +115,13 @@ def _look(section: Section) -> _Look:
     return _Look(changes, (section.effort.used - before) / (2 * (_LOOKED_AT + 1)), state)
 
 
+def _spent(section: Section, state: str, ahead: float) -> SolverError:
+    return SolverError(
+        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} of "
+        f"{section.effort.most} are used: give a larger max_steps, or a larger tol"
+    )
+
+
 def _waited(section: Section, tol: float) -> Section:
     """The section nearer to the orbit, as far as it comes there by itself soon."""
     for _ in range(_NEWTON):
@@ -114,7 +129,7 @@ def _waited(section: Section, tol: float) -> Section:
         if not seen.falls or seen.largest <= tol:
             break
         wait = seen.wait(tol)
-        if wait > 2 * section.cost_of_newton or seen.cost * wait > section.effort.left:
+        if wait > 2 * section.cost_of_newton or seen.cost * wait + _cost_of_look(section) > section.effort.left:
             break
         section = section.later(min(wait, _AT_ONCE))
     return section
@@ -134,14 +149,11 @@ def _refined(section: Section, tol: float) -> Settled:
         jump = section.cost_of_newton
         wait = seen.wait(tol) if seen.falls else _A_WHILE  # for an orbit may leave what it is near
         by_itself = wait <= 2 * jump and stuck == 0 if seen.falls else stuck < 3
-        ahead = seen.cost * (wait if by_itself else jump)
+        ahead = seen.cost * (wait if by_itself else jump) + _cost_of_look(section)
         if ahead > section.effort.left and seen.largest < _NOISE:
             return Settled(section, error, newton)
         if ahead > section.effort.left:
-            raise SolverError(
-                f"{seen.state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} of "
-                f"{section.effort.most} are used: give a larger max_steps, or a larger tol"
-            )
+            raise _spent(section, seen.state, ahead)
         if by_itself:
             best = min(best, seen.largest)
             section = section.later(min(wait, _AT_ONCE))

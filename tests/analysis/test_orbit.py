@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle
@@ -16,6 +18,7 @@ from fluidcc.formulas import delay_aimd
 from fluidcc.symbols import RTT
 
 C, BUFFER, DELAY, BACK, SLOPE = 10e6, 300e3, 0.025, 0.04, 1e6
+x = symbols("x", nonnegative=True)
 
 
 def aimd(b: float, alpha: float = 1.0) -> fc.Source:
@@ -113,6 +116,71 @@ def test_a_search_ends_with_its_steps_and_says_how_far_it_came() -> None:
         fc.limit_cycle(net, max_steps=20_000)
     with pytest.raises(InvalidInput, match="max_steps"):
         fc.limit_cycle(net, max_steps=0)
+
+
+def test_a_search_takes_no_more_steps_than_it_may() -> None:
+    """Near a cycle of 20,000 steps, at the approach's accuracy, it says what the next look would take."""
+    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets")
+    net.flow("a", fc.PlainDelayAIMD(slope=0, coefficient=0, tau0=0.002), route=["l"], start=0, initial={"w": 100})
+    net.flow("v", fc.FAST(alpha=40), route=["l"], start=0.5)
+    for most in (20_000, 100_000):
+        with pytest.raises(SolverError, match="give a larger max_steps|Give a larger max_steps") as refused:
+            fc.limit_cycle(net, max_steps=most)
+        used = [int(n) for n in re.findall(r"(\d+) (?:of \d+ are used|steps of the solver:)", str(refused.value))]
+        assert len(used) == 1
+        assert used[0] < 1.2 * most  # what is under way is not cut short
+
+
+def test_a_cycle_of_many_even_ticks_is_found_by_its_states() -> None:
+    """x <- x/2 + 10^4 k at each tick while k counts to 53: what intervals cannot tell, states do."""
+    k, last, every = symbols("k", nonnegative=True), 52, 0.03125
+    P, K = symbols("P K", positive=True)
+    count = (k + 1) * Heaviside(last - Rational(1, 2) - k, 0)
+    law = fc.Source(
+        "Counter", flow={x: 0, k: 0}, out={"rate": x}, params={P: every, K: 1e4},
+        units={x: "bit/s", k: "1", P: "s", K: "bit/s"}, initial={x: 0, k: 0},
+        ticks=(fc.Tick(P, {x: x / 2 + K * k, k: count}),),
+    )  # fmt: skip
+    cycle = fc.limit_cycle(bottleneck().flow("f", law, route=["l"], return_delay=BACK, start=0))
+    rates = [0.0]
+    for tick in range(20 * (last + 1)):
+        rates.append(rates[-1] / 2 + 1e4 * (tick % (last + 1)))
+    orbit = np.array(rates[-(last + 1) :])
+    assert cycle.period == pytest.approx((last + 1) * every, rel=1e-12)
+    assert len(cycle.jumps) == last + 1
+    assert float(cycle.mean.rate[0]) == pytest.approx(1e4 * last / 2 / (1 - 0.5), rel=1e-9)
+    assert extremes(cycle, "rate") == pytest.approx((orbit.min(), orbit.max()), rel=1e-9)
+
+
+def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets")
+    net.flow("a", first, route=["l"], start=0)
+    return net.flow("b", second, route=["l"], **{"start": 2, **more})
+
+
+PLAIN = fc.PlainDelayAIMD(slope=0, coefficient=0)
+
+
+@pytest.mark.parametrize(
+    ("net", "doubts"),
+    [
+        (late_and_small(fc.AIMD, PLAIN(tau0=1), start=30), [r"'b' has never seen .* 40\.\d+ ms"]),
+        (late_and_small(PLAIN(tau0=0.002), fc.CBR(rate="19.8 Mbit/s")), [
+            "window of flow 'a' is below 3 packets", "threshold of flow 'a', 2 ms, lies below the smallest queueing",
+        ]),
+        (late_and_small(PLAIN, fc.CBR(rate="1 Mbit/s")), []),
+    ],
+    ids=["a queue taken for propagation", "a buried threshold and a small window", "neither"],
+)  # fmt: skip
+def test_what_makes_a_cycle_doubtful_stands_with_it(net: fc.Network, doubts: list[str]) -> None:
+    cycle = fc.limit_cycle(net, tol=1e-6, rtol=1e-7)
+    assert len(cycle.warnings) == len(doubts)
+    for text, one in zip(cycle.warnings, doubts, strict=True):
+        assert re.search(one, text)
+        assert text in repr(cycle)
+    assert repr(cycle).startswith(f"limit cycle of {cycle.period:.6g} s with {len(cycle.jumps)} jump")
+    assert f"{float(cycle.most.queueing_delay[0]):.6g}" in repr(cycle)
+    assert len(repr(cycle).splitlines()) < 20
 
 
 def test_what_the_integration_cannot_resolve_is_told() -> None:
