@@ -23,6 +23,7 @@ from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.sweep.measures import KINDS, VARIABLES, Value
 from fluidcc.sweep.networks import PerThread, make_room
+from fluidcc.sweep.pace import making
 from fluidcc.sweep.places import Place, Places
 from fluidcc.sweep.point import Point, sample_times
 
@@ -103,9 +104,10 @@ class Batch:
     def _structure_of(self, place: Place) -> _Structure:
         """The structure of a place, with a workspace of this thread's own."""
         if place.key not in self._known:
-            space = copy(self.places.spaces[place.key])
-            space.F, space.I = space.F.copy(), space.I.copy()
-            self._known[place.key] = self._structure(space)
+            with making():
+                space = copy(self.places.spaces[place.key])
+                space.F, space.I = space.F.copy(), space.I.copy()
+                self._known[place.key] = self._structure(space)
         return self._known[place.key]
 
     def _structure(self, space: Workspace) -> _Structure:

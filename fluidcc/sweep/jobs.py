@@ -27,7 +27,7 @@ WORTH = 10  # times that in the smallest jobs of a cluster
 FEWEST = 4  # jobs for each worker at least
 SHARES = 2  # what is sent at once is at most this part of what is left for each worker
 LEAST = 0.03  # seconds of work from which that matters
-FIRST, SOME = 0.05, 256  # seconds, and points at most, of a job while nothing is known
+FIRST, SOME = 0.2, 4096  # seconds, and points at most, of a job while nothing is known
 TINY = 1e-9  # seconds that a point takes at least
 
 Points = NDArray[np.int64] | range
@@ -121,6 +121,8 @@ class Jobs(Iterator[Job]):
             last, seconds = min((first // self.chunk + 1) * self.chunk, end), math.inf
         elif first < whole and last < end:
             last = whole
+        elif self._spans and 2 * (end - last) < wanted:  # no crumbs, where points were taken back
+            last = end
         if last < end:
             self._spans.insert(0, (last, end))
         return Job(first, self._points[first:last], seconds)
@@ -140,8 +142,9 @@ class Jobs(Iterator[Job]):
         self._back(job.first + count, job.first + len(job.points))
         if not count:
             return
-        self.call = max(self.call, piece.call)
-        each = max(piece.each or piece.seconds / count, TINY)
+        if piece.each:
+            self.call = min(self.call, piece.call) if self.call else piece.call
+        each = max(piece.each or (piece.seconds - piece.once) / count, TINY)
         if count > self._known:  # what is done once, such as loading code, is the less of it, the larger a job
             self.cost, self._known = each, count
         else:

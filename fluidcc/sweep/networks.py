@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError
 from fluidcc.network import Network
+from fluidcc.sweep.pace import making
 from fluidcc.sweep.targets import Target, changed
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class PerThread(Generic[T]):
     def __call__(self, task: Task) -> T:
         kept: dict[str, T] = self._local.__dict__.setdefault("kept", {})
         if task.token not in kept:
-            made = self._make(task)
+            with making():
+                made = self._make(task)
             make_room(kept, self._most)
             kept[task.token] = made
         return kept[task.token]

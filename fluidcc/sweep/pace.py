@@ -1,15 +1,51 @@
-"""What a call costs and what each of its points does, from calls of different sizes."""
+"""What a call costs and what each of its points does, from calls of different sizes, without what is made only once."""
 
 from __future__ import annotations
 
-__all__ = ["STEEP", "Pace"]
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
+from time import perf_counter
+
+__all__ = ["STEEP", "Pace", "made_once", "making"]
 
 TINY = 1e-9  # seconds that a point takes at least
 STEEP = 8.0  # times less than the mean of a call is the least that a point is believed to take
 
 
+class _Spent(local):
+    """Seconds that this thread has spent on what it makes once, and whether it makes something now."""
+
+    seconds, inside = 0.0, False
+
+
+_spent = _Spent()
+
+
+@contextmanager
+def making() -> Iterator[None]:
+    """Around the making of what later points use too, which is therefore no cost of the points that come first."""
+    if _spent.inside:
+        yield
+        return
+    began, _spent.inside = perf_counter(), True
+    try:
+        yield
+    finally:
+        _spent.inside = False
+        _spent.seconds += perf_counter() - began
+
+
+def made_once() -> float:
+    """Seconds that this thread has spent on `making` so far."""
+    return _spent.seconds
+
+
 class Pace:
     """A straight line through the last two calls: seconds of a call of so many points.
+
+    What a call costs besides its points is no more than the shortest call took, so that one odd call does not decide.
 
     Attributes
     ----------
@@ -19,14 +55,17 @@ class Pace:
 
     def __init__(self) -> None:
         self.each, self.call = TINY, 0.0
-        self._last = 0, 0.0
+        self._last, self._shortest = (0, 0.0), math.inf
 
     def learn(self, count: int, seconds: float) -> None:
         """Take in what a call of `count` points took; the first call may have loaded code."""
         known, before = self._last
         mean = max(seconds / count, TINY)
         self.each = mean
+        if known:
+            self._shortest = min(self._shortest, seconds)
         if known and count > known and seconds > before:
-            self.each = min(mean, max((seconds - before) / (count - known), mean / STEEP))
+            least = max(mean / STEEP, (seconds - self._shortest) / count)
+            self.each = min(mean, max((seconds - before) / (count - known), least))
         self.call = max(0.0, seconds - count * self.each)
         self._last = count, seconds

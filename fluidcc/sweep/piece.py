@@ -59,6 +59,7 @@ class Piece:
     values: dict[str, NDArray[Any]]
     errors: dict[int, str]
     seconds: float = 0.0
+    once: float = 0.0  # seconds of these for what later points use too
     each: float = 0.0  # seconds a point takes, where that is known better than from these
     call: float = 0.0  # seconds that measuring any number of points takes besides, as far as it is known
 
@@ -71,12 +72,14 @@ class Piece:
             self.values[name][first : first + len(values)] = values
         self.errors |= {first + row: text for row, text in part.errors.items()}
         self.seconds += part.seconds
+        self.once += part.once
 
     def part(self, start: int, stop: int) -> Piece:
         """Some of its rows."""
         errors = {row - start: text for row, text in self.errors.items() if start <= row < stop}
         values = {name: v[start:stop] for name, v in self.values.items()}
-        return Piece(values, errors, self.seconds * (stop - start) / len(self), self.each, self.call)
+        share = (stop - start) / len(self)
+        return Piece(values, errors, self.seconds * share, self.once * share, self.each, self.call)
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:

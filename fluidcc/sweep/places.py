@@ -8,6 +8,7 @@ each of their combinations.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from fluidcc.law import Link, Source
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.simulate import _frozen
+from fluidcc.sweep.pace import making
 from fluidcc.sweep.point import sample_times
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.symbols import plain, unfold
@@ -29,9 +31,10 @@ from fluidcc.symbols import plain, unfold
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
 
-__all__ = ["Place", "Places"]
+__all__ = ["SHARED", "Place", "Places"]
 
 KEPT = 20_000  # places, of a few kilobytes each
+SHARED = 20  # points for each workspace from which on the making of workspaces is no cost of single points
 FEW = 5  # values of a parameter by which it is verified that it stands in a workspace as it is
 
 
@@ -98,7 +101,8 @@ class Places:
                 while len(self._places) >= KEPT:
                     del self._places[next(iter(self._places))]
                 try:
-                    found = self._made(combination)
+                    with making() if self.count * SHARED <= self._task.grid.size else nullcontext():
+                        found = self._made(combination)
                 except FluidccError as error:
                     found = error
                 self._places[combination] = found

@@ -13,7 +13,7 @@ import numpy as np
 from fluidcc.errors import InvalidInput
 from fluidcc.progress import Progress
 from fluidcc.sweep.identity import identity
-from fluidcc.sweep.jobs import FIRST, Chunks, Jobs, Points, work_in_a_job
+from fluidcc.sweep.jobs import Chunks, Jobs, Points, work_in_a_job
 from fluidcc.sweep.piece import Piece, empty_piece
 from fluidcc.sweep.pool import make_pool
 from fluidcc.sweep.store import Store
@@ -21,6 +21,7 @@ from fluidcc.sweep.task import Task
 
 __all__ = ["Execution", "run"]
 
+LOOK = 0.05  # seconds of work here, by which the workers are chosen
 SMALL = 1.0  # seconds of work in all that are not worth starting workers
 BAR = "{l_bar}{bar}| {n:.0f} of {total:.0f} points [{rate_noinv_fmt}, {elapsed} so far, {remaining} to go]"
 
@@ -95,7 +96,7 @@ def _results(task: Task, how: Execution, jobs: Jobs) -> Iterator[tuple[int, Piec
     if how.executor is None:
         if not jobs.cost:
             job = next(jobs)
-            here = [(job.first, task.evaluate(job.points, FIRST))]
+            here = [(job.first, task.evaluate(job.points, LOOK))]
             jobs.learn(job, here[0][1])
         small = jobs.cost * jobs.left < SMALL
     with make_pool(how.executor, how.workers, how.executor is None and not small and task.free, small) as pool:

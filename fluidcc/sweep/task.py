@@ -19,8 +19,9 @@ from fluidcc.scenarios import Scenario
 from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import Measure, Value, as_values
-from fluidcc.sweep.pace import Pace
+from fluidcc.sweep.pace import Pace, made_once
 from fluidcc.sweep.piece import Piece, Variable, empty_piece
+from fluidcc.sweep.places import SHARED
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
@@ -31,7 +32,6 @@ __all__ = ["Task"]
 DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
 GROWTH = 8  # of blocks by which it is learned what a point costs
 PATIENT = 4  # of the time of such a job the second block may take so much, since the first point loads code
-FEW = 20  # points that share a workspace, so that making it, which is no compiled code, matters little
 PROBES = 20  # points that are tried before it is said that none can be measured
 
 
@@ -93,27 +93,30 @@ class Task:
         """Measure some points: all, or the first of them, as many as can be measured in so many seconds.
 
         The results then tell what a point costs, and what a call costs besides: from blocks that grow, of which the
-        first one loads code.
+        first one loads code. What is made once, such as workspaces that many points share, does not count, unless it
+        takes much longer than the points.
         """
         points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
         if seconds == math.inf:
             return self._evaluate(points)
-        whole, done, size, spent = empty_piece(self.schema, len(points)), 0, 1, 0.0
+        whole, done, size, spent, once = empty_piece(self.schema, len(points)), 0, 1, 0.0, 0.0
         pace = Pace()
-        while done < len(points) and spent + pace.call < seconds:
+        while done < len(points) and spent + pace.call < seconds and once < PATIENT * seconds:
             part = self._evaluate(points[done : done + size])
             whole.put(done, part)
-            pace.learn(len(part), part.seconds)
+            worked = part.seconds - part.once
+            pace.learn(len(part), worked)
             done += len(part)
             if done > 1 or part.seconds > DEAR:
-                spent += part.seconds
+                spent += worked
+                once += part.once
             left = seconds - spent - pace.call if done > 1 else PATIENT * seconds
             size = max(1, min(GROWTH * size, math.floor(left / pace.each)))
-        return replace(whole.part(0, done), seconds=whole.seconds, each=pace.each, call=pace.call)
+        return replace(whole.part(0, done), seconds=whole.seconds, once=whole.once, each=pace.each, call=pace.call)
 
     def _evaluate(self, points: NDArray[np.int64]) -> Piece:
         """Measure some points, all together where that can be."""
-        began = perf_counter()
+        began, made = perf_counter(), made_once()
         several = [m for m in self.measures if m.kind != "trajectory" and self._is_batched(m)]
         batch = structures_of(self) if self.batched else None
         together = together_of(self) if several else None
@@ -138,7 +141,7 @@ class Task:
         for row, by_name in sorted(failed.items()):
             names = sorted(by_name, key=lambda name: order.get(name, -1))
             piece.errors[row] = "; ".join(f"{k}: {by_name[k]}" if k else by_name[k] for k in names)
-        piece.seconds = perf_counter() - began
+        piece.seconds, piece.once = perf_counter() - began, made_once() - made
         return piece
 
     def _is_batched(self, measure: Measure) -> bool:
@@ -152,7 +155,7 @@ class Task:
         """Whether nearly all of the work is in compiled code that releases the GIL, so that threads do it best."""
         if not self.measures or not all(self._is_batched(m) for m in self.measures):
             return False
-        return not self.batched or structures_of(self).workspaces * FEW <= self.grid.size
+        return not self.batched or structures_of(self).workspaces * SHARED <= self.grid.size
 
     def _one_by_one(
         self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any

@@ -227,6 +227,56 @@ def test_pace(counts: tuple[int, ...]) -> None:
     assert pace.call == pytest.approx(0.01 if grew else 0.0, abs=1e-12)
 
 
+def test_an_odd_call_does_not_decide_what_a_call_costs() -> None:
+    """The last of these calls met a slow moment: a call costs no more than the shortest has taken."""
+    pace = Pace()
+    for count, seconds in ((1, 0.5), (8, 1e-3), (64, 7e-3), (128, 0.1), (256, 0.11)):
+        pace.learn(count, seconds)
+        if count > 8:
+            assert pace.call <= 1e-3 * (1 + 1e-9)
+    assert pace.each == pytest.approx((0.11 - 1e-3) / 256)
+
+
+def test_what_is_made_once_is_no_cost_of_a_point() -> None:
+    """Workspaces of a few places, which all points share, take longer than the points that are measured first."""
+    made, each = 20e-3, 0.1e-3
+
+    @dataclass(frozen=True)
+    class Making(Task):
+        def _evaluate(self, points: Any) -> Piece:
+            once = made * len({p % 20 for p in points.tolist()} - there)
+            there.update(p % 20 for p in points.tolist())
+            return Piece({"value": np.zeros(len(points))}, {}, once + each * len(points), once)
+
+    there: set[int] = set()
+    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
+    piece = Making(**{f.name: getattr(task, f.name) for f in fields(task)}).evaluate(range(1000), 0.2)
+    assert len(piece) == 1000
+    assert piece.once == pytest.approx(20 * made)
+    assert piece.each == pytest.approx(each)
+
+
+def test_workspaces_are_made_once() -> None:
+    """Those of delays, of which there are few; of points that have each one of their own they are a cost."""
+    net = fc.dumbbell([fc.LDCC], {"capacity": "2 Mbit/s"}, rtt="50 ms")
+    few = {"return_delay": [0.02, 0.03], "w": np.linspace(1e4, 2e4, 30)}
+    for grid, once in ((few, True), ({"return_delay": np.linspace(0.02, 0.05, 30)}, False)):
+        task = make_task(net, grid, "mean_rate", 1.0, None, {}).probed()
+        task.evaluate(range(1))
+        assert (task.evaluate(range(1, 40 if once else 10)).once > 0.0) is once
+
+
+def test_no_crumbs_are_left_where_points_were_taken_back() -> None:
+    jobs = Jobs(range(1000), 1000, workers=2)
+    first, second = next(jobs), next(jobs)
+    jobs.learn(first, result(first, 1e-3, 60))
+    jobs.learn(second, result(second, 1e-3))
+    back = len(first.points) - 60
+    wanted = jobs.left // (SHARES * 2)
+    assert wanted < back < 1.5 * wanted
+    assert len(next(jobs).points) == back, "a few points more than wanted, rather than these few alone"
+
+
 def test_loading_code_is_no_cost_of_a_point() -> None:
     """The first point of a job that ends by time takes longer than that, and another one follows it."""
     first = [0.1, 0.1]  # that of the form of the results too
