@@ -6,8 +6,9 @@ import argparse
 import os
 import platform
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from benchmarks import sweep
+from benchmarks import cluster, sweep
 from benchmarks.binomial import formulas, intervals
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
@@ -20,7 +21,8 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "scaling": [scaling],
     "chart": [sweep.chart],
     "sweep": [sweep.trajectories, sweep.fixed_steps, sweep.margin_points],
-    "cluster": [sweep.cluster],
+    **{f"cluster-{name}": [partial(cluster.cluster, name)] for name in cluster.CASES},
+    "cluster-job": [cluster.job],
     "stability": [stability],
     "formulas": [formulas],
     "intervals": [intervals],

@@ -13,10 +13,8 @@ frequencies bracket its crossings, each of a dozen crossings and extrema is poli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from functools import partial
-from multiprocessing import get_context
 from time import perf_counter, process_time
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -30,7 +28,17 @@ from benchmarks.speed import ROOT, Row, Skipped, fastest, ours, theirs
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.sweep import Refine
 
-__all__ = ["chart", "cluster", "fixed_steps", "margin_points", "trajectories"]
+__all__ = [
+    "GRID",
+    "MARGINS",
+    "MEASURES",
+    "THREE",
+    "chart",
+    "fixed_steps",
+    "margin_points",
+    "three_flows",
+    "trajectories",
+]
 
 GRID = {
     "w": np.linspace(15e3, 25e3, 25),
@@ -41,8 +49,6 @@ MEASURES = ["mean_rate", "final_rate", "max_queueing_delay"]
 FLOOR = 55e-6  # seconds a point, from the module's count
 RUNS = 50
 CONDITIONS = ("-1/M rule", "convex hull")
-LONG = 10.0  # seconds of a sweep that is timed once
-POINTS, WORTHWHILE = 10_000, 2.0  # of a cluster: points, and seconds of work from which it is asked to be worth it
 
 THREE = {"eta": np.linspace(0.2, 0.8, 25), "w": np.linspace(15e3, 25e3, 20), "capacity": np.linspace(2e6, 6e6, 20)}
 MARGINS = ["gain_margin", "phase_margin", "modulus_margin", "delay_margin"]
@@ -165,97 +171,6 @@ def _at_the_queue(loop: Any) -> DelayLTI:
     C = np.vstack([loop.C[:r].sum(axis=0, keepdims=True), loop.C[r:]])
     D = np.vstack([loop.D[:r].sum(axis=0, keepdims=True), loop.D[r:]])
     return DelayLTI(loop.A.reshape(n, n), B, C, np.hstack([D[:, :1], D[:, r:]]), delays=loop.delays)
-
-
-def cluster() -> Iterator[Row]:
-    """Two Dask workers against one, and what scheduling adds to a point, for 10^4 points of several costs.
-
-    What keeps two from being twice one: each worker prepares the task for itself (the workspaces of P1 take 40 ms, the
-    first call of margins 50 ms) and learns what a point costs in jobs of 50 ms; a job takes 5 ms of the scheduler and
-    the client, which share the cores with the workers here; and at the end one waits for the other for half of the
-    smallest job. That is some 0.1 s, whatever the points cost, so that sweeps under two seconds are not asked to gain.
-    """
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as problem:
-        raise Skipped(f"distributed is not installed ({problem})") from problem
-    cases = list(_cases())
-    took = {(k, 0): _quickest(sweep, "serial") for k, (_, sweep) in enumerate(cases)}
-    yield Row("two processes", f"{_two_at_once():.2f} times one, P1 for 600 s, without Dask: what the cores can give")
-    for workers in (1, 2):
-        with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as local,
-            Client(local) as client,
-        ):
-            for k, (_, sweep) in enumerate(cases):
-                took[k, workers] = _quickest(sweep, client)
-                if not took[k, workers].drop_attrs().equals(took[k, 0].drop_attrs()):
-                    raise AssertionError("the cluster's results differ from those of one process")
-            sending = _sending(client)
-    yield Row("a job", f"{sending * 1e3:.1f} ms of processor time of the scheduler and the client")
-    for k, (name, _) in enumerate(cases):
-        alone, one, two = (took[k, workers].attrs["seconds"] for workers in (0, 1, 2))
-        each = took[k, 0].attrs["point_seconds"] / took[k, 0].attrs["points"]
-        busy = [took[k, n].attrs["point_seconds"] / (n * took[k, n].attrs["seconds"]) for n in (1, 2)]
-        dear = each * POINTS >= WORTHWHILE
-        share = one / alone - 1.0
-        value = f"{one:.2f} s on one worker, {alone:.2f} s in this process: {100 * share:.1f} % more"
-        yield Row(f"{name}, {each * 1e6:.0f} us", value, "< 5 %" if dear else "", share < 0.05 if dear else None)
-        value = f"{two:.2f} s on two: {one / two:.2f} times; workers busy {100 * busy[0]:.0f} %, {100 * busy[1]:.0f} %"
-        yield Row("", value, ">= 1.7" if dear else "", one / two >= 1.7 if dear else None)
-
-
-def _sending(client: Any, jobs: int = 300) -> float:
-    """Seconds of processor time that this process spends on a job, in which scheduler and client are."""
-    grid = {"x": np.arange(float(jobs))}
-    fc.sweep(_nothing, grid, executor=client, chunk=1)
-    began = process_time()
-    fc.sweep(_nothing, grid, executor=client, chunk=1)
-    return (process_time() - began) / jobs
-
-
-def _nothing(point: Any) -> float:
-    return float(point["x"])
-
-
-def _cases() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Sweeps of 10^4 points, from cheap ones to dear ones."""
-    for until in (60.0, 600.0, 3600.0):
-        yield f"P1, {until:g} s", partial(fc.sweep, as_network(P1), GRID, MEASURES, until=until, delays=delays(P1))
-    three = three_flows()
-    yield "margins, root", partial(fc.sweep, three, THREE, [*MARGINS, "stable", "rightmost_root"])
-    yield "own function", partial(fc.sweep, three, THREE, _own)
-
-
-def _two_at_once(repeats: int = 3) -> float:
-    """How much more two processes do at once than one, where nothing is shared or sent."""
-    gains = []
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for _ in range(repeats + 1):  # the first loads the code
-            began = perf_counter()
-            pool.submit(_one_of_two).result()
-            alone = perf_counter() - began
-            began = perf_counter()
-            for one in [pool.submit(_one_of_two) for _ in range(2)]:
-                one.result()
-            gains.append(2 * alone / (perf_counter() - began))
-    return max(gains[1:])
-
-
-def _one_of_two() -> None:
-    list(_cases())[1][1](executor="serial")
-
-
-def _own(point: Any) -> float:
-    """What a user's own measure may do at a point, one by one: here the sum of the flows' round trips."""
-    return sum(point.net.base_rtt(name) for name in point.net.flows)
-
-
-def _quickest(sweep: Callable[..., Any], executor: Any, repeats: int = 3) -> Any:
-    """The one that took least, of several after the first, in which code is loaded where it is used."""
-    first = sweep(executor=executor)
-    again = 1 if first.attrs["seconds"] > LONG else repeats
-    return min((sweep(executor=executor) for _ in range(again)), key=lambda data: data.attrs["seconds"])
 
 
 def parking_lot() -> fc.Network:
