@@ -12,7 +12,8 @@ from fluidcc.analysis.rest import evaluate, flow_inputs
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.point import LawGroup, Point
+    from fluidcc.derive.linear import Jacobians
 
 __all__ = ["HEARD", "LinearLaw", "matters", "sources"]
 
@@ -37,29 +38,31 @@ def sources(point: Point) -> list[LinearLaw]:
     found: list[Any] = [None] * len(point.classes)
     u = flow_inputs(point)
     for g in point.flow_groups:
-        jac = evaluate(g, point.z, u, point.p).jacobians
-        beside = None
-        r = list(g.law.out).index("rate")
+        A, B, C, D = _heard(g, evaluate(g, point.z, u, point.p).jacobians)
+        keep = _moving(g.free, [(A, B, C)])
+        if not np.array_equal(keep, g.free):
+            aside = evaluate(g, [_aside(z) for z in point.z], _aside(u), point.p)
+            keep = _moving(g.free, [(A, B, C), _heard(g, aside.jacobians)[:3]])
+        idle = g.free & ~keep
         for j, k in enumerate(g.members):
-            A, B, C, D = (M[:, :, j] for M in jac)
-            B, C, D = B[:, INPUT], C[r], D[r, INPUT]
-            keep, idle = _moving(A, B, C, g.free[:, j])
-            if idle.any():
-                beside = beside or evaluate(g, [_aside(z) for z in point.z], _aside(u), point.p).jacobians
-                A_, B_, C_ = (M[:, :, j] for M in beside[:3])
-                keep, idle = _moving(A, B, C, g.free[:, j], (A_, B_[:, INPUT], C_[r]))
-            label = point.classes[k].label
-            name = [f"{label}.{plain(s)}" for s in g.law.states]
-            pick = np.flatnonzero(keep)
+            name = [f"{point.classes[k].label}.{plain(s)}" for s in g.law.states]
+            pick = np.flatnonzero(keep[:, j])
             found[k] = LinearLaw(
-                A[np.ix_(pick, pick)],
-                B[pick],
-                C[pick],
-                D,
+                A[:, :, j][np.ix_(pick, pick)],
+                B[pick, :, j],
+                C[pick, j],
+                D[:, j],
                 tuple(name[i] for i in pick),
-                tuple(name[i] for i in np.flatnonzero(idle)),
+                tuple(name[i] for i in np.flatnonzero(idle[:, j])),
             )
     return found
+
+
+def _heard(g: LawGroup, jacobians: Jacobians) -> tuple[Any, Any, Any, Any]:
+    """The Jacobians of a group: inputs by `HEARD`, and of the outputs the rate."""
+    A, B, C, D = jacobians
+    r = list(g.law.out).index("rate")
+    return A, B[:, INPUT], C[r], D[r, INPUT]
 
 
 def _aside(values: Any) -> Any:
@@ -68,28 +71,27 @@ def _aside(values: Any) -> Any:
     return values + (share * np.maximum(np.abs(values).T, 1e-6)).T
 
 
-def _moving(
-    A: Any, B: Any, C: Any, free: Any, beside: tuple[Any, Any, Any] | None = None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which states move and matter, and which are trackers: constant near the point, or integrators nobody reads.
+def _moving(free: NDArray[np.bool_], places: list[tuple[Any, Any, Any]]) -> NDArray[np.bool_]:
+    """Which states (states, members) move and matter: not constant near the point, nor integrators nobody reads.
 
-    A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is zero `beside` it too.
+    A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is given at other places
+    too.
     """
-    keep = free.copy()
-    also = beside or (A, B, C)
+    among, driven, told = (np.any([_nonzero(part, n) for part in parts], axis=0)
+                           for parts, n in zip(zip(*places, strict=True), (3, 3, 2), strict=True))  # fmt: skip
+    hears, keep = driven.any(1), free
     while True:
-        still, unread = np.ones((2, len(keep)), bool) & keep
-        for a, b, c in ((A, B, C), also):
-            still &= ~_any(a[:, keep], 1) & ~_any(b, 1)
-            unread &= ~_any(a[keep], 0) & ~_any(c[None], 0)
-        if not np.any(still | unread):
-            return keep, free & ~keep
-        keep &= ~(still | unread)
+        moves = (among & keep[None]).any(1) | hears
+        read = (among & keep[:, None]).any(0) | told
+        fewer = keep & moves & read
+        if np.array_equal(fewer, keep):
+            return keep
+        keep = fewer
 
 
-def _any(matrix: Any, axis: int) -> NDArray[np.bool_]:
-    """Where a row (axis 1) or column (axis 0) has an entry that is not zero, at any of the points."""
-    return np.asarray((matrix.real != 0).any(axis=(axis, *range(2, matrix.ndim))))
+def _nonzero(derivatives: Any, axes: int) -> NDArray[np.bool_]:
+    """Where a derivative is not zero at any of the points, which lie along the axes after the first."""
+    return np.asarray((derivatives.real != 0).any(axis=tuple(range(axes, derivatives.ndim))))
 
 
 def matters(value: Any) -> bool:

@@ -223,14 +223,17 @@ def _group(
     free = np.ones(at[0].shape, bool)
     moving = [s for s in law.states if s != queue and (s in law.lower or s in law.upper)]
     if moving:
-        # Moved a little, so that a flow of zero presses neither way.
-        flows = [branch_function(law)(at[0], inside * (1 + d), at[1], modes).flow for d in (NEAR, -NEAR)]
         where = [law.states.index(s) for s in moving]
+        flows: list[Any] = []
         for side, sign in (("lower", 1.0), ("upper", -1.0)):
             ends = bounds(laws, moving, side, constants)
             stuck = sign * (at[0][where] - ends) <= 1e-12 * np.clip(np.abs(ends), 1e-3, 1e300)
             for row, j in zip(*np.nonzero(stuck), strict=True):
                 i = where[row]
+                # Moved a little, so that a flow of zero presses neither way.
+                flows = flows or [
+                    branch_function(law)(at[0], inside * (1 + d), at[1], modes).flow for d in (NEAR, -NEAR)
+                ]
                 if max(sign * f[i, j] for f in flows) >= 0:
                     if _decays_alone(law, at[0], inside, at[1], modes, i, j, busy):
                         continue

@@ -118,18 +118,18 @@ def flow_inputs(point: Point) -> Any:
     """(inputs, K) in the order of ``Source.inputs``."""
     out, wait = link_outputs(point), point.delay + point.q
     lost = loss(point, out["drop"])
-    K = len(point.classes)
+    K, zero = len(point.classes), np.zeros_like(point.x)
     kept = (1 - lost) * (1 - out["mark"])
     known = {
         e: point.access + _along(point, lambda l: wait[l], K),
-        edot: np.zeros_like(point.x),
+        edot: zero,
         pi: 1 - np.array([np.prod(kept[list(f.route)], axis=0) for f in point.classes]),
         price: _along(point, lambda l: out["price"][l], K),
         x_tau: point.x,
         e_b: point.back,
         packet: point.packet,
     }
-    return np.array([known.get(s, np.zeros_like(point.x)) for s in SOURCE_INPUTS])
+    return np.array([known.get(s, zero) for s in SOURCE_INPUTS])
 
 
 def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:

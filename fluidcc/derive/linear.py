@@ -130,25 +130,54 @@ def modes_at(
     """The modes as in `active_modes`, and, of the same shape, where a switch counts as zero."""
     modes: list[Any] = []
     close: list[Any] = []
-    arguments = [*z, *u, *p]
-    shape = np.broadcast_shapes(*(np.shape(v) for v in arguments))
-    for function in _switch_functions(Structure.of(law)):
-        value = np.broadcast_to(np.asarray(function(*arguments, *modes), dtype=float), shape)
+    arguments, shape = _flat(z, u, p)
+    for switch in _switches(Structure.of(law)):
+        value = np.broadcast_to(np.asarray(switch.function(*arguments, *modes), dtype=float), shape)
         near = tolerance
-        for i in range(len(arguments) if relative else 0):
+        for i in switch.reads if relative else ():
             moved = [a * (1 + relative) if j == i else a for j, a in enumerate(arguments)]
-            near = near + np.abs(np.asarray(function(*moved, *modes), dtype=float) - value)
+            near = near + np.abs(np.asarray(switch.function(*moved, *modes), dtype=float) - value)
         close.append(np.abs(value) <= near)
         modes.append((value > 0).astype(float))
     return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(len(modes), *shape)
 
 
+class _Switch(NamedTuple):
+    """A switch in terms of states, inputs, parameters and the modes before it, and which of the first three it reads."""
+
+    function: Callable[..., Any]
+    reads: tuple[int, ...]
+
+
 @lru_cache(maxsize=256)
-def _switch_functions(structure: Structure) -> tuple[Callable[..., Any], ...]:
+def _switches(structure: Structure) -> tuple[_Switch, ...]:
     law = structure.law
     held = law.switched()
     symbols = [*law.states, *law.inputs, *law.params]
-    return tuple(lambdify([*symbols, *held.modes[:k]], f, modules="numpy") for k, f in enumerate(held.switches))
+    return tuple(
+        _Switch(
+            lambdify([*symbols, *held.modes[:k]], f, modules=_NUMPY),
+            tuple(i for i, s in enumerate(symbols) if s in f.free_symbols),
+        )
+        for k, f in enumerate(held.switches)
+    )
+
+
+def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Arguments one by one, and the shape that their values have together."""
+    arrays = [np.asarray(group) for group in groups]
+    return [value for group in arrays for value in group], np.broadcast_shapes(*(a.shape[1:] for a in arrays))
+
+
+def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.nan) -> Any:
+    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose among a few numbers."""
+    chosen = default
+    for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+        chosen = value if condition is True else np.where(condition, value, chosen)
+    return chosen
+
+
+_NUMPY = [{"select": _select}, "numpy"]
 
 
 def branch_function(law: Law) -> Callable[..., Branch]:
@@ -172,19 +201,18 @@ def _branch_of(structure: Structure) -> Callable[..., Branch]:
     changing = [i for i, f in enumerate(rows) if not f.is_number]
     fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
     function = lambdify(
-        [*law.states, *law.inputs, *law.params, *held.modes], [rows[i] for i in changing], "numpy", cse=True
+        [*law.states, *law.inputs, *law.params, *held.modes], [rows[i] for i in changing], _NUMPY, cse=True
     )
     k, h = len(held.flow), len(held.out)
+    ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
 
     def branch(z: Any, u: Any, p: Any, modes: Any) -> Branch:
-        arguments = [*z, *u, *p, *modes]
-        shape = np.broadcast_shapes(*(np.shape(v) for v in arguments))
-        kind = complex if any(np.iscomplexobj(v) for v in arguments) else float
+        arguments, shape = _flat(z, u, p, modes)
+        kind = complex if any(np.iscomplexobj(v) for v in (z, u, p, modes)) else float
         values = np.empty((len(rows), *shape), kind)
         values[:] = fixed.reshape(-1, *(1 for _ in shape))
         for i, value in zip(changing, function(*arguments), strict=True):
             values[i] = value
-        ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)])
         parts = [values[a:b].reshape(*M.shape, *shape) for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)]
         return Branch(values[:k], values[k : k + h], Jacobians(*parts))
 
