@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fluidcc.analysis.change import Response, split
 from fluidcc.analysis.follow import Knob
 from fluidcc.analysis.linearize import LinearNetwork
-from fluidcc.analysis.matrices import Matrices, deviation
+from fluidcc.analysis.matrices import Matrices, deviation, deviations
 from fluidcc.analysis.pencils import polish, root_slope
 from fluidcc.analysis.point import Point
 from fluidcc.analysis.rest import accounts
@@ -23,7 +23,7 @@ ZERO = 1e-6
 def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
     """The closed loop and, for each class of identical flows, their differences."""
     found = {"loop": wire(point, "closed", fifo, merge)}
-    found |= {f.label: deviation(point, k) for k, f in enumerate(point.classes) if f.count > 1}
+    found |= deviations(point)
     return {name: m for name, m in found.items() if len(m.A)}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.matrices import Matrices, deviation
+from fluidcc.analysis.matrices import Matrices, deviations
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import wire
@@ -131,8 +131,7 @@ class LinearNetwork(DelayLTI):
 
         A class of N flows has N - 1 copies of it: its poles decide how fast they become equal.
         """
-        return {f.label: LinearNetwork.of(self.point, deviation(self.point, k))
-                for k, f in enumerate(self.point.classes) if f.count > 1}  # fmt: skip
+        return {name: LinearNetwork.of(self.point, m) for name, m in deviations(self.point).items()}
 
 
 def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.matrices import Matrices, deviation, has_loop
+from fluidcc.analysis.matrices import Matrices, deviations, has_loop
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
@@ -166,12 +166,13 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
         root, count = rightmost_of_stack(closed)
         poles = right_of_axis(opened)
         extra = np.zeros(len(rows))
-        for k, f in enumerate(point.classes):
-            if f.count == 1 or not len((own := deviation(point, k)).A):
+        many = {f.label: f.count for f in point.classes}
+        for name, own in deviations(point).items():
+            if not len(own.A):
                 continue
             among, more = rightmost_of_stack(_stack(own))
             root = np.where(among.real > root.real, among, root)
-            extra = extra + np.where(more < 0, np.nan, more * (f.count - 1))
+            extra = extra + np.where(more < 0, np.nan, more * (many[name] - 1))
         sure = (count >= 0) & (poles >= 0) & np.isfinite(extra)
         alone |= dict.fromkeys(rows[~sure].tolist(), UNSURE)
         unstable = count + extra

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.linear_laws import matters, sources
+from fluidcc.analysis.linear_laws import LinearLaw, matters, sources
 from fluidcc.analysis.rest import Lags
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["Matrices", "deviation", "has_loop"]
+__all__ = ["Matrices", "closed", "deviation", "deviations", "has_loop"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,38 @@ class Matrices:
     trackers: tuple[str, ...]
 
 
+def closed(m: Matrices) -> Matrices | None:
+    """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of rates to rates.
+
+    None where rates act on one another without any delay, round and round.
+    """
+    K = len(m.inputs)
+    at_once = -m.D[:K, :K]
+    rate = term = np.zeros_like(at_once) + np.eye(K).reshape(K, K, *(1 for _ in at_once.shape[2:]))
+    if at_once.any():  # the powers of what acts at once end
+        for _ in range(K):
+            term = _times(at_once, term)
+            rate = rate + term
+        if term.any():
+            return None
+    z, v = -_times(rate, m.C[:K]), -_times(rate, m.D[:K, K:])
+    into, sent = m.B[:, :K], m.D[K:, :K]
+    C = np.concatenate((z, m.C[K:] + _times(sent, z)))
+    D = np.concatenate(
+        (
+            np.concatenate((rate, v), axis=1),
+            np.concatenate((_times(sent, rate), m.D[K:, K:] + _times(sent, v)), axis=1),
+        )
+    )
+    B = np.concatenate((_times(into, rate), m.B[:, K:] + _times(into, v)), axis=1)
+    return replace(m, A=m.A + _times(into, z), B=B, C=C, D=D)
+
+
+def _times(left: Any, right: Any) -> Any:
+    """The product of two matrices, at each of the points along the axes after the first two."""
+    return left @ right if left.ndim == 2 else np.einsum("ij...,jk...->ik...", left, right)
+
+
 def has_loop(m: Any) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
     parts: Any = [np.reshape(part != 0, (*part.shape[:2], -1)).any(axis=-1) for part in (m.A, m.B, m.C, m.D)]
@@ -43,11 +75,21 @@ def has_loop(m: Any) -> bool:
     return bool((np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any())
 
 
+def deviations(point: Point) -> dict[str, Matrices]:
+    """`deviation` of every class of two or more flows, by its label."""
+    if all(f.count < 2 for f in point.classes):
+        return {}
+    laws, trips = sources(point), Lags(point).trip
+    return {f.label: _alone(point, f.label, laws[k], trips[k]) for k, f in enumerate(point.classes) if f.count > 1}
+
+
 def deviation(point: Point, k: int) -> Matrices:
     """How the flows of class `k` differ from their mean: links hear nothing of that, each only its own past."""
-    source, trip = sources(point)[k], Lags(point).trip[k]
+    return _alone(point, point.classes[k].label, sources(point)[k], Lags(point).trip[k])
+
+
+def _alone(point: Point, label: str, source: LinearLaw, trip: Any) -> Matrices:
     n, own = len(source.names), source.B[:, -1:]
-    label = (point.classes[k].label,)
     heard = matters(own) or matters(source.D[-1])
     kind, many = np.result_type(source.A, source.D, source.C), np.shape(point.x)[1:]
     B, C, D = (np.zeros((*shape, *many), kind) for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard)))
@@ -55,4 +97,4 @@ def deviation(point: Point, k: int) -> Matrices:
     if heard:
         B[:, 1], D[:, 1] = own[:, 0], source.D[-1]
     delays = np.array([trip])[: int(heard)]
-    return Matrices(source.A, B, C, D, delays, source.names, label, label, source.trackers)
+    return Matrices(source.A, B, C, D, delays, source.names, (label,), (label,), source.trackers)

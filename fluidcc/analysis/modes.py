@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.matrices import Matrices, deviation
+from fluidcc.analysis.matrices import Matrices, deviations
 from fluidcc.analysis.pencils import newton_step, null_vectors
 from fluidcc.analysis.wiring import wire
 
@@ -56,7 +56,7 @@ class Mode:
 def modes_of(point: Point, roots: NDArray[np.complex128], fifo: bool) -> tuple[Mode, ...]:
     """A mode for each of the roots, one of each conjugate pair."""
     loop = wire(point, "closed", fifo)
-    alone = {f.label: deviation(point, k) for k, f in enumerate(point.classes) if f.count > 1}
+    alone = deviations(point)
     counts = {f.label: f.count for f in point.classes}
     found: list[Mode] = []
     for root in roots:

@@ -13,6 +13,7 @@ To first order at an equilibrium, with rates a of a stream, y of all arrivals at
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["LINK_ARRIVAL", "Row", "Signals", "add"]
+__all__ = ["LINK_ARRIVAL", "Row", "Signals", "add", "endless"]
 
 Row = dict[tuple[str, int], Any]  # coefficients by ("z", state), ("u", input), ("v", channel)
 LINK_ARRIVAL = 0  # the first of LINK_INPUTS
@@ -51,6 +52,13 @@ def _rounded(lag: Any) -> float | bytes:
 def add(to: Row, row: Row, factor: Any = 1.0) -> None:
     for column, value in row.items():
         to[column] = to.get(column, 0.0) + factor * value
+
+
+def endless(point: Point) -> InvalidInput:
+    return InvalidInput(
+        f"flow {point.classes[0].label!r} and others form a loop without any delay, so the network has no "
+        "linearisation; give a link delay, access_delay or return_delay above 0"
+    )
 
 
 class Signals:
@@ -131,19 +139,13 @@ class Signals:
         key = (kind, i)
         if key not in self.rows:
             if key in self.asked:
-                raise InvalidInput(
-                    f"flow {self.point.classes[0].label!r} and others form a loop without any delay, so the network "
-                    "has no linearisation; give a link delay, access_delay or return_delay above 0"
-                )
+                raise endless(self.point)
             self.asked.add(key)
             self.rows[key] = getattr(self, f"_{kind}")(i)
         return self.rows[key]
 
     def _x(self, k: int) -> Row:
-        row: Row = {("u", k): 1.0} if self.loop in ("closed", "open") else {}
-        if self.loop != "open":
-            add(row, self.signal("command", k))
-        return row
+        return {("u", k): 1.0} if self.loop == "open" else self.signal("command", k)
 
     def _broken(self, l: int) -> Row:
         """Arrivals that a link answers, where the loop is broken there."""
@@ -178,7 +180,7 @@ class Signals:
             if k >= 0:
                 add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
             return
-        if h and point.mode[route[h - 1]] != PASS and self.trunk(route[h - 1]) == l:
+        if h and point.mode[route[h - 1]] != PASS and self.trunk[route[h - 1]] == l:
             return  # all that leaves that link comes here: its capacity, whoever sent it
         kept = passed(point, route, self.loss)[h]
         if k >= 0:
@@ -191,14 +193,14 @@ class Signals:
                 factor = -rate * kept / (1 - self.loss[route[j]])
                 add(row, self.read("drop", route[j], lag[h] - lag[j], (l, k, j)), factor)
 
-    def trunk(self, link: int) -> int:
-        """The next link of all flows through `link`, or -1."""
-        after = set()
+    @cached_property
+    def trunk(self) -> dict[int, int]:
+        """Of each link that is crossed the next one of all flows through it, or -1."""
+        after: dict[int, set[int]] = {}
         for route in (*(f.route for f in self.point.classes), *(r for r, _, _ in self.point.constant)):
-            if link in route:
-                h = route.index(link) + 1
-                after.add(route[h] if h < len(route) else -1)
-        return after.pop() if len(after) == 1 else -1
+            for link, following in zip(route, (*route[1:], -1), strict=True):
+                after.setdefault(link, set()).add(following)
+        return {link: next(iter(links)) if len(links) == 1 else -1 for link, links in after.items()}
 
     def _drops(self, l: int) -> bool:
         return l in self.link_jacobians and "drop" in self.link_jacobians[l][0].out

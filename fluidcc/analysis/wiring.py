@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fluidcc.analysis.linear_laws import matters
-from fluidcc.analysis.matrices import Matrices
-from fluidcc.analysis.signals import LINK_ARRIVAL, Row, Signals, add
+from fluidcc.analysis.matrices import Matrices, closed
+from fluidcc.analysis.signals import LINK_ARRIVAL, Row, Signals, add, endless
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
@@ -55,7 +55,7 @@ class _Wiring(Signals):
         return [self.signal("command", k) for k in range(len(self.point.classes))]
 
     def matrices(self, loop: str) -> Matrices:
-        """The system: closed, or open at the flows' rates ("open"), at the arrivals of "links", or at their "marks"."""
+        """The system, open at the flows' rates ("open"), at the arrivals of "links", or at their "marks"."""
         self.loop = loop
         self.answered = "broken" if loop == "links" else "y"
         self.rows = {}
@@ -65,21 +65,20 @@ class _Wiring(Signals):
         labels = self._labels(loop)
         K, n = len(labels), len(self.z)
         state = self.rates_of_change()
-        if loop == "closed":
-            out = [self.signal("x", k) for k in range(K)]
-        else:
-            out = [{at: -value for at, value in row.items()} for row in self._back(loop)]
+        out = [{at: -value for at, value in row.items()} for row in self._back(loop)]
         channel: list[Row] = []
         while len(channel) < len(self.reads):  # a signal may itself be made of delayed ones
             kind, i, _ = self.reads[len(channel)]
             channel.append(self.signal(kind, i))
         place = {"z": 0, "u": n, "v": n + K}
         rows = [*state, *out, *channel]
-        kind_of: Any = complex if any(np.iscomplexobj(v) for row in rows for v in row.values()) else float
-        M = np.zeros((len(rows), n + K + len(channel), *np.shape(self.point.x)[1:]), kind_of)
-        for i, row in enumerate(rows):
-            for (kind, j), value in row.items():
-                M[i, place[kind] + j] = value
+        at = [(i, place[kind] + j) for i, row in enumerate(rows) for kind, j in row]
+        points = np.shape(self.point.x)[1:]
+        values = [value for row in rows for value in row.values()]
+        entries = np.array([np.broadcast_to(value, points) for value in values] if points else values)
+        M = np.zeros((len(rows), n + K + len(channel), *points), np.result_type(entries, float))
+        if at:
+            M[tuple(np.transpose(at))] = entries
         return Matrices(
             M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], np.array([lag for _, _, lag in self.reads]),
             tuple(self.z), labels, labels, tuple(t for source in self.sources for t in source.trackers),
@@ -99,10 +98,18 @@ def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = Tr
     `merge` shares one channel among equal lags. Without it the channels depend on who reads alone, so that points with
     other delays have matrices of the same shape.
     """
+    if loop == "closed":
+        return _closed(point, _Wiring(point, fifo, merge).matrices("open"))
     return _Wiring(point, fifo, merge).matrices(loop)
 
 
 def wire_both(point: Point, fifo: bool = True) -> tuple[Matrices, Matrices]:
-    """The closed loop and the open one, of the same linear laws."""
-    joined = _Wiring(point, fifo, True)
-    return joined.matrices("closed"), joined.matrices("open")
+    """The closed loop and the open one."""
+    opened = _Wiring(point, fifo, True).matrices("open")
+    return _closed(point, opened), opened
+
+
+def _closed(point: Point, opened: Matrices) -> Matrices:
+    if (found := closed(opened)) is None:
+        raise endless(point)
+    return found

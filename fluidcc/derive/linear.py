@@ -143,7 +143,7 @@ def modes_at(
 
 
 class _Switch(NamedTuple):
-    """A switch in terms of states, inputs, parameters and the modes before it, and which of the first three it reads."""
+    """A switch by states, inputs, parameters and the modes before it, and which of the first three it reads."""
 
     function: Callable[..., Any]
     reads: tuple[int, ...]

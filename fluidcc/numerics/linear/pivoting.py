@@ -30,35 +30,45 @@ def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex
     -----
     Where the pencil is singular the complement and the slopes are infinite.
     """
-    inner, right, below = value[:, :k, :k], value[:, :k, k:], value[:, k:, :k]
-    phase, log, inverse = _inverted(inner) if k > SPARSE else _inverted_densely(inner)
-    sound = phase != 0
-    across, back = inverse @ right, below @ inverse
-    block, total = value[:, k:, k:] - below @ across, np.zeros(len(value), complex)
+    inside, corner = (slice(None), slice(k), slice(k)), (slice(None), slice(k, None), slice(k, None))
+    right, below = value[:, :k, k:], value[:, k:, :k]
+    eliminated = _sparsely if k > SPARSE else _densely
+    phase, log, total, across, back = eliminated(value[inside], rate[inside] if slope else None, right, below)
+    block = value[corner] - below @ across
     block_rate = np.zeros_like(block)
     if slope:
-        total = (inverse * rate[:, :k, :k].transpose(0, 2, 1)).sum(axis=(1, 2))
-        block_rate = rate[:, k:, k:] - rate[:, k:, :k] @ across
-        block_rate += back @ (rate[:, :k, :k] @ across - rate[:, :k, k:])
+        block_rate = rate[corner] - rate[:, k:, :k] @ across
+        block_rate += back @ (rate[inside] @ across - rate[:, :k, k:])
+    singular = phase == 0
     for array in (block, total, block_rate):
-        array[~sound] = complex(np.inf, np.inf) if array.ndim > 1 else complex(np.inf)
+        array[singular] = complex(np.inf, np.inf) if array.ndim > 1 else complex(np.inf)
     return phase, log, total, block, block_rate
 
 
-def _inverted_densely(inner: Complex) -> tuple[Complex, Floats, Complex]:
+def _densely(
+    inner: Complex, rate: Complex | None, right: Complex, below: Complex
+) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """Phase and logarithm of the determinants, their slope, ``inner^-1 right`` and ``below inner^-1``."""
     phase, log = np.linalg.slogdet(inner)
     inverse = np.linalg.inv(np.where((phase != 0)[:, None, None], inner, np.eye(inner.shape[1])))
-    return phase, log, inverse.astype(np.complex128, copy=False)
+    inverse = inverse.astype(np.complex128, copy=False)
+    total = np.zeros(len(inner), complex) if rate is None else (inverse * rate.transpose(0, 2, 1)).sum(axis=(1, 2))
+    return phase, log, total, inverse @ right, below @ inverse
 
 
-def _inverted(inner: Complex) -> tuple[Complex, Floats, Complex]:
-    """Phase and logarithm of the determinants, and the inverses (of the identity where there is none)."""
+def _sparsely(
+    inner: Complex, rate: Complex | None, right: Complex, below: Complex
+) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """The same by sparse factors, which are asked for no more columns of the inverse than the rest needs.
+
+    The slope is the trace of inverse times rate, to which only rows of the rate that have entries add. What belongs to
+    a singular matrix is zero. Many columns together would be a task for threads, which wait for one another.
+    """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    eye: Complex = np.eye(inner.shape[1], dtype=np.complex128)
-    phase, log = np.zeros(len(inner), np.complex128), np.full(len(inner), -np.inf)
-    inverse = np.broadcast_to(eye, inner.shape).copy()
+    phase, log, total = np.zeros(len(inner), complex), np.full(len(inner), -np.inf), np.zeros(len(inner), complex)
+    across, back = np.zeros(right.shape, complex), np.zeros(below.shape, complex)
     for i, matrix in enumerate(inner):
         try:
             factors = splu(csc_array(matrix))
@@ -67,9 +77,17 @@ def _inverted(inner: Complex) -> tuple[Complex, Floats, Complex]:
         pivots = np.concatenate((factors.U.diagonal(), factors.L.diagonal()))
         phase[i] = _sign(factors.perm_r) * _sign(factors.perm_c) * np.prod(pivots / np.abs(pivots))
         log[i] = np.log(np.abs(pivots)).sum()
-        for j, unit in enumerate(eye):  # all together would be a task for threads, which wait for one another
-            inverse[i, :, j] = factors.solve(unit)
-    return phase, log, inverse
+        for j, column in enumerate(right[i].T):
+            across[i, :, j] = factors.solve(column.astype(complex))
+        if rate is None:
+            continue
+        for j, row in enumerate(below[i]):
+            back[i, j] = factors.solve(row.astype(complex), "T")
+        for j in np.flatnonzero(rate[i].any(axis=1)):
+            unit = np.zeros(len(matrix), complex)
+            unit[j] = 1.0
+            total[i] += rate[i, j] @ factors.solve(unit)
+    return phase, log, total, across, back
 
 
 def _sign(order: NDArray[np.int32]) -> int:
