@@ -6,8 +6,9 @@ writing, and every point of a sweep runs the same instructions in the same order
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -53,7 +54,8 @@ class Op(IntEnum):
     ACOS = 31
 
 
-class Tape(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Tape:
     """Instructions (n, 5): operation, register of the result, registers of the arguments.
 
     Registers hold first the `inputs`, then the `constants`, then the results. `outputs` says where the values stand.

@@ -6,6 +6,7 @@ the flows, the states of the links other than their queues.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +114,11 @@ def _ends(counts: ArrayLike, first: int) -> Index:
 
 def arrays(S: Shape) -> Arrays:
     """Integers, and scratch with the tapes' constants in it, for one thread."""
+    return Arrays(*(part.copy() for part in _laid_out(S)))
+
+
+@lru_cache(maxsize=32)
+def _laid_out(S: Shape) -> Arrays:
     F, L, n = S.flows, S.links, S.unknowns
     w = _Writer()
     head = w.parts[0]
