@@ -83,10 +83,10 @@ def _sparsely(
             continue
         for j, row in enumerate(below[i]):
             back[i, j] = factors.solve(row.astype(complex), "T")
-        for j in np.flatnonzero(rate[i].any(axis=1)):
+        for r in np.flatnonzero(rate[i].any(axis=1)).tolist():
             unit = np.zeros(len(matrix), complex)
-            unit[j] = 1.0
-            total[i] += rate[i, j] @ factors.solve(unit)
+            unit[r] = 1.0
+            total[i] += rate[i, r] @ factors.solve(unit)
     return phase, log, total, across, back
 
 

@@ -114,7 +114,8 @@ def _ends(counts: ArrayLike, first: int) -> Index:
 
 def arrays(S: Shape) -> Arrays:
     """Integers, and scratch with the tapes' constants in it, for one thread."""
-    return Arrays(*(part.copy() for part in _laid_out(S)))
+    laid = _laid_out(S)
+    return Arrays(laid.I.copy(), laid.D.copy())
 
 
 @lru_cache(maxsize=32)
