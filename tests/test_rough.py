@@ -17,6 +17,7 @@ from fluidcc.simulate import simulate
 from fluidcc.sources import FAST, HTCP, LEDBAT, DelayAIMD, PlainDelayAIMD, ScalableTCP, SlowStartAIMD, Vegas
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
+from tests.one_link import one_link
 
 TIGHT = 1e-7
 
@@ -55,6 +56,15 @@ def test_errors_are_those_that_come_round(net: Network, until: float, trip: floa
         for name in ("entered", "lost"):
             atol = carried(until / trip) * rtol * best[name].values.max()
             np.testing.assert_allclose(found[name], best[name], rtol=0, atol=atol, err_msg=f"{name} at {rtol}")
+
+
+def test_exact_clocks_are_those_of_another_solver() -> None:
+    """To the three digits that Euler's method has; that runs of all tolerances agree to more is tested above."""
+    found = run(exact_clocks(), 0.9, 1e-5)
+    by_hand = one_link(exact_clocks(), found.time.values, 6.25e-6)
+    for name, exact in by_hand.items():
+        np.testing.assert_allclose(found[name].values[:, 0], exact, rtol=0, atol=1e-3 * exact[-1], err_msg=name)
+    assert by_hand["lost"][-1] > 0.1 * by_hand["entered"][-1]  # the buffer is full for a good part of it
 
 
 def test_a_kink_that_comes_round_does_not_swing() -> None:
