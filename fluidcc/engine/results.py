@@ -96,10 +96,22 @@ def dataset(
         about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
         data["final_state"] = ("final_state_byte", final, about)
     names = {"flow": [at.flows[i].name for i in place], "link": [link.name for link in at.links]}
-    result = xr.Dataset(data, coords={"time": ("time", times, {"units": "s"}), **names})
+    # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask takes a second.
+    variables = {k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()}
+    result = xr.Dataset(variables, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()}))
+    result["time"].attrs["units"] = "s"
     result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
     result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
     return result
+
+
+def _coordinates(**values: NDArray[Any]) -> xr.Coordinates:
+    """Coordinates with the indices that xarray would make of the values."""
+    import pandas as pd
+    import xarray as xr
+
+    indexes = {dim: xr.indexes.PandasIndex(pd.Index(v), dim, v.dtype) for dim, v in values.items()}
+    return xr.Coordinates({dim: index.create_variables()[dim] for dim, index in indexes.items()}, indexes)
 
 
 def _events(space: Workspace) -> dict[str, Any]:
