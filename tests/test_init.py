@@ -25,6 +25,11 @@ def test_import_loads_numpy_at_most() -> None:
     assert run(f"import sys, fluidcc; print(*[m for m in {heavy} if m in sys.modules])") == ""
 
 
+def test_a_simulation_does_without_dask() -> None:
+    net = "fc.dumbbell([fc.LDCC], dict(capacity='3 Mbit/s'), rtt='50 ms')"
+    assert run(f"import sys, fluidcc as fc; fc.simulate({net}, until=1); print('dask' in sys.modules)") == "False"
+
+
 @pytest.mark.parametrize("name", fc.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(fc, name) is not None

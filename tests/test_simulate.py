@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from benchmarks.reference.cases import CASES
 from benchmarks.reference.problem import Case
@@ -179,3 +180,15 @@ def test_modulated_traffic_follows_its_seed() -> None:
     assert np.array_equal(one.rate, same.rate)
     assert not np.array_equal(one.rate, other.rate)
     assert set(np.unique(one.rate.values)) == {0.0, 5e6}
+
+
+def test_the_dataset_is_what_xarray_makes_of_its_values() -> None:
+    ds = simulate(one_link().flow("near", LDCC, route=["l"]).flow("far", LDCC, route=["l"], access_delay=0.01), 2)
+    of = {name: (v.dims, v.values, v.attrs) for name, v in ds.data_vars.items()}
+    coords = {"time": ("time", ds.time.values, {"units": "s"}), "flow": ["near", "far"], "link": ["l"]}
+    made = xr.Dataset(of, coords=coords, attrs=ds.attrs)
+    xr.testing.assert_identical(ds, made)
+    for dim in coords:
+        assert ds[dim].dtype == made[dim].dtype
+        assert ds.indexes[dim].dtype == made.indexes[dim].dtype
+    assert ds.sel(flow="far", time=2.0).rate.ndim == 0
