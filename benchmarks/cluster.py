@@ -100,11 +100,11 @@ def _two_workers() -> Iterator[Any]:
 def cluster(name: str) -> Iterator[Row]:
     """The rows of one case."""
     with _two_workers() as client:
-        sweep, began = CASES[name], perf_counter()
-        _round(sweep, client)  # code is loaded where it is used
+        sweep, began, only = CASES[name], perf_counter(), _Only(client, min(client.nthreads()))
+        _round(sweep, client, only)  # code is loaded where it is used
         rounds: list[Round] = []
         while len(rounds) < ROUNDS or perf_counter() - began < SECONDS * len(rounds) / (len(rounds) + 1):
-            rounds.append(_round(sweep, client))
+            rounds.append(_round(sweep, client, only))
     here, one, two = (float(np.median([getattr(r, way) for r in rounds])) for way in ("here", "one", "two"))
     each = here / int(np.prod([len(axis) for axis in (GRID if name.startswith("p1") else THREE).values()]))
     said = f"{here:.2f} s here, {one:.2f} s on one worker, {two:.2f} s on two, {len(rounds)} rounds"
@@ -121,7 +121,7 @@ def cluster(name: str) -> Iterator[Row]:
     yield Row("  the cores", f"{_spread([2 * r.alone / r.both for r in rounds])} times one, a sweep for each, no Dask")
 
 
-def _round(sweep: Callable[[Any], Any], client: Any) -> Round:
+def _round(sweep: Callable[[Any], Any], client: Any, only: Any) -> Round:
     first, second = sorted(client.nthreads())
     here = sweep("serial")
     began = process_time()
@@ -129,7 +129,7 @@ def _round(sweep: Callable[[Any], Any], client: Any) -> Round:
     idle = (process_time() - began) / 0.5
     before = client.run(process_time)[first]
     began = process_time()
-    one = sweep(_Only(client, first))
+    one = sweep(only)
     scheduling = process_time() - began - idle * one.attrs["seconds"]
     after = client.run(process_time)[first]
     two = sweep(client)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweep.jobs import Job, Jobs
@@ -23,6 +24,7 @@ __all__ = ["Pool", "cores", "make_pool"]
 
 AHEAD = 2  # jobs in flight for each worker: one that runs, and one so that it need not wait for the next
 LIVES = 2  # workers that a job may take with it before it is split, and a single point before it is given up
+_asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # workers by client that can import fluidcc
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 
 
@@ -228,6 +230,7 @@ def _cluster(client: Any, workers: int | None) -> Pool:
         )
     if not there:
         raise InvalidInput(f"the Dask client {client.scheduler.address} has no workers; start dask worker first")
+    _require_fluidcc(client)
     lost = (KilledWorker, FutureCancelledError, CancelledError, CommClosedError)
     return Pool(
         lambda: client.get_executor(pure=False),
@@ -237,6 +240,28 @@ def _cluster(client: Any, workers: int | None) -> Pool:
         apart=True,
         present=present,
     )
+
+
+def _require_fluidcc(client: Any) -> None:
+    """Ask workers that have not been asked yet: one that lacks the package would die of the first job it gets."""
+    new = set(client.nthreads()) - _asked.setdefault(client, set())
+    if not new:
+        return
+
+    def lacks_fluidcc() -> bool:  # inside, so that it goes out as it is, and not by the name of a module of fluidcc
+        from importlib.util import find_spec
+
+        return find_spec("fluidcc") is None
+
+    answers = client.run(lacks_fluidcc, workers=sorted(new), on_error="return")
+    without = sorted(worker for worker, answer in answers.items() if answer is True)
+    if without:
+        raise InvalidInput(
+            f"Dask worker {without[0]} cannot import fluidcc"
+            f"{f', nor can {len(without) - 1} more' if without[1:] else ''}; install it for the Python that "
+            "'dask worker' runs with, and start the workers again"
+        )
+    _asked[client] |= new
 
 
 def _local(name: str, workers: int | None) -> Pool:

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -185,6 +186,28 @@ def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest
     monkeypatch.setattr(work, "versions", lambda: {"fluidcc": "99.0"})
     with pytest.raises(InvalidInput, match=r"a worker on .* has fluidcc .*, and the sweep 99.0"):
         fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
+
+
+def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they get a job, of which they would die; those that have it are not asked again."""
+
+    def blind(yes: bool) -> None:
+        from importlib import util
+
+        both: Any = util
+        both.seen = getattr(both, "seen", both.find_spec)
+        both.find_spec = (lambda name: None) if yes else both.seen
+
+    monkeypatch.setattr(pool, "_asked", WeakKeyDictionary())
+    client.run(blind, True)
+    try:
+        with pytest.raises(InvalidInput, match=r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"):
+            fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client)
+    finally:
+        client.run(blind, False)
+    assert fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client).value.values.tolist() == [1.0, 4.0]
+    monkeypatch.setattr(client, "run", None)
+    assert fc.sweep(squared, {"x": [3.0]}, executor=client).value.values.tolist() == [9.0]
 
 
 def squared(point: Any) -> float:
