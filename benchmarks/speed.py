@@ -124,19 +124,24 @@ def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
     What stands between these and the ratios wanted (P1 and P2): the solution is 109 and 104 attempted steps of 2.1 and
-    1.8 passes, a pass being six right-hand sides. On one quiet core of an AMD EPYC the solver takes 48 and 56 us when
-    called again and again, 6 us of them for the 601 samples and 5 us for the two events. On a busy machine, least times
-    of some hundred: 69 and 81 us with one workspace over and over, 93 and 95 us when a new one has been made in
-    between, 105 and 112 us after all of `simulate`; JiTCDDE then took 3.2 and 2.8 ms, half of it in its 600 calls from
-    Python. No page is touched first within the solve: a workspace is written when it is joined. The step is 24 KB of
-    machine code and the driver about 15 KB, each run of it from caches that Python has used meanwhile.
+    1.8 passes, a pass being six right-hand sides. What was measured of P2 on two busy cores of an AMD EPYC, in us:
 
-    So 40 on P2 needs two thirds of that time. Settings do not give it. The error that is compared is not that of the
+    * 80 with one workspace over and over. The fused step takes 61 % of that, a third of it looking up the past and a
+      third stages and records; what it does when it is accepted, samples included, 19 %; the driver and the nine
+      right-hand limits at events and breaking points 20 %.
+    * 119 after all of `simulate` and a run of JiTCDDE. Reading all code as data just before takes 11 off, reading all
+      data nothing, a whole solve of another workspace 27, four solves of the same 39: the rest is addresses, branches
+      and decoded instructions that the processor has forgotten. No page is touched first within the solve.
+
+    So 40 on P2 needs two thirds of that time. Time goes by passes, hardly by steps: a step control that took 92 steps
+    with as many passes took as long. Settings do not give fewer passes. The error that is compared is not that of the
     steps: until 6 s, where they are shortest, it stays below 5e-10; 1e-8 is reached in the queue from 10 s on, by what
-    the passes leave. Counted at equal error, over tolerances from 2e-8 to 1.5e-7: a doubt that fades faster gains
-    nothing. Mixing five differences in place of three saves 6 and 12 hundredths of the work, and a stricter end of the
-    passes on top of that 8 and 5 more, both less what larger mixtures cost. To be tried is a step that ends with the
-    mixture itself, states and stages included: two in three now take one pass more, which only confirms it.
+    the passes leave. Counted at equal error, over 40 tolerances from 1e-8 to 4e-7: to end passes at 0.02 or 0.01 of the
+    tolerance gains 3 hundredths of the work, a doubt that fades faster or another pace of steps after many passes
+    nothing. What a first pass leaves has the same sign in step after step, so that to rely on it sooner costs what it
+    saves. Mixing five differences in place of three saves 6 and 12 hundredths, less what larger mixtures cost. To be
+    tried is a step that ends with the mixture itself, states and stages included: two in three now take one pass more,
+    which only confirms it.
     """
     them = theirs(case)
     them_at = fastest(them)
