@@ -30,6 +30,9 @@ _PASSED: set[Any] = set()
 def parameter_values(law: Any) -> dict[Symbol, float]:
     """The parameters of `law` as floats in SI units; text is read in the declared unit."""
     values: dict[Symbol, float] = {}
+    for s, most in law.limits.items():
+        if s not in law.params or not isinstance(most, int | float):
+            raise LawError(f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a parameter")
     for s, value in law.params.items():
         if not isinstance(s, Symbol):
             raise LawError(f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy symbol")
@@ -38,6 +41,10 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
         limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
         if (s.is_positive and number <= 0) or (s.is_nonnegative and number < 0):
             raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be {limit}")
+        if s.is_nonzero and number == 0:
+            raise LawError(f"{law.name}: parameter {plain(s)} is 0, but must not be")
+        if number > law.limits.get(s, math.inf):
+            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most {law.limits[s]:g}")
         values[s] = number
     return values
 

@@ -62,6 +62,8 @@ class Law:
         Where the law is from.
     initial : mapping of Symbol to Expr
         Default initial values, in terms of parameters and constants of the flow or link.
+    limits : mapping of Symbol to float
+        Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions ask for.
 
     Raises
     ------
@@ -81,6 +83,7 @@ class Law:
     claims: Mapping[str, Any] = field(default_factory=dict)
     ref: str = ""
     initial: Mapping[Symbol, Any] = field(default_factory=dict)
+    limits: Mapping[Symbol, float] = field(default_factory=dict)
 
     kind: ClassVar[str] = "law"
     inputs: ClassVar[tuple[Symbol, ...]] = ()
@@ -92,7 +95,7 @@ class Law:
             raise LawError(f"the name of a law is {shown(self.name)}; give text of at least one character")
         for name in ("flow", "out", "lower", "upper", "initial"):
             self._keep(name, frozen(self._given(name, Mapping), f"{self.name}: {name}"))
-        for name in ("units", "params"):
+        for name in ("units", "params", "limits"):
             self._keep(name, Frozen(self._given(name, Mapping)))
         claims = self._given("claims", Mapping)
         self._keep("claims", Frozen({k: v if isinstance(v, Steady) else self._claim(k, v) for k, v in claims.items()}))

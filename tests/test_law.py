@@ -92,6 +92,12 @@ REFUSALS: dict[str, tuple[Callable[[], Law], str]] = {
     "initial of a stranger": (lambda: a_source(initial={w: 0}), "initial names w"),
     "parameter is no number": (lambda: a_source(params={w: stray}), "parameter w is Z"),
     "parameter is NaN": (lambda: a_source(params={w: float("nan")}), "parameter w is nan; give a finite number"),
+    "parameter is above its limit": (
+        lambda: a_source(params={w: 2}, limits={w: 1}),
+        "parameter w is 2, but must be at most 1",
+    ),
+    "limit of no parameter": (lambda: a_source(limits={stray: 1}), "limits has Z: 1; give the largest value"),
+    "limit is text": (lambda: a_source(limits={w: "1"}), "limits has w: '1'; give the largest value"),
     "parameter is negative": (lambda: a_source(params={w: -1}), "parameter w is -1, but must be positive"),
     "parameter text": (lambda: a_source(params={w: "3 ms"}), "parameter w is '3 ms', a time; give a rate"),
     "parameter by name": (lambda: a_source(params={"w": 1}), "params has .w.: 1; give parameters by SymPy symbol"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import xarray as xr
 from sympy import Eq
 
 import fluidcc as fc
 from fluidcc.derive.prove import Verdict
-from fluidcc.errors import LawError
+from fluidcc.errors import InvalidInput, LawError
 from fluidcc.formulas import fast
 from fluidcc.sources.dca import alpha
 from fluidcc.sources.probes import d_hat, delta, r0, rounds, theta, with_estimator, with_pause, x0
@@ -63,6 +65,19 @@ def test_the_estimator_makes_a_newcomer_share_fairly() -> None:
     ds = newcomer(with_estimator(fc.FAST)(wait=40, rounds=0.25))
     assert share(ds, 54.0) == pytest.approx(fast.unfairness(4), rel=2e-3)
     assert share(ds, 90.0) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("wrap", "values", "text"), [
+    (with_estimator, {"theta": 1.5}, "FASTEstimator: parameter theta is 1.5, but must be at most 1"),
+    (with_estimator, {"theta": 0}, "FASTEstimator: parameter theta is 0, but must not be"),
+    (with_pause, {"depth": 2}, "FASTPause: parameter depth is 2, but must be at most 1"),
+    (with_pause, {"pace": 1.1}, "FASTPause: parameter pace is 1.1, but must be at most 1"),
+])  # fmt: skip
+def test_what_a_plan_cannot_be_is_refused(wrap: Any, values: dict[str, float], text: str) -> None:
+    with pytest.raises(LawError, match=text):
+        wrap(fc.FAST)(**values)
+    with pytest.raises(InvalidInput, match="law is 'FAST'; give a source law"):
+        wrap("FAST")
 
 
 @pytest.mark.parametrize(("law", "culprit"), [(fc.LDCC, "LDCC"), (fc.CBR, "CBR")])

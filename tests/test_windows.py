@@ -10,6 +10,7 @@ import xarray as xr
 from sympy import symbols
 
 import fluidcc as fc
+from fluidcc.errors import LawError
 from fluidcc.formulas import delay_aimd, fast
 from fluidcc.law import Tick
 from fluidcc.sources._windows import low
@@ -190,6 +191,13 @@ def test_a_flow_that_never_saw_its_path_empty_is_told_of() -> None:
     assert "flow 'f1' has never seen its path empty" in warned
     assert "it knows is 44 ms, that of the empty path 40 ms, so it takes 4 ms of queue for propagation" in warned
     assert fc.simulate(dumbbell(fc.FAST, [0.0, 0.0]), 5.0, samples=51).attrs["warnings"] == ""
+
+
+@pytest.mark.parametrize("name", ["delta_p", "gamma", "pace", "trickle"])
+def test_parts_of_one_are_at_most_one(name: str) -> None:
+    assert fc.DelayAIMD(**{name: 1}).parameter(name) == 1
+    with pytest.raises(LawError, match=f"DelayAIMD: parameter {name} is 1.01, but must be at most 1"):
+        fc.DelayAIMD(**{name: 1.01})
 
 
 def test_a_threshold_below_the_smallest_queue_is_told_of() -> None:

@@ -67,6 +67,7 @@ def window_source(
     jumps: tuple[Jump, ...] = (),
     clock: str = "ack",
     factor: Any = 1,
+    limits: Mapping[Symbol, float] | None = None,
     **more: Any,
 ) -> Source:
     """Make a source of the equation of its window.
@@ -77,7 +78,7 @@ def window_source(
         Of the law.
     growth : Expr
         w' [packet/s], in terms of `w`, `delta`, the signals, the parameters and the states of `flow`.
-    params, units, flow, initial, lower, jumps
+    params, units, flow, initial, lower, jumps, limits
         As of `Source`, beyond those of the window and its clock.
     least : Expr
         Smallest window [packet].
@@ -87,7 +88,7 @@ def window_source(
         Of the rate: a source that pauses or probes.
     """
     states = {w: Let("w'", growth), **(flow or {})}
-    own: dict[str, Any] = {"params": dict(params), "units": {**units, w: "packet"}}
+    own: dict[str, Any] = {"params": dict(params), "units": {**units, w: "packet"}, "limits": dict(limits or {})}
     own |= {"initial": {w: 10, **(initial or {})}, "lower": {w: least, **(lower or {})}}
     used = [growth, factor, *states.values(), *(f for jump in jumps for f in (jump.when, *jump.reset.values()))]
     needed = set().union(*(sympify(f).free_symbols for f in used))
@@ -128,6 +129,7 @@ def _ack_clock(
     states[paced], own["units"][paced], own["initial"][paced] = (acked - paced) / RTT, "packet/s", 0
     own["units"] |= {pace: "1", burst: "1", trickle: "1"}
     own["params"] |= {pace: 0.05, burst: 0.1, trickle: 0.01}
+    own["limits"] |= {pace: 1, trickle: 1}
     if any(w in jump.reset for jump in jumps):
         own["params"][pace] = 0.5  # a cut leaves a gap, which comes round a hundred times with 0.05
         rate = (1 - drain) * rate + drain * trickle * paced

@@ -80,6 +80,7 @@ def _law(
         initial={Delta: 0, **own},
         params={**params, hold: 1.5},
         units={s: _UNITS[s] for s in (*params, *own, hold, Delta)},
+        limits={s: 1 for s in (probe, gamma) if s in params},  # or (4) would not probe, and (5) not lie between
         jumps=(*jumps, *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi))),
         ref=ref,
     )

@@ -11,8 +11,8 @@ from typing import Any
 
 from sympy import Heaviside, Max, symbols
 
-from fluidcc.arguments import explained
-from fluidcc.errors import LawError
+from fluidcc.arguments import explained, shown
+from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Jump, Source
 from fluidcc.sources._windows import F, delta, w
 from fluidcc.sources.dca import alpha
@@ -22,7 +22,7 @@ __all__ = ["with_estimator", "with_pause"]
 
 age = symbols("age", nonnegative=True)  # time since the start [s]
 wait, pause, depth, rounds = symbols("wait pause depth rounds", positive=True)
-theta = symbols("theta", real=True)
+theta = symbols("theta", real=True, nonzero=True)
 # Just before the probe: round trip [s], rate [packet/s], and what is taken for the propagation delay [s].
 r0, x0, d_hat = symbols("r_0 x_0 d_hat", nonnegative=True)
 
@@ -36,11 +36,18 @@ def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Sou
     flow = {**law.flow, w: law.flow[w] * (1 - asleep), age: 1, **more.pop("flow", {})}
     if F in flow:
         flow[F] = law.flow[F] + (rate - law.out["rate"]) / packet
-    own = {"params": "params", "units": "units", "initial": "initial", "lower": "lower"}
-    given: dict[str, Any] = {k: {**getattr(law, k), **more.pop(k, {})} for k in own}
+    given: dict[str, Any] = {
+        k: {**getattr(law, k), **more.pop(k, {})} for k in ("params", "units", "initial", "lower", "limits")
+    }
     given["units"][age], given["initial"][age] = "s", 0
     return replace(law, name=name, flow=flow, out={"rate": rate}, jumps=(*law.jumps, *more.pop("jumps", ())),
                    utility=None, claims={}, **given)  # fmt: skip
+
+
+def _source(law: Source) -> Source:
+    if not isinstance(law, Source):
+        raise InvalidInput(f"law is {shown(law)}; give a source law, such as fluidcc.FAST")
+    return law
 
 
 @explained
@@ -62,16 +69,19 @@ def with_pause(law: Source, name: str | None = None) -> Source:
 
     Raises
     ------
+    InvalidInput
+        If it is no source law.
     LawError
         If the law has no such window.
     """
+    _source(law)
     paused = Heaviside(age - wait, 0) * Heaviside(wait + pause - age, 0)
     asleep = Heaviside(age - wait, 0) * Heaviside(wait + pause + RTT - age, 0)
     # Not a part of the law's own rate: with little in flight that would try to fill the window again.
     rate = law.out["rate"] * (1 - paused) + packet * (1 - depth) * w / RTT * paused
     return _planned(
         law, name or f"{law.name}Pause", rate, asleep,
-        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"},
+        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"}, limits={depth: 1},
     )  # fmt: skip
 
 
@@ -96,10 +106,12 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
 
     Raises
     ------
+    InvalidInput
+        If it is no source law.
     LawError
         If the law has no such window, or no alpha.
     """
-    if alpha not in law.params:
+    if alpha not in _source(law).params:
         raise LawError(f"{law.name} has no alpha, the packets that each flow keeps in the queue; FAST and Vegas have")
     length = rounds * r0
     probing = Heaviside(age - wait, 0) * Heaviside(wait + length - age, 0)
@@ -109,7 +121,7 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
         law, name or f"{law.name}Estimator",
         law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
         flow={r0: 0, x0: 0, d_hat: 0}, initial={r0: 0, x0: 0, d_hat: 0}, params={wait: 5, theta: -0.5, rounds: 1},
-        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"},
+        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"}, limits={theta: 1},
         jumps=(
             Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta}, refractory=_EVER),
             # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0. It is the estimate before the
