@@ -76,10 +76,13 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
             return None
         data, flow = 1 / packet, (gap + back / packet).subs(x_tau, 1)
     flow = flow.subs(running)
-    delay = Integer(0) if _vanishes(flow) else _plain(flow * (1 + edot) / edot)
-    if delay.free_symbols & (signals | {*states}) or (delay == 0 and data == 0):
-        return None
-    return Account(delay, data)
+    if _vanishes(flow):
+        return Account(Integer(0), data) if data != 0 else None
+    share = flow * (1 + edot) / edot
+    if any(not _vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})):
+        return None  # at once: to bring it into a plain form takes ten times as long
+    delay = _plain(share)
+    return None if delay.free_symbols & (signals | {*states}) else Account(delay, data)
 
 
 def _vanishes(f: Expr) -> bool:
