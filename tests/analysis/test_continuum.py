@@ -108,6 +108,17 @@ def test_passivity_decides_nothing_where_a_user_integrates() -> None:
     assert found.verdict == "undecided: flow a has a pole of its own on the imaginary axis or right of it"
 
 
+def test_windows_at_their_bound_leave_a_clock_alone() -> None:
+    """No queue moves a window of one packet: lags cancel around the links, and no gain brings the loop to the axis."""
+    report = _judged(fc.dumbbell([fc.Vegas(alpha=0.5)] * 3, {"capacity": "400 kbit/s"}, rtt="10 ms"))
+    assert report.stable
+    assert report.gain_margin == report.margins.gain_nearest == np.inf
+    assert np.isnan(report.margins.phase_crossover)
+    assert (report.margins.gain_down, report.phase_margin) == (0.0, np.inf)
+    alone = -np.sort(-np.diag(report.closed.A))  # each state moves as it would by itself
+    np.testing.assert_allclose(report.closed.roots(count=5), alone, rtol=1e-7, atol=1e-9)
+
+
 def test_a_fold_is_marginal_and_no_continuum() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Fold, route=["l"])
     with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,8 @@ class Margins:
     ----------
     gain : float
         The least factor above one that brings a root to the axis. It is looked for up to a hundred times the fastest
-        pole and twelve over the shortest delay; a factor above ten that is met only beyond that is inf.
+        pole and twelve over the shortest delay; a factor above ten that is met only beyond that is inf. So is one above
+        1e12: where the parts of a loop cancel, rounding leaves loci of that size.
     gain_down : float
         The largest factor below one that does; zero if none does.
     gain_nearest : float
@@ -75,6 +76,11 @@ class EigenLoci:
 
     omega: Floats
     value: Complex
+
+
+_COLUMNS = [field.name for field in fields(Margins)]
+_OF_GAIN = ("gain", "gain_down", "gain_nearest", "phase_crossover", "phase_crossover_down")
+VAST = 1e12
 
 
 def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
@@ -129,10 +135,14 @@ def margins_of_stack(A: Floats, B: Floats, C: Floats, D: Floats, delays: Floats)
 
 def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     """The margins of each system in the order of the fields of `Margins`, and the crossovers of the last one."""
-    found: tuple[Floats, Floats] = judge(
-        address(), *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
-    )
-    return found
+    found, every = judge(address(), *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times)
+    gain, down, nearest, at, down_at = (found[:, _COLUMNS.index(name)] for name in _OF_GAIN)  # views
+    vast, tiny = gain > VAST, down < 1 / VAST
+    gain[vast], at[vast], down[tiny], down_at[tiny] = np.inf, np.nan, 0.0, np.nan
+    odd = np.flatnonzero(vast | tiny)
+    with np.errstate(divide="ignore"):
+        nearest[odd] = np.where(gain[odd] <= 1 / down[odd], gain[odd], down[odd])
+    return found, every
 
 
 def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None) -> EigenLoci:

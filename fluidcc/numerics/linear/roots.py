@@ -30,6 +30,9 @@ LEAST = (10, 16, 24)
 AGAIN = 4
 """Searches for slow roots away from those that are known."""
 
+APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
+"""Where a determinant is compared with the polynomial of its roots, in units of 1/(longest delay)."""
+
 MANY = 24
 """States from which the first guesses include the roots without delays."""
 
@@ -151,6 +154,25 @@ class Search:
         order = np.argsort(-roots.real)
         self.roots, self.times = roots[order], times[order]
 
+    def without_lags(self) -> bool:
+        """Whether all delays cancel, so that as many roots as there are states are all; no others are kept then.
+
+        So it is with the clock of acknowledgements of windows that stand at a bound: the determinant is the polynomial
+        of these roots, and what else was found far to the left is rounding. A lag that acts so little that its roots
+        lie left of about -24/(longest delay) is taken for none.
+        """
+        n, every = len(self.block.A), self.known()
+        if len(every) < n:
+            return False
+        gaps = APART[:, None] - every[:n]
+        found = self.pencil.values(APART, slope=False, scaled=True)
+        ratio = found.phase * np.exp(found.log - np.log(np.abs(gaps)).sum(axis=1)) / (gaps / np.abs(gaps)).prod(axis=1)
+        if not np.abs(ratio / ratio[0] - 1).max() < 1e-7:
+            return False
+        upper = every[:n][every[:n].imag >= 0]
+        self.roots, self.times = upper, np.ones(len(upper), np.int64)
+        return True
+
     def known(self) -> Complex:
         """Every known root with its conjugate and multiplicity."""
         return mirrored(self.roots, self.times)
@@ -201,6 +223,9 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
         raise InvalidInput(f"count must be at least 1, got {count}")
     problem = "too few roots were found"
     for attempt in range(attempts):
+        if attempt and not of.finite and of.without_lags():
+            every = of.known()
+            return every[: _whole(every, count)] / of.pencil.time
         if attempt or not of.begun or len(of.known()) < count:
             of.improve(count)
         every = of.known()

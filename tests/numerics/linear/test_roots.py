@@ -71,6 +71,22 @@ def test_delays_that_lie_on_no_cycle_make_no_roots() -> None:
     )
 
 
+def test_lags_that_cancel_make_no_roots() -> None:
+    coupled = [[-1.0, 0.3], [0.2, -2.0]]
+    for A in ([[-1.0]], coupled):
+        n = len(A)
+        into, read = np.zeros((n, 2)), np.zeros((2, n))
+        into[0], read[:, 0] = (1.0, -1.0), 1.0
+        system = fc.DelayLTI(A, into, read, np.zeros((2, 2)), delays=[1.0, 1.0])
+        np.testing.assert_allclose(system.roots(count=5), np.sort(np.linalg.eigvals(A))[::-1], rtol=1e-12)
+        into[0, 1] = -1.0 + 1e-6  # now they do not: the chain begins far to the left
+        system = fc.DelayLTI(A, into, read, np.zeros((2, 2)), delays=[1.0, 1.0])
+        far = system.roots(count=n + 1)[n:]
+        assert len(far)
+        assert far.real.max() < -10
+        assert np.abs(system.characteristic(far) / np.exp(-far)).max() < 1e-9
+
+
 def test_integrators_and_the_axis() -> None:
     count = (transfer([1], [1, 0], 0.5) * transfer([1], [1, 0, 4], 0.5)).count_unstable()
     assert (count.unstable, count.marginal, count.at_zero, count.stable) == (0, 2, 1, False)
