@@ -116,7 +116,7 @@ def fig3c() -> Figure:
     ax.set(xlabel="peak rate of the background [Mbit/s]", ylabel="newcomer's rate over that of one that knows [1]")
     ax.set_title(f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium")
     ax.set_ylim(0, None)
-    ax.legend(loc="lower left")
+    ax.legend(loc="upper center")
     return figure
 
 
