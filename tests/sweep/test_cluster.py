@@ -198,6 +198,7 @@ def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.Mo
         both.seen = getattr(both, "seen", both.find_spec)
         both.find_spec = (lambda name: None) if yes else both.seen
 
+    client.wait_for_workers(2, timeout=60)  # one that an earlier test has ended comes back
     monkeypatch.setattr(pool, "_asked", WeakKeyDictionary())
     client.run(blind, True)
     try:
