@@ -81,6 +81,7 @@ class EigenLoci:
 _COLUMNS = [field.name for field in fields(Margins)]
 _OF_GAIN = ("gain", "gain_down", "gain_nearest", "phase_crossover", "phase_crossover_down")
 VAST = 1e12
+"""Factors above this are one over the rounding of parts that cancel."""
 
 
 def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
