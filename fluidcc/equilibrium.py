@@ -26,6 +26,7 @@ from fluidcc.errors import InvalidInput
 from fluidcc.identical import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.law import Source
 from fluidcc.network import require_network
+from fluidcc.shared_states import SharedStates
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
@@ -115,13 +116,13 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
         states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
         windows.append(min((states[name][z] for z in window_names(flow.law)), default=math.inf) if x > 0 else math.inf)
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
-    own = [states[name] for name in few.net.flows]
-    every = {name: dict(own[k]) for name, k in zip(net.flows, few.where.tolist(), strict=True)}
-    every.update((name, states[name]) for name in net.links)
+    every = SharedStates(
+        few.place, [states[name] for name in few.net.flows], {name: states[name] for name in net.links}
+    )
     names = {"flow": list(net.flows), "link": list(net.links)}
     told = Equilibrium(names, values, every, found.error, system.at)
     if min(windows, default=math.inf) < FEW:
-        of_all = {name: windows[k] for name, k in zip(net.flows, few.where.tolist(), strict=True)}
+        of_all = {name: windows[k] for name, k in few.place.items()}
         told = replace(told, warnings=tuple(few_packets(of_all)))
     return _Found(few, system, search, found.u, told)
 

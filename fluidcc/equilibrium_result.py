@@ -56,7 +56,7 @@ class Equilibrium:
         Where the buffer is full.
     arrival_rate, admitted_rate : DataArray over "link"
         What comes [bit/s], and what of it is not dropped before the queue; of that, what exceeds the capacity is lost.
-    states : dict
+    states : mapping
         Every law's own states, by flow or link name and state name.
     error : float
         Relative size of the last Newton step [1].

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from fluidcc.network import FlowSpec, Network
 
-__all__ = ["Collapsed", "apart", "collapsed", "identical", "in_pairs"]
+__all__ = ["Collapsed", "apart", "collapsed", "identical", "in_pairs", "places"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Collapsed:
 
     net: Network
     many: tuple[int, ...]  # by flow of `net`: how many it stands for
-    where: NDArray[np.intp]  # by flow of the whole network: the flow of `net` that stands for it
+    place: Mapping[str, int]  # by flow of the whole network: the flow of `net` that stands for it
+    where: NDArray[np.intp]  # the same, in the order of the whole network's flows
 
 
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
@@ -58,7 +60,16 @@ def in_pairs(net: Network) -> Collapsed:
 
 def apart(net: Network) -> Collapsed:
     """The network itself, every flow for itself."""
-    return Collapsed(net, (1,) * len(net.flows), np.arange(len(net.flows)))
+    return Collapsed(net, (1,) * len(net.flows), places(net), np.arange(len(net.flows)))
+
+
+def places(net: Network) -> Mapping[str, int]:
+    """The place of every flow among the network's, by name."""
+    return net.derived(_places)
+
+
+def _places(net: Network) -> Mapping[str, int]:
+    return {name: k for k, name in enumerate(net.flows)}
 
 
 def _collapsed(net: Network) -> Collapsed:
@@ -71,6 +82,8 @@ def _in_pairs(net: Network) -> Collapsed:
 
 def _one_for(net: Network, groups: tuple[tuple[str, ...], ...]) -> Collapsed:
     group = {name: i for i, names in enumerate(groups) for name in names}
-    where = np.array([group[name] for name in net.flows], np.intp)
+    place = {name: group[name] for name in net.flows}
+    where = np.array(list(place.values()), np.intp)
     alone = len(groups) == len(net.flows)
-    return Collapsed(net if alone else net.only([names[0] for names in groups]), tuple(map(len, groups)), where)
+    few = net if alone else net.only([names[0] for names in groups])
+    return Collapsed(few, tuple(map(len, groups)), place, where)

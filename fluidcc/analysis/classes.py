@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.assembly import constant_rate, is_on
 from fluidcc.errors import InvalidInput
-from fluidcc.identical import identical
+from fluidcc.identical import collapsed, identical, places
 
 if TYPE_CHECKING:
     from fluidcc.equilibrium import Equilibrium
@@ -39,8 +40,8 @@ class FlowClass:
 
 def classes_of(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowClass, ...], list[int], tuple[Any, ...]]:
     """The classes of flows in order, the place of the first flow of each, and the flows of constant rate."""
-    links, place = ({name: i for i, name in enumerate(names)} for names in (net.links, net.flows))
-    found: dict[Any, list[list[str]]] = {}
+    links, place = {name: i for i, name in enumerate(net.links)}, places(net)
+    found: dict[Any, list[tuple[str, ...]]] = {}
     constant: list[Any] = []
     for kind in identical(net):
         flow = net.flows[kind[0]]
@@ -52,33 +53,28 @@ def classes_of(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowCl
             continue
         key = (flow.law, flow.route, flow.access_delay, net.return_delay(flow.name), flow.packet)
         same = found.setdefault(key, [])
-        for names in _at_one_rest(kind, rest):
-            there = next((n for n in same if _close(rest.states[n[0]], rest.states[names[0]])), None)
+        for names in _at_one_rest(kind, rest, net):
+            there = next((i for i, n in enumerate(same) if _close(rest.states[n[0]], rest.states[names[0]])), None)
             if there is None:
                 same.append(names)
             else:
-                there += names
+                same[there] = tuple(sorted(same[there] + names, key=place.__getitem__))
     if not found:
         raise InvalidInput(
             "no flow of the network listens (all are off or send at constant rates), so there is nothing to linearise; "
             "add a flow with a law such as fluidcc.LDCC"
         )
-    chosen = [sorted(names, key=place.__getitem__) for same in found.values() for names in same]
-    chosen.sort(key=lambda names: place[names[0]])
-    classes = [FlowClass(tuple(n), net.flows[n[0]], tuple(links[l] for l in net.flows[n[0]].route)) for n in chosen]
+    chosen = sorted((names for same in found.values() for names in same), key=lambda names: place[names[0]])
+    classes = [FlowClass(n, net.flows[n[0]], tuple(links[l] for l in net.flows[n[0]].route)) for n in chosen]
     return tuple(classes), [place[n[0]] for n in chosen], tuple(sorted(constant, key=lambda sent: sent[-1]))
 
 
-def _at_one_rest(kind: tuple[str, ...], rest: Equilibrium) -> list[list[str]]:
+def _at_one_rest(kind: tuple[str, ...], rest: Equilibrium, net: Network) -> list[tuple[str, ...]]:
     """Identical flows in groups whose states are equal: one, unless the equilibrium was given and tells them apart."""
-    groups: list[list[str]] = []
-    for name in kind:
-        here = rest.states[name]
-        if groups and rest.states[groups[-1][0]] == here:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-    return groups
+    if getattr(rest.states, "place", None) is collapsed(net).place:
+        return [kind]
+    runs = groupby(kind, key=lambda name: dict(rest.states[name]))
+    return [tuple(names) for _, names in runs]
 
 
 def _close(there: Mapping[str, float], here: Mapping[str, float]) -> bool:
