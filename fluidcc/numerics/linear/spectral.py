@@ -39,9 +39,12 @@ def differentiation(points: int) -> Floats:
     return matrix
 
 
-def points_for(delays: Floats, reach: float, least: int) -> NDArray[np.int64]:
-    """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a few more."""
-    return np.maximum(2, np.ceil(least * np.sqrt(delays / delays.max()) + 0.55 * reach * delays)).astype(np.int64)
+def points_for(delays: Floats, reach: float, least: int, density: float = 0.55) -> NDArray[np.int64]:
+    """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a few more.
+
+    Half a point for each radian is what exp(-s tau) itself needs.
+    """
+    return np.maximum(2, np.ceil(least * np.sqrt(delays / delays.max()) + density * reach * delays)).astype(np.int64)
 
 
 def approximate_roots(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
