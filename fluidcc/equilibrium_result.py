@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.columns_of_text import in_columns
 from fluidcc.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -168,11 +169,7 @@ def _text(dim: str, columns: tuple[Any, ...]) -> str:
     rows = [[dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]]
     for i, name in enumerate(names[:MOST_ROWS]):
         rows.append([name, *(("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}" for a in columns)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(text.rjust(n) if k else text.ljust(n) for k, (text, n) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    ]
+    lines = in_columns(rows)
     more = len(names) - MOST_ROWS
     return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 

@@ -16,6 +16,7 @@ from fluidcc.analysis.matrices import Matrices
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
 from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import shown
+from fluidcc.columns_of_text import in_columns
 from fluidcc.errors import UnknownName
 from fluidcc.patterns import near
 
@@ -84,25 +85,28 @@ class Sensitivities:
         )
 
     def __repr__(self) -> str:
-        return f"Sensitivities({len(self.parameters)} parameters, {len(QUANTITIES)} quantities)"
+        return "\n".join(in_columns(self._rows()))
 
     def _repr_html_(self) -> str:
+        head, *rows = ([html.escape(text) for text in row] for row in self._rows())
+        body = [f"<tr><th>{row[0]}</th>{''.join(f'<td>{text}</td>' for text in row[1:])}</tr>" for row in rows]
+        return f"<table><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>{''.join(body)}</table>"
+
+    def _rows(self) -> list[list[str]]:
+        """What one per cent more of each parameter changes; what moves the phase margin most comes first."""
         change = 0.01 * self.per_relative
-        with np.errstate(all="ignore"):
-            size = np.nan_to_num(np.abs(change[:, 3]), nan=0.0)
+        size = np.nan_to_num(np.abs(change[:, list(QUANTITIES).index("phase_margin")]), nan=0.0)
         size = size if size.any() else np.nan_to_num(np.abs(change[:, 0]))
-        names = "".join(f"<th>{html.escape(f'{q} [{u}]')}</th>" for q, u in QUANTITIES.items())
-        rows = [f"<tr><th>now</th><td></td>{_cells(self.value)}</tr>"]
+        rows = [["1 % more of", "value", *(f"{q} [{u}]" for q, u in QUANTITIES.items())]]
+        rows += [["now", "", *_cells(self.value)]]
         for k in np.argsort(-size, kind="stable"):
             p = self.parameters[k]
-            value = html.escape(f"{p.value:.4g} {p.units}")
-            rows.append(f"<tr><th>{html.escape(p.name)}</th><td>{value}</td>{_cells(change[k], '+')}</tr>")
-        head = f"<tr><th>1 % more of</th><th>value</th>{names}</tr>"
-        return f"<table>{head}{''.join(rows)}</table>"
+            rows.append([p.name, f"{p.value:.4g} {p.units.removesuffix('1')}".strip(), *_cells(change[k], "+")])
+        return rows
 
 
-def _cells(values: Any, sign: str = "") -> str:
-    return "".join(f"<td>{format(v, f'{sign}.3g') if np.isfinite(v) else ''}</td>" for v in values)
+def _cells(values: Any, sign: str = "") -> list[str]:
+    return [format(v, f"{sign if v else ''}.3g") if np.isfinite(v) else "" for v in (values + 0.0).tolist()]
 
 
 def sensitivities(report: StabilityReport) -> Sensitivities:

@@ -72,3 +72,7 @@ def test_table() -> None:
     page = table._repr_html_()
     assert "1 % more of" in page
     assert "l.capacity" in page
+    head, now, *rows = repr(table).splitlines()
+    assert head.split("  ")[0] == "1 % more of"
+    assert now.startswith("now")
+    assert sorted(row.split()[0] for row in rows) == sorted(p.name for p in table.parameters)
