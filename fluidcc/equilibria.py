@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.columns import Columns, Place
-from fluidcc.equilibrium import states_of, system_of, values_of
+from fluidcc.derive.few_packets import FEW, few_packets
+from fluidcc.equilibrium import least_windows, states_of, system_of, values_of
 from fluidcc.equilibrium_result import COLUMNS, Equilibrium
 from fluidcc.errors import FluidccError
 
@@ -40,6 +41,8 @@ class Equilibria:
         Where there is an equilibrium.
     errors : dict of int to FluidccError
         Why there is none, by point: what `fluidcc.equilibrium` of that point's network raises.
+    warnings : dict of int to tuple of str
+        What makes an equilibrium doubtful, by point, as `Equilibrium` has it; no entry where nothing does.
     flow_names, link_names : tuple of str
         What the second axes are.
     at : float
@@ -60,6 +63,7 @@ class Equilibria:
     error: Any
     found: Any
     errors: Mapping[int, FluidccError]
+    warnings: Mapping[int, tuple[str, ...]]
     flow_names: tuple[str, ...]
     link_names: tuple[str, ...]
     at: float
@@ -83,7 +87,8 @@ class Equilibria:
             raise self.errors[i]
         names = {"flow": list(self.flow_names), "link": list(self.link_names)}
         own = {name: {z: float(column[i]) for z, column in of.items()} for name, of in self.states.items()}
-        return Equilibrium(names, {k: getattr(self, k)[i] for k in COLUMNS}, own, float(self.error[i]), self.at)
+        values, doubts = {k: getattr(self, k)[i] for k in COLUMNS}, self.warnings.get(i, ())
+        return Equilibrium(names, values, own, float(self.error[i]), self.at, warnings=doubts)
 
 
 def equilibria(
@@ -156,7 +161,16 @@ def equilibria(
     found.u[~good], found.told[~good], found.error[~good] = np.nan, np.nan, np.nan
     with np.errstate(invalid="ignore"):
         told = values_of(system, found.u, found.told)
+    states = states_of(system, found.u)
     return Equilibria(
-        **told, states=states_of(system, found.u), error=found.error, found=good, errors=dict(sorted(errors.items())),
-        flow_names=net.flow_names, link_names=net.link_names, at=system.at,
+        **told, states=states, error=found.error, found=good, errors=dict(sorted(errors.items())),
+        warnings=_doubts(net, states, told["rate"]), flow_names=net.flow_names, link_names=net.link_names, at=system.at,
     )  # fmt: skip
+
+
+def _doubts(net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any) -> dict[int, tuple[str, ...]]:
+    """What makes equilibria doubtful, by point."""
+    with np.errstate(invalid="ignore"):
+        windows = least_windows(net, states, rates)
+    some = np.flatnonzero(windows.min(axis=1, initial=math.inf) < FEW).tolist()
+    return {i: tuple(few_packets(dict(zip(net.flow_names, windows[i].tolist(), strict=True)))) for i in some}

@@ -109,20 +109,19 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     states = {
         name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
     }
-    windows: list[float] = []
     for k, (name, flow) in enumerate(few.net.flows.items()):
         x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
         empty = few.net.propagation_delay(name)
         states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
-        windows.append(min((states[name][z] for z in window_names(flow.law)), default=math.inf) if x > 0 else math.inf)
+    windows = least_windows(few.net, states, values["rate"])
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
     every = SharedStates(
         few.place, [states[name] for name in few.net.flows], {name: states[name] for name in net.links}
     )
     names = {"flow": list(net.flows), "link": list(net.links)}
     told = Equilibrium(names, values, every, found.error, system.at)
-    if min(windows, default=math.inf) < FEW:
-        of_all = {name: windows[k] for name, k in few.place.items()}
+    if np.min(windows, initial=math.inf) < FEW:
+        of_all = {name: float(windows[k]) for name, k in few.place.items()}
         told = replace(told, warnings=tuple(few_packets(of_all)))
     return _Found(few, system, search, found.u, told)
 
@@ -261,6 +260,23 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
         "arrival_rate": arrival,
         "admitted_rate": admitted,
     }
+
+
+def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any) -> Any:
+    """The smallest window of each flow [packet], infinite where it has none or sends nothing: array (..., flows).
+
+    Parameters
+    ----------
+    states : mapping
+        Every law's own states, by flow and state name: numbers or arrays.
+    rates : array (..., flows)
+        [bit/s]
+    """
+    least = np.full(rates.shape, math.inf)
+    for k, (name, flow) in enumerate(net.flows.items()):
+        for z in window_names(flow.law):
+            least[..., k] = np.minimum(least[..., k], states[name][z])
+    return np.where(rates > 0, least, math.inf)
 
 
 def states_of(system: Assembled, u: Any) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
+from fluidcc.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 from fluidcc.interval_results import Orbit, Synchronized
+from fluidcc.warned import warn
 
 __all__ = ["IntervalModel"]
 
@@ -87,10 +87,9 @@ class IntervalModel:
         keep, sums = np.empty((period, len(x))), np.zeros(5)
         advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)
         if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
-            warnings.warn(
+            warn(
                 "the orbit passes the capacity within rounding, so that rounding decides where the flows go down; "
                 "take exact=True, or another capacity",
-                FluidccWarning,
                 stacklevel=3,
             )
         shortest = _shortest(keep)

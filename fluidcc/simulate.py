@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,12 @@ from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
 from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.errors import InvalidInput
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
 from fluidcc.units import to_si
+from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -136,7 +136,7 @@ def simulate(
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
     result = dataset(space, times, seconds, used, final)
     for text in unheard(at):
-        warnings.warn(text, FluidccWarning, stacklevel=2)
+        warn(text, stacklevel=3)
     result.attrs["warnings"] = "; ".join(doubts(at, result))
     return result
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.errors import FluidccWarning
 from fluidcc.symbols import plain
+from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     from fluidcc.assembly import Assembled
@@ -97,9 +96,8 @@ def warn_undetermined(names: tuple[str, ...]) -> None:
     """Tell that an equilibrium is one of a continuum."""
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        warnings.warn(
+        warn(
             f"the equilibrium is one of a continuum: nothing determines {', '.join(names[:NAMED])}{more}; where a run "
             "ends depends on where it starts",
-            FluidccWarning,
-            stacklevel=3,
+            stacklevel=4,  # beyond `explained`: the line that asks
         )

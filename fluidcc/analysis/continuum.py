@@ -7,7 +7,6 @@ continuum: a step along its null vector leaves the conditions unsatisfied to sec
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ from fluidcc.analysis.change import conditions, shifted
 from fluidcc.analysis.rest import residual
 from fluidcc.analysis.split import with_alone
 from fluidcc.derive.trackers import trackers
-from fluidcc.errors import FluidccWarning
 from fluidcc.symbols import plain
+from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
@@ -111,10 +110,9 @@ def left_out(point: Point, counts: Mapping[str, RootCount]) -> tuple[tuple[FreeD
     told = [d for d in found if not _by_account(point, d)]
     if told:
         total = sum(d.multiplicity for d in told)
-        warnings.warn(
+        warn(
             f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; the verdict leaves "
             f"out the {f'{total} roots' if total > 1 else 'root'} at zero that this means",
-            FluidccWarning,
             stacklevel=3,
         )
     return found, {name: n for name, n in zeros.items() if name in explained}

@@ -25,6 +25,7 @@ from fluidcc.errors import FluidccError
 from fluidcc.numerics.linear.margins import margins_of_stack
 from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.warned import gathered
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -52,6 +53,9 @@ class Verdicts:
         The first of the characteristic roots [1/s].
     errors : dict of int to FluidccError
         Why a point has no verdict: what `fluidcc.stability` of that point's network raises.
+    warnings : dict of int to tuple of str
+        What makes a verdict doubtful, by point: what is said of its equilibrium, and by `fluidcc.stability` of those
+        that it judged; no entry where nothing does.
     alone : dict of int to str
         The points that were judged by `fluidcc.stability` one by one, and why.
     """
@@ -69,6 +73,7 @@ class Verdicts:
     decay_rate: Any
     rightmost_root: Any
     errors: dict[int, FluidccError] = field(default_factory=dict)
+    warnings: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     alone: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -126,9 +131,10 @@ def verdicts_at(
     """
     rest = equilibria(net, targets, values, at)
     columns = Columns(system_of(net, at), net, targets, values)
-    table = {f.name: np.full(columns.points, np.nan) for f in fields(Verdicts) if f.name not in ("errors", "alone")}
+    told = ("errors", "warnings", "alone")
+    table: dict[str, Any] = {f.name: np.full(columns.points, np.nan) for f in fields(Verdicts) if f.name not in told}
     table["rightmost_root"] = table["rightmost_root"].astype(complex)
-    errors, alone = dict(rest.errors), dict[int, str]()
+    errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()
     if reason := _not_smooth(net):
         alone |= dict.fromkeys(np.flatnonzero(rest.found).tolist(), reason)
     else:
@@ -136,13 +142,17 @@ def verdicts_at(
             _judge(sort, table, alone, roots, margins)
     for i in sorted(alone):
         try:
-            report = stability(columns.network(i), at=columns.one.at)
+            with gathered() as said:
+                report = stability(columns.network(i), at=columns.one.at)
         except FluidccError as error:
             errors[i] = error
+            warnings.pop(i, None)
             continue
+        if doubts := (*report.warnings, *said):
+            warnings[i] = doubts
         for name, column in table.items():
             column[i] = report.rightmost_roots[0] if name == "rightmost_root" else getattr(report, name)
-    return Verdicts(**table, errors=dict(sorted(errors.items())), alone=dict(sorted(alone.items())))
+    return Verdicts(**table, errors=dict(sorted(errors.items())), warnings=warnings, alone=dict(sorted(alone.items())))
 
 
 def _not_smooth(net: Network) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,12 +15,13 @@ from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
 from fluidcc.arguments import explained, flag, number, whole
 from fluidcc.equilibrium_result import MOST_ROWS
-from fluidcc.errors import FluidccWarning, Unsupported
+from fluidcc.errors import Unsupported
 from fluidcc.law import Law
 from fluidcc.network import Network, require_network
 from fluidcc.patterns import quantity
 from fluidcc.progress import BARE, Progress
 from fluidcc.symbols import plain
+from fluidcc.warned import warn
 
 __all__ = ["LimitCycle", "limit_cycle"]
 
@@ -79,19 +79,17 @@ class LimitCycle(OnceRound):
         section = self._section
         found = section.map
         if section.erratic:
-            warnings.warn(
+            warn(
                 f"not all multipliers are given: what {', '.join(section.erratic)} becomes does not follow from what "
                 "it was, as it shows a pattern in the data under way, which an exact ack clock takes round for ever; "
                 f"those of the other states are given, to about {max(found.misfit, 1e-3):.1g}",
-                FluidccWarning,
                 stacklevel=2,
             )
         if found.misfit > MISFIT:
-            warnings.warn(
+            warn(
                 f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a disturbance after a cycle "
                 "do not follow from what was left before, as the data under way keep it; give laws an ack clock with "
                 "pace > 0, or follow a disturbance by simulate",
-                FluidccWarning,
                 stacklevel=2,
             )
         return found.multipliers
@@ -197,11 +195,10 @@ def limit_cycle(
     with Progress(float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps") as bar:
         found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
     if found.error > tol:
-        warnings.warn(
+        warn(
             f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes from cycle to cycle "
             "falls no more, or not within max_steps; a smaller rtol, or a larger max_steps, may show more of it",
-            FluidccWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))
     return LimitCycle(**vars(once_round(section)), error=found.error, steps=found.steps, _section=section)

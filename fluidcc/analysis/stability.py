@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +14,8 @@ from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import wire_both
 from fluidcc.arguments import choice, explained, flag, whole
-from fluidcc.errors import FluidccWarning
 from fluidcc.network import require_network
+from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     from fluidcc.equilibrium import Equilibrium
@@ -125,9 +124,8 @@ def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
 def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
     if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
-        warnings.warn(
+        warn(
             f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "
             "so there is no loop: the verdict is that of the laws alone, and the margins are infinite",
-            FluidccWarning,
             stacklevel=4,  # beyond `explained`: the line that asks
         )

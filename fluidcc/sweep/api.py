@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fluidcc.arguments import explained
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
@@ -25,6 +27,7 @@ from fluidcc.sweep.running import Execution, run
 from fluidcc.sweep.structures import can_batch_some, structural
 from fluidcc.sweep.targets import changed, find_targets
 from fluidcc.sweep.task import Task
+from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,7 +96,13 @@ def sweep(
     xarray.Dataset
         A variable for each measure over the axes of the grid (and over ``flow`` or ``link`` where it has a value for
         each). If points failed, their values are NaN and the variable ``error`` says why; the attribute ``failed``
-        is their number.
+        is their number. If results are doubtful, the variable ``warning`` says of each point why, in the words that a
+        single run, equilibrium, verdict or limit cycle has for it; the attribute ``warned`` is the number of these.
+
+    Warns
+    -----
+    FluidccWarning
+        If results are doubtful: at how many points, and why at the first of them.
 
     Raises
     ------
@@ -119,7 +128,23 @@ def sweep(
     else:
         data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
+    if data.attrs["warned"]:
+        warn(_doubtful(data), stacklevel=3)
     return data
+
+
+def _doubtful(data: xr.Dataset) -> str:
+    """How many points carry a warning, and which one the first."""
+    texts = data["warning"].values
+    first = np.unravel_index(int(np.argmax(texts.ravel() != "")), texts.shape)
+    at = {str(dim): data[dim].values[k].item() for dim, k in zip(data["warning"].dims, first, strict=True)}
+    where = ", ".join(
+        f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}" for axis, value in at.items()
+    )
+    return (
+        f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable 'warning'; the "
+        f"first, at {where}: {texts[first]}"
+    )
 
 
 def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:

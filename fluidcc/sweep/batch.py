@@ -7,14 +7,16 @@ has its own batch. What differs from point to point is found by `places`.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.doubts import doubts
 from fluidcc.engine.fused import fits, fused_address
+from fluidcc.engine.layout import Layout
 from fluidcc.engine.results import dataset
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import FluidccError
@@ -26,8 +28,12 @@ from fluidcc.sweep.networks import PerThread, make_room
 from fluidcc.sweep.pace import making
 from fluidcc.sweep.places import Place, Places
 from fluidcc.sweep.point import Point, sample_times
+from fluidcc.sweep.samples import Samples
+from fluidcc.sweep.targets import changed
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from fluidcc.sweep.task import Task
 
 __all__ = ["Batch", "batch_of", "can_batch", "empty"]
@@ -72,9 +78,18 @@ def empty(net: Network, name: str) -> Value:
     return Value(np.full(len(labels), np.nan), (dim,), {dim: labels}, {"units": UNITS[variable]})
 
 
+def _doubts(at: Layout, samples: Any) -> list[str]:
+    """As a run's dataset has them, of its samples."""
+    return doubts(at, samples)
+
+
 @dataclass
 class _Structure:
-    """A workspace of one structure, and what is measured of it."""
+    """A workspace of one structure, and what is measured of it.
+
+    ``doubts`` are those of all its runs, unless they depend on the run: then there is ``numbered``, the places of the
+    samples that are looked at.
+    """
 
     space: Workspace
     names: dict[str, int]  # first statistic of each measure
@@ -82,6 +97,8 @@ class _Structure:
     hops: int
     kinds: NDArray[np.int64]
     rows: NDArray[np.int64]
+    doubts: list[str]
+    numbered: xr.Dataset | None
 
 
 class Batch:
@@ -130,9 +147,12 @@ class Batch:
             names[name] = len(rows)
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
+        looked = Samples(numbered, space.F, dict.fromkeys(at.net.flows, 0.0))  # every flow sends: places are positive
+        said = _doubts(at, looked)
+        places = numbered.copy(deep=True) if looked.read else None
         space.F[first:last] = kept  # only now: what was read may be a view
         hops = max(len(f.route) for f in at.flows)
-        return _Structure(space, names, address, hops, np.array(kinds), np.array(rows))
+        return _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, places)
 
     def _offsets(self, structure: _Structure, net: Network) -> NDArray[np.float64]:
         """For each statistic, what it is multiplied by and what is added: shape (2, statistics)."""
@@ -147,11 +167,14 @@ class Batch:
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
-    def run(self, points: NDArray[np.int64]) -> tuple[dict[str, NDArray[np.float64]], dict[int, str]]:
-        """Statistics (points, flows or links) by name, and the reasons of the points that failed."""
+    def run(
+        self, points: NDArray[np.int64]
+    ) -> tuple[dict[str, NDArray[np.float64]], dict[int, str], dict[int, list[str]]]:
+        """Statistics (points, flows or links) by name, why points failed, and what makes others doubtful."""
         positions = self.task.grid.places(points)
         results = {name: np.full((len(points), len(empty(self.net, name).values)), np.nan) for name in self.names}
         errors: dict[int, str] = {}
+        doubtful: dict[int, list[str]] = {}
         combinations, which = np.unique(positions[self.places.joint], axis=1, return_inverse=True)
         by_structure: dict[bytes, list[int]] = {}
         found: dict[int, Place] = {}
@@ -169,15 +192,17 @@ class Batch:
             for start in range(0, len(members), BLOCK):
                 rows = np.array(members[start : start + BLOCK])
                 numbers, own = np.unique(which[rows], return_inverse=True)
-                out, codes = self._block(structure, [found[n] for n in numbers.tolist()], own, positions[:, rows])
+                some = [found[n] for n in numbers.tolist()]
+                out, codes, texts = self._block(structure, some, own, positions[:, rows])
                 for name, first in structure.names.items():
                     results[name][rows] = out[:, first : first + results[name].shape[1]]
                 for r in rows[codes != s.DONE]:
                     errors[int(r)] = self._reason(int(points[r]))
-        return results, errors
+                doubtful |= {int(rows[k]): text for k, text in texts.items() if text}
+        return results, errors, doubtful
 
     def _block(self, structure: _Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
-        """Statistics of some points of one structure, and why each run ended."""
+        """Statistics of some points of one structure, why each run ended, and what makes which of them doubtful."""
         from fluidcc.numerics.fluid.entry import advance
         from fluidcc.numerics.fluid.many import run_many
 
@@ -190,23 +215,45 @@ class Batch:
             values = np.concatenate([v[positions[k]] for k, (_, _, v) in free.items()], axis=1)
         out = np.full((len(which), len(structure.rows)), np.nan)
         codes = np.zeros(len(which), dtype=np.int64)
+        doubtful: dict[int, list[str]] = {}
         space, done = structure.space, 0
         grown = len(heads[0]) - (int(space.I[s.OHIST]) - int(space.I[s.OINIT]) + int(space.I[s.OOUT]))
         heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, max(-grown, 0)))))
+        values = np.ascontiguousarray(values)
+        F, I = space.F.copy(), space.I.copy()
         while done < len(which):
-            F, I = space.F.copy(), space.I.copy()
+            stop = len(which) if structure.numbered is None else done + 1  # the next run overwrites the samples
             done = run_many(
-                F, I, heads, space.I, which, where, np.ascontiguousarray(values), structure.kinds, structure.rows,
-                out, codes, done, structure.hops, structure.address, advance,
+                F, I, heads, space.I, which[:stop], where, values[:stop], structure.kinds, structure.rows,
+                out[:stop], codes[:stop], done, structure.hops, structure.address, advance,
             )  # fmt: skip
-            if done < len(which) and I[s.CODE] == s.GROW_RING:
+            if done == stop:
+                last = done - 1
+                if structure.numbered is not None and codes[last] == s.DONE:
+                    doubtful[last] = self._looked_at(structure, places[which[last]], positions[:, last], F)
+                continue
+            if I[s.CODE] == s.GROW_RING:
                 space.grow_ring()
-            elif done < len(which):
+            else:
                 more = int(space.I[s.HEAPCAP]) * 2
                 space.grow_heap()
                 heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, more))))
+            F, I = space.F.copy(), space.I.copy()
+        if structure.numbered is None:
+            doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
         spread = structure.kinds == KINDS.index("std")
-        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes
+        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes, doubtful
+
+    def _looked_at(self, structure: _Structure, place: Place, position: NDArray[np.int64], F: Any) -> list[str]:
+        """What makes the run doubtful that has left its samples in `F`."""
+        assert structure.numbered is not None
+        net, at = place.net, structure.space.at
+        if self.places.free:  # the values of these axes are only in the workspace
+            values = {axis.name: axis.values[k] for axis, k in zip(self.task.grid.axes, position, strict=True)}
+            net = changed(self.net, self.task.targets, values)
+        flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
+        back = {name: net.return_delay(name) for name in net.flows}
+        return _doubts(replace(at, net=net, flows=flows, links=links), Samples(structure.numbered, F, back))
 
     def _reason(self, number: int) -> str:
         """Why a run failed: as `simulate` says it."""

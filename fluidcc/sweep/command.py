@@ -35,7 +35,8 @@ def run_file(args: argparse.Namespace) -> None:
     data.attrs.update(scenario=scenario.name, title=file.title or scenario.title)
     save(data, output)
     failed = int(data.attrs["failed"])
-    print(f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} failed")
+    warned = f", {data.attrs['warned']} with a warning" if data.attrs["warned"] else ""
+    print(f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} failed{warned}")
     if failed:
         reasons = data["error"].values.ravel()
         first = next(text for text in reasons if text)

@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,18 @@ from fluidcc.network import Network
 from fluidcc.patterns import near
 from fluidcc.sweep.point import Point
 
-__all__ = ["EQUILIBRIUM", "KINDS", "STABILITY", "VARIABLES", "Measure", "Value", "as_values", "find_measures"]
+__all__ = [
+    "EQUILIBRIUM",
+    "KINDS",
+    "STABILITY",
+    "TOLD",
+    "VARIABLES",
+    "Measure",
+    "Value",
+    "as_values",
+    "find_measures",
+    "refuse_taken",
+]
 
 EQUILIBRIUM = {
     "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow", "queueing_delay": "link", "price": "link",
@@ -47,6 +58,7 @@ STABILITY = {
     "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
     "rightmost_root": "1/s",
 }  # fmt: skip
+TOLD = ("error", "warning")  # variables of results that say why points failed, and why they are doubtful
 _SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
 
 
@@ -113,10 +125,26 @@ def find_measures(given: Any) -> tuple[Measure, ...]:
         raise InvalidInput(f"measure is {given!r}; give a name such as 'mean_rate', a function of a point, or a list")
     found = tuple(_measure(label, what) for label, what in pairs)
     names = [m.name for m in found]
+    refuse_taken(names)
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"two measures are named {name!r}; give them names of their own: {{'name': measure}}")
     return found
+
+
+def refuse_taken(names: Iterable[str]) -> None:
+    """Refuse names that results use themselves.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them is such a name.
+    """
+    for name in names:
+        if name in TOLD:
+            raise InvalidInput(
+                f"a measure is named {name!r}, as results name what they say of points; name it otherwise"
+            )
 
 
 def known_measures() -> list[str]:
@@ -176,9 +204,7 @@ def _critical(key: str, point: Point) -> Value:
 
 
 def _cycle(key: str, point: Point) -> Value:
-    import fluidcc as fc
-
-    return Value(float(fc.limit_cycle(point.net).period), attrs={"units": "s"})
+    return Value(float(point.limit_cycle.period), attrs={"units": "s"})
 
 
 def _trajectory(key: str, point: Point) -> Value:

@@ -54,7 +54,7 @@ class Variable:
 
 @dataclass
 class Piece:
-    """Results of some points: an array (points, ...) for each variable, and the reasons of those that failed."""
+    """Results of some points: an array (points, ...) for each variable, why some failed, and why some are doubtful."""
 
     values: dict[str, NDArray[Any]]
     errors: dict[int, str]
@@ -62,6 +62,7 @@ class Piece:
     once: float = 0.0  # seconds of these for what later points use too
     each: float = 0.0  # seconds a point takes, where that is known better than from these
     call: float = 0.0  # seconds that measuring any number of points takes besides, as far as it is known
+    doubts: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -71,15 +72,18 @@ class Piece:
         for name, values in part.values.items():
             self.values[name][first : first + len(values)] = values
         self.errors |= {first + row: text for row, text in part.errors.items()}
+        self.doubts |= {first + row: text for row, text in part.doubts.items()}
         self.seconds += part.seconds
         self.once += part.once
 
     def part(self, start: int, stop: int) -> Piece:
         """Some of its rows."""
-        errors = {row - start: text for row, text in self.errors.items() if start <= row < stop}
+        errors, doubts = (
+            {row - start: text for row, text in of.items() if start <= row < stop} for of in (self.errors, self.doubts)
+        )
         values = {name: v[start:stop] for name, v in self.values.items()}
         share = (stop - start) / len(self)
-        return Piece(values, errors, self.seconds * share, self.once * share, self.each, self.call)
+        return Piece(values, errors, self.seconds * share, self.once * share, self.each, self.call, doubts)
 
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:

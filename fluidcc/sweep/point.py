@@ -32,7 +32,10 @@ class Point(Mapping[str, Any]):
         Its simulation, made when first asked for, with the sweep's `until` and options.
     equilibrium : Equilibrium
     stability : StabilityReport
+    limit_cycle : LimitCycle
         The same.
+    doubts : list of str
+        What makes those of these doubtful that were asked for, as they say it themselves.
 
     Examples
     --------
@@ -100,3 +103,16 @@ class Point(Mapping[str, Any]):
         import fluidcc as fc
 
         return fc.stability(self.net)
+
+    @cached_property
+    def limit_cycle(self) -> Any:
+        import fluidcc as fc
+
+        return fc.limit_cycle(self.net)
+
+    @property
+    def doubts(self) -> list[str]:
+        made = vars(self)  # where cached properties are kept
+        runs = [made[name].attrs["warnings"] for name in ("sampled", "run") if name in made]
+        others = [made[name].warnings for name in ("equilibrium", "stability", "limit_cycle") if name in made]
+        return [*(text for told in runs for text in told.split("; ") if text), *(text for of in others for text in of)]

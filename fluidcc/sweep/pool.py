@@ -160,10 +160,7 @@ class Pool:
                         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
                         piece.errors[row] = f"its worker died, {LIVES} times ({said})"
                     continue
-                for name, values in one.values.items():
-                    piece.values[name][row] = values[0]
-                if one.errors:
-                    piece.errors[row] = one.errors[0]
+                piece.put(row, one)
                 break
         return piece
 

@@ -120,6 +120,7 @@ class _Refinement:
         for name, values in piece.values.items():
             self._whole.values[name][points] = values
         self._whole.errors |= {int(points[k]): text for k, text in piece.errors.items()}
+        self._whole.doubts |= {int(points[k]): text for k, text in piece.doubts.items()}
         self._whole.seconds += piece.seconds
         for k, name in enumerate(self.how.verdicts):
             found = piece.values[name]

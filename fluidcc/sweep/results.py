@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fluidcc
+from fluidcc.sweep.measures import TOLD
 from fluidcc.sweep.piece import Piece
 from fluidcc.sweep.task import Task
 
@@ -17,7 +18,10 @@ __all__ = ["labelled"]
 
 
 def labelled(task: Task, piece: Piece) -> xr.Dataset:
-    """The results over the axes of the grid; with ``error``, why points failed, if some did."""
+    """The results over the axes of the grid; with ``error``, why points failed, and ``warning``, why they are doubtful.
+
+    Each of the two is there only if it says something of some point.
+    """
     import xarray as xr
 
     grid = task.grid
@@ -29,12 +33,15 @@ def labelled(task: Task, piece: Piece) -> xr.Dataset:
             values = values.astype(bool)
         data[name] = ((*grid.names, *v.dims), values, dict(v.attrs))
         coords.update({dim: list(labels) for dim, labels in v.coords.items()})
-    if piece.errors:
-        reasons = np.full(grid.size, "", dtype=object)
-        reasons[list(piece.errors)] = list(piece.errors.values())
-        about = {"long_name": "why the point could not be measured; empty where it could"}
-        data["error"] = (grid.names, reasons.astype(str).reshape(grid.shape), about)
+    told = ((piece.errors, "why the point could not be measured"), (piece.doubts, "what makes its results doubtful"))
+    for name, (texts, what) in zip(TOLD, told, strict=True):
+        if texts:
+            column = np.full(grid.size, "", dtype=object)
+            column[list(texts)] = list(texts.values())
+            about = {"long_name": f"{what}; empty where nothing is to be said"}
+            data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
     result = xr.Dataset(data, coords)
-    result.attrs.update(axes=list(grid.names), points=grid.size, failed=len(piece.errors), point_seconds=piece.seconds)
+    result.attrs.update(axes=list(grid.names), points=grid.size, failed=len(piece.errors), warned=len(piece.doubts))
+    result.attrs.update(point_seconds=piece.seconds)
     result.attrs["fluidcc"] = fluidcc.__version__
     return result

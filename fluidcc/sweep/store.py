@@ -2,7 +2,8 @@
 
 The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as the sweep's. Last
 of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once and whole, with the reasons of the
-points that failed: a chunk without it is computed again. The arrays carry checksums, so that damage is noticed.
+points that failed and the warnings of those that are doubtful: a chunk without it is computed again. The arrays carry
+checksums, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fluidcc.sweep.piece import Piece, Variable
 __all__ = ["Store", "differences"]
 
 _MAKING = "making"  # a file that is there while the store is made
+_TEXTS = ("errors", "doubts")  # what is kept of single points in JSON
 
 
 class Store:
@@ -143,11 +145,13 @@ class Store:
         first = number * self.chunk
         for name, values in piece.values.items():
             self._group[name][first : first + len(values)] = values
-        about = {"seconds": piece.seconds, "errors": {first + k: text for k, text in piece.errors.items()}}
+        about: dict[str, Any] = {"seconds": piece.seconds}
+        for name in _TEXTS:
+            about[name] = {first + k: text for k, text in getattr(piece, name).items()}
         _replace(self.path / "chunks" / f"{number}.json", json.dumps(about))
 
     def read(self) -> Piece:
-        """All values, and the reasons of the failed points.
+        """All values, the reasons of the failed points, and the warnings of others.
 
         Raises
         ------
@@ -163,7 +167,8 @@ class Store:
         for file in (self.path / "chunks").glob("[0-9]*.json"):
             about = json.loads(file.read_text(encoding="utf-8"))
             piece.seconds += about["seconds"]
-            piece.errors |= {int(k): text for k, text in about["errors"].items()}
+            for name in _TEXTS:
+                getattr(piece, name).update({int(k): text for k, text in about[name].items()})
         return piece
 
     def close(self) -> None:

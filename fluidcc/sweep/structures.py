@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,15 @@ def can_batch_some(task: Task) -> bool:
     return isinstance(task.model, Network) and (structural(task.targets) or can_batch(task))
 
 
+class Found(NamedTuple):
+    """Statistics by measure; by row, why points failed and what makes others doubtful; the rows to run one by one."""
+
+    values: dict[str, NDArray[Any]]
+    errors: dict[int, str]
+    doubts: dict[int, list[str]]
+    left: NDArray[np.int64]
+
+
 class Structures:
     """Runs of the points of a task, network by network.
 
@@ -63,11 +72,12 @@ class Structures:
         each = batch_of(one).places.count if one is not None else 1
         return each * math.prod(len(self.task.grid.axes[k].values) for k in self.more)
 
-    def run(self, points: NDArray[np.int64]) -> tuple[dict[str, NDArray[Any]], dict[int, str], NDArray[np.int64]]:
-        """Statistics by measure, the reasons of the points that failed, and the rows that must be run one by one."""
+    def run(self, points: NDArray[np.int64]) -> Found:
+        """Statistics of some points."""
         schema = self.task.schema
         values = {name: np.full((len(points), *schema[name].shape), np.nan) for name in self.names}
         errors: dict[int, str] = {}
+        doubts: dict[int, list[str]] = {}
         left: list[int] = []
         for place, rows, positions in self.networks.groups(points):
             task = self._task(place)
@@ -75,14 +85,15 @@ class Structures:
                 left += rows.tolist()
                 continue
             inner = np.ravel_multi_index(tuple(positions[self.rest]), task.grid.shape) if self.rest else 0 * rows
-            found, told = batch_of(task).run(inner)
+            found, told, doubtful = batch_of(task).run(inner)
             errors |= {int(rows[row]): text for row, text in told.items()}
+            doubts |= {int(rows[row]): texts for row, texts in doubtful.items()}
             assert isinstance(task.model, Network)
             for name, key in self.names.items():
                 ((dim, labels),) = schema[name].coords.items()
                 own = list(task.model.flows if dim == "flow" else task.model.links)
                 values[name][rows[:, None], np.array([labels.index(one) for one in own])] = found[key]
-        return values, errors, np.array(left, dtype=np.int64)
+        return Found(values, errors, doubts, np.array(left, dtype=np.int64))
 
     def _place(self, number: int) -> Place:
         """The combination that a point has."""

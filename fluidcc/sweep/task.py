@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -18,7 +18,7 @@ from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
 from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.measures import Measure, Value, as_values
+from fluidcc.sweep.measures import Measure, Value, as_values, refuse_taken
 from fluidcc.sweep.pace import Pace, made_once
 from fluidcc.sweep.piece import Piece, Variable, empty_piece
 from fluidcc.sweep.places import SHARED
@@ -26,13 +26,22 @@ from fluidcc.sweep.point import Point
 from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.together import can_together, found_together, together_of
+from fluidcc.warned import gathered
 
-__all__ = ["Task"]
+__all__ = ["Measured", "Task"]
 
 DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
 GROWTH = 8  # of blocks by which it is learned what a point costs
 PATIENT = 4  # of the time of such a job the second block may take so much, since the first point loads code
 PROBES = 20  # points that are tried before it is said that none can be measured
+
+
+class Measured(NamedTuple):
+    """Values of a point by variable, by measure why some failed, and what makes the others doubtful."""
+
+    values: dict[str, Value]
+    failed: dict[str, str]
+    doubts: list[str]
 
 
 @dataclass(frozen=True)
@@ -49,24 +58,23 @@ class Task:
     cost: float = 0.0  # seconds a point takes, once it is known
     token: str = field(default_factory=lambda: uuid4().hex)  # by which workers keep what they have prepared
 
-    def values_at(
-        self, number: int, measures: Sequence[Measure] | None = None
-    ) -> tuple[dict[str, Value], dict[str, str]]:
-        """Measured values of a point by variable, and by measure the reasons of those that failed."""
-        try:
-            point = self.point(number)
-        except Exception as error:
-            return {}, {"": _reason(error)}
-        if isinstance(point, dict):
-            return point, {}
-        values: dict[str, Value] = {}
-        failed: dict[str, str] = {}
-        for measure in self.measures if measures is None else measures:
+    def values_at(self, number: int, measures: Sequence[Measure] | None = None) -> Measured:
+        """What is measured at a point."""
+        with gathered() as told:
             try:
-                values |= measure.of(point)
-            except Exception as error:  # whatever a law or a user's function raises belongs to this point alone
-                failed[measure.name] = _reason(error)
-        return values, failed
+                point = self.point(number)
+            except Exception as error:
+                return Measured({}, {"": _reason(error)}, [])
+            if isinstance(point, dict):
+                return Measured(point, {}, told)
+            values: dict[str, Value] = {}
+            failed: dict[str, str] = {}
+            for measure in self.measures if measures is None else measures:
+                try:
+                    values |= measure.of(point)
+                except Exception as error:  # whatever a law or a user's function raises belongs to this point alone
+                    failed[measure.name] = _reason(error)
+        return Measured(values, failed, [*point.doubts, *told])
 
     def point(self, number: int) -> Point | dict[str, Value]:
         """The point of that number; or its results, if the swept function returns results."""
@@ -122,25 +130,30 @@ class Task:
         together = together_of(self) if several else None
         piece = empty_piece(self.schema, len(points))
         failed: dict[int, dict[str, str]] = {}
+        doubts: dict[int, list[str]] = {}
         alone = [m for m in self.measures if not self._is_batched(m)]
         if batch is not None:
-            found, told, left = batch.run(points)
+            found, told, doubts, left = batch.run(points)
             failed = {row: {"": text} for row, text in told.items()}
             piece.values |= found
-            self._one_by_one(points, left.tolist(), [m for m in self.measures if m.kind == "trajectory"], piece, failed)
+            runs = [m for m in self.measures if m.kind == "trajectory"]
+            self._one_by_one(points, left.tolist(), runs, piece, failed, doubts)
         if together is not None:
-            values, reasons, left = together.run(points, several)
+            values, reasons, warnings, left = together.run(points, several)
             for name, array in values.items():
                 piece.values[name][...] = array
             for row, by_name in reasons.items():
                 failed[row] = failed.get(row, {}) | by_name
-            self._one_by_one(points, left.tolist(), several, piece, failed)
+            for row, texts in warnings.items():
+                doubts[row] = [*doubts.get(row, ()), *texts]
+            self._one_by_one(points, left.tolist(), several, piece, failed, doubts)
         if alone or not self.measures:
-            self._one_by_one(points, range(len(points)), alone, piece, failed)
+            self._one_by_one(points, range(len(points)), alone, piece, failed, doubts)
         order = {m.name: k for k, m in enumerate(self.measures)}
         for row, by_name in sorted(failed.items()):
             names = sorted(by_name, key=lambda name: order.get(name, -1))
             piece.errors[row] = "; ".join(f"{k}: {by_name[k]}" if k else by_name[k] for k in names)
+        piece.doubts = {row: "; ".join(dict.fromkeys(texts)) for row, texts in sorted(doubts.items())}
         piece.seconds, piece.once = perf_counter() - began, made_once() - made
         return piece
 
@@ -158,10 +171,16 @@ class Task:
         return not self.batched or structures_of(self).workspaces * SHARED <= self.grid.size
 
     def _one_by_one(
-        self, points: NDArray[np.int64], rows: Iterable[int], measures: Sequence[Measure], piece: Piece, failed: Any
+        self,
+        points: NDArray[np.int64],
+        rows: Iterable[int],
+        measures: Sequence[Measure],
+        piece: Piece,
+        failed: dict[int, dict[str, str]],
+        doubts: dict[int, list[str]],
     ) -> None:
         for row in rows:
-            values, reasons = self.values_at(int(points[row]), measures)
+            values, reasons, told = self.values_at(int(points[row]), measures)
             for name, value in values.items():
                 try:
                     if name not in self.schema:
@@ -171,6 +190,8 @@ class Task:
                     reasons[name] = _reason(error)
             if reasons:
                 failed[row] = failed.get(row, {}) | reasons
+            if told:
+                doubts[row] = [*doubts.get(row, ()), *told]
 
     def probed(self) -> Task:
         """The task with its schema, from the first point that can be measured.
@@ -179,6 +200,8 @@ class Task:
         ------
         SweepFailed
             If of some points, evenly over the grid, none can be measured; with the first one's reason.
+        InvalidInput
+            If a variable has a name that results use themselves.
         """
         first = ""
         schema: dict[str, Variable] = {}
@@ -189,7 +212,7 @@ class Task:
         if self.batched and not rest:
             return replace(self, schema=schema)
         for number in numbers:
-            values, failed = self.values_at(int(number), rest)
+            values, failed, _ = self.values_at(int(number), rest)
             schema = {k: Variable.of(v) for k, v in values.items()} | schema
             first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
             if not failed:
@@ -199,6 +222,7 @@ class Task:
                 raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
             schema = self._completed(schema, numbers, first)
         schema = self._with_all_flows(schema, numbers)
+        refuse_taken(schema)
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
         return replace(self, schema=ordered)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,14 @@ ROOTS = ("stable", "marginal", "encirclements", "decay_rate", "rightmost_root")
 MARGINS = ("gain_margin", "phase_margin", "delay_margin", "modulus_margin", "crossover", "critical_gain")
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 
-Found = tuple[dict[str, NDArray[Any]], dict[int, dict[str, str]], NDArray[np.int64]]
+
+class Found(NamedTuple):
+    """Values by measure; by row, why measures failed and what makes others doubtful; the rows to find one by one."""
+
+    values: dict[str, NDArray[Any]]
+    errors: dict[int, dict[str, str]]
+    warnings: dict[int, list[str]]
+    left: NDArray[np.int64]
 
 
 def found_together(measure: Measure) -> bool:
@@ -55,26 +62,24 @@ class Together:
         self._values = {k: np.array(task.grid.axes[k].values, dtype=float) for k in self.networks.rest}
 
     def run(self, points: NDArray[np.int64], measures: Sequence[Measure]) -> Found:
-        """Values by measure, reasons by row and measure, and the rows that must be found one by one."""
+        """What is measured at some points."""
         schema = self.task.schema
         values = {
             m.name: np.full((len(points), *schema[m.name].shape), np.nan, dtype=schema[m.name].dtype) for m in measures
         }
-        errors: dict[int, dict[str, str]] = {}
+        found = Found(values, {}, {}, np.zeros(0, dtype=np.int64))
         left: list[int] = []
         for place, members, positions in self.networks.groups(points):
             for start in range(0, len(members), BLOCK):
                 some = slice(start, start + BLOCK)
                 rows = members[some]
                 try:
-                    self._found(place, positions[:, some], rows, measures, values, errors)
+                    self._found(place, positions[:, some], rows, measures, found)
                 except (InvalidInput, Unsupported):  # of all points, or of something that it cannot do: one by one
                     left += rows.tolist()
-        return values, errors, np.array(left, dtype=np.int64)
+        return found._replace(left=np.array(left, dtype=np.int64))
 
-    def _found(
-        self, place: Place, places: Any, rows: Any, measures: Sequence[Measure], values: Any, errors: Any
-    ) -> None:
+    def _found(self, place: Place, places: Any, rows: Any, measures: Sequence[Measure], into: Found) -> None:
         """Put in what is found at some points of one network, or why it is not."""
         net, targets, numbers = self._arguments(place, places)
         by_kind = {kind: [m for m in measures if m.kind == kind] for kind in ("equilibrium", "stability")}
@@ -88,11 +93,13 @@ class Together:
         for some, found in several:
             reasons = found.reasons()
             for measure in some:
-                got = np.array(getattr(found, measure.key), dtype=values[measure.name].dtype)
+                got = np.array(getattr(found, measure.key), dtype=into.values[measure.name].dtype)
                 got[list(reasons)] = np.nan
-                values[measure.name][self._places(measure, net, rows)] = got
+                into.values[measure.name][self._places(measure, net, rows)] = got
                 for k, reason in reasons.items():
-                    errors.setdefault(int(rows[k]), {})[measure.name] = reason
+                    into.errors.setdefault(int(rows[k]), {})[measure.name] = reason
+            for k, texts in found.warnings.items():
+                into.warnings.setdefault(int(rows[k]), []).extend(texts)
 
     def _places(self, measure: Measure, net: Network, rows: Any) -> Any:
         """Where its values belong among those of all points, flows and links."""

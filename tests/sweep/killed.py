@@ -16,6 +16,7 @@ import numpy as np
 import zarr  # noqa: F401  imported before the fork, so that the moments fall into the sweep
 
 import fluidcc as fc
+from fluidcc.warned import warn
 
 GRID = {"x": [0.1 * k for k in range(12)], "y": [1.0, -1.0]}
 CHUNK = 2
@@ -27,6 +28,8 @@ def measured(point: Mapping[str, float]) -> dict[str, Any]:
         file.write(f"{point['x']} {point['y']}\n")
     if point["x"] == GRID["x"][5]:
         raise ValueError("no value here")
+    if point["x"] == GRID["x"][7]:
+        warn("it may be wrong")
     return {"sine": np.sin(point["x"]) * point["y"], "both": [point["x"] / 3, point["y"]]}
 
 

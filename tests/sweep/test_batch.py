@@ -43,7 +43,7 @@ def test_a_batch_is_simulate_bit_for_bit(grid: dict[str, Any], free: int, struct
     task = make_task(network(), grid, ALL, 4.0, None, {"delays": delays, "samples": 81})
     assert task.batched
     batch = batch_of(task)
-    values, errors = batch.run(np.arange(task.grid.size))
+    values, errors, _ = batch.run(np.arange(task.grid.size))
     assert errors == {}
     assert len(batch.places.free) == free, "axes that change numbers of their own"
     assert len(batch._known) == structures
@@ -74,7 +74,7 @@ def test_a_long_axis_of_a_parameter_needs_few_workspaces(
     count = 40
     values = np.random.default_rng(3).permutation(np.linspace(0.1, 0.2, count) * (1.0 if axis == "beta" else 2e5))
     task = make_task(network(), {axis: values, "eta": [0.3, 0.4]}, "final_rate", 4.0, None, {})
-    found, errors = batch_of(task).run(np.arange(task.grid.size))
+    found, errors, _ = batch_of(task).run(np.arange(task.grid.size))
     assert errors == {}
     assert (len(built) > count) == all_built
     for number in (1, 2 * int(np.argmax(values)), 16, 31, 77):
@@ -91,7 +91,7 @@ def test_a_window_and_a_ring_that_grows() -> None:
     given = {"b.eta": [1.4, 1.5], "a.beta": [0.1, 0.12]}
     task = make_task(net, given, ["mean_rate", "std_rate"], 12.0, (6, 12), {"rtol": 1e-9, "max_step": 0.02})
     batch = batch_of(task)
-    values, errors = batch.run(np.arange(4))
+    values, errors, _ = batch.run(np.arange(4))
     assert errors == {}
     (structure,) = batch._known.values()
     assert len(structure.space.F) > len(batch.places.base.F), "the ring has grown"

@@ -121,6 +121,22 @@ def _rest(file: Path) -> dict[str, Any]:
     return {k: v for k, v in load_sweep(file)[1].items() if k not in ("grid", "measure")}
 
 
+@pytest.mark.filterwarnings("default::fluidcc.errors.FluidccWarning")
+def test_the_command_tells_of_doubtful_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
+    file = write(tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n')
+    (tmp_path / "small.toml").write_text(SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay'))
+    assert main(["sweep", str(file), "--output", str(tmp_path / "out.csv"), "--executor", "serial"]) == 0
+    said = capsys.readouterr()
+    assert "2 points in " in said.out
+    assert said.out.endswith("0 failed, 1 with a warning\n")
+    assert said.err.startswith(
+        "fluidcc: warning: 1 of 2 points carry a warning, in the variable 'warning'; the first, at "
+    )
+    texts = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["warning"].tolist()
+    assert ["single packets then rule" in text for text in texts] == [True, False]
+
+
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
     points = np.arange(task.grid.size)
     together = task.evaluate(points)
     for number in points.tolist():
-        values, failed = task.values_at(number)
+        values, failed, _ = task.values_at(number)
         assert bool(failed) == (number in together.errors)
         for name, wanted in values.items():
             row = np.full(task.schema[name].shape, np.nan)
@@ -61,7 +61,7 @@ def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
     points = np.arange(task.grid.size)
     together = task.evaluate(points)
     for number in points.tolist():
-        values, failed = task.values_at(number)
+        values, failed, _ = task.values_at(number)
         assert bool(failed) == (number in together.errors)
         for name, wanted in values.items():
             np.testing.assert_allclose(
@@ -149,10 +149,10 @@ def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
     task = make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {}).probed()
     one, points = Together(task), np.arange(task.grid.size)
     assert (one.networks.more, one.networks.rest) == ([0], [1])
-    values, errors, left = one.run(points, task.measures)
+    values, errors, _, left = one.run(points, task.measures)
     assert (errors, len(left), len(one.networks._nets)) == ({}, 0, KEPT)
-    again, _, _ = one.run(points[::-1], task.measures)
-    np.testing.assert_array_equal(again["equilibrium_rtt"][::-1], values["equilibrium_rtt"])
+    again = one.run(points[::-1], task.measures)
+    np.testing.assert_array_equal(again.values["equilibrium_rtt"][::-1], values["equilibrium_rtt"])
 
 
 def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
