@@ -12,6 +12,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -241,10 +242,11 @@ _kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter val
 _event_kernels: dict[Any, int] = {}
 
 
-def handwritten(law: Law) -> list[str]:
+@lru_cache(maxsize=4096)
+def handwritten(law: Law) -> tuple[str, ...]:
     """Text of the functions written by hand that a law holds."""
     found = {f.label: f.definition for _, g in law.expressions() for f in unfold(g).atoms(Handwritten)}
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _build(text: str, law: Law) -> int:

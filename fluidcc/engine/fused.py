@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import platform
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,7 +22,7 @@ from fluidcc.compile import generated_file, handwritten, load_text
 from fluidcc.engine.fused_text import step_text
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.errors import InvalidInput
-from fluidcc.law import Link
+from fluidcc.law import Law, Link
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import calls
 from fluidcc.numerics.fluid.freshness import prepare, source_hash, vectorised
@@ -113,12 +113,14 @@ def fits(at: Layout) -> bool:
 
 def _talking(at: Layout) -> str:
     """Name of a law that a fused step does not take since routers and sources talk in it past the data; or none."""
+    return next((group.law.name for group in (*at.groups, *at.link_groups) if _talks(group.law)), "")
+
+
+@lru_cache(maxsize=4096)
+def _talks(law: Law) -> bool:
     heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
-    for group in (*at.groups, *at.link_groups):
-        used = {symbol for _, f in group.law.expressions() for symbol in symbols_of(f)}
-        if used & heard or (isinstance(group.law, Link) and {*group.law.out} & {"offer", *REPORTING}):
-            return group.law.name
-    return ""
+    used = {symbol for _, f in law.expressions() for symbol in symbols_of(f)}
+    return bool(used & heard or (isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}))
 
 
 def _laws(at: Layout) -> list[Any]:
