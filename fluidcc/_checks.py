@@ -46,7 +46,22 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
         if number > law.limits.get(s, math.inf):
             raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most {law.limits[s]:g}")
         values[s] = number
+    _check_relations(law, values)
     return values
+
+
+def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
+    """What must hold between parameters does."""
+    for relation in law.where:
+        if not isinstance(relation, Relational) or not relation.free_symbols <= {*values}:
+            known = ", ".join(map(plain, values)) or "none"
+            raise LawError(
+                f"{law.name}: where holds {shown(relation)}; give relations between parameters, which are {known}"
+            )
+        if not relation.subs(values):
+            own = sorted(relation.free_symbols, key=list(values).index)
+            given = " and ".join(f"{plain(s)} is {values[s]:g}" for s in own)
+            raise LawError(f"{law.name}: {relation} must hold, but {given}; change one of them")
 
 
 def _number(law: Any, s: Symbol, value: Any) -> float:
@@ -70,7 +85,7 @@ def check_law(law: Any) -> None:
     LawError
         Naming the law, the culprit and the remedy.
     """
-    structure = (law.structure, getattr(law, "queue", None), type(law))
+    structure = (law.structure, getattr(law, "queue", None), type(law), law.where)
     if structure not in _PASSED:
         _check_names(law)
         _check_places(law)
@@ -226,6 +241,10 @@ def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim 
 
 def _check_units(law: Any) -> None:
     dims = _declared(law)
+    for relation in law.where:
+        gap = relation.lhs - relation.rhs
+        if measure(gap, dims) is None:
+            raise LawError(f"{law.name}: where compares {relation}: {explain(gap, dims)}; correct it, or units")
     for place, f, wanted in _wanted(law, dims):
         f = unfold(f)
         for relation in f.atoms(Relational):

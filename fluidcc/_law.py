@@ -64,6 +64,8 @@ class Law:
         Default initial values, in terms of parameters and constants of the flow or link.
     limits : mapping of Symbol to float
         Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions ask for.
+    where : tuple of relational
+        What must hold between parameters, such as ``(low < high,)``.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class Law:
     ref: str = ""
     initial: Mapping[Symbol, Any] = field(default_factory=dict)
     limits: Mapping[Symbol, float] = field(default_factory=dict)
+    where: tuple[Any, ...] = ()
 
     kind: ClassVar[str] = "law"
     inputs: ClassVar[tuple[Symbol, ...]] = ()
@@ -105,6 +108,7 @@ class Law:
             for one in getattr(self, name):
                 if not isinstance(one, kind):
                     raise LawError(f"{self.name}: {name} holds {shown(one)}; give {kind.__name__} objects")
+        self._keep("where", tuple(self._given("where", tuple | list)))
         self._given("ref", str)
         self._keep("params", Frozen(parameter_values(self)))
         check_law(self)

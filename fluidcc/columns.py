@@ -143,6 +143,11 @@ class Columns:
             fine &= values >= 0
         elif law.utility is not None and symbol in unfold(law.utility).free_symbols:
             fine &= False  # whether the utility is concave is the law's to say
+        fine &= values <= law.limits.get(symbol, np.inf)
+        known = {p: self.set.get((kind, name, what, plain(p)), v) for p, v in law.params.items()}
+        for relation in law.where:
+            if symbol in relation.free_symbols:
+                fine &= self._evaluated(relation, known)
         return fine
 
     def network(self, i: int) -> Network:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
 
+import fluidcc as fc
 from fluidcc.errors import InvalidInput, LawError
 from fluidcc.law import Jump, Law, Link, Source, Tick
 from fluidcc.links import DropTail
@@ -254,3 +255,37 @@ def test_ticks_and_jumps_are_kept_and_shown() -> None:
     assert r"\text{every } \mathrm{RTT}" in text
     assert r"\text{, at most once per } \mathrm{RTT}" in text
     assert pickle.loads(pickle.dumps(law)) == law
+
+
+def test_parameters_must_fit_one_another() -> None:
+    low, high = symbols("low high", positive=True)
+
+    def law(**more: Any) -> Source:
+        return a_source(params={w: 2e4, low: 1, high: 2}, units={x: "bit/s", w: "bit/s", low: "s", high: "s"}, **more)
+
+    good = law(where=[low < high])
+    assert good(low=1.5).parameter("low") == 1.5
+    assert good(low=3, high=4).parameter("low") == 3
+    with pytest.raises(LawError, match="low < high must hold, but low is 2 and high is 2; change one of them"):
+        good(low=2)
+    for wrong in ("low < high", low, low < w * x, True):
+        with pytest.raises(LawError, match="give relations between parameters, which are w, low, high"):
+            law(where=[wrong])
+    with pytest.raises(LawError, match="where compares low < w"):
+        law(where=[low < w])
+
+
+@pytest.mark.parametrize(
+    ("law", "wrong", "says"),
+    [
+        (fc.HTCP, {"beta_min": 0.9}, "beta_min <= beta_max must hold, but beta_min is 0.9 and beta_max is 0.8"),
+        (fc.HTCP, {"beta_max": 1.5}, "beta_max is 1.5, but must be at most 1"),
+        (fc.ECF, {"r_max": 1e3}, "r_min <= r_max must hold"),
+        (fc.NADA, {"R_min": 2e6}, "R_min <= R_max must hold"),
+        (fc.RED, {"min_th": 0.12}, "min_th < max_th must hold, but min_th is 0.12 and max_th is 0.12"),
+        (fc.DelayAIMD, {"cap": 2}, "cap is 2, but must be at most 1"),
+    ],
+)
+def test_laws_refuse_bounds_the_wrong_way_round(law: Any, wrong: dict[str, float], says: str) -> None:
+    with pytest.raises(LawError, match=says):
+        law(**wrong)

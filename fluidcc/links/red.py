@@ -39,6 +39,7 @@ RED = Link(
     initial={**DropTail.initial, avg: 0},
     queue=q,
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
+    where=(min_th < max_th,),
     ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, SIGCOMM 2000",
 )
 

@@ -59,6 +59,7 @@ def _law(
     on_delay: tuple[Any, ...] = (),
     first: Mapping[Symbol, Any] | None = None,
     jumps: tuple[Jump, ...] = (),
+    **more: Any,
 ) -> Source:
     """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it is left.
 
@@ -70,6 +71,8 @@ def _law(
         States that only jumps change, with their initial values; `slow` is 0 after a backoff.
     jumps : tuple of Jump
         More of them.
+    **more
+        Of `Source`.
     """
     own = first or {}
     cut = {w: beta * w, Delta: 0, **({slow: 0} if slow in own else {})}
@@ -80,9 +83,11 @@ def _law(
         initial={Delta: 0, **own},
         params={**params, hold: 1.5},
         units={s: _UNITS[s] for s in (*params, *own, hold, Delta)},
-        limits={s: 1 for s in (probe, gamma) if s in params},  # or (4) would not probe, and (5) not lie between
+        # Or (4) would not probe, (5) not lie between, and a window grow where it is to be cut.
+        limits={s: 1 for s in (probe, gamma, cap, beta_max) if s in params},
         jumps=(*jumps, *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi))),
         ref=ref,
+        **more,
     )
 
 
@@ -92,6 +97,7 @@ HTCP = _law(
     _backoff,
     {**_HTCP, coefficient: 0.25, beta_min: 0.5, beta_max: 0.8},
     "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = RTT_min/RTT_max",
+    where=(beta_min <= beta_max,),
 )
 
 _beta = Let("beta", Min(probe * low / RTT, cap))  # (4), and (3) with delta_p = 1

@@ -46,6 +46,7 @@ ECF = Source(
     units={**dict.fromkeys(rates, "bit/s"), **dict.fromkeys(heard, "1"), r_max: "bit/s", r_min: "bit/s"},
     initial={**dict.fromkeys(rates, r_max), **dict.fromkeys(heard, -1)},
     jumps=tuple(_report(k) for k in range(len(rates))),
+    where=(r_min <= r_max,),
     ref="the ECF paper, equation (12)",
 )
 

@@ -87,5 +87,6 @@ AdaptiveGCC = replace(
     upper={threshold: gamma_max},
     initial={**GCC.initial, threshold: gamma0},
     jumps=tuple(replace(j, when=j.when.subs(gamma, threshold)) for j in GCC.jumps),
+    where=(gamma_min <= gamma_max,),
     ref="draft-ietf-rmcat-gcc-02, Section 5, simplified, with its adaptive threshold (Section 5.4)",
 )  # fmt: skip

@@ -54,5 +54,6 @@ NADA = Source(
         ),
         "weighted shares": Steady(Eq((R - R_min) * (e + d_L * pi), weight * (R_max - R_min) * (e - delta))),
     },
+    where=(R_min <= R_max,),
     ref="Zhu and Pan, Packet Video Workshop 2013; LDCC, Section V-C",
 )  # fmt: skip

@@ -120,5 +120,6 @@ NADA8698 = Source(
         ),
         "delay alone": Eq(_signal.subs({left: 0, signals: 0, p: 0}), delta),
     },
+    where=(R_min <= R_max,),
     ref="RFC 8698, Sections 4.2 and 4.3",
 )  # fmt: skip

@@ -25,7 +25,7 @@ from fluidcc.sweep.refine import Refine, refined
 from fluidcc.sweep.results import labelled
 from fluidcc.sweep.running import Execution, run
 from fluidcc.sweep.structures import can_batch_some, structural
-from fluidcc.sweep.targets import changed, find_targets
+from fluidcc.sweep.targets import Target, between, changed, find_targets
 from fluidcc.sweep.task import Task
 from fluidcc.warned import warn
 
@@ -187,12 +187,22 @@ def _engine(given: str | None, net: Network | None, grid: Grid, differ: bool) ->
     return "fused" if net is not None and grid.size >= WORTH and not differ and fits(lay_out(net)) else "array"
 
 
-def _check_values(net: Network, grid: Grid, targets: Mapping[str, Any]) -> None:
+def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
+    """Whether the values that an axis may have depend on those of another one."""
+    one = targets[axis]
+    if one.kind != "parameter":
+        return False
+    keys = {t.key for name, t in targets.items() if name != axis and t.kind == "parameter"}
+    laws = [*(net.flows[f].law for f in one.flows), *(net.links[l].law for l in one.links)]
+    return any(one.key in names and names & keys for law in laws for names in between(law))
+
+
+def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
     """Refuse a value that no point can take, before anything is computed."""
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
         kind = targets[axis.name].kind
-        if kind == "option" or (kind == "trip" and moved):
+        if kind == "option" or (kind == "trip" and moved) or _depends(net, targets, axis.name):
             continue
         for value in axis.values:
             changed(net, {axis.name: targets[axis.name]}, {axis.name: value})

@@ -25,7 +25,7 @@ from fluidcc.numerics.fluid import slots as s
 from fluidcc.simulate import _frozen
 from fluidcc.sweep.pace import making
 from fluidcc.sweep.point import sample_times
-from fluidcc.sweep.targets import Target, changed
+from fluidcc.sweep.targets import Target, between, changed
 from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:
@@ -190,6 +190,7 @@ class Places:
         """Slots and lengths in `F` that only this axis may change, by what it is; none if it acts with others."""
         at = self.base.at
         starts = [(s.OINIT, at.n_states), (s.OY, at.n_states)]
+        keys = {t.key for t in self._task.targets.values() if t.kind == "parameter"}
         if target.kind not in ("parameter", "initial") or (target.kind == "initial" and target.links):
             return []
         for kind, specs, names in (("flow", self._net.flows, target.flows), ("link", self._net.links, target.links)):
@@ -197,6 +198,8 @@ class Places:
                 law = specs[name].law
                 own = set(map(plain, law.params))
                 bounds = {plain(p) for m in (law.lower, law.upper) for z in m for p in unfold(m[z]).free_symbols}
+                if any(target.key in names and len(names & keys) > 1 for names in between(law)):
+                    return []  # whether a value may be depends on that of another axis
                 given = self._net.given(kind, name)["initial"] or {}
                 defaults = [unfold(law.initial[z]).free_symbols for z in law.initial if plain(z) not in given]
                 both = [self._swept(d) for d in defaults]

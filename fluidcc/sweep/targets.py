@@ -14,7 +14,7 @@ from fluidcc.patterns import near
 from fluidcc.symbols import plain
 from fluidcc.units import Dimension, dimension_of, to_si
 
-__all__ = ["OPTIONS", "Target", "changed", "find_target", "find_targets", "on_copies"]
+__all__ = ["OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "on_copies"]
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 _FLOW = {"access_delay": "s", "return_delay": "s", "packet": "bit/packet", "start": "s", "stop": "s"}
@@ -166,6 +166,11 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
         raise InvalidInput(f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner of it")
     kind = "initial" if key.startswith("initial.") else "parameter"
     return make(kind, next(iter(units.values())), tuple(units))
+
+
+def between(law: Law) -> list[set[str]]:
+    """Names of the parameters of a law whose values must fit one another."""
+    return [{plain(s) for s in relation.free_symbols} for relation in law.where]
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:

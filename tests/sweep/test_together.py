@@ -120,6 +120,21 @@ def test_a_combination_that_no_network_can_have_fails_alone() -> None:
     assert "its way there alone takes 0.05 s" in ds.error.values[0, 1]
 
 
+@pytest.mark.parametrize("law", [fc.RED, fc.AdaptiveRED], ids=lambda law: law.name)
+def test_parameters_that_must_fit_one_another_fail_where_they_do_not(law: Any) -> None:
+    """Found together, run together, and one by one: that law ticks."""
+    net = fc.Network().link("l", law, capacity="3 Mbit/s", delay="25 ms", buffer="1 Mbit")
+    net.flow("a", fc.Reno, route=["l"])
+    measures = ["equilibrium_rate", "mean_rate"] if law is fc.RED else ["mean_rate"]
+    grid = {"min_th": [0.03, 0.1], "max_th": [0.05, 0.2]}
+    data = fc.sweep(net, grid, measures, until=1, executor="serial")
+    says = ["must hold, but min_th is 0.1 and max_th is 0.05" in text for text in data.error.values.ravel()]
+    assert says == [False, False, True, False]
+    assert np.isnan(data.mean_rate.values).ravel().tolist() == says
+    with pytest.raises(fc.errors.LawError, match="min_th < max_th must hold, but min_th is 0.2"):
+        fc.sweep(net, {"min_th": [0.03, 0.2]}, measures, until=1)
+
+
 def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core import event
 
