@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE
 unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV UV_SYSTEM_PYTHON VIRTUAL_ENV CONDA_PREFIX
 export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+# On a busy machine one file may wait longer than the 60 s after which uv gives the whole installation up.
+export UV_COMPILE_BYTECODE_TIMEOUT="${UV_COMPILE_BYTECODE_TIMEOUT:-600}"
 
 extras="${*:-test dev notebook cluster parquet}"
 python=.venv/bin/python
