@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -258,3 +262,27 @@ def test_arguments() -> None:
         fc.stability(_one(), delays="fixed")
     with pytest.raises(InvalidInput, match="roots is 0"):
         fc.stability(_one(), roots=0)
+
+
+_PLAIN = """
+import json, sys
+sys.path[:0] = {path}
+import numpy as np, fluidcc as fc
+net = fc.dumbbell([fc.LDCC] * 2, {{"capacity": "3 Mbit/s"}}, rtt=["20 ms", "150 ms"])
+with np.errstate(all="ignore"):  # as compiled code has it
+    report = fc.stability(net)
+first = report.rightmost_roots[0]
+print(json.dumps([report.gain_margin, report.phase_margin, report.delay_margin, first.real, first.imag]))
+"""
+
+
+def test_verdicts_are_the_same_without_the_jit() -> None:
+    path = [p for p in sys.path if p] + [os.getcwd()]
+    found = []
+    for off in ("0", "1"):
+        env = {**os.environ, "NUMBA_DISABLE_JIT": off}
+        run = [sys.executable, "-c", _PLAIN.format(path=path)]
+        done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12)

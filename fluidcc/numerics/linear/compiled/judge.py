@@ -80,7 +80,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
             more = _gains(found, still[:0])
             if more[0] < gain[0]:
                 gain = (more[0], more[1], gain[2], gain[3])
-        nearest = gain[0] if gain[0] <= 1 / gain[2] else gain[2]
+        nearest = gain[0] if gain[2] == 0 or gain[0] <= 1 / gain[2] else gain[2]
         ms = 1 / max(modulus, np.finfo(np.float64).tiny)
         best = (
             gain[0], gain[2], nearest, phase[0], phase[2], modulus, ms, mt,
