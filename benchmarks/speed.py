@@ -208,8 +208,10 @@ def scaling(sizes: tuple[int, ...] = (10, 100, 1000, 10_000, 100_000)) -> Iterat
         while evaluations < 400 or evaluations * flows < 200_000:
             until *= 2
             evaluations = run(net, until=until, samples=11, engine="auto").attrs["nfev"]
-        results = [run(net, until=until, samples=11, engine="auto") for _ in range(3)]
-        attrs = min((ds.attrs for ds in results), key=lambda attrs: attrs["solve_seconds"])
+        results: list[dict[str, Any]] = []
+        while len(results) < 3 or (len(results) < REPEATS and sum(r["solve_seconds"] for r in results) < 1.0):
+            results.append(run(net, until=until, samples=11, engine="auto").attrs)
+        attrs = min(results, key=lambda attrs: attrs["solve_seconds"])
         cost[flows] = attrs["solve_seconds"] / attrs["nfev"] / flows * 1e9
         value = f"{cost[flows]:.1f} ns per flow and evaluation ({attrs['steps']} steps, {attrs['nfev']} evaluations)"
         yield Row(f"{flows} flows", value, "<= 60 ns", cost[flows] <= 60)
