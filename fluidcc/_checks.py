@@ -51,7 +51,7 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
 
 
 def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
-    """What must hold between parameters does."""
+    """Refuse values that do not fit one another, or a bound that may not be reached."""
     for relation in law.where:
         if not isinstance(relation, Relational) or not relation.free_symbols <= {*values}:
             known = ", ".join(map(plain, values)) or "none"
@@ -61,7 +61,9 @@ def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
         if not relation.subs(values):
             own = sorted(relation.free_symbols, key=list(values).index)
             given = " and ".join(f"{plain(s)} is {values[s]:g}" for s in own)
-            raise LawError(f"{law.name}: {relation} must hold, but {given}; change one of them")
+            raise LawError(
+                f"{law.name}: {relation} must hold, but {given}; change {'one of them' if own[1:] else 'it'}"
+            )
 
 
 def _number(law: Any, s: Symbol, value: Any) -> float:

@@ -65,7 +65,7 @@ class Law:
     limits : mapping of Symbol to float
         Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions ask for.
     where : tuple of relational
-        What must hold between parameters, such as ``(low < high,)``.
+        What must hold of parameters, such as ``(low < high, share < 1)``.
 
     Raises
     ------

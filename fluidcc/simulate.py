@@ -113,7 +113,8 @@ def simulate(
     -----
     Jumps are located on the dense output, ticks are met exactly; both end a step, and their consequences are breaking
     points wherever they arrive later. After each, links decide afresh whether they are empty, busy or full. What
-    happens at one instant has a fixed order: see `Jump`.
+    happens at one instant has a fixed order: see `Jump`. Consequences so many that it would not pay to follow them are
+    counted in ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
     """
     require_runnable(net)
     flag(progress, "progress", unset=True)

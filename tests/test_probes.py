@@ -68,9 +68,9 @@ def test_the_estimator_makes_a_newcomer_share_fairly() -> None:
 
 
 @pytest.mark.parametrize(("wrap", "values", "text"), [
-    (with_estimator, {"theta": 1.5}, "FASTEstimator: parameter theta is 1.5, but must be at most 1"),
+    (with_estimator, {"theta": 1.5}, "FASTEstimator: theta < 1 must hold, but theta is 1.5; change it"),
     (with_estimator, {"theta": 0}, "FASTEstimator: parameter theta is 0, but must not be"),
-    (with_pause, {"depth": 2}, "FASTPause: parameter depth is 2, but must be at most 1"),
+    (with_pause, {"depth": 1}, "FASTPause: depth < 1 must hold, but depth is 1; change it"),
     (with_pause, {"pace": 1.1}, "FASTPause: parameter pace is 1.1, but must be at most 1"),
 ])  # fmt: skip
 def test_what_a_plan_cannot_be_is_refused(wrap: Any, values: dict[str, float], text: str) -> None:

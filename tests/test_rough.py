@@ -14,7 +14,7 @@ from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots
 from fluidcc.numerics.fluid.sample import rate_lanes
 from fluidcc.simulate import simulate
-from fluidcc.sources import FAST, HTCP, LEDBAT, DelayAIMD, PlainDelayAIMD, ScalableTCP, SlowStartAIMD, Vegas
+from fluidcc.sources import AIMD, FAST, HTCP, LEDBAT, DelayAIMD, PlainDelayAIMD, ScalableTCP, SlowStartAIMD, Vegas
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
 from tests.one_link import one_link
@@ -165,3 +165,15 @@ def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
     np.testing.assert_allclose(found[below], np.interp(at[:40][below], np.linspace(0, 1, 5), nodes), atol=1e-12)
     np.testing.assert_allclose(found[~below], quartic[~below], atol=1e-12)
     assert rate_lanes(-nodes, I, 0, (0.1, 0.5, 0.75, 1.0))[2:] == (-1.0, -1.0)  # what is negative is not hidden
+
+
+def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:
+    """Eight round trips are more than are followed: every jump of a window lands where nothing was announced."""
+    net = Network().link("l", DropTail, capacity=1e7, delay=0.02, buffer=3e5)
+    for k in range(8):
+        net.flow(f"f{k}", AIMD, route=["l"], return_delay=0.02 + 0.0071 * k, start=0.1 * k)
+    loose, tight = run(net, 4.0, 1e-6), run(net, 4.0, 1e-8)
+    assert loose.attrs["untracked_breaking_points"] > 1000
+    assert loose.attrs["jumps"] == tight.attrs["jumps"] > 30
+    np.testing.assert_allclose(loose.backlog, tight.backlog, atol=1e-6 * float(tight.backlog.max()))
+    np.testing.assert_allclose(loose.AIMD_W, tight.AIMD_W, rtol=1e-6)

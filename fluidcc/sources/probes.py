@@ -40,6 +40,7 @@ def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Sou
         k: {**getattr(law, k), **more.pop(k, {})} for k in ("params", "units", "initial", "lower", "limits")
     }
     given["units"][age], given["initial"][age] = "s", 0
+    given["where"] = (*law.where, *more.pop("where", ()))
     return replace(law, name=name, flow=flow, out={"rate": rate}, jumps=(*law.jumps, *more.pop("jumps", ())),
                    utility=None, claims={}, **given)  # fmt: skip
 
@@ -64,8 +65,8 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     Returns
     -------
     Source
-        With the parameters ``wait`` [s], ``pause`` [s] and ``depth`` [1] (a little below 1: a flow that sends nothing
-        learns nothing). Its window stands still until news of the pause has come back.
+        With the parameters ``wait`` [s], ``pause`` [s] and ``depth`` [1] (below 1, if only a little: a flow that sends
+        nothing learns nothing). Its window stands still until news of the pause has come back.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def with_pause(law: Source, name: str | None = None) -> Source:
     rate = law.out["rate"] * (1 - paused) + packet * (1 - depth) * w / RTT * paused
     return _planned(
         law, name or f"{law.name}Pause", rate, asleep,
-        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"}, limits={depth: 1},
+        params={wait: 5, pause: 0.1, depth: 0.99}, units={wait: "s", pause: "s", depth: "1"}, where=(depth < 1,),
     )  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def with_estimator(law: Source, name: str | None = None) -> Source:
         law, name or f"{law.name}Estimator",
         law.out["rate"] * (1 - probing) + packet * (1 - theta) * x0 * probing, asleep,
         flow={r0: 0, x0: 0, d_hat: 0}, initial={r0: 0, x0: 0, d_hat: 0}, params={wait: 5, theta: -0.5, rounds: 1},
-        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"}, limits={theta: 1},
+        units={wait: "s", theta: "1", rounds: "1", r0: "s", x0: "packet/s", d_hat: "s"}, where=(theta < 1,),
         jumps=(
             Jump(when=age - wait, reset={r0: RTT, x0: w / RTT, d_hat: RTT - delta}, refractory=_EVER),
             # (9): the others hold n alpha = a (a - 1) alpha of the queue, and C = a x0. It is the estimate before the
