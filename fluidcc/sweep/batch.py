@@ -23,12 +23,15 @@ from fluidcc.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.freshness import prepare
-from fluidcc.sweep.measures import KINDS, VARIABLES, Value
+from fluidcc.sweep.lanes import Lanes
+from fluidcc.sweep.lanes_text import FIXED
+from fluidcc.sweep.measures import HANDED_BACK, KINDS, VARIABLES, Value
 from fluidcc.sweep.networks import PerThread, make_room
 from fluidcc.sweep.pace import making
 from fluidcc.sweep.places import Place, Places
 from fluidcc.sweep.point import Point, sample_times
 from fluidcc.sweep.samples import Samples
+from fluidcc.sweep.suited import UNSUITED
 from fluidcc.sweep.targets import changed
 
 if TYPE_CHECKING:
@@ -99,6 +102,7 @@ class _Structure:
     rows: NDArray[np.int64]
     doubts: list[str]
     numbered: xr.Dataset | None
+    lanes: Lanes | None
 
 
 class Batch:
@@ -152,7 +156,10 @@ class Batch:
         places = numbered.copy(deep=True) if looked.read else None
         space.F[first:last] = kept  # only now: what was read may be a view
         hops = max(len(f.route) for f in at.flows)
-        return _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, places)
+        made = _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, places, None)
+        if self.task.options.get("step") is not None and places is None:
+            made.lanes = Lanes(space, self.task.options["step"], self.names, made.kinds)
+        return made
 
     def _offsets(self, structure: _Structure, net: Network) -> NDArray[np.float64]:
         """For each statistic, what it is multiplied by and what is added: shape (2, statistics)."""
@@ -172,7 +179,9 @@ class Batch:
     ) -> tuple[dict[str, NDArray[np.float64]], dict[int, str], dict[int, list[str]]]:
         """Statistics (points, flows or links) by name, why points failed, and what makes others doubtful."""
         positions = self.task.grid.places(points)
-        results = {name: np.full((len(points), len(empty(self.net, name).values)), np.nan) for name in self.names}
+        results: dict[str, Any] = {HANDED_BACK: np.full(len(points), np.nan)}
+        for name in self.names:
+            results[name] = np.full((len(points), len(empty(self.net, name).values)), np.nan)
         errors: dict[int, str] = {}
         doubtful: dict[int, list[str]] = {}
         combinations, which = np.unique(positions[self.places.joint], axis=1, return_inverse=True)
@@ -193,7 +202,8 @@ class Batch:
                 rows = np.array(members[start : start + BLOCK])
                 numbers, own = np.unique(which[rows], return_inverse=True)
                 some = [found[n] for n in numbers.tolist()]
-                out, codes, texts = self._block(structure, some, own, positions[:, rows])
+                out, codes, texts, how = self._block(structure, some, own, positions[:, rows])
+                results[HANDED_BACK][rows] = how
                 for name, first in structure.names.items():
                     results[name][rows] = out[:, first : first + results[name].shape[1]]
                 for r in rows[codes != s.DONE]:
@@ -202,10 +212,7 @@ class Batch:
         return results, errors, doubtful
 
     def _block(self, structure: _Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
-        """Statistics of some points of one structure, why each run ended, and what makes which of them doubtful."""
-        from fluidcc.numerics.fluid.entry import advance
-        from fluidcc.numerics.fluid.many import run_many
-
+        """Statistics of points of one structure, why runs ended, what makes which doubtful, how fixed steps did."""
         heads = np.array([place.head for place in places])
         offsets = np.array([self._offsets(structure, place.net) for place in places])[which]
         where, values = np.zeros(0, dtype=np.int64), np.ones((len(which), 0))
@@ -213,8 +220,34 @@ class Batch:
         if free:
             where = np.concatenate([structure.space.I[slots] + at for slots, at, _ in free.values()])
             values = np.concatenate([v[positions[k]] for k, (_, _, v) in free.items()], axis=1)
-        out = np.full((len(which), len(structure.rows)), np.nan)
-        codes = np.zeros(len(which), dtype=np.int64)
+        out, how = np.full((len(which), len(structure.rows)), np.nan), np.full(len(which), UNSUITED)
+        if structure.lanes is not None:
+            how = structure.lanes.run(heads[which], where, values, out)
+        left, codes = np.flatnonzero(how != FIXED), np.full(len(which), s.DONE)
+        doubtful = dict.fromkeys(np.flatnonzero(how == FIXED).tolist(), structure.doubts)
+        by_row = [places[k] for k in which[left]]
+        out[left], codes[left], texts = self._by_free_steps(
+            structure, by_row, heads, which[left], where, values[left], positions[:, left]
+        )
+        doubtful |= {int(left[row]): told for row, told in texts.items()}
+        spread = structure.kinds == KINDS.index("std")
+        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes, doubtful, how
+
+    def _by_free_steps(
+        self,
+        structure: _Structure,
+        places: list[Place],
+        heads: Any,
+        which: Any,
+        where: Any,
+        values: Any,
+        positions: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[int, list[str]]]:
+        """Statistics of some points, why each run ended, and what makes which of them doubtful."""
+        from fluidcc.numerics.fluid.entry import advance
+        from fluidcc.numerics.fluid.many import run_many
+
+        out, codes = np.full((len(which), len(structure.rows)), np.nan), np.zeros(len(which), dtype=np.int64)
         doubtful: dict[int, list[str]] = {}
         space, done = structure.space, 0
         grown = len(heads[0]) - (int(space.I[s.OHIST]) - int(space.I[s.OINIT]) + int(space.I[s.OOUT]))
@@ -230,7 +263,7 @@ class Batch:
             if done == stop:
                 last = done - 1
                 if structure.numbered is not None and codes[last] == s.DONE:
-                    doubtful[last] = self._looked_at(structure, places[which[last]], positions[:, last], F)
+                    doubtful[last] = self._looked_at(structure, places[last], positions[:, last], F)
                 continue
             if I[s.CODE] == s.GROW_RING:
                 space.grow_ring()
@@ -241,8 +274,7 @@ class Batch:
             F, I = space.F.copy(), space.I.copy()
         if structure.numbered is None:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
-        spread = structure.kinds == KINDS.index("std")
-        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes, doubtful
+        return out, codes, doubtful
 
     def _looked_at(self, structure: _Structure, place: Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""

@@ -11,7 +11,7 @@
     beta = [0.1, 0.2]
     capacity = { from = "1 Mbit/s", to = "10 Mbit/s", points = 5, scale = "log" }
 
-    [options]
+    [options]                           # those of fluidcc.simulate, and step
     rtol = 1e-6
 """
 
@@ -66,7 +66,7 @@ _RIGHT = {
     "executor": "'threads', 'processes' or 'serial'",
     "grid": "a table of axes, such as beta = [0.1, 0.2] below [grid]",
     "measure": "the name of a measure, such as 'mean_rate', or a list of them",
-    "options": "a table of options of simulate, such as rtol = 1e-6",
+    "options": "a table of options of simulate, such as rtol = 1e-6, or step",
     "output": "a file, such as 'sweep.nc'",
     "refine": "the name of a measure, such as 'stable', or a list of them",
     "scenario": "a ready scenario or a scenario file, such as 'ldcc_fig5'",

@@ -32,6 +32,7 @@ from fluidcc.sweep.point import Point
 
 __all__ = [
     "EQUILIBRIUM",
+    "HANDED_BACK",
     "KINDS",
     "STABILITY",
     "TOLD",
@@ -58,6 +59,7 @@ STABILITY = {
     "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
     "rightmost_root": "1/s",
 }  # fmt: skip
+HANDED_BACK = "handed_back"  # the variable of results that says why points were not run by the fixed step asked for
 TOLD = ("error", "warning")  # variables of results that say why points failed, and why they are doubtful
 _SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
 
@@ -141,7 +143,7 @@ def refuse_taken(names: Iterable[str]) -> None:
         If one of them is such a name.
     """
     for name in names:
-        if name in TOLD:
+        if name in (*TOLD, HANDED_BACK):
             raise InvalidInput(
                 f"a measure is named {name!r}, as results name what they say of points; name it otherwise"
             )

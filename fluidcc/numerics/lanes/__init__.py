@@ -1,0 +1,1 @@
+"""Runs of many points side by side by fixed steps: the method, and statistics of what it leaves."""
