@@ -127,8 +127,8 @@ def sweep(
     largest up to `step` that divides its shortest feedback delay, which is also the longest that it can be. Needed are
     constant delays (``delays="frozen"``), at most 8 flows of smooth laws, over one link each, that neither start nor
     stop, and queues that stay busy. Compiling takes some seconds, once for each structure. `python -m benchmarks
-    lanes` measures, for three LDCC flows over 60 s: where flows oscillate for long, near the boundary of stability,
-    2 to 3 times less time at equal error; where they settle, so that free steps grow long, 0.9 to 1.3 times less.
+    lanes` measures, for three LDCC flows over 60 s: where they oscillate for long, near the boundary of stability,
+    free steps take 1.6 to 4 times as long at equal error; where they settle, so that free steps grow, 0.8 to 1.4 times.
 
     Examples
     --------
