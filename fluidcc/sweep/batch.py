@@ -30,13 +30,11 @@ from fluidcc.sweep.networks import PerThread, make_room
 from fluidcc.sweep.pace import making
 from fluidcc.sweep.places import Place, Places
 from fluidcc.sweep.point import Point, sample_times
-from fluidcc.sweep.samples import Samples
+from fluidcc.sweep.samples import Samples, places_of
 from fluidcc.sweep.suited import UNSUITED
 from fluidcc.sweep.targets import changed
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from fluidcc.sweep.task import Task
 
 __all__ = ["Batch", "batch_of", "can_batch", "empty"]
@@ -90,8 +88,8 @@ def _doubts(at: Layout, samples: Any) -> list[str]:
 class _Structure:
     """A workspace of one structure, and what is measured of it.
 
-    ``doubts`` are those of all its runs, unless they depend on the run: then there is ``numbered``, the places of the
-    samples that are looked at.
+    ``doubts`` are those of all its runs, unless they depend on the run: then there are ``places`` of the samples that
+    are looked at.
     """
 
     space: Workspace
@@ -101,7 +99,7 @@ class _Structure:
     kinds: NDArray[np.int64]
     rows: NDArray[np.int64]
     doubts: list[str]
-    numbered: xr.Dataset | None
+    places: dict[tuple[str, str], int] | None
     lanes: Lanes | None
 
 
@@ -151,13 +149,14 @@ class Batch:
             names[name] = len(rows)
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
-        looked = Samples(numbered, space.F, dict.fromkeys(at.net.flows, 0.0))  # every flow sends: places are positive
+        places, times = places_of(numbered), range(int(space.I[s.NSAMP]))
+        looked = Samples(places, times, space.F, dict.fromkeys(at.net.flows, 0.0))  # every flow sends: all is positive
         said = _doubts(at, looked)
-        places = numbered.copy(deep=True) if looked.read else None
         space.F[first:last] = kept  # only now: what was read may be a view
         hops = max(len(f.route) for f in at.flows)
-        made = _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, places, None)
-        if self.task.options.get("step") is not None and places is None:
+        looks = places if looked.read else None
+        made = _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, looks, None)
+        if self.task.options.get("step") is not None and looks is None:
             made.lanes = Lanes(space, self.task.options["step"], self.names, made.kinds)
         return made
 
@@ -255,14 +254,14 @@ class Batch:
         values = np.ascontiguousarray(values)
         F, I = space.F.copy(), space.I.copy()
         while done < len(which):
-            stop = len(which) if structure.numbered is None else done + 1  # the next run overwrites the samples
+            stop = len(which) if structure.places is None else done + 1  # the next run overwrites the samples
             done = run_many(
                 F, I, heads, space.I, which[:stop], where, values[:stop], structure.kinds, structure.rows,
                 out[:stop], codes[:stop], done, structure.hops, structure.address, advance,
             )  # fmt: skip
             if done == stop:
                 last = done - 1
-                if structure.numbered is not None and codes[last] == s.DONE:
+                if structure.places is not None and codes[last] == s.DONE:
                     doubtful[last] = self._looked_at(structure, places[last], positions[:, last], F)
                 continue
             if I[s.CODE] == s.GROW_RING:
@@ -272,20 +271,20 @@ class Batch:
                 space.grow_heap()
                 heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, more))))
             F, I = space.F.copy(), space.I.copy()
-        if structure.numbered is None:
+        if structure.places is None:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
         return out, codes, doubtful
 
     def _looked_at(self, structure: _Structure, place: Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""
-        assert structure.numbered is not None
-        net, at = place.net, structure.space.at
+        assert structure.places is not None
+        net, at, times = place.net, structure.space.at, range(int(structure.space.I[s.NSAMP]))
         if self.places.free:  # the values of these axes are only in the workspace
             values = {axis.name: axis.values[k] for axis, k in zip(self.task.grid.axes, position, strict=True)}
             net = changed(self.net, self.task.targets, values)
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
         back = {name: net.return_delay(name) for name in net.flows}
-        return _doubts(replace(at, net=net, flows=flows, links=links), Samples(structure.numbered, F, back))
+        return _doubts(replace(at, net=net, flows=flows, links=links), Samples(structure.places, times, F, back))
 
     def _reason(self, number: int) -> str:
         """Why a run failed: as `simulate` says it."""

@@ -1,12 +1,12 @@
 """The samples of a run as they stand in its workspace, in the form in which it is asked what makes a run doubtful.
 
-A labelled dataset of them takes about as long to make and to read as the run itself.
+A labelled dataset of them takes longer to make and to read than the run itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,33 +15,41 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Samples"]
+__all__ = ["Samples", "places_of"]
+
+
+def places_of(numbered: xr.Dataset) -> dict[tuple[str, str], int]:
+    """Where the first sample stands of each variable of each flow, from a dataset of samples that are their places."""
+    names = [str(name) for name, v in numbered.data_vars.items() if v.dims == ("time", "flow") and name != "rtt"]
+    firsts = {
+        name: zip(numbered.flow.values.tolist(), numbered[name].values[0].tolist(), strict=True) for name in names
+    }
+    return {(name, flow): int(place) for name, of in firsts.items() for flow, place in of if place == place}
 
 
 @dataclass
 class Samples:
-    """What `fluidcc.engine.doubts` reads of a result of `simulate`, and which variables it has read.
+    """What `fluidcc.engine.doubts` reads of a result of `simulate`, and whether it has read anything.
 
     Attributes
     ----------
-    numbered : xarray.Dataset
-        Of the same structure, made of samples that are their own places in the workspace.
+    places : dict
+        Where the first sample of each variable of each flow stands.
+    time : range
+        The numbers of the samples.
     F : array
         The workspace after the run.
     back : mapping of str to float
         Return delay of each flow [s]: a round trip is the one-way delay and this, and no sample.
-    read : set of str
-        Names of the variables that were asked for.
+    read : bool
+        Whether any sample was asked for.
     """
 
-    numbered: xr.Dataset
+    places: Mapping[tuple[str, str], int]
+    time: range
     F: NDArray[np.float64]
     back: Mapping[str, float]
-    read: set[str] = field(default_factory=set)
-
-    @property
-    def time(self) -> xr.DataArray:
-        return self.numbered.time
+    read: bool = False
 
     def __getitem__(self, variable: str) -> _OfFlows:
         return _OfFlows(self, variable)
@@ -56,10 +64,9 @@ class Samples:
 
     def column(self, variable: str, flow: str) -> _Column:
         """One variable of one flow."""
-        self.read.add(variable)
-        inside = "one_way_delay" if variable == "rtt" else variable
-        first = self.numbered[inside].variable.values[0, self.numbered.indexes["flow"].get_loc(flow)]
-        values = self.F[int(first) : int(first) + len(self.time)]
+        self.read = True
+        first = self.places["one_way_delay" if variable == "rtt" else variable, flow]
+        values = self.F[first : first + len(self.time)]
         return _Column(values + self.back[flow] if variable == "rtt" else values)
 
 
