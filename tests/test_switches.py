@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from sympy import Abs, Eq, Expr, Heaviside, Max, Min, Piecewise, Rational, Symbol, sign, symbols
 
+from benchmarks.networks import as_network, delays
+from benchmarks.reference.cases import P1
 from fluidcc._switches import Collector
 from fluidcc.errors import LawError
 from fluidcc.law import Source
 from fluidcc.links import DropTail
+from fluidcc.simulate import simulate
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, e
 
@@ -85,3 +88,11 @@ def test_a_pole_that_stays_is_left_alone() -> None:
     x, g = symbols("x g", positive=True)
     law = Source("Pole", {x: g * (g / x - 1) / RTT}, {"rate": x}, {g: 1.0}, {x: "bit/s", g: "bit/s"})
     assert (law.switched().flow[x] - g * (g / x - 1) / (e + Symbol("e_b", nonnegative=True))).simplify() == 0
+
+
+def test_the_place_of_a_switch_takes_few_evaluations() -> None:
+    """P1 has one, which leaves what counts as 0 suddenly; the rest are right-hand limits."""
+    attrs = simulate(as_network(P1), P1.until, delays=delays(P1), rtol=5e-8, atol=5e-10, engine="array").attrs
+    passes = attrs["steps"] + attrs["rejections"] + attrs["extra_passes"]
+    assert attrs["events"] == 2
+    assert attrs["nfev"] - 6 * passes < 45

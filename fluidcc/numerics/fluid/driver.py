@@ -78,7 +78,7 @@ def _advance(F: Any, I: Any, address: int) -> int:
             F[s.HNEXT] = max(SHRINK, SAFETY / rough) * h
             end = F[s.T] + F[s.HNEXT]
             continue
-        u, index, new = (2.0, -1, 0) if I[s.QUIET] else first_event(F, I)
+        u, index, new = (2.0, -1, 0) if I[s.QUIET] else first_event(F, I, 2.0 if pending < 0 else 1.0 - near)
         # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
         if u >= 2.0 or (pending >= 0 and u >= 1.0 - near):
             if h > _hair(F):

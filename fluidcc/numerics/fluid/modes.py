@@ -113,8 +113,12 @@ def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
 
 
 @njit(**_CFG)
-def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
-    """Where switch `k` changes sign in the step just taken: the Illinois method on the dense output."""
+def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -> float:
+    """Where switch `k` changes sign in the step just taken: the Illinois method on the dense output.
+
+    What a switch looks at counts as 0 within rounding, and leaves 0 at once. How far that is from where it was first
+    found to be 0 is searched by its order of magnitude. From `enough` on any place will do.
+    """
     g = I[s.OGS] + k
     oz, scratch, last = I[s.OZ], I[s.OSCRATCH], I[s.NREC]
     a, b = 0.0, 1.0
@@ -124,10 +128,17 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
     fa = F[g]
     if (fa > 0.0) == (fb > 0.0):
         return 0.0
+    fine, zero = FINE * tol / h, 2.0
     for k2 in range(60):
-        if (b - a) * h <= FINE * tol or fa == fb:
+        if b - a <= fine or fa == fb or a >= enough:
             break
-        m = b - fb * (b - a) / (fb - fa) if k2 % 4 < 3 else 0.5 * (a + b)
+        if fa == 0.0:
+            zero = min(a, zero)
+            near, far = a - zero + fine, b - zero
+            m = zero + np.sqrt(near * far) if far > 1e4 * near else 0.5 * (a + b)
+        else:
+            m = b - fb * (b - a) / (fb - fa) if k2 % 4 < 3 else 0.5 * (a + b)
+            m = min(max(m, a + 0.5 * fine), b - 0.5 * fine)
         if not a < m < b:
             m = 0.5 * (a + b)
         dense(F, I, m, oz, h)
@@ -145,8 +156,13 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float) -> float:
 
 
 @njit(**_CFG)
-def first_event(F: Any, I: Any) -> tuple[float, int, int]:
+def first_event(F: Any, I: Any, enough: float) -> tuple[float, int, int]:
     """The earliest change of mode in the step just taken.
+
+    Parameters
+    ----------
+    enough : float
+        From where on in the step it does not matter when exactly.
 
     Returns
     -------
@@ -165,7 +181,7 @@ def first_event(F: Any, I: Any) -> tuple[float, int, int]:
             if u < best:
                 best, index, mode = u, link, new
     if not switches_stay(F, I):
-        u, k = _first_switch(F, I)
+        u, k = _first_switch(F, I, enough)
         if u < best:
             return u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
     if best < 2.0:
@@ -197,7 +213,7 @@ def _switches_at(F: Any, I: Any, u: float, values: Any) -> None:
 
 
 @njit(**_CFG)
-def _first_switch(F: Any, I: Any) -> tuple[float, int]:
+def _first_switch(F: Any, I: Any, enough: float) -> tuple[float, int]:
     """The switch that changes first in the step; those that change with it are marked in JTOGETHER.
 
     Only those are located that have changed a hair before the first one so far: of many switches, a few.
@@ -222,7 +238,7 @@ def _first_switch(F: Any, I: Any) -> tuple[float, int]:
             continue
         found[n - 1] = -1 - k
         F[I[s.OGS] + k] = ends[k]
-        u = _switch_event(F, I, k, h, tol)
+        u = _switch_event(F, I, k, h, tol, enough)
         if u < best:
             best, index = u, k
             if count > 1:
