@@ -61,7 +61,7 @@ def _step(rhs: Rhs) -> str:
     lines = [f"if I[{s.TASK}]:", f"    take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})", "    return 0"]
     lines += [*_load(rhs), *_inputs(rhs)]
     lines += [
-        f"begin_passes(F, I, {sizes(rhs)[0]})",
+        f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
         "inside, sweep, status = False, 0, 1",
         *(f"z{i} = zp{i} = y{i}" for i in range(n)),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),

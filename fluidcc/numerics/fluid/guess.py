@@ -26,11 +26,12 @@ def _power(x: float, n: int) -> float:
 
 
 @njit(**_SIZED)
-def begin_passes(F: Any, I: Any, nq: int) -> None:
+def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
     """Put what the first pass looks into at the ring's next place, and into the memory of the passes.
 
     It is the last record carried on, up to the degree that would have been best in the step before, with what it
-    missed there where that has been regular; after a breaking point it is the first stage alone. `nq` is I[NQ].
+    missed there where that has been regular; after a breaking point it is the first stage alone. `nq` is I[NQ],
+    and `nl` I[NL].
     """
     jq, r = I[s.JQ], place(I, I[s.NREC])
     x = I[s.OPASS]
@@ -47,7 +48,7 @@ def begin_passes(F: Any, I: Any, nq: int) -> None:
             x += 4
         return
     before = place(I, I[s.NREC] - 1)
-    carry_on(F, I, before, r, nq)
+    carry_on(F, I, before, r, nq, nl)
     ratio, degree = F[r + s.RH] * F[before + s.RINVH], I[s.DEGREE]
     growth = ratio / F[s.RATIOBEFORE] if F[s.RATIOBEFORE] > 0.0 else 2.0
     F[s.RATIO] = ratio

@@ -40,13 +40,13 @@ def keep_node(F: Any, I: Any, node: int) -> None:
         F[I[s.OACTN] + node * size + k] = F[I[s.OACT] + k]
 
 
-@njit(**_CFG)
-def _head(F: Any, I: Any, r: int, h: float) -> None:
-    """All but the quartics."""
+@njit(**_CFG, forceinline=True)
+def _head(F: Any, I: Any, r: int, h: float, nl: int) -> None:
+    """All but the quartics, of `nl` links."""
     F[r + s.RT0] = F[s.T]
     F[r + s.RH] = h
     F[r + s.RINVH] = 1.0 / h
-    for l in range(I[s.NL]):
+    for l in range(nl):
         b = r + s.RLINKS + l * s.LSIZE
         F[b + s.LCH] = F[I[s.OCAP] + l] * h
         F[b + s.LS0] = F[I[s.OS0] + l]
@@ -58,7 +58,7 @@ def _head(F: Any, I: Any, r: int, h: float) -> None:
 def linear_record(F: Any, I: Any, h: float) -> None:
     """The record at the ring's next place, from the first stage only."""
     r = place(I, I[s.NREC])
-    _head(F, I, r, h)
+    _head(F, I, r, h, I[s.NL])
     for q in range(I[s.NQ]):
         o = r + I[I[s.JQ] + q]
         for j in range(5):
@@ -83,9 +83,9 @@ def linear_record(F: Any, I: Any, h: float) -> None:
 
 
 @njit(**_CFG, forceinline=True)
-def carry_on(F: Any, I: Any, before: int, r: int, nq: int) -> None:
+def carry_on(F: Any, I: Any, before: int, r: int, nq: int, nl: int) -> None:
     """The record at `r`, for the step from F[T] of size F[H]: the quartics of that at `before`, beyond its end."""
-    _head(F, I, r, F[s.H])
+    _head(F, I, r, F[s.H], nl)
     ratio = F[s.H] * F[before + s.RINVH]
     square = ratio * ratio
     for q in range(nq):

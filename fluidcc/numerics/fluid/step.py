@@ -90,7 +90,7 @@ def step_array(F: Any, I: Any) -> int:
     """Take the step from F[T] of size F[H]; the first stage is in place. Return 0, or 1 if the passes diverge."""
     n = I[s.NS]
     nq, nql = I[s.NQ], I[s.NQL]
-    begin_passes(F, I, nq)
+    begin_passes(F, I, nq, I[s.NL])
     for sweep in range(I[s.PASSES]):
         inside = _pass(F, I)
         I[s.SWEEPS] = sweep + 1
