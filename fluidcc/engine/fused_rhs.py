@@ -78,29 +78,31 @@ class Rhs:
 
     # --- reading the past ------------------------------------------------------------------------------------------
 
-    def reads(self, tag: str) -> list[str]:
+    def reads(self, tag: str, alone: bool = False) -> list[str]:
         """What the network looks up at time ``now``: where each node looks, and all that comes of it.
 
-        The names of what is used later end with `tag`.
+        The names of what is used later end with `tag`. An evaluation that stands `alone` keeps no ranges of records,
+        and looks to the right of breaking points if ``right``.
         """
         lines = ["tl = tolt * max(1.0, abs(now))"]
         for n, node in enumerate(self.at.nodes):
-            lines += self._place(n, node.parent, node.link)
+            lines += self._place(n, node.parent, node.link, alone)
             lines += self._pass(n, node.parent, node.link)
         return lines + self._signals(tag) + self._streams(tag)
 
-    def _place(self, n: int, parent: int, link: int) -> list[str]:
-        found = f"k{n}, r{n}, lo{n}, hi{n}, u{n}, th{n} = "
-        known = f"k{n}, r{n}, lo{n}, hi{n}"
+    def _place(self, n: int, parent: int, link: int, alone: bool) -> list[str]:
+        look, right = ("seek", "right, ") if alone else ("look", "")
+        known = f"k{n}" if alone else f"k{n}, r{n}, lo{n}, hi{n}"
+        found = f"k{n}, r{n}, u{n}, th{n} = " if alone else f"{known}, u{n}, th{n} = "
         if self.frozen:
-            lines = [found + f"look_time(F, I, {known}, now - off{n}, tl, nrec)"]
+            lines = [found + f"{look}_time(F, I, {known}, now - off{n}, tl, {right}nrec)"]
         else:
             leave = f"{'now' if parent < 0 else f'th{parent}'} - off{n}"
             if self.scheduled[link]:
                 lines = [f"w, c{n} = work(F, I, {link}, {leave})"]
             else:
                 lines = [f"c{n} = cap{link}", f"w = c{n} * ({leave})"]
-            lines.append(found + f"look_work(F, I, {link}, {known}, w, tl * c{n}, nrec)")
+            lines.append(found + f"{look}_work(F, I, {link}, {known}, w, tl * c{n}, {right}nrec)")
         return [*lines, f"inside |= (k{n} >= nrec) | (th{n} > t + tl)"]
 
     def _pass(self, n: int, parent: int, link: int) -> list[str]:

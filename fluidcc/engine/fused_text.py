@@ -23,7 +23,7 @@ from numba import cfunc, njit
 
 from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
-from fluidcc.numerics.fluid.pieces import {looks}
+from fluidcc.numerics.fluid.pieces import {looks}, seek_time, seek_work
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.passes import judge, measure, mix
 from fluidcc.numerics.fluid.stays import link_stays, switch_stays
@@ -52,13 +52,20 @@ def step_text(at: Layout, about: str, sources: str) -> str:
     looks = "look_time, look_work" if few else "call_look_time as look_time, call_look_work as look_work"
     head = _HEAD.format(about=about, sources=sources, laws=laws, looks=looks, more=IMPORTS)
     take_over = f"{_TAKE_OVER}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
-    return f"{head}\n{take_over}\n\n{_STEP}{_step(rhs)}"
+    evaluate = f"{_TAKE_OVER}def evaluate(F, I):\n" + _lines(_indent(_evaluate(rhs)))
+    return f"{head}\n{take_over}\n\n{evaluate}\n\n{_STEP}{_step(rhs)}"
 
 
 def _step(rhs: Rhs) -> str:
     at = rhs.at
     n = at.n_states
-    lines = [f"if I[{s.TASK}]:", f"    take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})", "    return 0"]
+    lines = [
+        f"if I[{s.TASK}] == {s.EVALUATE}:",
+        "    return evaluate(F, I)",
+        f"if I[{s.TASK}]:",
+        f"    take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})",
+        "    return 0",
+    ]
     lines += [*_load(rhs), *_inputs(rhs)]
     lines += [
         f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
@@ -176,13 +183,37 @@ def _reads(rhs: Rhs) -> list[str]:
     return lines
 
 
+def _evaluate(rhs: Rhs) -> list[str]:
+    """One evaluation, and what `fluidcc.numerics.fluid.rhs.evaluate` leaves; there is none for jumps or links' laws."""
+    at = rhs.at
+    if at.hybrid or at.link_groups:
+        return ["return 0"]
+    n, nl = at.n_states, len(at.links)
+    lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
+    lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
+    lines += [*_vector("z", s.EVALSTATES, n), *rhs.reads("s0", alone=True), *rhs.evaluation(0, "s0")]
+    lines += _put(s.EVALINTO, [f"d0_{i}" for i in range(n)])
+    lines += _put(s.ORATE, [f"x{i}" for i in range(len(at.flows))]) + _put(s.OARR, [f"a{l}" for l in range(nl)])
+    lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
+    lines += _put(s.JNCUR, [f"k{j}" for j in range(len(at.nodes))], array="I")
+    if not at.refit:
+        lines += [f"if I[{s.EVALSTAGE}] >= 0:", f"    o = I[{s.OAK}] + {nl} * I[{s.EVALSTAGE}]"]
+        lines += [f"    F[o + {l}] = ak0_{l}" for l in range(nl)]
+    return [*lines, "return 1 if inside else 0"]
+
+
+def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
+    """States of stage `k`."""
+    row = [float(a) for a in TSIT5.A[k, :k]]
+    newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
+    line = name + " = " + (f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}")
+    return [line.format(i=i, sum=weighted(row[:-1], "d", i)) for i in range(rhs.at.n_states)]
+
+
 def _stages(rhs: Rhs) -> list[str]:
     lines = []
     for k in range(1, 7):
-        row = [float(a) for a in TSIT5.A[k, :k]]
-        newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
-        before = f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}"
-        lines += [f"z{i} = {before.format(i=i, sum=weighted(row[:-1], 'd', i))}" for i in range(rhs.at.n_states)]
+        lines += _stage_states(rhs, k, "z{i}")
         lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
     return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
 

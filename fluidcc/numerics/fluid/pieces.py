@@ -16,7 +16,7 @@ from .reads import invert
 
 __all__ = [
     "call_look_time", "call_look_work", "drift", "factor", "find_time", "find_work", "keep", "look_time", "look_work",
-    "norm", "pick", "quartic", "share", "stretch", "thinned",
+    "norm", "pick", "quartic", "seek_time", "seek_work", "share", "stretch", "thinned",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -91,6 +91,26 @@ def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: flo
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
     u = (time - F[r + s.RT0]) * F[r + s.RINVH]
     return k, r, low, high, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
+
+
+@njit(**_INLINE)
+def seek_work(
+    F: Any, I: Any, link: int, k: int, target: float, tol: float, right: bool, last: int
+) -> tuple[int, int, float, float]:
+    """Where the link's W reaches `target`; of two records that meet there the later one if `right`."""
+    k = find_work(F, I, link, k, target + tol if right else target, 0.0 if right else tol, last)[0]
+    r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
+    u = invert(F, r + s.RLINKS + link * s.LSIZE, target)
+    return k, r, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
+
+
+@njit(**_INLINE)
+def seek_time(F: Any, I: Any, k: int, time: float, tol: float, right: bool, last: int) -> tuple[int, int, float, float]:
+    """The same for a time."""
+    k = find_time(F, I, k, time + tol if right else time, 0.0 if right else tol, last)[0]
+    r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
+    u = (time - F[r + s.RT0]) * F[r + s.RINVH]
+    return k, r, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
 
 
 @njit(**_CFG)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..compiling import njit
 from . import slots as s
-from .calls import call_kernel
+from .calls import call_kernel, call_step
 from .reads import read_nodes
 from .told import act, dropped_then, j_acts, tell
 
@@ -166,10 +166,16 @@ def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: in
 
     `right` takes the right-hand limit at breaking points; `last` is the newest record that may be read.
     """
+    I[s.NFEV] += 1
+    if I[s.STEPPER]:
+        F[s.NOW], I[s.EVALSTATES], I[s.EVALINTO], I[s.EVALSTAGE] = now, oz, od, stage
+        I[s.EVALRIGHT], I[s.EVALLAST], I[s.TASK] = right, last, s.EVALUATE
+        inside = call_step(I[s.STEPPER], F, I)
+        I[s.TASK] = s.STEP
+        return inside
     inside = read_nodes(F, I, now, right, last)
     _signals(F, I, now, want)
     group_switches(F, I, oz, od, want)
     _arrivals(F, I, od, stage)
     _links(F, I, now, oz, od, want)
-    I[s.NFEV] += 1
     return inside

@@ -55,6 +55,12 @@ from __future__ import annotations
     NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
     PASS,  # number of the pass
     TASK,  # what a fused step is called for
+    STEPPER,  # address of the fused step that evaluates the right-hand side too, or 0
+    EVALSTATES,  # what it then takes and does: see `rhs.evaluate`
+    EVALINTO,
+    EVALSTAGE,
+    EVALRIGHT,
+    EVALLAST,
     QUIET,  # 1: no mode changes in the step just taken
     DEGREE,  # up to which a guess carries the last record on
     # statistics
@@ -81,6 +87,8 @@ from __future__ import annotations
     OPASS,  # memory of the passes: see `passes`
     OPROBE,
     OGRAM,  # products of their differences
+    OENDS,  # stages of the pass before, and their differences
+    NMIX,  # states whose stages are mixed where a step ends: NS, or 0 where the stages do not make the whole record
     OWEIGHT,  # NQL inverse natural sizes of the quartics
     OU,  # USIZE x NF signals
     ORATE,  # NF rates of the last evaluation
@@ -194,7 +202,7 @@ from __future__ import annotations
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
     HEADER,
-) = range(177)
+) = range(185)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -212,6 +220,7 @@ from __future__ import annotations
     CHANGE,  # of a record by a pass
     REACH,  # how far into the step the last pass looked, as a share
     RESTFIRST,  # the next, after the second pass
+    NOW,  # when a fused step evaluates the right-hand side
     REST,  # what a further pass would change of the states, over the tolerance
     RATIO,  # step, over the one before, where that is carried on
     RATIOBEFORE,
@@ -224,7 +233,7 @@ from __future__ import annotations
     BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
     ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
     FHEADER,
-) = range(26)
+) = range(27)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
@@ -266,7 +275,8 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
 (DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
 
 # --- what a fused step is called for -------------------------------------------------------------------------------
-(STEP, TAKE_OVER, TAKE_OVER_LAST) = range(3)  # take the step just made over: with samples before, or up to, its end
+# the step; taking the step just made over, with samples before or up to its end; the right-hand side at one instant
+(STEP, TAKE_OVER, TAKE_OVER_LAST, EVALUATE) = range(4)
 
 # --- rows of the samples, each NSAMP + PAD long: rates of flows, then per class, per link, and every state ----------
 PAD = 3
