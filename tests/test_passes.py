@@ -32,22 +32,38 @@ def coefficients(space: Workspace) -> NDArray[np.int64]:
     return (int(place(space.I, space.I[s.NREC])) + quartics[:, None] + np.arange(1, 5)).ravel()
 
 
+def stage_places(space: Workspace) -> NDArray[np.int64]:
+    """Where the stages that passes mix stand in `F`."""
+    n = int(space.I[s.NS])
+    return int(space.I[s.OK]) + n + np.arange(6 * n)
+
+
 def run(
-    space: Workspace, matrix: NDArray[Any], target: NDArray[Any], start: NDArray[Any] | None = None, count: int = 8
+    space: Workspace,
+    matrix: NDArray[Any],
+    target: NDArray[Any],
+    start: NDArray[Any] | None = None,
+    count: int = 8,
+    stages: NDArray[Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of what they look into."""
+    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of what they look into.
+
+    Their stages are `stages` (x - target), and the step ends with the last pass, where they are given.
+    """
     F, I = space.F, space.I
     natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][: int(I[s.NQL])], 4)
     where, looked = coefficients(space), slice(int(I[s.OPASS]), int(I[s.OPASS]) + 4 * int(I[s.NQ]))
     I[s.PASS] = 0
     F[looked] = 0.0 if start is None else start * natural
     errors = []
-    for _ in range(count):
+    for k in range(count):
         x = F[looked] / natural
         errors.append(np.abs(x - target).max())
         F[where] = (target + matrix @ (x - target)) * natural
+        if stages is not None:
+            F[stage_places(space)] = stages @ (x - target)
         measure(F, I, I[s.NQL])
-        mix(F, I, I[s.NQ], I[s.NQL])
+        mix(F, I, I[s.NQ], I[s.NQL], I[s.NMIX], stages is not None and k == count - 1)
     return np.array(errors)
 
 
@@ -65,6 +81,20 @@ def test_passes_converge_where_repetition_would_not() -> None:
     run(space, matrix, target, count=4)
     errors = run(space, matrix, target, target + left @ [0.3, -0.2], count=2)
     assert errors[1] < 1e-6 * errors[0]  # the next time they are known
+
+
+def test_a_step_ends_with_the_mixture_of_its_stages() -> None:
+    """They are those of the fixed point, before any pass has looked into it."""
+    space = workspace()
+    space.F[s.H] = 0.7
+    random = np.random.default_rng(4)
+    n = len(coefficients(space))
+    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    matrix = left @ np.linalg.inv(right @ left) @ np.diag([-0.6, 0.4]) @ right
+    start, stages = target + left @ [0.3, -0.2], random.normal(size=(len(stage_places(space)), n))
+    errors = run(space, matrix, target, start, count=3, stages=stages)
+    assert errors[2] > 1e-3
+    assert np.abs(space.F[stage_places(space)]).max() < 1e-6
 
 
 def test_what_is_forgotten_changes_nothing() -> None:

@@ -21,18 +21,19 @@ from fluidcc.numerics.fluid.sample_paths import hop, sample_path
 """
 
 
-def sizes(rhs: Rhs) -> tuple[int, int]:
-    """Quartics of a record, and of them those by which records are compared: I[NQ] and I[NQL]."""
+def sizes(rhs: Rhs) -> tuple[int, int, int]:
+    """Quartics of a record, of them those by which records are compared, states mixed: I[NQ], I[NQL] and I[NMIX]."""
     at = rhs.at
     compared = (2 + rhs.marks) * len(at.links) + len(at.aggregates)
     rest = sum(slot >= 0 for slot in at.own_rate) + s.XSIZE * len(at.acting)
-    return compared + rhs.prices * len(at.links) + rest, compared
+    rest += rhs.prices * len(at.links)
+    return compared + rest, compared, 0 if at.refit or rest else at.n_states
 
 
 def accept_lines(rhs: Rhs) -> list[str]:
     """Lines of a function ``take_over(F, I, final)``."""
     at = rhs.at
-    nq, nql = sizes(rhs)
+    nq, nql, _ = sizes(rhs)
     n, nf, nl, acting = at.n_states, len(at.flows), len(at.links), s.XSIZE * len(at.acting)
     return [
         f"t, h, size, ts = F[{s.T}], F[{s.H}], I[{s.NSAMP}] + {s.PAD}, I[{s.OTS}]",

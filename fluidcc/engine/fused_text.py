@@ -81,6 +81,8 @@ def _step(rhs: Rhs) -> str:
     lines += _indent([*record_lines(rhs), *_verdict(rhs)])
     lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.SWEEPS}] = sweep + 1"]
     lines += ["if status:", "    return 1"]
+    if sizes(rhs)[2]:
+        lines += _mixed_end(rhs)
     lines += [*_error(rhs), *_store(rhs), *_quiet(rhs), "return 0"]
     return "def step(F, I):\n" + _lines(_indent(lines))
 
@@ -247,15 +249,36 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    nq, nql = sizes(rhs)
-    lines = ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
+    (nq, nql, mixed), n = sizes(rhs), rhs.at.n_states
+    lines = _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
+    lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
     lines += [f"delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
-    lines += ["verdict = judge(F, I, delta)", "if verdict > 0:", "    status = 0", "if verdict != 0:", "    break"]
+    lines += ["verdict = judge(F, I, delta)", "if verdict < 0:", "    break"]
+    lines += ["if verdict > 1:", "    status = 0", "    break", f"mix(F, I, {nq}, {nql}, {mixed}, verdict > 0)"]
+    if mixed:
+        lines += ["if verdict > 0:", "    status = 0", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
     lines += [f"zp{i} = e{i}_" for i in range(rhs.at.n_states)]
-    return [*lines, f"mix(F, I, {nq}, {nql})", f"I[{s.EXTRA}] += 1"]
+    return [*lines, f"I[{s.EXTRA}] += 1"]
+
+
+def _mixed_end(rhs: Rhs) -> list[str]:
+    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
+    at = rhs.at
+    n = at.n_states
+    lines = [f"o = I[{s.OK}]", *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n))]
+    lines += _stage_states(rhs, 6, "e{i}_")
+    states = {i: rhs.rate_state(i) for i in range(len(at.flows))}
+    lines += [f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0]
+    for l in range(len(at.links)):
+        here = [i for i in states if at.route(i)[0] == l]
+        lines.append(f"a4_{l} = {' + '.join(f'x4_{i}' for i in here) or '0.0'}")
+        for k in range(1, 7):
+            slopes = " + ".join(f"d{k}_{states[i]}" for i in here if states[i] >= 0)
+            lines.append(f"ak{k}_{l} = {slopes or '0.0'}")
+    return lines
 
 
 def _error(rhs: Rhs) -> list[str]:
@@ -277,7 +300,6 @@ def _store(rhs: Rhs) -> list[str]:
     at = rhs.at
     n, nf, nl = at.n_states, len(at.flows), len(at.links)
     lines = _put(s.OY1, [f"e{i}_" for i in range(n)])
-    lines += _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
     nodes = range(1, 5) if at.refit else range(4, 5)
     for slot, a, count, wanted in (
         (s.ORN, "x", nf, True), (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),

@@ -118,7 +118,8 @@ class Workspace(Arrays):
         self.ints(s.JQ, [*compared, *prices, *rest])
         self.floats(s.OWEIGHT, 1.0 / np.array(sizes))
         head[s.NQ], head[s.NQL] = len(self.parts[1][-1]), len(compared)
-        for slot, size in zip((s.OPASS, s.OPROBE, s.OGRAM), memory(int(head[s.NQ]), len(compared)), strict=True):
+        head[s.NMIX] = 0 if head[s.NODES] or head[s.NQ] > len(compared) else head[s.NS]
+        for slot, size in memory(int(head[s.NQ]), len(compared), int(head[s.NMIX])).items():
             self.floats(slot, np.zeros(size))
 
     def _groups(self) -> None:

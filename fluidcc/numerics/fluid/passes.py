@@ -6,7 +6,9 @@ Anderson's method [1]_: the weights that make the mixture of the changes f = G(X
 differences that it needs are kept from step to step, since the next step is much like the last. So the passes also
 converge where plain repetition would not, and steps may be longer than what is fed back takes to settle.
 
-What is compared and mixed are records, which are independent of the number of flows.
+What is compared and mixed are records, which are independent of the number of flows. A step whose record is made of
+its stages alone ends with the mixture of those too, not with what its last pass made. What that leaves has the same
+sign in step after step; the mixture leaves about a fifth of it.
 
 References
 ----------
@@ -29,6 +31,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp
 _SIZED = {**_CFG, "forceinline": True}  # where the caller's sizes are constants, there are no loops left
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
+SETTLED = 0.003  # of the tolerance: what the passes may still change without a last mixture
 DOUBT = 1.5  # margin for how a change of the record changes the states, which is known from passes before
 AGEING = 1.2  # by which that grows with each step that relies upon it
 FADING = 0.8  # by which that may fall from step to step
@@ -38,13 +41,15 @@ DEPENDENT = 1e-6  # relative square of what is new in a difference, below which 
 
 # The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what the pass looked into,
 # of the last record carried on, of what the guess missed, of what the pass before made, and of three differences of
-# what passes made. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f of the pass before, how
-# far the last mixture moved, three differences of f, and what moved between the passes that they are differences of.
+# what passes made. At OENDS there are the stages beyond the first, times the step, of the pass before, and three
+# differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f of the pass before,
+# how far the last mixture moved, three differences of f, and what moved between the passes that they are differences
+# of.
 
 
-def memory(quartics: int, compared: int) -> tuple[int, int, int]:
-    """Floats at `slots.OPASS`, `slots.OPROBE` and `slots.OGRAM`."""
-    return 7 * 4 * quartics, 9 * 4 * compared, 9
+def memory(quartics: int, compared: int, mixed: int) -> dict[int, int]:
+    """Floats at `slots.OPASS`, `slots.OPROBE`, `slots.OGRAM` and `slots.OENDS`."""
+    return {s.OPASS: 7 * 4 * quartics, s.OPROBE: 9 * 4 * compared, s.OGRAM: 9, s.OENDS: 4 * 6 * mixed}
 
 
 @njit(**_CFG)
@@ -56,6 +61,8 @@ def forget(F: Any, I: Any) -> None:
         for j in range(I[s.OPASS] + 16 * I[s.NQ], I[s.OPASS] + 28 * I[s.NQ]):
             F[j] = 0.0
         for j in range(I[s.OGRAM], I[s.OGRAM] + 9):
+            F[j] = 0.0
+        for j in range(I[s.OENDS] + 6 * I[s.NMIX], I[s.OENDS] + 24 * I[s.NMIX]):
             F[j] = 0.0
         I[s.NPAIR] = 0
 
@@ -86,7 +93,7 @@ def measure(F: Any, I: Any, nql: int) -> None:
 
 @njit(**_CFG)
 def judge(F: Any, I: Any, delta: float) -> int:
-    """Whether the passes agree (1), go on (0), or are not worth going on with (-1).
+    """Whether the passes agree (1; 2 if the last may stay as it is), go on (0), or are not worth going on with (-1).
 
     `delta` is what this pass changed in the states since the one before, over the tolerance. Over the change of what
     the two looked into, that says what a further pass would change. It depends on where that change is, and is never
@@ -105,7 +112,7 @@ def judge(F: Any, I: Any, delta: float) -> int:
     if rest <= CONVERGED and F[s.CHANGE] <= F[s.RTOL] and number >= (max(1, I[s.ATONCE]) if blind else I[s.ATONCE]):
         if number == 0:
             F[s.SIGMA] *= AGEING
-        return 1
+        return 1 if rest > SETTLED and I[s.NMIX] else 2
     if not F[s.CHANGE] < np.inf or not delta < np.inf:
         return -1
     if number == 1:
@@ -118,13 +125,17 @@ def judge(F: Any, I: Any, delta: float) -> int:
 
 
 @njit(**_SIZED)
-def mix(F: Any, I: Any, nq: int, nql: int) -> None:
-    """What the next pass looks into, in place of what the last one made."""
+def mix(F: Any, I: Any, nq: int, nql: int, n: int, ends: bool) -> None:
+    """What the next pass looks into, in place of what the last one made; the stages too where the step `ends` with it.
+
+    `n` is I[NMIX].
+    """
     k = I[s.NPAIR] - 1
     if I[s.PASS] > 0:
         k = 0 if k < 0 or k == 2 else k + 1
         I[s.NPAIR] = k + 1
         _add_difference(F, I, k, nq, nql)
+        _add_stages(F, I, k, n)
     I[s.PASS] += 1
     a, b, c = 0.0, 0.0, 0.0
     if k >= 0 and I[s.ATONCE] == 0:
@@ -146,6 +157,7 @@ def mix(F: Any, I: Any, nq: int, nql: int) -> None:
             F[move + j] = F[f + j]
         F[s.GAP] = F[s.CHANGE]
     _mix_records(F, I, a, b, c, nq)
+    _mix_stages(F, I, a, b, c, n, ends)
 
 
 @njit(**_SIZED)
@@ -162,6 +174,30 @@ def _mix_records(F: Any, I: Any, a: float, b: float, c: float, nq: int) -> None:
             F[o + j] = value
             F[x + j] = value
         x, made, u, v, w = x + 4, made + 4, u + 4, v + 4, w + 4
+
+
+@njit(**_SIZED)
+def _mix_stages(F: Any, I: Any, a: float, b: float, c: float, n: int, ends: bool) -> None:
+    """The same mixture of the stages if the step ends; else what the next pass is compared with."""
+    size, stages, made, h = 6 * n, I[s.OK] + n, I[s.OENDS], F[s.H]
+    if not ends:
+        for j in range(size):
+            F[made + j] = h * F[stages + j]
+        return
+    inverse = 1.0 / h
+    u = made + size
+    v, w = u + size, u + 2 * size
+    for j in range(size):
+        F[stages + j] -= inverse * (a * F[u + j] + b * F[v + j] + c * F[w + j])
+
+
+@njit(**_SIZED)
+def _add_stages(F: Any, I: Any, k: int, n: int) -> None:
+    """The stages of the last two passes, less each other, as number `k`."""
+    size, stages, made, h = 6 * n, I[s.OK] + n, I[s.OENDS], F[s.H]
+    target = made + (1 + k) * size
+    for j in range(size):
+        F[target + j] = h * F[stages + j] - F[made + j]
 
 
 @njit(**_SIZED)
@@ -182,15 +218,21 @@ def _add_difference(F: Any, I: Any, k: int, nq: int, nql: int) -> None:
     for j in range(size):
         F[d + j] = F[f + j] - F[f + size + j]
         F[m + j] = F[move + j]
-    a, b, c = 0.0, 0.0, 0.0
-    for j in range(size):
-        y = F[d + j]
-        a += y * F[u + j]
-        b += y * F[v + j]
-        c += y * F[w + j]
+    a, b, c = _products(F, d, u, v, w, size)
     g = I[s.OGRAM]
     F[g + 3 * k], F[g + 3 * k + 1], F[g + 3 * k + 2] = a, b, c
     F[g + k], F[g + 3 + k], F[g + 6 + k] = a, b, c
+
+
+@njit(**{**_SIZED, "fastmath": {"arcp", "contract", "reassoc"}})
+def _products(F: Any, y: int, u: int, v: int, w: int, size: int) -> tuple[float, float, float]:
+    """Products of the vector at `y` with those at `u`, `v` and `w`."""
+    a, b, c = 0.0, 0.0, 0.0
+    for j in range(size):
+        a += F[y + j] * F[u + j]
+        b += F[y + j] * F[v + j]
+        c += F[y + j] * F[w + j]
+    return a, b, c
 
 
 @njit(**_SIZED)
@@ -200,24 +242,22 @@ def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
     l = 2 if k == 0 else k - 1
     m = 3 - k - l
     u, v, w = f + (3 + k) * size, f + (3 + l) * size, f + (3 + m) * size
-    a, b, c = 0.0, 0.0, 0.0
-    for j in range(size):
-        y = F[f + j]
-        a += y * F[u + j]
-        b += y * F[v + j]
-        c += y * F[w + j]
+    a, b, c = _products(F, f, u, v, w, size)
     kk, ll, mm = F[g + 4 * k], F[g + 4 * l], F[g + 4 * m]
     kl, km, lm = F[g + 3 * k + l], F[g + 3 * k + m], F[g + 3 * l + m]
-    first = 1.0 / kk if kk > 0.0 else 0.0
-    p, q = kl * first, km * first
-    left = ll - p * kl
-    second = 1.0 / left if left > DEPENDENT * ll else 0.0
-    r = (lm - q * kl) * second
-    rest = mm - q * km - r * (lm - q * kl)
-    third = 1.0 / rest if rest > DEPENDENT * mm else 0.0
+    if not kk > 0.0:
+        return 0.0, 0.0, 0.0
+    # elimination, with its divisors as products: so that none of the three divisions waits for another
+    left, mixed = kk * ll - kl * kl, kk * lm - kl * km
+    two = left > DEPENDENT * (kk * ll)
+    scale, r = (kk * left, mixed) if two else (kk, 0.0)
+    rest = (kk * mm - km * km) * (left if two else 1.0) - r * r
+    first, second = 1.0 / kk, 1.0 / left if two else 0.0
+    third = scale / rest if rest > DEPENDENT * (mm * scale) else 0.0
+    p, q, r = kl * first, km * first, r * second
     b -= p * a
     c = (c - q * a - r * b) * third
-    b = b * second - r * c
+    b = b * (kk * second) - r * c
     a = a * first - p * b - q * c
     if k == 0:
         return a, c, b  # the newest is 0, the next 2, the oldest 1

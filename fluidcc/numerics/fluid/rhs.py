@@ -10,7 +10,7 @@ from .calls import call_kernel, call_step
 from .reads import read_nodes
 from .told import act, dropped_then, j_acts, tell
 
-__all__ = ["evaluate", "group_switches"]
+__all__ = ["add_by_first_link", "evaluate", "group_switches"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -84,7 +84,7 @@ def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
 
 
 @njit(**_CFG)
-def _add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> None:
+def add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> None:
     """Add up values of flows by their first link: F[values + i], or F[values + I[index + i]] where that is not < 0.
 
     Neighbours mostly share their link, so that the sum is kept in a register until the link changes.
@@ -107,9 +107,9 @@ def _add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> 
 @njit(**_CFG)
 def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
     nl, arr = I[s.NL], I[s.OARR]
-    _add_by_first_link(F, I, I[s.ORATE], -1, arr)
+    add_by_first_link(F, I, I[s.ORATE], -1, arr)
     if not I[s.NODES] and stage >= 0:
-        _add_by_first_link(F, I, od, I[s.JRATE], I[s.OAK] + stage * nl)
+        add_by_first_link(F, I, od, I[s.JRATE], I[s.OAK] + stage * nl)
     for n in range(I[s.NSTR]):
         j = I[s.JSTR] + 3 * n
         leaf = I[j]

@@ -16,7 +16,7 @@ from . import slots as s
 from .guess import begin_passes
 from .passes import judge, measure, mix
 from .records import keep_node, write_record
-from .rhs import evaluate
+from .rhs import add_by_first_link, evaluate
 from .stays import all_stay
 
 __all__ = ["dense", "error_norm", "step_array"]
@@ -98,13 +98,16 @@ def step_array(F: Any, I: Any) -> int:
             break
         measure(F, I, nql)
         verdict = judge(F, I, _change(F, I))
-        if verdict > 0:
-            break
         if verdict < 0:
             return 1
+        if verdict > 1:
+            break
+        mix(F, I, nq, nql, I[s.NMIX], verdict > 0)
+        if verdict > 0:
+            _mixed_end(F, I)
+            break
         for i in range(n):
             F[I[s.OZP] + i] = F[I[s.OY1] + i]
-        mix(F, I, nq, nql)
         I[s.EXTRA] += 1
     else:
         return 1
@@ -136,6 +139,21 @@ def _pass(F: Any, I: Any) -> int:
         _nodes(F, I, t, h, nrec)
     write_record(F, I, h)
     return inside
+
+
+@njit(**_CFG)
+def _mixed_end(F: Any, I: Any) -> None:
+    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
+    nf, nl, n = I[s.NF], I[s.NL], I[s.NS]
+    end, rates = I[s.OY1], I[s.ORN] + 4 * nf
+    _combine(F, I, 6, end, F[s.H])
+    for i in range(nf):
+        state = I[I[s.JRATE] + i]
+        if state >= 0 and I[I[s.JON] + i] != s.OFF:
+            F[rates + i] = F[end + state]
+    add_by_first_link(F, I, rates, -1, I[s.OAN] + 4 * nl)
+    for stage in range(1, 7):
+        add_by_first_link(F, I, I[s.OK] + stage * n, I[s.JRATE], I[s.OAK] + stage * nl)
 
 
 @njit(**_CFG)
