@@ -123,25 +123,24 @@ def in_a_row(case: Case, rtol: float) -> float:
 def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
-    What stands between these and the ratios wanted (P1 and P2): the solution is 109 and 104 attempted steps of 2.1 and
-    1.8 passes, a pass being six right-hand sides. What was measured of P2 on two busy cores of an AMD EPYC, in us:
+    What stands between these and the ratios wanted (P1 and P2): the solution is some 100 attempted steps of 1.9 and 1.7
+    passes, a pass being six right-hand sides. What was measured of P2 on two busy cores of an AMD EPYC, in us, in the
+    best of its minutes, in which JiTCDDE takes 2050:
 
-    * 80 with one workspace over and over. The fused step takes 61 % of that, a third of it looking up the past and a
-      third stages and records; what it does when it is accepted, samples included, 19 %; the driver and the nine
-      right-hand limits at events and breaking points 20 %.
-    * 119 after all of `simulate` and a run of JiTCDDE. Reading all code as data just before takes 11 off, reading all
-      data nothing, a whole solve of another workspace 27, four solves of the same 39: the rest is addresses, branches
-      and decoded instructions that the processor has forgotten. No page is touched first within the solve.
+    * 52 with one workspace over and over, 72 to 78 after all of `simulate`. Reading all code as data just before takes
+      11 off, reading all data nothing, a whole solve of another workspace 27: the rest is addresses, branches and
+      decoded instructions that the processor has forgotten. No page is touched first within the solve.
+    * After all of `simulate` the fused step takes 45 %, evaluations at right-hand limits and in search of switches 10
+      %, entering compiled code 3 %. The rest is the driver, of which no part takes more than 6 %.
 
-    So 40 on P2 needs two thirds of that time. Time goes by passes, hardly by steps: a step control that took 92 steps
-    with as many passes took as long. Settings do not give fewer passes. The error that is compared is not that of the
-    steps: until 6 s, where they are shortest, it stays below 5e-10; 1e-8 is reached in the queue from 10 s on, by what
-    the passes leave. Counted at equal error, over 40 tolerances from 1e-8 to 4e-7: to end passes at 0.02 or 0.01 of the
-    tolerance gains 3 hundredths of the work, a doubt that fades faster or another pace of steps after many passes
-    nothing. What a first pass leaves has the same sign in step after step, so that to rely on it sooner costs what it
-    saves. Mixing five differences in place of three saves 6 and 12 hundredths, less what larger mixtures cost. To be
-    tried is a step that ends with the mixture itself, states and stages included: two in three now take one pass more,
-    which only confirms it.
+    So 40 on P2 needs what the solve takes where nothing is forgotten. Time goes by passes, and by mixtures: one takes a
+    quarter of what a pass does. Settings do not give fewer passes. What the passes leave has the same sign in step
+    after step, and made the error that is compared. A step now ends with the mixture of its stages, which at equal
+    error saves 15 and 9 hundredths of the passes (over 24 tolerances), and at an equal tolerance no time. What was
+    tried without gain, counted at equal error: to end a step sooner for it, without the pass that confirms it, since
+    what a mixture misses is between a hundredth and all of what the pass alone would leave, and neither what is left of
+    the change nor what mixtures before have missed tells which; one matrix for all differences (Broyden) in place of
+    the last three; to end passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller.
     """
     them = theirs(case)
     them_at = fastest(them)
