@@ -141,6 +141,10 @@ def limit_cycle(
     on the orbit is approached by itself where that takes fewer steps, else by Newton's method on the return map; then
     one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
 
+    An exact ack clock (laws with ``pace=0``) takes any pattern of the rate round for ever, so that there is a cycle for
+    each pattern, hardly different in what is slow: the one that is found has the pattern of the initial states. With
+    ``pace`` above zero patterns fade and the cycle is the only one near.
+
     Parameters
     ----------
     net : Network
