@@ -165,7 +165,9 @@ class Pieces(NamedTuple):
             inside = roots.real[(np.abs(roots.imag) < 1e-9) & (np.abs(roots.real) < 1.0)]
             found.append(np.atleast_1d(legendre.legval(inside, fits[k])))
         every = np.concatenate(found)
-        return float(every.min()), float(every.max())
+        least, most, low, high = (float(v) for v in (every.min(), every.max(), values.min(), values.max()))
+        rounding = 1e-14 * max(abs(least), abs(most))  # what is so little beyond the nodes is that of the curve
+        return low if low - least <= rounding else least, high if most - high <= rounding else most
 
 
 def smooth_pieces(start: float, end: float, breaks: Array, *, order: int = 10, least: int = 8) -> Pieces:

@@ -80,14 +80,14 @@ def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
 
 
 def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
-    from scipy.sparse import block_diag, bmat, csc_array, csr_array, eye_array
+    from scipy.sparse import block_diag, bmat, coo_array, csc_array, csr_array, eye_array
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
 
     m, p = block.ports
     k = len(points)
     inner = [differentiation(int(q)) * (2 / lag) for q, lag in zip(points, block.delays, strict=True)]
-    transport = block_diag([d[1:, 1:] for d in inner], format="csc")
-    enter = block_diag([d[1:, :1] for d in inner], format="csr")
+    transport = block_diag([coo_array(d[1:, 1:]) for d in inner], format="csc")
+    enter = block_diag([coo_array(d[1:, :1]) for d in inner], format="csr")
     last = csr_array((np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum())))
     matrix = bmat(
         [
