@@ -95,7 +95,7 @@ def _cycle(n: int, alpha: float) -> LimitCycle:
     law = PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0)
     for i in range(n):
         net.flow(f"f{i + 1}", law, route=["l"], start=0, packet=PACKET, initial={"w": 800 / n})
-    return limit_cycle(net)
+    return limit_cycle(net, rtol=1e-10)
 
 
 def _of_queue(cycle: LimitCycle) -> dict[str, float]:
