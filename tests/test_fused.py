@@ -80,8 +80,9 @@ SCRATCH = {
     "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
     "OLO", "OTH", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
 }  # fmt: skip
-#: of what is a small difference: derivatives are of rates times gains, the memory of the passes is of records
-SIZES = {"OK": 1e4, "OAK": 1e4, "OPASS": 1e6, "OENDS": 1e6, "OPROBE": 1.0, "OGRAM": 1.0}
+#: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose weights magnify rounding;
+#: the memory of the passes is of records
+SIZES = {"OK": 1e5, "OAK": 1e5, "OPASS": 1e6, "OENDS": 1e6, "OPROBE": 1.0, "OGRAM": 1.0}
 
 
 @njit

@@ -26,7 +26,6 @@ _ONCE = {**_CFG, "inline": "always"}  # what is called from one place alone is c
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
 STEADY = 0.98  # safety where steps follow each other smoothly
 BETWEEN = 4.0  # error of the dense output inside a step, where the past is looked up, over that of its end
-LEAST = 1e-4  # error of a step that is remembered: one without any tells little about the next
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
 LET_PASS = 100  # steps of a hair in a row at most
@@ -170,7 +169,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         I[s.CODE] = s.NEGATIVE
         I[s.WHERE] = i
         return 1
-    factor = min(GROWTH, max(SHRINK, STEADY * _proportional(F[s.ERRPREV], err)))
+    factor = min(GROWTH, max(SHRINK, STEADY * _proportional(max(F[s.ERRPREV], 1e-10), err)))
     cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
     plan = factor * h
     if cut and factor >= 1.0 and plan < F[s.HNEXT]:
@@ -178,8 +177,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     F[s.HNEXT] = plan
     _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
-    if not cut:
-        F[s.ERRPREV] = max(err, LEAST)
+    F[s.ERRPREV] = err
     repeat_kinks(F, I)
     accept(F, I, end, address)
     fresh = 0
