@@ -221,9 +221,9 @@ class Network:
         new._given[kind, name] = {**given, **changes}
         if kind == "link":
             new._links[name] = link_spec(name, **new._given[kind, name])
-        # A flow's initial states may depend on its return delay, and that on the links it crosses.
+        # A flow's initial states may depend on its return delay, and that on the delays of the links it crosses.
         for flow, spec in self._flows.items():
-            if flow == name if kind == "flow" else name in spec.route:
+            if flow == name if kind == "flow" else name in spec.route and "delay" in changes:
                 new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
         return new
 
