@@ -2,20 +2,23 @@
 
 The first jobs are to take a certain time: a worker measures as many of their points as it can in it, and what is left
 goes out again. So nothing is measured only to learn what it costs. From then on this is guided self-scheduling: a job
-takes a fixed part of what is left for each worker, so that the first ones are large, and the last ones so small that
-all workers end together. Chunks, by which results are kept, are put together from the results of jobs.
+takes a fixed part of what is left for each worker, so that the first ones are large, and later ones make up for what
+was not foreseen. The last ones are as long as it takes for all workers to end together, by what is known of the jobs
+that are out. Chunks, by which results are kept, are put together from the results of jobs.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.sweep.flight import Flight
 from fluidcc.sweep.piece import Piece
 
 __all__ = ["FIRST", "LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
@@ -26,6 +29,7 @@ SENDING = 5e-3  # seconds of processor time that a job costs the scheduler and t
 WORTH = 10  # times that in the smallest jobs of a cluster
 FEWEST = 4  # jobs for each worker at least
 SHARES = 2  # what is sent at once is at most this part of what is left for each worker
+CRUMB = 4  # of the smallest job: less than this part of it is not left for another
 LEAST = 0.03  # seconds of work from which that matters
 FIRST, SOME = 0.2, 4096  # seconds, and points at most, of a job while nothing is known
 TINY = 1e-9  # seconds that a point takes at least
@@ -72,6 +76,8 @@ class Jobs(Iterator[Job]):
         Whether the workers have one scheduler, which must keep up with them.
     fixed : bool
         Whether chunks go out one by one, whatever they cost.
+    clock : callable
+        Seconds, by which it is known how far the jobs are that are out.
 
     Attributes
     ----------
@@ -91,6 +97,7 @@ class Jobs(Iterator[Job]):
         cost: float = 0.0,
         cluster: bool = False,
         fixed: bool = False,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._points, self.chunk, self.fixed = points, chunk, fixed
         self.workers, self.cluster = workers, cluster
@@ -99,11 +106,7 @@ class Jobs(Iterator[Job]):
         self._known = 0  # points of the largest job whose cost is known
         todo = (n for n in range(-(-self.size // chunk)) if n not in done)
         self._spans = _joined((n * chunk, min((n + 1) * chunk, self.size)) for n in todo)
-
-    @property
-    def learning(self) -> bool:
-        """Whether a job is still to tell what a point costs."""
-        return not self.cost and not self.fixed
+        self._flight = Flight(clock)
 
     @property
     def left(self) -> int:
@@ -125,6 +128,7 @@ class Jobs(Iterator[Job]):
             last = end
         if last < end:
             self._spans.insert(0, (last, end))
+        self._flight.add(first, last - first, seconds, self.workers)
         return Job(first, self._points[first:last], seconds)
 
     def _wanted(self) -> tuple[int, float]:
@@ -134,11 +138,21 @@ class Jobs(Iterator[Job]):
         if not self.cost:
             return max(1, math.floor(min(share, SOME))), FIRST
         span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster, self.call)
-        return max(1, math.floor(min(max(share, least / self.cost), span / self.cost))), math.inf
+        size = max(share, least / self.cost)
+        if self.workers > 1 and share * self.cost < least:
+            size = self._last(least, share)
+        return max(1, math.floor(min(size, span / self.cost))), math.inf
+
+    def _last(self, least: float, share: float) -> float:
+        """Points of one of the last jobs: of as many of about the smallest size as fill the time to the common end."""
+        gap = self._flight.gap(self.cost, self.left, self.workers)
+        size = max(share, math.ceil(gap / max(1, round(gap / least)) / self.cost))
+        return self.left if (self.left - size) * self.cost < least / CRUMB else size
 
     def learn(self, job: Job, piece: Piece) -> None:
         """Take in what a job has cost, and take its points back that it has not measured."""
         count = len(piece)
+        self._flight.end(job.first)
         self._back(job.first + count, job.first + len(job.points))
         if not count:
             return

@@ -51,21 +51,28 @@ class Pace:
     ----------
     each, call : float
         Seconds that one more point takes, and that a call takes besides.
+    count : int
+        Points of the last call that has told something; 0 while nothing is known.
     """
 
     def __init__(self) -> None:
-        self.each, self.call = TINY, 0.0
-        self._last, self._shortest = (0, 0.0), math.inf
+        self.each, self.call, self.count = TINY, 0.0, 0
+        self._seconds, self._shortest = 0.0, math.inf
 
     def learn(self, count: int, seconds: float) -> None:
-        """Take in what a call of `count` points took; the first call may have loaded code."""
-        known, before = self._last
+        """Take in what a call of `count` points took; the first call may have loaded code.
+
+        One of less than half the points of the last one tells nothing: mostly, it is the call that it has taken.
+        """
+        known, before = self.count, self._seconds
+        if 2 * count < known:
+            return
         mean = max(seconds / count, TINY)
         self.each = mean
         if known:
             self._shortest = min(self._shortest, seconds)
-        if known and count > known and seconds > before:
-            least = max(mean / STEEP, (seconds - self._shortest) / count)
-            self.each = min(mean, max((seconds - before) / (count - known), least))
+            rises = (seconds - before) * (count - known) > 0.0
+            slope = (seconds - before) / (count - known) if rises else (seconds - self.call) / count
+            self.each = min(mean, max(slope, mean / STEEP, (seconds - self._shortest) / count))
         self.call = max(0.0, seconds - count * self.each)
-        self._last = count, seconds
+        self.count, self._seconds = count, seconds

@@ -92,7 +92,7 @@ class Pool:
         again: list[tuple[Job | None, int, Callable[..., Any]]] = []
         try:
             while True:
-                while len(running) < self.workers * (1 if jobs.learning else self._ahead):
+                while len(running) < self.workers * self._ahead:
                     one, deaths, call = again.pop() if again else (next(jobs, None), 0, work.usual)
                     if one is None:
                         break

@@ -19,20 +19,19 @@ from fluidcc.scenarios import Scenario
 from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import HANDED_BACK, Measure, Value, as_values, refuse_taken
+from fluidcc.sweep.networks import PerThread
 from fluidcc.sweep.pace import Pace, made_once
 from fluidcc.sweep.piece import Piece, Variable, empty_piece
 from fluidcc.sweep.places import SHARED
 from fluidcc.sweep.point import Point
 from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
+from fluidcc.sweep.timed import timed
 from fluidcc.sweep.together import can_together, found_together, together_of
 from fluidcc.warned import gathered
 
 __all__ = ["Measured", "Task"]
 
-DEAR = 20.0  # seconds of a first point that are its cost; loading and compiling code takes less
-GROWTH = 8  # of blocks by which it is learned what a point costs
-PATIENT = 4  # of the time of such a job the second block may take so much, since the first point loads code
 PROBES = 20  # points that are tried before it is said that none can be measured
 
 
@@ -100,27 +99,12 @@ class Task:
     def evaluate(self, some: NDArray[np.int64] | range, seconds: float = math.inf) -> Piece:
         """Measure some points: all, or the first of them, as many as can be measured in so many seconds.
 
-        The results then tell what a point costs, and what a call costs besides: from blocks that grow, of which the
-        first one loads code. What is made once, such as workspaces that many points share, does not count, unless it
-        takes much longer than the points.
+        The results then tell what a point costs, and what a call costs besides; see `timed`.
         """
         points = np.arange(some.start, some.stop, some.step) if isinstance(some, range) else some
         if seconds == math.inf:
             return self._evaluate(points)
-        whole, done, size, spent, once = empty_piece(self.schema, len(points)), 0, 1, 0.0, 0.0
-        pace = Pace()
-        while done < len(points) and spent + pace.call < seconds and once < PATIENT * seconds:
-            part = self._evaluate(points[done : done + size])
-            whole.put(done, part)
-            worked = part.seconds - part.once
-            pace.learn(len(part), worked)
-            done += len(part)
-            if done > 1 or part.seconds > DEAR:
-                spent += worked
-                once += part.once
-            left = seconds - spent - pace.call if done > 1 else PATIENT * seconds
-            size = max(1, min(GROWTH * size, math.floor(left / pace.each)))
-        return replace(whole.part(0, done), seconds=whole.seconds, once=whole.once, each=pace.each, call=pace.call)
+        return timed(self._evaluate, self.schema, points, seconds, _pace_of(self))
 
     def _evaluate(self, points: NDArray[np.int64]) -> Piece:
         """Measure some points, all together where that can be."""
@@ -278,6 +262,9 @@ class Task:
                 raise SweepFailed(f"none of {len(numbers)} points could be measured; the first says: {first}")
             schema[measure.name] = Variable.of(form)
         return schema
+
+
+_pace_of = PerThread[Pace](lambda task: Pace())  # what a worker has learned from a job goes for its next one
 
 
 def _of_scenario(scenario: Scenario) -> dict[str, Any]:

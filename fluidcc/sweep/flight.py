@@ -1,0 +1,80 @@
+"""The jobs that are out, and from what they take by when each worker is through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heapreplace
+from time import perf_counter
+from typing import NamedTuple
+
+__all__ = ["Flight"]
+
+
+class _Out(NamedTuple):
+    """Points of a job, the seconds in which it is to end, and when a worker began with it; None if none has."""
+
+    points: int
+    seconds: float
+    begun: float | None
+
+
+class Flight:
+    """Jobs that are out. Workers are taken to begin with them in order, each as soon as it is through with another.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds, by which it is known for how long a job has been running.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._out: dict[int, _Out] = {}
+        self._running = 0
+
+    def add(self, first: int, count: int, seconds: float, workers: int) -> None:
+        """A job goes out, of `count` points from `first` on."""
+        free = self._running < workers
+        self._running += free
+        self._out[first] = _Out(count, seconds, self._clock() if free else None)
+
+    def end(self, first: int) -> None:
+        """The result of a job is there, so that its worker begins with the next."""
+        ended = self._out.pop(first, None)
+        if ended is None or ended.begun is None:
+            return
+        self._running -= 1
+        waiting = next((k for k, job in self._out.items() if job.begun is None), None)
+        if waiting is not None:
+            self._running += 1
+            self._out[waiting] = self._out[waiting]._replace(begun=self._clock())
+
+    def gap(self, cost: float, left: int, workers: int) -> float:
+        """For how long the worker that is through first has work yet, if all workers end together.
+
+        Parameters
+        ----------
+        cost : float
+            Seconds a point takes.
+        left : int
+            Points that have not gone out.
+        workers : int
+        """
+        now, loads = self._clock(), [0.0] * workers
+        for k, job in enumerate(self._out.values()):
+            if k == workers:
+                heapify(loads)
+            load = min(job.points * cost, job.seconds)
+            load = load if job.begun is None else max(0.0, load - (now - job.begun))
+            if k < workers:
+                loads[k] = load
+            else:
+                heapreplace(loads, loads[0] + load)
+        loads.sort()
+        work, level = left * cost, 0.0
+        for k, load in enumerate(loads, start=1):  # those that end later than the level have enough as it is
+            if k > 1 and load >= level:
+                break
+            work += load
+            level = work / k
+        return level - loads[0]
