@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.effort import Effort
 from fluidcc.analysis.returns import Label, Section, events, natural_sizes, states_at
+from fluidcc.engine.in_flight import counted_anew
 from fluidcc.errors import SolverError
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import find_recurrence, nearest_recurrence
@@ -150,7 +151,7 @@ class Approach:
         times, labels = events(ahead, "jump" if ahead.attrs["jumps"] else "tick")
         marks = times[[one == label for one in labels]]
         middle = float(marks[0] + 0.37 * (marks[1] - marks[0]))
-        base = self.effort.go(self.net, middle, COARSE, last)
+        base = counted_anew(self.net, self.effort.go(self.net, middle, COARSE, last))
         return Section(self.net, label, count, period, base, size, self.rtol, self.effort)
 
     def _in_vain(self, why: str) -> str:

@@ -141,10 +141,8 @@ def limit_cycle(
     on the orbit is approached by itself where that takes fewer steps, else by Newton's method on the return map; then
     one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
 
-    The run until then is of lesser accuracy, 1e-6. With an exact ack clock (laws with ``pace=0``) what it loses of the
-    data in flight is never forgotten: from a first window well below what the path holds, the period may be off by
-    1e-6 of itself and a small queue by 1e-5, which ``error`` does not show. Start with about the data under way that
-    the path holds, or take ``pace`` above zero.
+    The run until then is of lesser accuracy, 1e-6. What an ack clock loses of the data in flight in such a run it would
+    never find again, so they are counted anew, from the history, wherever the search goes on from.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.effort import Effort
+from fluidcc.engine.in_flight import counted_anew
 from fluidcc.engine.snapshot import nudged
 from fluidcc.errors import SolverError
 from fluidcc.law import Law
@@ -214,6 +216,11 @@ class Section:
         """Cycles that are run through for one step of Newton's method."""
         return 2 * len(self.inputs) * 2 * (RETURNS + 1) + 12
 
+    def finer(self, rtol: float) -> Section:
+        """The section at another accuracy, when all that is under way is of it."""
+        trip = float(np.nanmax(self.base["rtt"].values))
+        return replace(self, rtol=rtol).later(math.ceil(1.5 * trip / self.period))
+
     def later(self, cycles: int) -> Section:
         """The section some cycles on."""
         there = self.run(self.base, self.start + cycles * self.period)
@@ -227,7 +234,7 @@ class Section:
         if len(marks) < 2:
             raise Lost(f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often any more")
         at = float(marks[0] + 0.37 * (marks[1] - marks[0]))
-        return replace(self, base=self.run(base, at))
+        return replace(self, base=counted_anew(self.net, self.run(base, at)))
 
     def corrected(self) -> Section:
         """The section nearer to the orbit: one step of Newton's method on the return map."""

@@ -45,8 +45,8 @@ def settled(approach: Approach, tol: float) -> Settled:
         section = approach.near()
         try:
             for rtol in _ladder(approach.rtol):
-                section = _waited(replace(section, rtol=rtol), max(tol, _ENOUGH * rtol))
-            return _refined(replace(section, rtol=approach.rtol), tol)
+                section = _waited(section.finer(rtol), max(tol, _ENOUGH * rtol))
+            return _refined(section.finer(approach.rtol), tol)
         except Lost:
             if approach.effort.left <= 0:
                 raise

@@ -14,7 +14,7 @@ from sympy import Heaviside, Rational, symbols
 import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle
 from fluidcc.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
-from fluidcc.formulas import delay_aimd
+from fluidcc.formulas.delay_aimd import late_cycle
 from fluidcc.symbols import RTT
 
 C, BUFFER, DELAY, BACK, SLOPE = 10e6, 300e3, 0.025, 0.04, 1e6
@@ -195,13 +195,19 @@ def test_what_the_integration_cannot_resolve_is_told() -> None:
 PACKET = 8000.0
 
 
-def delay_aimd_cycle(n: int, alpha: float, rate: float, trip: float, threshold: float) -> LimitCycle:
-    """The cycle of `n` equal flows with an exact ack clock and a constant increase, at `rate` packets/s."""
+def delay_aimd(n: int, alpha: float, rate: float, trip: float, threshold: float, **more: Any) -> fc.Network:
+    """`n` equal flows with an exact ack clock and a constant increase, at `rate` packets/s."""
     net = fc.Network().link("l", fc.DropTail, capacity=rate * PACKET, delay=trip / 2)
     law = fc.PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0, tau0=threshold)
     for k in range(n):
-        net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, initial={"w": rate * (trip + threshold / 2) / n})
-    return fc.limit_cycle(net, rtol=1e-11)
+        net.flow(f"f{k}", law, route=["l"], start=0, packet=PACKET, **more)
+    return net
+
+
+def delay_aimd_cycle(n: int, alpha: float, rate: float, trip: float, threshold: float) -> LimitCycle:
+    """Their cycle, from windows in its middle."""
+    first = {"w": rate * (trip + threshold / 2) / n}
+    return fc.limit_cycle(delay_aimd(n, alpha, rate, trip, threshold, initial=first), rtol=1e-11)
 
 
 def extremes(cycle: LimitCycle, name: str) -> tuple[float, float]:
@@ -226,7 +232,7 @@ def place(request: pytest.FixtureRequest) -> tuple[tuple[int, float, float, floa
 def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
     (n, alpha, rate, trip, threshold), one = place
     trickle = fc.PlainDelayAIMD.parameter("trickle")
-    closed = delay_aimd.late_cycle(n * alpha, threshold, trip, rate, trickle=trickle)
+    closed = late_cycle(n * alpha, threshold, trip, rate, trickle=trickle)
     window, queue = extremes(one, "PlainDelayAIMD_w"), extremes(one, "queueing_delay")
     assert one.period == pytest.approx(closed.period, rel=1e-9)
     assert window == pytest.approx((closed.window_low, closed.window_high), rel=1e-9)
@@ -234,6 +240,30 @@ def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
     assert queue == pytest.approx((closed.queue_low, closed.queue_high), rel=1e-9, abs=1e-9 * closed.queue_high)
     assert float(one.mean.utilisation[0]) == pytest.approx(1, abs=1e-9)
     assert one.contraction < 0.05  # a backoff forgets what was before it
+
+
+@pytest.mark.parametrize("first", [None, 0.3, 0.8, 1.0, 1.25])  # window over what the path holds
+@pytest.mark.parametrize("place", ["Fig. 2", "steep"])
+def test_the_cycle_does_not_remember_how_it_was_reached(place: str, first: float | None) -> None:
+    """From any first window, at the default accuracy: what a coarse run loses of the data in flight is found again."""
+    n, alpha, rate, trip, threshold = PLACES[place]
+    more = {} if first is None else {"initial": {"w": first * rate * trip}}
+    cycle = fc.limit_cycle(delay_aimd(1, n * alpha, rate, trip, threshold, **more))
+    closed = late_cycle(n * alpha, threshold, trip, rate, trickle=fc.PlainDelayAIMD.parameter("trickle"))
+    assert cycle.period == pytest.approx(closed.period, rel=1e-9)
+    assert extremes(cycle, "PlainDelayAIMD_w") == pytest.approx((closed.window_low, closed.window_high), rel=1e-9)
+    queue = closed.queue_low, closed.queue_high
+    assert extremes(cycle, "queueing_delay") == pytest.approx(queue, rel=1e-9, abs=1e-9 * closed.queue_high)
+
+
+def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
+    """With pace > 0 the data in flight are remembered no less; H-TCP with losses shows it most."""
+    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="20 ms", buffer="400 kbit")
+    periods = []
+    for first in (10.0, 60.0, 90.0):
+        at = net.copy().flow("f", fc.HTCP, route=["l"], return_delay="20 ms", start=0, initial={"w": first})
+        periods.append(fc.limit_cycle(at).period)
+    assert periods == pytest.approx([periods[0]] * 3, rel=1e-9)
 
 
 def test_synchronised_flows_are_one_with_the_sum_of_their_increases(place: Any) -> None:
