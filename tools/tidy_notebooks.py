@@ -1,4 +1,6 @@
-"""Take out of the notebooks what changes from run to run without meaning: when each cell ran, on what, and its bars.
+"""Take out of the notebooks what changes from run to run without meaning.
+
+That is when each cell ran, on what, its bars, and in how many pieces its text came.
 
 After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left untouched.
 """
@@ -18,6 +20,18 @@ def is_bar(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "stream" and output.name == "stderr" and output.text.startswith("\r"))
 
 
+def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The outputs, with text that follows text of the same stream in one piece."""
+    found: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        before = found[-1] if found else None
+        if before is not None and output.output_type == before.output_type == "stream" and output.name == before.name:
+            before.text += output.text
+        else:
+            found.append(output)
+    return found
+
+
 def tidy(file: Path) -> bool:
     """Tidy one notebook; return whether that changed it."""
     before = file.read_text(encoding="utf-8")
@@ -26,7 +40,7 @@ def tidy(file: Path) -> bool:
     for cell in book.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not is_bar(output)]
+            cell.outputs = joined([output for output in cell.outputs if not is_bar(output)])
     after = nbformat.writes(book).rstrip("\n") + "\n"
     if after != before:
         file.write_text(after, encoding="utf-8")
