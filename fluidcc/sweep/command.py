@@ -48,14 +48,16 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise Unsupported(
             f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
         ) from None
     try:
+        get_address_host_port(address)  # a client of what is no address would take 20 s to end, with a traceback
         # Not the process's default: one that cannot connect would leave Dask's scheduler set to a cluster that is not.
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "
             "'dask scheduler', and workers with 'dask worker ADDRESS'"

@@ -97,9 +97,10 @@ def find_target(net: Network, name: str) -> Target:
         known = sorted({*_names(net, flows, True), *_names(net, links, False), *(() if owner else ("rtt", *OPTIONS))})
         whose = f"{owner!r} of the network" if owner and owner not in _ALL else f"no {owner or 'flow or link'}"
         verb = "has no" if owner and owner not in _ALL else "has"
-        hint = near(key, known).rstrip(".")
+        hint = near(key, known)
         raise UnknownName(
-            f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint.rstrip('.')}. It may be {', '.join(known)}"
+            f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint}{'' if hint[-1] == '?' else '.'} It may be "
+            f"{', '.join(known)}"
         )
     if len(found) > 1:
         raise InvalidInput(f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}")
