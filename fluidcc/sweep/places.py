@@ -79,9 +79,10 @@ class Places:
         self._lock = Lock()  # threads share the places
         self.spaces: dict[bytes, Workspace] = {}
         self.free: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = {}
-        first, self.base = self._start()
+        self.base: Any = None
+        self._first, self.base = self._start()
         for k, axis in enumerate(task.grid.axes) if self.base is not None else ():
-            alone = self._alone(k, first, axis.name)
+            alone = self._alone(k, axis.name)
             if alone is not None:
                 self.free[k] = alone
         self.joint = [k for k in range(len(task.grid.axes)) if k not in self.free]
@@ -132,7 +133,9 @@ class Places:
         return {}, None
 
     def _space(self, values: dict[str, Any]) -> Workspace:
-        """The workspace of a point."""
+        """The workspace of a point; that of the first one is there already."""
+        if self.base is not None and values == self._first:
+            return self.base
         options = dict(self._task.options)
         options |= {k: values[k] for k, t in self._task.targets.items() if t.kind == "option"}
         net = changed(self._net, self._task.targets, values)
@@ -144,7 +147,7 @@ class Places:
         rtol, atol = options.get("rtol") or 1e-6, options.get("atol") or 1e-9
         return Workspace(at, sample_times(options), until, rtol=rtol, atol=atol, patterns=patterns, **tolerances)
 
-    def _alone(self, k: int, first: dict[str, Any], name: str) -> Any:
+    def _alone(self, k: int, name: str) -> Any:
         """Places in `F` that axis `k` alone changes, and their values for each of its values; None if it is not so."""
         target = self._task.targets[name]
         allowed = self._allowed(target)
@@ -156,7 +159,7 @@ class Places:
         few = _spread(values)
         rows, touched = {}, np.zeros(len(base.F), dtype=bool)
         for n in [*few, *(n for n in range(len(values)) if n not in few)]:
-            space = self._space({**first, name: values[n].item()})
+            space = self._space({**self._first, name: values[n].item()})
             if len(space.F) != len(base.F) or not np.array_equal(space.I, base.I):
                 return None
             other = space.F != base.F
