@@ -49,13 +49,13 @@ class Flight:
             self._running += 1
             self._out[waiting] = self._out[waiting]._replace(begun=self._clock())
 
-    def gap(self, cost: float, left: int, workers: int) -> float:
+    def gap(self, cost: float, call: float, left: int, workers: int) -> float:
         """For how long the worker that is through first has work yet, if all workers end together.
 
         Parameters
         ----------
-        cost : float
-            Seconds a point takes.
+        cost, call : float
+            Seconds a point takes, and a job besides.
         left : int
             Points that have not gone out.
         workers : int
@@ -64,7 +64,7 @@ class Flight:
         for k, job in enumerate(self._out.values()):
             if k == workers:
                 heapify(loads)
-            load = min(job.points * cost, job.seconds)
+            load = min(call + job.points * cost, job.seconds)
             load = load if job.begun is None else max(0.0, load - (now - job.begun))
             if k < workers:
                 loads[k] = load

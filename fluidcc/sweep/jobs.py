@@ -145,7 +145,7 @@ class Jobs(Iterator[Job]):
 
     def _last(self, least: float, share: float) -> float:
         """Points of one of the last jobs: of as many of about the smallest size as fill the time to the common end."""
-        gap = self._flight.gap(self.cost, self.left, self.workers)
+        gap = self._flight.gap(self.cost, self.call, self.left, self.workers)
         size = max(share, math.ceil(gap / max(1, round(gap / least)) / self.cost))
         return self.left if (self.left - size) * self.cost < least / CRUMB else size
 
