@@ -15,6 +15,7 @@ from benchmarks.speed import reference
 from fluidcc.engine.layout import lay_out
 from fluidcc.engine.workspace import Workspace
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.guess import begin_passes, learn
 from fluidcc.numerics.fluid.passes import forget, judge, measure, mix
 from fluidcc.numerics.fluid.records import place
 from fluidcc.simulate import simulate
@@ -107,6 +108,29 @@ def test_what_is_forgotten_changes_nothing() -> None:
     np.testing.assert_array_equal(errors, anew)
     assert errors[1] == pytest.approx(0.1)
     assert errors[-1] < 1e-8
+
+
+def test_what_decays_is_guessed_exactly() -> None:
+    """Records that are each the one before, only smaller, over growing steps: no polynomial goes that far."""
+    space = workspace()
+    F, I = space.F, space.I
+    nq, nql, nl = (int(I[k]) for k in (s.NQ, s.NQL, s.NL))
+    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][:nql], 4)
+    shape = natural * np.random.default_rng(3).normal(size=4 * nq)
+    F[s.T], F[s.H], F[s.HPREV], I[s.FRESH] = 0.0, 1.0, 1.0, 1
+    missed = []
+    for _ in range(6):
+        begin_passes(F, I, nq, nl)
+        I[s.FRESH] = 0
+        where = coefficients(space)
+        record = np.exp(-0.3 * F[s.T]) * shape * np.tile(F[s.H] ** np.arange(1, 5), nq)
+        missed.append(np.max(np.abs(F[where] - record) / natural))
+        F[where] = record
+        learn(F, I, nq, nql)
+        F[s.T], F[s.HPREV], I[s.NREC] = F[s.T] + F[s.H], F[s.H], I[s.NREC] + 1
+        F[s.H] *= 1.1
+    assert min(missed[:3]) > 0.1
+    assert max(missed[4:]) < 1e-12
 
 
 def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:

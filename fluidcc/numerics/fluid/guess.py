@@ -16,6 +16,9 @@ __all__ = ["begin_passes", "learn"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
 _SIZED = {**_CFG, "forceinline": True}
 
+DECAYING = 5  # in place of a degree: the last record, smaller than it by as much as that was than the one before
+GROWN = 2.0  # a record over the one before, from which on that is not taken for a decay
+
 
 @njit(**_CFG)
 def _power(x: float, n: int) -> float:
@@ -29,9 +32,9 @@ def _power(x: float, n: int) -> float:
 def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
     """Put what the first pass looks into at the ring's next place, and into the memory of the passes.
 
-    It is the last record carried on, up to the degree that would have been best in the step before, with what it
-    missed there where that has been regular; after a breaking point it is the first stage alone. `nq` is I[NQ],
-    and `nl` I[NL].
+    It is the last record, carried on up to some degree or after its decay, as would have been best in the step before,
+    with what that missed there where it has been regular; after a breaking point it is the first stage alone. `nq` is
+    I[NQ], and `nl` I[NL].
     """
     jq, r = I[s.JQ], place(I, I[s.NREC])
     x = I[s.OPASS]
@@ -53,38 +56,54 @@ def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
     growth = ratio / F[s.RATIOBEFORE] if F[s.RATIOBEFORE] > 0.0 else 2.0
     F[s.RATIO] = ratio
     share = F[s.REGULAR] * _power(growth, 1 + degree) if growth < 1.25 else 0.0
-    carried, missed = x + 4 * nq, x + 8 * nq
+    carried, missed, decayed = x + 4 * nq, x + 8 * nq, x + 28 * nq
     k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
+    f1 = F[s.DECAY] * ratio
+    f2, square = f1 * ratio, ratio * ratio
+    f3, f4 = f1 * square, f2 * square
     for q in range(nq):
-        o = r + I[jq + q]
+        o, last = r + I[jq + q], before + I[jq + q]
         a, b, c, d = F[o + 1], F[o + 2], F[o + 3], F[o + 4]
         F[carried], F[carried + 1], F[carried + 2], F[carried + 3] = a, b, c, d
-        a, b = a + share * F[missed], k2 * b + share * F[missed + 1]
-        c, d = k3 * c + share * F[missed + 2], k4 * d + share * F[missed + 3]
+        u, v, w, z = f1 * F[last + 1], f2 * F[last + 2], f3 * F[last + 3], f4 * F[last + 4]
+        F[decayed], F[decayed + 1], F[decayed + 2], F[decayed + 3] = u, v, w, z
+        if degree != DECAYING:
+            u, v, w, z = a, k2 * b, k3 * c, k4 * d
+        a, b = u + share * F[missed], v + share * F[missed + 1]
+        c, d = w + share * F[missed + 2], z + share * F[missed + 3]
         F[x], F[x + 1], F[x + 2], F[x + 3] = a, b, c, d
         F[o + 1], F[o + 2], F[o + 3], F[o + 4] = a, b, c, d
-        x, carried, missed = x + 4, carried + 4, missed + 4
+        x, carried, missed, decayed = x + 4, carried + 4, missed + 4, decayed + 4
 
 
 @njit(**_SIZED)
 def learn(F: Any, I: Any, nq: int, nql: int) -> None:
-    """Note by which degree an accepted step, which still is the ring's next, would have been guessed best.
+    """Note how an accepted step, which still is the ring's next, would have been guessed best.
 
     High degrees magnify what is left of earlier errors, low ones miss more of the solution. What is missed is mostly
-    the next term of a power series, and grows with a power of the step: so it tells what the next guess will miss.
+    the next term of a power series, and grows with a power of the step: so it tells what the next guess will miss. A
+    solution that comes to rest does so by an exponential function, of which a long step's power series misses much:
+    there each record is the one before, only smaller.
     """
-    ratio, before = F[s.RATIO], F[s.RATIOBEFORE]
+    ratio, before, expected = F[s.RATIO], F[s.RATIOBEFORE], F[s.DECAY]
     F[s.RATIOBEFORE] = ratio
-    F[s.REGULAR] = 0.0
+    F[s.REGULAR] = F[s.DECAY] = 0.0
     if ratio == 0.0:
         I[s.DEGREE] = 4
         return
-    jq, weights, r = I[s.JQ], I[s.OWEIGHT], place(I, I[s.NREC])
-    carried = I[s.OPASS] + 4 * nq
-    w1, w2, w3, w4 = 0.0, 0.0, 0.0, 0.0
+    jq, weights, r, last = I[s.JQ], I[s.OWEIGHT], place(I, I[s.NREC]), place(I, I[s.NREC] - 1)
+    carried, decayed = I[s.OPASS] + 4 * nq, I[s.OPASS] + 28 * nq
+    square = ratio * ratio
+    w1, w2, w3, w4, w5 = 0.0, 0.0, 0.0, 0.0, 0.0
+    along, size = 0.0, 0.0
     for q in range(nql):
-        o, w, c = r + I[jq + q], F[weights + q], carried + 4 * q
-        rest = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4]) - F[c]
+        o, w, c, e, l = r + I[jq + q], F[weights + q], carried + 4 * q, decayed + 4 * q, last + I[jq + q]
+        rest = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4])
+        old = (ratio * F[l + 1] + square * F[l + 2]) + square * (ratio * F[l + 3] + square * F[l + 4])
+        along += (w * old) * (w * rest)
+        size += (w * old) * (w * old)
+        w5 = max(w5, w * abs(rest - ((F[e] + F[e + 1]) + (F[e + 2] + F[e + 3]))))
+        rest -= F[c]
         w1 = max(w1, w * abs(rest))
         rest -= F[c + 1]
         w2 = max(w2, w * abs(rest))
@@ -97,22 +116,26 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     if w2 < w4:
         degree, w4 = 2, w2
     if w1 < w4:
-        degree = 1
+        degree, w4 = 1, w1
+    if 0.0 < along < GROWN * size:
+        F[s.DECAY] = (along / size) ** ratio  # over the step just taken; the one before was shorter by `ratio`
+        if expected > 0.0 and w5 < w4:
+            degree = DECAYING
     steady = degree == I[s.DEGREE] and before > 0.0
     I[s.DEGREE] = degree
-    missed = carried + 4 * nq
+    base, missed = decayed if degree == DECAYING else carried, carried + 4 * nq
     k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
     along, size = 0.0, 0.0
     for q in range(nq):
         o = r + I[jq + q]
         old = (F[missed] + F[missed + 1]) + (F[missed + 2] + F[missed + 3])
-        a, b = F[o + 1] - F[carried], F[o + 2] - k2 * F[carried + 1]
-        c, d = F[o + 3] - k3 * F[carried + 2], F[o + 4] - k4 * F[carried + 3]
+        a, b = F[o + 1] - F[base], F[o + 2] - k2 * F[base + 1]
+        c, d = F[o + 3] - k3 * F[base + 2], F[o + 4] - k4 * F[base + 3]
         F[missed], F[missed + 1], F[missed + 2], F[missed + 3] = a, b, c, d
         if q < nql:
             w = F[weights + q] * F[weights + q]
             along += w * old * ((a + b) + (c + d))
             size += w * old * old
-        missed, carried = missed + 4, carried + 4
+        missed, base = missed + 4, base + 4
     if steady and size > 0.0:
         F[s.REGULAR] = min(1.5, max(0.0, along / size)) * _power(min(1.0, before / ratio), 1 + degree)

@@ -40,16 +40,16 @@ WILD = 10.0  # change by a mixture, over that by the pass alone, that is none
 DEPENDENT = 1e-6  # relative square of what is new in a difference, below which it is left out
 
 # The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what the pass looked into,
-# of the last record carried on, of what the guess missed, of what the pass before made, and of three differences of
-# what passes made. At OENDS there are the stages beyond the first, times the step, of the pass before, and three
-# differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f of the pass before,
-# how far the last mixture moved, three differences of f, and what moved between the passes that they are differences
-# of.
+# of the last record carried on, of what the guess missed, of what the pass before made, of three differences of what
+# passes made, and of the last record after its decay. At OENDS there are the stages beyond the first, times the step,
+# of the pass before, and three differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four
+# places: f, f of the pass before, how far the last mixture moved, three differences of f, and what moved between the
+# passes that they are differences of.
 
 
 def memory(quartics: int, compared: int, mixed: int) -> dict[int, int]:
     """Floats at `slots.OPASS`, `slots.OPROBE`, `slots.OGRAM` and `slots.OENDS`."""
-    return {s.OPASS: 7 * 4 * quartics, s.OPROBE: 9 * 4 * compared, s.OGRAM: 9, s.OENDS: 4 * 6 * mixed}
+    return {s.OPASS: 8 * 4 * quartics, s.OPROBE: 9 * 4 * compared, s.OGRAM: 9, s.OENDS: 4 * 6 * mixed}
 
 
 @njit(**_CFG)

@@ -62,7 +62,7 @@ from __future__ import annotations
     EVALRIGHT,
     EVALLAST,
     QUIET,  # 1: no mode changes in the step just taken
-    DEGREE,  # up to which a guess carries the last record on
+    DEGREE,  # up to which a guess carries the last record on, or `guess.DECAYING`
     # statistics
     STEPS,
     REJECTED,
@@ -224,6 +224,7 @@ from __future__ import annotations
     REST,  # what a further pass would change of the states, over the tolerance
     RATIO,  # step, over the one before, where that is carried on
     RATIOBEFORE,
+    DECAY,  # of the next record, over the last one, as expected from the last two; 0 if unknown
     REGULAR,  # share of what the guess before missed that is added to the guess
     HPREV,
     TFLIP,
@@ -233,7 +234,7 @@ from __future__ import annotations
     BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
     ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
     FHEADER,
-) = range(27)
+) = range(28)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
