@@ -78,32 +78,78 @@ class Rhs:
 
     # --- reading the past ------------------------------------------------------------------------------------------
 
-    def reads(self, tag: str, alone: bool = False) -> list[str]:
-        """What the network looks up at time ``now``: where each node looks, and all that comes of it.
+    def reads(self, tags: list[str]) -> list[str]:
+        """What the network looks up at the times ``now`` of `tags`, in order; and all that comes of it.
 
-        The names of what is used later end with `tag`. An evaluation that stands `alone` keeps no ranges of records,
-        and looks to the right of breaking points if ``right``.
+        The names of what is used later end with the tag.
         """
+        lines = [f"tl_{tag} = tolt * max(1.0, abs(now_{tag}))" for tag in tags]
+        for n, node in enumerate(self.at.nodes):
+            for tag in tags:
+                lines += self._record(n, node.parent, node.link, tag)
+            lines += self._positions(n, node.link, tags)
+        for tag in tags:
+            lines.append(f"now = now_{tag}")
+            for n, node in enumerate(self.at.nodes):
+                names = ("r", "u", "th") if self.frozen else ("r", "u", "th", "c")
+                lines += [f"{name}{n} = {name}{n}_{tag}" for name in names]
+                lines += self._pass(n, node.parent, node.link)
+            lines += [*self._signals(tag), *self._streams(tag)]
+        return lines
+
+    def read(self, tag: str) -> list[str]:
+        """The same at the time ``now`` alone: no ranges of records are kept, and it is ``right`` of breaking points."""
         lines = ["tl = tolt * max(1.0, abs(now))"]
         for n, node in enumerate(self.at.nodes):
-            lines += self._place(n, node.parent, node.link, alone)
+            lines += self._leave(n, node.parent, node.link, "now", "")
+            seek = f"w{n}, tl" if self.frozen else f"w{n}, tl * c{n}"
+            call = f"seek_time(F, I, k{n}" if self.frozen else f"seek_work(F, I, {node.link}, k{n}"
+            lines.append(f"k{n}, r{n}, u{n}, th{n} = {call}, {seek}, right, nrec)")
+            lines.append(f"inside |= (k{n} >= nrec) | (th{n} > t + tl)")
             lines += self._pass(n, node.parent, node.link)
-        return lines + self._signals(tag) + self._streams(tag)
+        return [*lines, *self._signals(tag), *self._streams(tag)]
 
-    def _place(self, n: int, parent: int, link: int, alone: bool) -> list[str]:
-        look, right = ("seek", "right, ") if alone else ("look", "")
-        known = f"k{n}" if alone else f"k{n}, r{n}, lo{n}, hi{n}"
-        found = f"k{n}, r{n}, u{n}, th{n} = " if alone else f"{known}, u{n}, th{n} = "
+    def _leave(self, n: int, parent: int, link: int, now: str, end: str) -> list[str]:
+        """What node `n` looks for: a time, or an amount of work, and the capacity then."""
         if self.frozen:
-            lines = [found + f"{look}_time(F, I, {known}, now - off{n}, tl, {right}nrec)"]
+            return [f"w{n}{end} = {now} - off{n}"]
+        leave = f"{now if parent < 0 else f'th{parent}{end}'} - off{n}"
+        if self.scheduled[link]:
+            return [f"w{n}{end}, c{n}{end} = work(F, I, {link}, {leave})"]
+        return [f"c{n}{end} = cap{link}", f"w{n}{end} = cap{link} * ({leave})"]
+
+    def _record(self, n: int, parent: int, link: int, tag: str) -> list[str]:
+        """The record in which node `n` finds that."""
+        known = f"k{n}, r{n}, lo{n}, hi{n}"
+        call = f"near_time(F, I, {known}" if self.frozen else f"near_work(F, I, {link}, {known}"
+        tol = f"tl_{tag}" if self.frozen else f"tl_{tag} * c{n}_{tag}"
+        return [
+            *self._leave(n, parent, link, f"now_{tag}", f"_{tag}"),
+            f"{known} = {call}, w{n}_{tag}, {tol}, nrec)",
+            f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}",
+        ]
+
+    def _positions(self, n: int, link: int, tags: list[str]) -> list[str]:
+        """Where in the records that is, of four tags at once, and when it entered the queue."""
+        if self.frozen:
+            lines = [f"u{n}_{tag} = (w{n}_{tag} - F[r{n}_{tag} + {s.RT0}]) * F[r{n}_{tag} + {s.RINVH}]" for tag in tags]
         else:
-            leave = f"{'now' if parent < 0 else f'th{parent}'} - off{n}"
-            if self.scheduled[link]:
-                lines = [f"w, c{n} = work(F, I, {link}, {leave})"]
-            else:
-                lines = [f"c{n} = cap{link}", f"w = c{n} * ({leave})"]
-            lines.append(found + f"{look}_work(F, I, {link}, {known}, w, tl * c{n}, {right}nrec)")
-        return [*lines, f"inside |= (k{n} >= nrec) | (th{n} > t + tl)"]
+            block, fours = s.RLINKS + link * s.LSIZE, len(tags) // 4 * 4
+            groups = [tags[k : k + 4] for k in range(0, fours, 4)] + [[tag] for tag in tags[fours:]]
+            lines = []
+            for group in groups:
+                blocks, targets = (
+                    [text.format(tag) for tag in group] for text in (f"r{n}_{{}} + {block}", f"w{n}_{{}}")
+                )
+                call = "invert_four" if len(group) > 1 else "invert"
+                found = ", ".join(f"u{n}_{tag}" for tag in group)
+                lines.append(f"{found} = {call}(F, {', '.join(blocks + targets)})")
+        for tag in tags:
+            r, u = f"r{n}_{tag}", f"u{n}_{tag}"
+            lines.append(f"th{n}_{tag} = F[{r} + {s.RT0}] + {u} * F[{r} + {s.RH}]")
+            lines.append(f"{u} = min(max({u}, 0.0), 1.0)")
+            lines.append(f"inside |= (k{n}_{tag} >= nrec) | (th{n}_{tag} > t + tl_{tag})")
+        return lines
 
     def _pass(self, n: int, parent: int, link: int) -> list[str]:
         """What this queue does to what passes, on top of what the rest of the path did."""

@@ -23,7 +23,8 @@ from numba import cfunc, njit
 
 from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
-from fluidcc.numerics.fluid.pieces import {looks}, seek_time, seek_work
+from fluidcc.numerics.fluid.pieces import near_time, near_work, seek_time, seek_work
+from fluidcc.numerics.fluid.{inverts}
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.passes import judge, measure, mix
 from fluidcc.numerics.fluid.stays import link_stays, switch_stays
@@ -49,8 +50,9 @@ def step_text(at: Layout, about: str, sources: str) -> str:
     rhs = Rhs(at)
     laws = "\n".join(f"\n{_LAW}{text.definition()}" for text in (*rhs.texts, *rhs.link_texts))
     few = len(at.nodes) <= _INLINED
-    looks = "look_time, look_work" if few else "call_look_time as look_time, call_look_work as look_work"
-    head = _HEAD.format(about=about, sources=sources, laws=laws, looks=looks, more=IMPORTS)
+    called = "pieces import call_invert as invert, call_invert_four as invert_four"
+    inverts = "reads import invert, invert_four" if few else called
+    head = _HEAD.format(about=about, sources=sources, laws=laws, inverts=inverts, more=IMPORTS)
     take_over = f"{_TAKE_OVER}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
     evaluate = f"{_TAKE_OVER}def evaluate(F, I):\n" + _lines(_indent(_evaluate(rhs)))
     return f"{head}\n{take_over}\n\n{evaluate}\n\n{_STEP}{_step(rhs)}"
@@ -174,14 +176,13 @@ def _reads(rhs: Rhs) -> list[str]:
     times = {f"s{k}": float(TSIT5.C[k]) for k in range(1, 6)}
     if rhs.at.refit:
         times |= {f"n{k}": 0.25 * k for k in range(1, 4)}
-    lines = []
-    for tag in sorted(times, key=times.__getitem__):
-        lines += [f"now = t + {times[tag]!r}*h", *rhs.reads(tag)]
-        if tag == "s5":
-            furthest = ", ".join(f"th{n}" for n in range(len(rhs.at.nodes)))
-            lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
-        if tag == "n3":  # as the array step leaves them
-            lines += [f"kept{n} = k{n}" for n in range(len(rhs.at.nodes))]
+    tags = sorted(times, key=times.__getitem__)
+    lines = [f"now_{tag} = t + {times[tag]!r}*h" for tag in tags] + rhs.reads(tags)
+    nodes = range(len(rhs.at.nodes))
+    furthest = ", ".join(f"th{n}_s5" for n in nodes)
+    lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
+    if rhs.at.refit:
+        lines += [f"kept{n} = k{n}_n3" for n in nodes]  # as the array step leaves them
     return lines
 
 
@@ -193,7 +194,7 @@ def _evaluate(rhs: Rhs) -> list[str]:
     n, nl = at.n_states, len(at.links)
     lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
     lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
-    lines += [*_vector("z", s.EVALSTATES, n), *rhs.reads("s0", alone=True), *rhs.evaluation(0, "s0")]
+    lines += [*_vector("z", s.EVALSTATES, n), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
     lines += _put(s.EVALINTO, [f"d0_{i}" for i in range(n)])
     lines += _put(s.ORATE, [f"x{i}" for i in range(len(at.flows))]) + _put(s.OARR, [f"a{l}" for l in range(nl)])
     lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])

@@ -12,17 +12,18 @@ import numpy as np
 
 from ..compiling import njit
 from . import slots as s
-from .reads import invert
+from .lanes import Four
+from .reads import invert, invert_four
 
 __all__ = [
-    "call_look_time", "call_look_work", "drift", "factor", "find_time", "find_work", "keep", "look_time", "look_work",
+    "call_invert", "call_invert_four", "drift", "factor", "find_time", "find_work", "keep", "near_time", "near_work",
     "norm", "pick", "quartic", "seek_time", "seek_work", "share", "stretch", "thinned",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _INLINE = {**_CFG, "forceinline": True, "fastmath": {"arcp", "contract"}}
 
-Place = tuple[int, int, float, float, float, float]  # record, its place in F, its range, position in it, entry time
+Range = tuple[int, int, float, float]  # record, its place in F, its range
 
 
 @njit(**_CFG)
@@ -72,25 +73,23 @@ def find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tup
 
 
 @njit(**_INLINE)
-def look_work(
+def near_work(
     F: Any, I: Any, link: int, k: int, r: int, low: float, high: float, target: float, tol: float, last: int
-) -> Place:
-    """Where the link's W reaches `target`. The record is searched anew only beyond the range of the one before."""
+) -> Range:
+    """The record in which the link's W reaches `target`, searched only beyond the range of the one before."""
     if target - tol >= high or target + tol < low:
         k, low, high = find_work(F, I, link, k, target, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
-    u = invert(F, r + s.RLINKS + link * s.LSIZE, target)
-    return k, r, low, high, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
+    return k, r, low, high
 
 
 @njit(**_INLINE)
-def look_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int) -> Place:
+def near_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int) -> Range:
     """The same for a time."""
     if time - tol >= high or time + tol < low:
         k, low, high = find_time(F, I, k, time, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
-    u = (time - F[r + s.RT0]) * F[r + s.RINVH]
-    return k, r, low, high, min(max(u, 0.0), 1.0), F[r + s.RT0] + u * F[r + s.RH]
+    return k, r, low, high
 
 
 @njit(**_INLINE)
@@ -114,19 +113,15 @@ def seek_time(F: Any, I: Any, k: int, time: float, tol: float, right: bool, last
 
 
 @njit(**_CFG)
-def call_look_work(
-    F: Any, I: Any, link: int, k: int, r: int, low: float, high: float, target: float, tol: float, last: int
-) -> Place:
-    """`look_work` as a call, which saves time to compile where there are many."""
-    return look_work(F, I, link, k, r, low, high, target, tol, last)
+def call_invert(F: Any, block: int, target: float) -> float:
+    """`invert` as a call, which saves time to compile where there are many."""
+    return invert(F, block, target)
 
 
 @njit(**_CFG)
-def call_look_time(
-    F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int
-) -> Place:
-    """`look_time` as a call."""
-    return look_time(F, I, k, r, low, high, time, tol, last)
+def call_invert_four(F: Any, a: int, b: int, c: int, d: int, p: float, q: float, v: float, w: float) -> Four:
+    """`invert_four` as a call."""
+    return invert_four(F, a, b, c, d, p, q, v, w)
 
 
 @njit(**_INLINE)

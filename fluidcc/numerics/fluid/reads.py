@@ -14,10 +14,12 @@ from typing import Any
 
 from ..compiling import njit
 from . import slots as s
+from .lanes import Four
 
-__all__ = ["act_place", "invert", "read_list", "read_nodes", "work"]
+__all__ = ["act_place", "invert", "invert_four", "read_list", "read_nodes", "work"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+_INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
 
 
 @njit(**_CFG)
@@ -31,22 +33,17 @@ def work(F: Any, I: Any, link: int, time: float) -> tuple[float, float]:
     return F[I[s.OSEGS] + k] + c * (time - F[I[s.OSEGT] + k]), c
 
 
-@njit(**_CFG, fastmath={"arcp", "contract"}, forceinline=True)
-def invert(F: Any, block: int, target: float) -> float:
-    """Local position u in a record where W(u) = target.
+@njit(**_INLINE)
+def _solve(F: Any, block: int, target: float) -> tuple[float, bool]:
+    """Local position u in a record where W(u) = target, of a queue that is not empty; and whether that may be trusted.
 
     One step of Halley's method, which triples the number of correct digits, and one of Newton's, which doubles it, do
-    for all but strange quartics. No branch comes before their end, so that the processor works on several at once.
+    for all but strange quartics. There is no branch, so that the processor works on several at once.
     """
     whole = F[block + s.LCH]
-    b1 = F[block + 1] + whole
-    b2 = F[block + 2]
-    b3 = F[block + 3]
-    b4 = F[block + 4]
+    b1, b2, b3, b4 = F[block + 1] + whole, F[block + 2], F[block + 3], F[block + 4]
     top = target - F[block + s.LS0]
     rhs = top - F[block]
-    if F[block + s.LMODE] == s.EMPTY:
-        return rhs / whole
     rise = b1 + b2 + b3 + b4
     u = rhs / rise
     g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
@@ -56,9 +53,36 @@ def invert(F: Any, block: int, target: float) -> float:
     slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
     du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
     u -= du
-    if abs(du) < 1e-6 and slope > 1e-3 * rise and rise > 1e-14 * whole:
-        return u if u * whole < top else top / whole  # a backlog is not negative: theta <= T
-    return _search(F, block, target)
+    fine = (abs(du) < 1e-6) & (slope > 1e-3 * rise) & (rise > 1e-14 * whole)
+    return u, fine & (u * whole <= top)  # a backlog is not negative: theta <= T
+
+
+@njit(**_INLINE)
+def invert(F: Any, block: int, target: float) -> float:
+    """Local position u in a record where W(u) = target."""
+    if F[block + s.LMODE] == s.EMPTY:
+        return (target - F[block + s.LS0] - F[block]) / F[block + s.LCH]
+    u, fine = _solve(F, block, target)
+    return u if fine else _search(F, block, target)
+
+
+@njit(**_INLINE)
+def invert_four(F: Any, a: int, b: int, c: int, d: int, p: float, q: float, v: float, w: float) -> Four:
+    """`invert` in the blocks at `a` to `d`, for the targets `p` to `w`: the compiler makes vectors of them."""
+    busy = (F[a + s.LMODE] != s.EMPTY) & (F[b + s.LMODE] != s.EMPTY)
+    if busy & (F[c + s.LMODE] != s.EMPTY) & (F[d + s.LMODE] != s.EMPTY):
+        e, first = _solve(F, a, p)
+        f, second = _solve(F, b, q)
+        g, third = _solve(F, c, v)
+        h, fourth = _solve(F, d, w)
+        if first & second & third & fourth:
+            return e, f, g, h
+    return _one(F, a, p), _one(F, b, q), _one(F, c, v), _one(F, d, w)
+
+
+@njit(**_CFG)
+def _one(F: Any, block: int, target: float) -> float:
+    return invert(F, block, target)
 
 
 @njit(**_CFG)
