@@ -30,7 +30,8 @@ def filled_chart(
     Parameters
     ----------
     data : Dataset of `fluidcc.sweep`
-        Over two numeric axes; the first is drawn across, the second up.
+        Over two numeric axes; the first is drawn across, the second up. Of a sweep over more, fix the others first:
+        ``data.sel(w=2e4)``.
     verdict : str
         The yes-or-no variable; its boundary is a solid line, and what is outside is hatched.
     value : str, optional
@@ -54,9 +55,9 @@ def filled_chart(
     UnknownName
         If it has no such variable.
     """
-    axes = [str(name) for name in data.attrs.get("axes", data.dims)]
+    axes = [str(name) for name in data.attrs.get("axes", data.dims) if name in data.dims]  # one may be fixed by isel
     if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
-        raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes)}")
+        raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes) or 'none'}")
     inside = () if isinstance(over, Mapping) else over
     for name in (verdict, *inside, *([] if value is None else [value])):
         if name not in data.data_vars:

@@ -39,6 +39,8 @@ class Execution:
     def __post_init__(self) -> None:
         if self.store is not None and not isinstance(self.store, str | Path):
             raise InvalidInput(f"store is {self.store!r}; give the name of a folder, such as 'sweep.zarr'")
+        if self.progress is not None and not isinstance(self.progress, bool):
+            raise InvalidInput(f"progress is {self.progress!r}; give True, False, or nothing for a bar on long sweeps")
         if self.chunk is not None and (isinstance(self.chunk, bool) or not isinstance(self.chunk, int)):
             raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
         if self.chunk is not None and self.chunk < 1:

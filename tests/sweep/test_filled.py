@@ -63,3 +63,22 @@ def test_mistakes_are_named() -> None:
         fc.plot.stability_chart(ds, verdict="stabel")
     with pytest.raises(InvalidInput, match="two numeric axes; this one is over x"):
         fc.plot.stability_chart(fc.sweep(lambda p: {"stable": p["x"] > 0}, {"x": [0.0, 1.0]}, executor="serial"))
+
+
+def test_a_sweep_over_three_axes_is_drawn_where_one_is_fixed() -> None:
+    def shifted(p: Any) -> dict[str, Any]:
+        return {"stable": bool(p["x"] + p["y"] < p["z"])}
+
+    n = 21
+    grid = {"x": np.linspace(0, 1, n), "z": [0.5, 1.0], "y": np.linspace(0, 1, n)}
+    ds = fc.sweep(shifted, grid, executor="serial")
+    with pytest.raises(InvalidInput, match="this one is over x, z, y"):
+        fc.plot.stability_chart(ds)
+    ax: Any = fc.plot.stability_chart(ds.sel(z=0.5))
+    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
+    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
+    np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=2 / (n - 1))
+    plt.close(ax.figure)
+    for few, told in ((ds.isel(x=0, z=0), "over y"), (ds.isel(x=0, y=0, z=0), "over none")):
+        with pytest.raises(InvalidInput, match=f"two numeric axes; this one is {told}"):
+            fc.plot.stability_chart(few)

@@ -214,6 +214,7 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
         ({"executor": "cluster"}, InvalidInput, "Dask client"),
         ({"workers": 0}, InvalidInput, "workers is 0"),
         ({"chunk": 0}, InvalidInput, "chunk is 0"),
+        ({"progress": "yes"}, InvalidInput, "progress is 'yes'"),
         ({"rtoll": 1}, InvalidInput, "no argument 'rtoll'"),
         ({"net": 3}, InvalidInput, "give a Network"),
     ],
