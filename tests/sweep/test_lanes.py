@@ -19,7 +19,7 @@ from fluidcc.symbols import e
 CAPACITY = 3e6
 ALL = [f"{kind}_{name}" for name in VARIABLES for kind in KINDS]
 HOW: dict[str, Any] = {"until": 10, "delays": "frozen", "samples": 81, "executor": "serial"}
-EXACT: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
+EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-14}
 
 x, g, T = symbols("x g T", positive=True)
 DRAIN = fc.Source(
