@@ -7,43 +7,35 @@ has its own batch. What differs from point to point is found by `places`.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.doubts import doubts
-from fluidcc.engine.fused import fits, fused_address
-from fluidcc.engine.layout import Layout
-from fluidcc.engine.results import dataset
-from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.freshness import prepare
-from fluidcc.sweep.lanes import Lanes
 from fluidcc.sweep.lanes_text import FIXED
-from fluidcc.sweep.measures import HANDED_BACK, KINDS, VARIABLES, Value
+from fluidcc.sweep.measures import HANDED_BACK, KINDS
 from fluidcc.sweep.networks import PerThread, make_room
 from fluidcc.sweep.pace import making
 from fluidcc.sweep.places import Place, Places
-from fluidcc.sweep.point import Point, sample_times
-from fluidcc.sweep.samples import Samples, places_of
+from fluidcc.sweep.point import Point
+from fluidcc.sweep.samples import Samples
+from fluidcc.sweep.structure import Structure, empty, structure_of
 from fluidcc.sweep.suited import UNSUITED
 from fluidcc.sweep.targets import changed
 
 if TYPE_CHECKING:
     from fluidcc.sweep.task import Task
 
-__all__ = ["Batch", "batch_of", "can_batch", "empty"]
+__all__ = ["Batch", "batch_of", "can_batch"]
 
 _shared: dict[str, Places] = {}  # of all threads
 _making = Lock()
 BLOCK = 512  # points in one call: a few tens of milliseconds, so that Ctrl-C is heard
-UNITS = {"rate": "bit/s", "arrival_rate": "bit/s", "throughput": "bit/s", "backlog": "bit", "one_way_delay": "s",
-         "rtt": "s", "queueing_delay": "s", "loss": "1", "link_loss": "1", "utilisation": "1"}  # fmt: skip
 
 
 def can_batch(task: Task) -> bool:
@@ -71,38 +63,6 @@ def _batch(task: Task) -> Batch:
     return Batch(task, places)
 
 
-def empty(net: Network, name: str) -> Value:
-    """An empty value of a statistic, for the form of the results."""
-    variable = name.partition("_")[2]
-    dim = VARIABLES[variable]
-    labels = tuple(net.flows if dim == "flow" else net.links)
-    return Value(np.full(len(labels), np.nan), (dim,), {dim: labels}, {"units": UNITS[variable]})
-
-
-def _doubts(at: Layout, samples: Any) -> list[str]:
-    """As a run's dataset has them, of its samples."""
-    return doubts(at, samples)
-
-
-@dataclass
-class _Structure:
-    """A workspace of one structure, and what is measured of it.
-
-    ``doubts`` are those of all its runs, unless they depend on the run: then there are ``places`` of the samples that
-    are looked at.
-    """
-
-    space: Workspace
-    names: dict[str, int]  # first statistic of each measure
-    address: int
-    hops: int
-    kinds: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    doubts: list[str]
-    places: dict[tuple[str, str], int] | None
-    lanes: Lanes | None
-
-
 class Batch:
     """Runs of the points of a task, in one thread.
 
@@ -118,49 +78,18 @@ class Batch:
         assert isinstance(task.model, Network)
         self.task, self.net, self.places = task, task.model, places
         self.names = [m.key for m in task.measures if m.kind == "trajectory"]
-        self._known: dict[bytes, _Structure] = {}
+        self._known: dict[bytes, Structure] = {}
 
-    def _structure_of(self, place: Place) -> _Structure:
+    def _structure_of(self, place: Place) -> Structure:
         """The structure of a place, with a workspace of this thread's own."""
         if place.key not in self._known:
             with making():
                 space = copy(self.places.spaces[place.key])
                 space.F, space.I = space.F.copy(), space.I.copy()
-                self._known[place.key] = self._structure(space)
+                self._known[place.key] = structure_of(space, self.task.options, self.names)
         return self._known[place.key]
 
-    def _structure(self, space: Workspace) -> _Structure:
-        """Where the rows of every statistic are: found by reading numbered samples as a result is read."""
-        at = space.at
-        prepare()
-        fused = self.task.options.get("engine") == "fused" and fits(at)
-        address = fused_address(at, build=True) if fused else 0
-        first, last = int(space.I[s.OOUT]), int(space.I[s.OINIT])
-        kept = space.F[first:last].copy()
-        space.F[first:last] = np.arange(first, last)
-        numbered = dataset(space, sample_times(self.task.options), 0.0, {}, None)
-        kinds: list[int] = []
-        rows: list[int] = []
-        names: dict[str, int] = {}
-        for name in self.names:
-            kind, _, variable = name.partition("_")
-            inside = {"rtt": "one_way_delay", "utilisation": "throughput"}.get(variable, variable)
-            found = numbered[inside].values[0]
-            names[name] = len(rows)
-            rows += [int(row) for row in found]
-            kinds += [KINDS.index(kind)] * len(found)
-        places, times = places_of(numbered), range(int(space.I[s.NSAMP]))
-        looked = Samples(places, times, space.F, dict.fromkeys(at.net.flows, 0.0))  # every flow sends: all is positive
-        said = _doubts(at, looked)
-        space.F[first:last] = kept  # only now: what was read may be a view
-        hops = max(len(f.route) for f in at.flows)
-        looks = places if looked.read else None
-        made = _Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, looks, None)
-        if self.task.options.get("step") is not None and looks is None:
-            made.lanes = Lanes(space, self.task.options["step"], self.names, made.kinds)
-        return made
-
-    def _offsets(self, structure: _Structure, net: Network) -> NDArray[np.float64]:
+    def _offsets(self, structure: Structure, net: Network) -> NDArray[np.float64]:
         """For each statistic, what it is multiplied by and what is added: shape (2, statistics)."""
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
         for name, first in structure.names.items():
@@ -210,7 +139,7 @@ class Batch:
                 doubtful |= {int(rows[k]): text for k, text in texts.items() if text}
         return results, errors, doubtful
 
-    def _block(self, structure: _Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
+    def _block(self, structure: Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
         """Statistics of points of one structure, why runs ended, what makes which doubtful, how fixed steps did."""
         heads = np.array([place.head for place in places])
         offsets = np.array([self._offsets(structure, place.net) for place in places])[which]
@@ -234,7 +163,7 @@ class Batch:
 
     def _by_free_steps(
         self,
-        structure: _Structure,
+        structure: Structure,
         places: list[Place],
         heads: Any,
         which: Any,
@@ -275,7 +204,7 @@ class Batch:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
         return out, codes, doubtful
 
-    def _looked_at(self, structure: _Structure, place: Place, position: NDArray[np.int64], F: Any) -> list[str]:
+    def _looked_at(self, structure: Structure, place: Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""
         assert structure.places is not None
         net, at, times = place.net, structure.space.at, range(int(structure.space.I[s.NSAMP]))
@@ -284,7 +213,7 @@ class Batch:
             net = changed(self.net, self.task.targets, values)
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
         back = {name: net.return_delay(name) for name in net.flows}
-        return _doubts(replace(at, net=net, flows=flows, links=links), Samples(structure.places, times, F, back))
+        return Samples(structure.places, times, F, back).doubts(replace(at, net=net, flows=flows, links=links))
 
     def _reason(self, number: int) -> str:
         """Why a run failed: as `simulate` says it."""

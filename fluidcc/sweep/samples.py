@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fluidcc.engine.doubts import doubts
+from fluidcc.engine.layout import Layout
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,6 +56,10 @@ class Samples:
 
     def __getitem__(self, variable: str) -> _OfFlows:
         return _OfFlows(self, variable)
+
+    def doubts(self, at: Layout) -> list[str]:
+        """What makes the run doubtful, as its dataset says it: of that, the samples have all that is asked for."""
+        return doubts(at, cast("xr.Dataset", self))
 
     @property
     def rate(self) -> _OfFlows:

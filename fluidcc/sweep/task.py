@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fluidcc.errors import FluidccError, InvalidInput, SweepFailed
 from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
-from fluidcc.sweep.batch import empty
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import HANDED_BACK, Measure, Value, as_values, refuse_taken
 from fluidcc.sweep.networks import PerThread
@@ -24,6 +23,7 @@ from fluidcc.sweep.pace import Pace, made_once
 from fluidcc.sweep.piece import Piece, Variable, empty_piece
 from fluidcc.sweep.places import SHARED
 from fluidcc.sweep.point import Point
+from fluidcc.sweep.structure import empty
 from fluidcc.sweep.structures import structures_of
 from fluidcc.sweep.targets import Target, changed
 from fluidcc.sweep.timed import timed
