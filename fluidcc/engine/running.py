@@ -15,7 +15,8 @@ from fluidcc.engine.snapshot import snapshot
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.entry import advance, resume, start_anew
+from fluidcc.numerics.fluid.entry import resume, start_anew
+from fluidcc.numerics.fluid.freshness import solver
 from fluidcc.progress import Progress
 
 __all__ = ["run"]
@@ -83,6 +84,7 @@ def run(
 def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int = 0, first_step: float = 0.0) -> float:
     """Go on to `stop`, and return how long that took [s]; with `hops` the run begins."""
     space.F[s.TSTOP] = stop
+    advance = solver()
     began = perf_counter()
     while True:
         code = advance(space.F, space.I, address, hops, first_step)

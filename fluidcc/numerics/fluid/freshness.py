@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from numba import config, float64, int64
 
 from ..stale import discard_stale_code, hash_of
 
-__all__ = ["prepare", "source_hash", "vectorised"]
+__all__ = ["prepare", "solver", "source_hash", "vectorised"]
 
 _FOLDER = Path(__file__).parent
 _SOURCES = (*sorted(_FOLDER.glob("*.py")), _FOLDER.parent / "compiling.py", _FOLDER.parent / "tableaus.py")
 _STAMP = "fluidcc_sources.sha256"
+_TYPES = (float64[::1], int64[::1], int64, int64, float64)
 
 
 @lru_cache(maxsize=1)
@@ -50,4 +52,18 @@ def prepare() -> None:
 
     discard_stale_code(advance, _SOURCES, _STAMP)
     with vectorised():
-        advance.compile((float64[::1], int64[::1], int64, int64, float64))
+        advance.compile(_TYPES)
+
+
+@lru_cache(maxsize=1)
+def solver() -> Callable[[Any, Any, int, int, float], int]:
+    """`entry.advance` for the arrays of a workspace, whose types it takes for granted.
+
+    To look at the types of its arguments takes numba 3 us after some work in Python, and a short solve 50.
+    """
+    from .entry import advance
+
+    if config.DISABLE_JIT:
+        return advance
+    prepare()
+    return advance.overloads[_TYPES].entry_point
