@@ -123,24 +123,29 @@ def in_a_row(case: Case, rtol: float) -> float:
 def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
-    What stands between these and the ratios wanted (P1 and P2): the solution is some 100 attempted steps of 1.9 and 1.7
-    passes, a pass being six right-hand sides. What was measured of P2 on two busy cores of an AMD EPYC, in us, in the
-    best of its minutes, in which JiTCDDE takes 2050:
+    What stands between these and the ratios wanted (P1 and P2): the solution is some 100 and 90 attempted steps of 1.7
+    passes, a pass being six right-hand sides. A step takes 0.3 us, and each pass another 0.13. What was measured of P2
+    on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
 
-    * 52 with one workspace over and over, 72 to 78 after all of `simulate`. Reading all code as data just before takes
-      11 off, reading all data nothing, a whole solve of another workspace 27: the rest is addresses, branches and
-      decoded instructions that the processor has forgotten. No page is touched first within the solve.
-    * After all of `simulate` the fused step takes 45 %, evaluations at right-hand limits and in search of switches 10
-      %, entering compiled code 3 %. The rest is the driver, of which no part takes more than 6 %.
+    * 43 with one workspace over and over, of which the fused step takes 61 %, its samples and what else it does at its
+      end 21 %, evaluations at right-hand limits and in search of switches 6 %, and the driver the rest.
+    * 54 in a row, each solve with a workspace of its own.
+    * 60 to 66 after all of `simulate`, and in some processes up to 75. To enter compiled code takes 4 of them, where it
+      takes 0.6 in a row. To read or prefetch all code as data just before takes 1 to 3 off, and as much to do it; all
+      data, nothing; a whole solve of another workspace, most of the difference. So it is branches and decoded
+      instructions that the processor has forgotten. No page is touched first within the solve. Code without vectors of
+      loops takes 4 more, that of a lower level of optimisation the same.
 
-    So 40 on P2 needs what the solve takes where nothing is forgotten. Time goes by passes, and by mixtures: one takes a
-    quarter of what a pass does. Settings do not give fewer passes. What the passes leave has the same sign in step
-    after step, and made the error that is compared. A step now ends with the mixture of its stages, which at equal
-    error saves 15 and 9 hundredths of the passes (over 24 tolerances), and at an equal tolerance no time. What was
-    tried without gain, counted at equal error: to end a step sooner for it, without the pass that confirms it, since
-    what a mixture misses is between a hundredth and all of what the pass alone would leave, and neither what is left of
-    the change nor what mixtures before have missed tells which; one matrix for all differences (Broyden) in place of
-    the last three; to end passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller.
+    So 40 on P2 needs 51 after all of `simulate`, which is less than a solve in a row takes. What was tried
+    without gain, counted at equal error over 30 to 100 tolerances:
+
+    * for fewer passes: to predict a record from the last three or four, or what the guess misses from the last two or
+      three, in place of one; to end a step without the pass that confirms it, since neither what is left of the change
+      nor what mixtures before have missed tells what a mixture misses; one matrix for all differences (Broyden) in
+      place of the last three; to end passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller;
+      shorter or longer steps where passes are many;
+    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that grow tenfold where
+      the error is nothing save 1.5 %.
     """
     them = theirs(case)
     them_at = fastest(them)
