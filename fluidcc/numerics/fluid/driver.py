@@ -24,7 +24,7 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _ONCE = {**_CFG, "inline": "always"}  # what is called from one place alone is compiled there alone
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
-NONE, LEAP = 1e-8, 100.0  # error of a step without any, as on a straight line, and how much longer the next may be
+NONE, LEAP = 1e-8, 100.0  # error of a step that has none, as on a straight line, and how much longer the next may be
 STEADY = 0.98  # safety where steps follow each other smoothly
 BETWEEN = 4.0  # error of the dense output inside a step, where the past is looked up, over that of its end
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
@@ -170,7 +170,9 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
         I[s.CODE] = s.NEGATIVE
         I[s.WHERE] = i
         return 1
-    factor = min(GROWTH, max(SHRINK, STEADY * _proportional(max(F[s.ERRPREV], 1e-10), err))) if err > NONE else LEAP
+    factor = min(GROWTH, max(SHRINK, STEADY * _proportional(max(F[s.ERRPREV], 1e-10), err)))
+    if err <= NONE and I[s.REJECTED] == 0:  # from the first step, a guess; later on kinks lie ahead
+        factor = LEAP
     cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
     plan = factor * h
     if cut and factor >= 1.0 and plan < F[s.HNEXT]:
