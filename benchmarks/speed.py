@@ -123,7 +123,7 @@ def in_a_row(case: Case, rtol: float) -> float:
 def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
-    What stands between these and the ratios wanted (P1 and P2): the solution is some 100 and 90 attempted steps of 1.7
+    What stands between these and the ratios wanted (P1 and P2): the solution is some 95 and 85 attempted steps of 1.7
     passes, a pass being six right-hand sides. A step takes 0.3 us, and each pass another 0.13. What was measured of P2
     on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
 
@@ -144,8 +144,8 @@ def ratio(case: Case) -> Iterator[Row]:
       nor what mixtures before have missed tells what a mixture misses; one matrix for all differences (Broyden) in
       place of the last three; to end passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller;
       shorter or longer steps where passes are many;
-    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that grow tenfold where
-      the error is nothing save 1.5 %.
+    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that leap on wherever the
+      error is nothing are rejected twice as often among kinks; so only those do that follow a run's first one.
     """
     them = theirs(case)
     them_at = fastest(them)
