@@ -142,7 +142,9 @@ def limit_cycle(
     one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
 
     The run until then is of lesser accuracy, 1e-6. What an ack clock loses of the data in flight in such a run it would
-    never find again, so they are counted anew, from the history, wherever the search goes on from.
+    never find again, so they are counted anew, from the history, wherever the search goes on from. Not those of flows
+    that were on before: beside data of their past, what is their own is not known, and with an ack clock the period may
+    be off by 1e-6 of itself, which ``error`` does not show. Give such a flow its last start alone.
 
     Parameters
     ----------
