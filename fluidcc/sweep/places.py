@@ -35,7 +35,7 @@ __all__ = ["SHARED", "Place", "Places"]
 
 KEPT = 20_000  # places, of a few kilobytes each
 SHARED = 20  # points for each workspace from which on the making of workspaces is no cost of single points
-FEW = 5  # values of a parameter by which it is verified that it stands in a workspace as it is
+FEW = 3  # values of a parameter by which it is verified that it stands in a workspace as it is
 
 
 @dataclass
