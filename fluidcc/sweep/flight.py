@@ -11,11 +11,15 @@ __all__ = ["Flight"]
 
 
 class _Out(NamedTuple):
-    """Points of a job, the seconds in which it is to end, and when a worker began with it; None if none has."""
+    """Points of a job, the seconds in which it is to end, when a worker began with it, and whether as its first.
+
+    No worker has begun with it yet if that is None.
+    """
 
     points: int
     seconds: float
     begun: float | None
+    new: bool
 
 
 class Flight:
@@ -30,13 +34,15 @@ class Flight:
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
         self._out: dict[int, _Out] = {}
-        self._running = 0
+        self._running = self._met = 0  # workers that are at work, and that have been
 
     def add(self, first: int, count: int, seconds: float, workers: int) -> None:
         """A job goes out, of `count` points from `first` on."""
         free = self._running < workers
         self._running += free
-        self._out[first] = _Out(count, seconds, self._clock() if free else None)
+        new = self._running > self._met
+        self._met += new
+        self._out[first] = _Out(count, seconds, self._clock() if free else None, new)
 
     def end(self, first: int) -> None:
         """The result of a job is there, so that its worker begins with the next."""
@@ -49,13 +55,13 @@ class Flight:
             self._running += 1
             self._out[waiting] = self._out[waiting]._replace(begun=self._clock())
 
-    def gap(self, cost: float, call: float, left: int, workers: int) -> float:
+    def gap(self, cost: float, call: float, once: float, left: int, workers: int) -> float:
         """For how long the worker that is through first has work yet, if all workers end together.
 
         Parameters
         ----------
-        cost, call : float
-            Seconds a point takes, and a job besides.
+        cost, call, once : float
+            Seconds a point takes, a job besides, and a worker's first job besides that.
         left : int
             Points that have not gone out.
         workers : int
@@ -64,7 +70,7 @@ class Flight:
         for k, job in enumerate(self._out.values()):
             if k == workers:
                 heapify(loads)
-            load = min(call + job.points * cost, job.seconds)
+            load = min(call + job.points * cost, job.seconds) + once * job.new
             load = load if job.begun is None else max(0.0, load - (now - job.begun))
             if k < workers:
                 loads[k] = load

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator
+from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.sweep.flight import Flight
+from fluidcc.sweep.pace import STEEP
 from fluidcc.sweep.piece import Piece
 
 __all__ = ["FIRST", "LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
@@ -83,8 +85,8 @@ class Jobs(Iterator[Job]):
     ----------
     size, left : int
         Points in all, and of these the ones that have not gone out.
-    cost, call : float
-        Seconds a point takes, and a job besides, as far as they are known.
+    cost, call, once : float
+        Seconds a point takes, a job besides, and a worker's first job besides that, as far as they are known.
     """
 
     def __init__(
@@ -101,7 +103,8 @@ class Jobs(Iterator[Job]):
     ) -> None:
         self._points, self.chunk, self.fixed = points, chunk, fixed
         self.workers, self.cluster = workers, cluster
-        self.cost, self.call = max(cost, TINY) if cost else 0.0, 0.0
+        self.cost, self.call, self.once = max(cost, TINY) if cost else 0.0, 0.0, 0.0
+        self._calls: list[float] = []  # what jobs have told of it, of which one may be odd
         self.size = len(points)
         self._known = 0  # points of the largest job whose cost is known
         todo = (n for n in range(-(-self.size // chunk)) if n not in done)
@@ -145,7 +148,7 @@ class Jobs(Iterator[Job]):
 
     def _last(self, least: float, share: float) -> float:
         """Points of one of the last jobs: of as many of about the smallest size as fill the time to the common end."""
-        gap = self._flight.gap(self.cost, self.call, self.left, self.workers)
+        gap = self._flight.gap(self.cost, self.call, self.once, self.left, self.workers)
         size = max(share, math.ceil(gap / max(1, round(gap / least)) / self.cost))
         return self.left if (self.left - size) * self.cost < least / CRUMB else size
 
@@ -157,8 +160,11 @@ class Jobs(Iterator[Job]):
         if not count:
             return
         if piece.each:
-            self.call = min(self.call, piece.call) if self.call else piece.call
-        each = max(piece.each or (piece.seconds - piece.once) / count, TINY)
+            self._calls.append(piece.call)
+            self.call = median(self._calls)
+        self.once = max(self.once, piece.once)
+        mean = (piece.seconds - piece.once) / count
+        each = max(piece.each or max(mean - self.call / count, mean / STEEP), TINY)
         if count > self._known:  # what is done once, such as loading code, is the less of it, the larger a job
             self.cost, self._known = each, count
         else:

@@ -45,7 +45,8 @@ def made_once() -> float:
 class Pace:
     """A straight line through the last two calls: seconds of a call of so many points.
 
-    What a call costs besides its points is no more than the shortest call took, so that one odd call does not decide.
+    What a call costs besides its points is what the shortest call took besides its own, of which it has few: what is
+    left of a long one would be a small difference between large numbers, that is mostly chance.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.each, self.call, self.count = TINY, 0.0, 0
-        self._seconds, self._shortest = 0.0, math.inf
+        self._seconds, self._shortest, self._few = 0.0, math.inf, 0
 
     def learn(self, count: int, seconds: float) -> None:
         """Take in what a call of `count` points took; the first call may have loaded code.
@@ -70,9 +71,11 @@ class Pace:
         mean = max(seconds / count, TINY)
         self.each = mean
         if known:
-            self._shortest = min(self._shortest, seconds)
+            if seconds < self._shortest:
+                self._shortest, self._few = seconds, count
             rises = (seconds - before) * (count - known) > 0.0
             slope = (seconds - before) / (count - known) if rises else (seconds - self.call) / count
             self.each = min(mean, max(slope, mean / STEEP, (seconds - self._shortest) / count))
-        self.call = max(0.0, seconds - count * self.each)
+            if rises:
+                self.call = max(0.0, self._shortest - self._few * self.each)
         self.count, self._seconds = count, seconds

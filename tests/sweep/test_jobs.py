@@ -6,7 +6,7 @@ import math
 import time
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,24 +69,37 @@ def test_every_point_once(
 class Workers:
     """Workers that take jobs in order, two ahead, by a clock of their own; their points take what they take."""
 
-    def __init__(self, workers: int, ahead: int = 2) -> None:
-        self.now, self.ahead = 0.0, ahead
+    def __init__(self, workers: int, ahead: int = 2, once: float = 0.0) -> None:
+        self.now, self.ahead, self.once = 0.0, ahead, once  # once: what each worker makes in its first job
         self.ends = [0.0] * workers
 
     def run(self, jobs: Jobs, each: Callable[[Job], float]) -> list[Job]:
         """The jobs in the order in which they went out."""
         sent: list[Job] = []
         out: list[tuple[float, int]] = []
+        made: dict[int, float] = {}
         while True:
             while len(out) < self.ahead * len(self.ends) and (job := next(jobs, None)) is not None:
                 worker = int(np.argmin(self.ends))
-                self.ends[worker] = max(self.ends[worker], self.now) + len(job.points) * each(job)
+                made[len(sent)] = self.once if self.ends[worker] == 0.0 else 0.0
+                spent = made[len(sent)] + len(job.points) * each(job)
+                self.ends[worker] = max(self.ends[worker], self.now) + spent
                 insort(out, (self.ends[worker], len(sent)))
                 sent.append(job)
             if not out:
                 return sent
             self.now, number = out.pop(0)
-            jobs.learn(sent[number], result(sent[number], each(sent[number])))
+            piece = result(sent[number], each(sent[number]))
+            jobs.learn(sent[number], replace(piece, seconds=piece.seconds + made[number], once=made[number]))
+
+
+@pytest.mark.parametrize("once", [0.0, 0.02, 0.1])
+def test_what_a_worker_makes_once_is_foreseen(once: float) -> None:
+    """The first result tells of it, and then it is known that the other workers' first jobs take it too."""
+    cost, workers = 5e-5, Workers(2, once=once)
+    jobs = Jobs(range(10_000), 10_000, workers=2, cluster=True, clock=lambda: workers.now)
+    workers.run(jobs, lambda job: cost)
+    assert max(workers.ends) - min(workers.ends) <= 2 * cost
 
 
 def test_jobs_shrink_toward_the_end() -> None:
@@ -307,6 +320,16 @@ def test_an_odd_call_does_not_decide_what_a_call_costs() -> None:
         if count > 8:
             assert pace.call <= 1e-3 * (1 + 1e-9)
     assert pace.each == pytest.approx((0.11 - 1e-3) / 256)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.floats(0.85, 1.15), min_size=4, max_size=4), st.floats(1e-3, 20e-3))
+def test_what_a_call_costs_is_told_by_its_shortest(slower: list[float], call: float) -> None:
+    """Long calls, each in a moment of its own, would tell of 5 ms in 200 anything at all."""
+    pace, each = Pace(), 2e-4
+    for count, factor in zip((1, 16, 256, 1000), slower, strict=True):
+        pace.learn(count, factor * (call + each * count))
+    assert abs(pace.call - call) <= 0.2 * call + 0.5 * each * 16
 
 
 def test_what_is_made_once_is_no_cost_of_a_point() -> None:
