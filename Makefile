@@ -43,7 +43,7 @@ bench:
 	$(PY) -m benchmarks $(ARGS)
 
 cluster-demo: setup
-	$(PY) tools/cluster_demo.py
+	DASK_CONFIG=$$($(PY) -m fluidcc dask-config) $(PY) tools/cluster_demo.py
 
 # The pins, anew: after a change of dependencies in pyproject.toml.
 constraints: setup

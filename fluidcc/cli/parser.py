@@ -10,7 +10,7 @@ from fluidcc import __version__
 from fluidcc.cli.judging import run_stability
 from fluidcc.cli.places import PICTURES
 from fluidcc.cli.running import run_simulate, run_sweep
-from fluidcc.cli.telling import run_claims, run_list, run_reproduce
+from fluidcc.cli.telling import run_claims, run_dask_config, run_list, run_reproduce
 
 __all__ = ["make_parser"]
 
@@ -58,6 +58,9 @@ def make_parser() -> argparse.ArgumentParser:
 
     shown = commands.add_parser("list", help="the laws, scenarios and papers there are")
     shown.set_defaults(run=run_list)
+
+    settings = commands.add_parser("dask-config", help="the file with settings of Dask for sweeps on a cluster")
+    settings.set_defaults(run=run_dask_config)
     return top
 
 

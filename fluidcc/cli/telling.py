@@ -1,11 +1,11 @@
-"""``fluidcc reproduce``, ``fluidcc claims`` and ``fluidcc list``."""
+"""``fluidcc reproduce``, ``fluidcc claims``, ``fluidcc list`` and ``fluidcc dask-config``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
 
-__all__ = ["run_claims", "run_list", "run_reproduce"]
+__all__ = ["run_claims", "run_dask_config", "run_list", "run_reproduce"]
 
 
 def run_reproduce(args: argparse.Namespace) -> None:
@@ -29,6 +29,12 @@ def run_list(args: argparse.Namespace) -> None:
     _section("links", ((name, getattr(links, name).ref) for name in links.__all__))
     _section("scenarios", ((name, s.title) for name, s in scenarios.items()))
     _section("papers", ((name, "") for name in claims.papers()))
+
+
+def run_dask_config(args: argparse.Namespace) -> None:
+    from fluidcc.sweep.dask_config import DASK_CONFIG
+
+    print(DASK_CONFIG)
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]]) -> None:

@@ -102,6 +102,20 @@ def test_a_cluster_gives_the_same_bits(client: Any) -> None:
         assert there[name].values.tobytes() == here[name].values.tobytes()
 
 
+def test_settings_for_sweeps_are_settings_of_dask(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of this version of it: a name that Dask does not know would do nothing, without a word."""
+    main(["dask-config"])
+    (ours,) = dask.config.collect_yaml([capsys.readouterr().out.strip()])
+    (known,) = dask.config.collect_yaml([str(Path(distributed.__file__).with_name("distributed.yaml"))])
+
+    def names(of: Any, before: str = "") -> Iterator[str]:
+        for key, value in of.items():
+            name = f"{before}{key}".replace("_", "-")
+            yield from names(value, f"{name}.") if isinstance(value, dict) else [name]
+
+    assert set(names(ours)) <= set(names(known))
+
+
 def test_a_worker_that_dies_is_replaced(client: Any, tmp_path: Path) -> None:
     def measured(point: Any) -> float:
         time.sleep(0.02)
