@@ -4,16 +4,19 @@ A machine's speed wanders by more than what is looked for, so that the ways are 
 round gives ratios of its own; the medians are what counts, and their quartiles say how much they wander. In each round
 both worker processes also run the whole sweep at once, each by itself: that is what the cores can give, without Dask.
 
-What keeps two workers from being twice one, besides the cores: the first jobs go out after 15 to 25 ms, of which the
-check of all values and the form of the results take most; each worker prepares the task for itself (the workspaces of
-P1 take 20 to 40 ms); from one job to the next a worker takes some milliseconds; at the end one waits for the other for
-as long as their last jobs took otherwise than foreseen. The scheduler and the client, which share the two cores with
-the workers here, take what `job` says for a job, and there are some fifteen jobs in two seconds of work. Dask itself
-takes 5 % of a core in this process and 4 % in each worker while nothing is done.
+What keeps two workers from being twice one, besides the cores: the first jobs go out after 7 to 15 ms, of which the
+check of all values takes most; each worker prepares the task for itself (the workspaces of P1 take 20 to 25 ms); from
+one job to the next a worker takes 1 to 8 ms; at the end one waits for the other for as long as their last jobs took
+otherwise than foreseen. Of 10^4 points of P1, which two workers do in 0.3 s, that is a tenth to a sixth. The scheduler
+and the client, which share the two cores with the workers here, take what `job` says for a job, and there are six to
+twelve jobs in a sweep. Dask itself takes 2 % of a core in this process and 1 % in each worker while nothing is done,
+with the settings that the README names; without them 4 to 5 % in each, and two workers are 1.45 to 1.65 times one on
+`margins` where they are 1.7 to 1.8 with them.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,6 +30,7 @@ from benchmarks.networks import as_network, delays
 from benchmarks.reference.cases import P1
 from benchmarks.speed import Row, Skipped
 from benchmarks.sweep import GRID, MARGINS, MEASURES, THREE, three_flows
+from fluidcc.sweep.dask_config import DASK_CONFIG
 
 __all__ = ["CASES", "cluster", "job"]
 
@@ -102,10 +106,14 @@ class _Only:
 
 @contextmanager
 def _two_workers() -> Iterator[Any]:
+    """A cluster on this machine, with the settings that the README names."""
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError as problem:
         raise Skipped(f"distributed is not installed ({problem})") from problem
+    os.environ.setdefault("DASK_CONFIG", str(DASK_CONFIG))
+    dask.config.refresh()
     how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with LocalCluster(**how) as local, Client(local) as client:
         yield client
@@ -157,10 +165,8 @@ def _round(sweep: Callable[[Any], Any], client: Any, only: Any) -> Round:
     for found in (one, two):
         if not found.drop_attrs().equals(here.drop_attrs()):
             raise AssertionError("the cluster's results differ from those of one process")
-    began_both = perf_counter()
-    for future in [client.submit(_itself, sweep, workers=[worker], pure=False) for worker in (first, second)]:
-        future.result()
-    both = perf_counter() - began_both
+    at_once = [client.submit(_itself, sweep, workers=[worker], pure=False) for worker in (first, second)]
+    both = float(np.mean([future.result() for future in at_once]))
     middle = client.run(process_time)[first]
     alone = client.submit(_itself, sweep, workers=[first], pure=False).result()
     spent = client.run(process_time)[first] - middle
