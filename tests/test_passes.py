@@ -15,7 +15,7 @@ from benchmarks.speed import reference
 from fluidcc.engine.layout import lay_out
 from fluidcc.engine.workspace import Workspace
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.guess import begin_passes, learn
+from fluidcc.numerics.fluid.guess import begin_passes, learn, raised
 from fluidcc.numerics.fluid.passes import forget, judge, measure, mix
 from fluidcc.numerics.fluid.records import place
 from fluidcc.simulate import simulate
@@ -131,6 +131,13 @@ def test_what_decays_is_guessed_exactly() -> None:
         F[s.H] *= 1.1
     assert min(missed[:3]) > 0.1
     assert max(missed[4:]) < 1e-12
+
+
+@pytest.mark.parametrize(("least", "tolerance"), [(0.1, 1e-6), (0.01, 1e-3)])
+def test_a_decay_is_raised_to_any_power(least: float, tolerance: float) -> None:
+    for x in np.linspace(least, 2.0, 20):
+        for power in np.linspace(0.05, 2.0, 14):
+            assert raised(x, power) == pytest.approx(x**power, rel=tolerance)
 
 
 def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:

