@@ -157,6 +157,8 @@ class Workspace(Arrays):
         self.head[s.NSW] = len(owners)
         self.floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
         self.floats(s.OGS, np.zeros(len(owners)))
+        self.floats(s.OSWITCHED, np.zeros(3 * len(owners)))
+        self.ints(s.JCROSSED, np.zeros(len(owners)))
 
     def _constants(self, atol: float) -> None:
         at = self.at

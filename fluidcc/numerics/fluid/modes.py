@@ -201,15 +201,16 @@ def _crossed(F: Any, I: Any, k: int) -> bool:
 
 
 @njit(**_CFG)
-def _switches_at(F: Any, I: Any, u: float, values: Any) -> None:
-    """Values of every switch at `u` of the step just taken; nothing has changed before its start."""
+def _switches_at(F: Any, I: Any, u: float, values: int) -> None:
+    """Values of every switch at `u` of the step just taken, into F[values]; nothing has changed before its start."""
     if u <= 0.0:
-        values[:] = 0.0
+        for k in range(I[s.NSW]):
+            F[values + k] = 0.0
         return
     dense(F, I, u, I[s.OZ], F[s.H])
     evaluate(F, I, F[s.T] + u * F[s.H], I[s.OZ], I[s.OSCRATCH], -1, 0, I[s.NREC], 1)
     for k in range(I[s.NSW]):
-        values[k] = F[I[s.OGS] + k]
+        F[values + k] = F[I[s.OGS] + k]
 
 
 @njit(**_CFG)
@@ -221,23 +222,23 @@ def _first_switch(F: Any, I: Any, enough: float) -> tuple[float, int]:
     nsw, h = I[s.NSW], F[s.H]
     tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
     hair = 10.0 * tol / h
-    ends, before, after = np.empty(nsw), np.empty(nsw), np.empty(nsw)
-    found = np.empty(nsw, dtype=np.int64)
+    ends, found = I[s.OSWITCHED], I[s.JCROSSED]
+    before, after = ends + nsw, ends + 2 * nsw
     count = 0
     for k in range(nsw):
-        ends[k] = F[I[s.OGS] + k]
+        F[ends + k] = F[I[s.OGS] + k]
         I[I[s.JTOGETHER] + k] = 0
         if _crossed(F, I, k):
-            found[count] = k
+            I[found + count] = k
             count += 1
     best, index, n = 2.0, -1, 0
     while n < count:  # those up to n are located, or come later than the best
-        k = found[n]
+        k = I[found + n]
         n += 1
-        if k < 0 or (index >= 0 and not _changed(F, I, k, before[k])):
+        if k < 0 or (index >= 0 and not _changed(F, I, k, F[before + k])):
             continue
-        found[n - 1] = -1 - k
-        F[I[s.OGS] + k] = ends[k]
+        I[found + n - 1] = -1 - k
+        F[I[s.OGS] + k] = F[ends + k]
         u = _switch_event(F, I, k, h, tol, enough)
         if u < best:
             best, index = u, k
@@ -246,10 +247,10 @@ def _first_switch(F: Any, I: Any, enough: float) -> tuple[float, int]:
                 _switches_at(F, I, min(1.0, best + hair), after)
             n = 0
     for k in range(nsw):
-        F[I[s.OGS] + k] = ends[k]
+        F[I[s.OGS] + k] = F[ends + k]
     for n in range(count):
-        k = found[n] if found[n] >= 0 else -1 - found[n]
-        if k != index and _changed(F, I, k, after[k]):
+        k = I[found + n] if I[found + n] >= 0 else -1 - I[found + n]
+        if k != index and _changed(F, I, k, F[after + k]):
             I[I[s.JTOGETHER] + k] = 1
     return best, index
 

@@ -201,8 +201,10 @@ from __future__ import annotations
     OACT,  # XSIZE x NACT last evaluation
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
+    OSWITCHED,  # 3 x NSW values at the end of a step, and a hair before and after the first of them changes
+    JCROSSED,  # NSW those that change in the step
     HEADER,
-) = range(185)
+) = range(187)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (

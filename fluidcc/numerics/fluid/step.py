@@ -72,17 +72,20 @@ def _combine(F: Any, I: Any, row: int, target: int, h: float) -> None:
             )
 
 
+@njit(**_CFG, forceinline=True)
+def _weight(stage: int, u: float, h: float) -> float:
+    return h * u * (_P[stage, 0] + u * (_P[stage, 1] + u * (_P[stage, 2] + u * _P[stage, 3])))
+
+
 @njit(**_CFG)
 def dense(F: Any, I: Any, u: float, target: int, h: float) -> None:
-    n, oy, ok = I[s.NS], I[s.OY], I[s.OK]
-    w = np.empty(7)
-    for k in range(7):
-        w[k] = h * u * (_P[k, 0] + u * (_P[k, 1] + u * (_P[k, 2] + u * _P[k, 3])))
+    n, y, k0 = I[s.NS], I[s.OY], I[s.OK]
+    k1, k2, k3, k4, k5, k6 = k0 + n, k0 + 2 * n, k0 + 3 * n, k0 + 4 * n, k0 + 5 * n, k0 + 6 * n
+    a, b, c, d = _weight(0, u, h), _weight(1, u, h), _weight(2, u, h), _weight(3, u, h)
+    e, f, g = _weight(4, u, h), _weight(5, u, h), _weight(6, u, h)
     for i in range(n):
-        acc = 0.0
-        for k in range(7):
-            acc += w[k] * F[ok + k * n + i]
-        F[target + i] = F[oy + i] + acc
+        early = a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i]
+        F[target + i] = F[y + i] + (early + (e * F[k4 + i] + f * F[k5 + i] + g * F[k6 + i]))
 
 
 @njit(**_CFG)
