@@ -44,7 +44,7 @@ def accept_lines(rhs: Rhs) -> list[str]:
         f"states = out + {nf + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * nl} * size",
         *(line for k in range(len(at.classes)) for line in _class(rhs, k)),
         *_links(rhs),
-        f"add_totals(F, I, {nl})",
+        f"add_totals(F, I, {nl}, {any(rhs.dropping)})",
         f"learn(F, I, {nq}, {nql})",
         f"hand_over(F, I, {n}, {nf}, {nl}, {acting}, {int(at.refit)})",
     ]
@@ -99,16 +99,18 @@ def _links(rhs: Rhs) -> list[str]:
     lines = [
         f"done = I[{s.JLSAMP}]",
         "first = I[done]",
-        "last = until(F, I, first, end)",
+        f"last = until(F, I, {'max(first, last)' if at.classes else 'first'}, end)",  # a class is never ahead of a link
         "I[done] = last",
         f"r = I[{s.OHIST}] + (I[{s.NREC}] & I[{s.MASK}]) * I[{s.STRIDE}] + {s.RLINKS}",
         f"rows = out + {len(at.flows) + s.SCLASSROWS * len(at.classes)} * size",
         "for j in range(first, last, 4):",
         "    at = places(F, ts + j, t, inverse)",
     ]
+    lossy = any(rhs.dropping) or any(link.buffer != float("inf") for link in at.links)
     for l in range(nl):
         given = f"r + {l * s.LSIZE}, rows + {l} * size + j, {nl} * size, at, min(4, last - j)"
-        lines.append(f"    link_lanes(F, I, {l}, {given}, {rhs.scheduled[l]}, {rhs.dropping[l]})")
+        known = f"{rhs.scheduled[l]}, {rhs.prices}, {lossy}, {rhs.dropping[l]}"
+        lines.append(f"    link_lanes(F, I, {l}, {given}, {known})")
     lines += [
         f"    put(F, states + {i} * size + j, quartic_lanes(F, q + {i}, {n}, at))" for i in range(at.backlog + nl, n)
     ]

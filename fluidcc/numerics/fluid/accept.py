@@ -21,7 +21,7 @@ __all__ = ["accept", "hand_over"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
-@njit(**_CFG)
+@njit(**_CFG, forceinline=True)
 def accept(F: Any, I: Any, end: float, address: int) -> None:
     """Take the step over. It ends at `end` exactly."""
     final = end >= F[s.TEND]
@@ -32,7 +32,7 @@ def accept(F: Any, I: Any, end: float, address: int) -> None:
         I[s.TASK] = s.STEP
     else:
         sample_step(F, I, final)
-        add_totals(F, I, I[s.NL])
+        add_totals(F, I, I[s.NL], I[s.NACT] > 0)
         learn(F, I, I[s.NQ], I[s.NQL])
         hand_over(F, I, I[s.NS], I[s.NF], I[s.NL], s.XSIZE * I[s.NACT], I[s.NODES])
     if swings:  # what was sampled is better than what is good to look back at

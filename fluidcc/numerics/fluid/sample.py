@@ -95,9 +95,10 @@ def _link_samples(F: Any, I: Any, first: int, end: int) -> None:
     blocks = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS
     for link in range(nl):
         scheduled, dropping = I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1, drops(I, link)
+        prices, lossy = I[s.PRICES] > 0, I[s.LOSSY] > 0
         for j in range(first, end, LANES):
             at, o, block = places(F, ts + j, start, inverse), rows + link * size + j, blocks + link * s.LSIZE
-            link_lanes(F, I, link, block, o, nl * size, at, min(LANES, end - j), scheduled, dropping)
+            link_lanes(F, I, link, block, o, nl * size, at, min(LANES, end - j), scheduled, prices, lossy, dropping)
     for n in range(I[s.OB] + nl, I[s.NS]):
         _fill(F, I, state_quartic(F, I, n), states + n * size, first, end, 0.0)
 

@@ -19,8 +19,9 @@ _INLINE = {**_CFG, "forceinline": True}
 
 @njit(**_INLINE)
 def link_lanes(
-    F: Any, I: Any, link: int, block: int, o: int, step: int, at: Four, count: int, scheduled: bool, dropping: bool
-) -> None:
+    F: Any, I: Any, link: int, block: int, o: int, step: int, at: Four, count: int, scheduled: bool, prices: bool,
+    lossy: bool, dropping: bool,
+) -> None:  # fmt: skip
     """Backlog, delay and rates of a link, at four places of the step just taken, of which the first `count` matter.
 
     `block` is the link's in the record. The first sample's place in the first row is `o`, and the next kind's row
@@ -38,14 +39,14 @@ def link_lanes(
     arrived = quartic_lanes(F, block + s.LY, 1, at)
     put(F, o + s.SARRIVAL * step, arrived)
     put(F, o + s.SDEPART * step, arrived if mode == s.EMPTY else (c, c, c, c))
-    if I[s.PRICES]:
+    if prices:
         put(F, o + s.SLPRICE * step, quartic_lanes(F, block + s.LPRICE, 1, at))
     entered = F[I[s.OINT] + link]
     h = F[s.H]
     (a, b, p, q), v = at, block + s.LY
     a, b = entered + h * _area(F, v, a), entered + h * _area(F, v, b)
     put(F, o + s.SENTERED * step, (a, b, entered + h * _area(F, v, p), entered + h * _area(F, v, q)))
-    if I[s.LOSSY]:
+    if lossy:
         _loss_lanes(F, I, link, block, at, o, step)
     if dropping:
         _drop_lanes(F, I, link, at, o, step)
@@ -92,8 +93,8 @@ def _area(F: Any, o: int, u: float) -> float:
 
 
 @njit(**_INLINE)
-def add_totals(F: Any, I: Any, nl: int) -> None:
-    """Add the accepted step to what each of the `nl` links has taken in and lost."""
+def add_totals(F: Any, I: Any, nl: int, dropping: bool) -> None:
+    """Add the accepted step to what each of the `nl` links has taken in and lost; `dropping` if any drops."""
     record, h = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS, F[s.H]
     for link in range(nl):
         block = record + link * s.LSIZE
@@ -101,7 +102,7 @@ def add_totals(F: Any, I: Any, nl: int) -> None:
         F[I[s.OINT] + link] += entered
         if F[block + s.LMODE] == s.FULL:
             F[I[s.OINT] + nl + link] += entered - F[block + s.LCH]
-        if drops(I, link):
+        if dropping and drops(I, link):
             dropped = h * _area(F, drop_place(I, link), 1.0)
             F[I[s.OINT] + link] += dropped
             F[I[s.OINT] + nl + link] += dropped
