@@ -133,12 +133,10 @@ def quartic(F: Any, o: int, u: float) -> float:
 @njit(**_INLINE)
 def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
     """D' of the queue whose block stands at `b`, for arrivals `y` and the capacity `c` when they leave."""
-    mode = F[b + s.LMODE]
-    if mode == s.BUSY:
-        return y * inverse
-    if mode == s.FULL:
-        return F[b + s.LC] / c
-    return 1.0
+    mode, let_in = F[b + s.LMODE], F[b + s.LC]
+    full = mode == s.FULL
+    let_in = (let_in if full else y) * inverse
+    return let_in if full | (mode == s.BUSY) else 1.0
 
 
 @njit(**_INLINE)
