@@ -33,8 +33,8 @@ from fluidcc.numerics.fluid.stays import link_stays, switch_stays
 '''
 _INLINED = 2  # nodes whose looking up is inlined: beyond, it takes long to compile
 _LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
-_TAKE_OVER = '@njit(error_model="numpy", fastmath={"arcp", "contract"})\n'
-_STEP = '@cfunc(step_signature, cache=True, error_model="numpy", fastmath={"arcp", "contract"})\n'
+_PART = '@njit(error_model="numpy", fastmath={"arcp", "contract"})\n'
+_STEP = '@cfunc(step_signature, cache=True, error_model="numpy", forceinline=True)\n'
 
 
 def step_text(at: Layout, about: str, sources: str) -> str:
@@ -53,22 +53,29 @@ def step_text(at: Layout, about: str, sources: str) -> str:
     called = "pieces import call_invert as invert, call_invert_four as invert_four"
     inverts = "reads import invert, invert_four" if few else called
     head = _HEAD.format(about=about, sources=sources, laws=laws, inverts=inverts, more=IMPORTS)
-    take_over = f"{_TAKE_OVER}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
-    evaluate = f"{_TAKE_OVER}def evaluate(F, I):\n" + _lines(_indent(_evaluate(rhs)))
-    return f"{head}\n{take_over}\n\n{evaluate}\n\n{_STEP}{_step(rhs)}"
+    take_over = f"{_PART}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
+    evaluate = f"{_PART}def evaluate(F, I):\n" + _lines(_indent(_evaluate(rhs)))
+    attempt = f"{_PART}def attempt(F, I):\n" + _lines(_indent(_attempt(rhs)))
+    step = f"{_STEP}def step(F, I):\n" + _lines(_indent(_tasks()))
+    return "\n\n".join((f"{head}\n{take_over}", evaluate, attempt, step))
 
 
-def _step(rhs: Rhs) -> str:
-    at = rhs.at
-    n = at.n_states
-    lines = [
+def _tasks() -> list[str]:
+    """What is entered by address does nothing itself: it is short, so that it becomes a part of what calls it."""
+    return [
+        f"if I[{s.TASK}] == {s.STEP}:",
+        "    return attempt(F, I)",
         f"if I[{s.TASK}] == {s.EVALUATE}:",
         "    return evaluate(F, I)",
-        f"if I[{s.TASK}]:",
-        f"    take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})",
-        "    return 0",
+        f"take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})",
+        "return 0",
     ]
-    lines += [*_load(rhs), *_inputs(rhs)]
+
+
+def _attempt(rhs: Rhs) -> list[str]:
+    at = rhs.at
+    n = at.n_states
+    lines = [*_load(rhs), *_inputs(rhs)]
     lines += [
         f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
         "inside, sweep, status = False, 0, 1",
@@ -85,8 +92,7 @@ def _step(rhs: Rhs) -> str:
     lines += ["if status:", "    return 1"]
     if sizes(rhs)[2]:
         lines += _mixed_end(rhs)
-    lines += [*_error(rhs), *_store(rhs), *_quiet(rhs), "return 0"]
-    return "def step(F, I):\n" + _lines(_indent(lines))
+    return [*lines, *_error(rhs), *_store(rhs), *_quiet(rhs), "return 0"]
 
 
 def _lines(lines: list[str]) -> str:

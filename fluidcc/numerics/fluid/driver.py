@@ -10,7 +10,7 @@ from . import slots as s
 from .accept import accept
 from .breaks import keep_rates, repeat_jumps
 from .calls import call_step
-from .happenings import arrive, flip, next_break
+from .happenings import arrive, due, flip, next_break
 from .hybrid import act
 from .limits import start
 from .modes import first_event
@@ -181,13 +181,16 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
     F[s.ERRPREV] = err
-    repeat_kinks(F, I)
+    if I[s.ECHO] and I[s.FRESH]:
+        repeat_kinks(F, I)
     accept(F, I, end, address)
     fresh = 0
     if pending >= 0:
         flip(F, I, pending, mode)
         fresh = 1
-    if arrive(F, I) or fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
+    if due(F, I):
+        fresh |= arrive(F, I)
+    if fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
         return _anew(F, I, pending)
     return 0
 

@@ -9,7 +9,7 @@ from . import slots as s
 from .breaks import bend, emit, forward, forward_class, news, pop
 from .hybrid import crossed, restart
 
-__all__ = ["arrive", "flip", "next_break"]
+__all__ = ["arrive", "due", "flip", "next_break"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
@@ -49,6 +49,15 @@ def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
             if I[I[s.JSWOWN] + k] == i:
                 F[I[s.OSW] + k] = 2.0  # undecided
     restart(F, I, i)
+
+
+@njit(**_CFG, forceinline=True)
+def due(F: Any, I: Any) -> bool:
+    """Whether anything lands at F[T], of which `arrive` takes care."""
+    now = F[s.T] + F[s.TOLT] * max(1.0, abs(F[s.T]))
+    if I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= now:
+        return True
+    return I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= now
 
 
 @njit(**_CFG)

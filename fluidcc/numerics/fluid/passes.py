@@ -91,7 +91,7 @@ def measure(F: Any, I: Any, nql: int) -> None:
     F[s.CHANGE] = worst
 
 
-@njit(**_CFG)
+@njit(**_SIZED)
 def judge(F: Any, I: Any, delta: float) -> int:
     """Whether the passes agree (1; 2 if the last may stay as it is), go on (0), or are not worth going on with (-1).
 

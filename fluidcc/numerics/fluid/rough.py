@@ -83,9 +83,10 @@ def _line(F: Any, o: int) -> None:
 
 @njit(**_CFG)
 def repeat_kinks(F: Any, I: Any) -> None:
-    """Send on the kinks of rates at the start of the step just taken, which began at a breaking point."""
-    if not I[s.ECHO] or not I[s.FRESH]:
-        return
+    """Send on the kinks of rates at the start of the step just taken, which began at a breaking point.
+
+    That is for networks with I[ECHO] alone.
+    """
     own = s.RLINKS + I[s.NL] * s.LSIZE + 5 * I[s.NX]
     before, after = place(I, I[s.NREC] - 1) + own, place(I, I[s.NREC]) + own
     told = -1
