@@ -127,17 +127,26 @@ def ratio(case: Case) -> Iterator[Row]:
     passes, a pass being six right-hand sides. A step takes 0.3 us, and each pass another 0.13. What was measured of P2
     on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
 
-    * 43 with one workspace over and over, of which the fused step takes 61 %, its samples and what else it does at its
-      end 21 %, evaluations at right-hand limits and in search of switches 6 %, and the driver the rest.
-    * 54 in a row, each solve with a workspace of its own.
-    * 60 to 66 after all of `simulate`, and in some processes up to 75. To enter compiled code takes 4 of them, where it
-      takes 0.6 in a row. To read or prefetch all code as data just before takes 1 to 3 off, and as much to do it; all
-      data, nothing; a whole solve of another workspace, most of the difference. So it is branches and decoded
-      instructions that the processor has forgotten. No page is touched first within the solve. Code without vectors of
-      loops takes 4 more, that of a lower level of optimisation the same.
+    * 42 in a row, each solve with a workspace of its own; by 3 more where each has another tolerance, so that the
+      processor cannot learn one sequence of branches by heart.
+    * 54 to 57 after some Python; in `simulate` itself up to 10 more, depending on the process. One step of another
+      workspace just before takes 3 to 4 off, a whole solve 5. To enter compiled code takes 1.7, where it takes 0.2 in
+      a row. No page is touched first within the solve. To read or prefetch all code as data just before takes 1 to 3
+      off, and as much to do it; all data, nothing. Code without vectors of loops takes 4 more.
 
-    So 40 on P2 needs 51 after all of `simulate`, which is less than a solve in a row takes. What was tried
-    without gain, counted at equal error over 30 to 100 tolerances:
+    A solve is 470 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512: 61 % of them in
+    the attempted steps, 23 % in their samples and what else they do at their ends, 6 % in the driver. They stand in 52
+    KB of code, 830 lines of the cache, where the first-level cache has 32 KB; of 29 thousand branches at 600 places
+    some 2200 are foretold wrongly by a simple predictor that starts from nothing, at most 80 at any one place. So cold
+    code and branches, at every place a few, are what separates a solve from one in a row.
+
+    What helped were fewer calls and less code: to make a pass's judgement and the end of a step parts of what calls
+    them, no allocation, no power function with its tables. What did not: a promise that arguments do not overlap; to
+    find samples and to order weights without branches, which makes what comes after wait (2 more); to remember for
+    longer up to which step the passes are few.
+
+    So 40 on P2 needs 51 after all of `simulate`. What was tried before without gain, counted at equal error over 30 to
+    100 tolerances:
 
     * for fewer passes: to predict a record from the last three or four, or what the guess misses from the last two or
       three, in place of one; to end a step without the pass that confirms it, since neither what is left of the change
