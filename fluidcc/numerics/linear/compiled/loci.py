@@ -10,7 +10,7 @@ from numba import njit
 from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.points import at_point, strength
+from fluidcc.numerics.linear.compiled.points import HERE, at_point, strength
 from fluidcc.numerics.linear.compiled.singular import BOTH
 
 __all__ = ["SMALL", "WEAK", "Grid", "reach", "trace"]
@@ -148,7 +148,7 @@ def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
     """Whether the interval from point i to point k is too long for `factor` times L."""
     width = grid.omega[k] - grid.omega[i]
@@ -177,14 +177,17 @@ def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def _size(z):  # type: ignore[no-untyped-def]
     """Modulus of what is neither huge nor tiny."""
     return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
     """Which eigenvalues of point n continue those of point i, by where their tangents meet half-way."""
+    if len(order) == 1:
+        order[0] = 0
+        return
     half = 0.5j * (grid.omega[n] - grid.omega[i])
     assign(grid.value[i] + half * grid.slope[i], grid.value[n] - half * grid.slope[n], order)

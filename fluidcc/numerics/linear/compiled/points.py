@@ -14,7 +14,10 @@ from fluidcc.numerics.linear.compiled.replay import CORNER, is_poor, room
 from fluidcc.numerics.linear.compiled.singular import NEITHER, extremes, extremes_of_one, extremes_of_scalar
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, times
 
-__all__ = ["address", "at_point", "loop_of", "norm", "strength"]
+__all__ = ["HERE", "address", "at_point", "loop_of", "norm", "strength"]
+
+HERE = {"cache": True, "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "forceinline": True}
+"""A call passes a loop array by array, a hundred words, which takes longer than what these do."""
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
 
@@ -97,7 +100,7 @@ def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untype
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
     """At the point of one lane, which is s: what `eigen` and `extremes` say."""
     if _is_plain(loop, lane, s):
@@ -133,13 +136,13 @@ def norm(loop):  # type: ignore[no-untyped-def]
     return np.sqrt(left) * np.sqrt(right)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def _is_plain(loop, lane, s):  # type: ignore[no-untyped-def]
     """Whether L is a column times a row that can be read off the octets: by far the most frequent case."""
     return loop.left.shape[1] == 1 and s != 0 and not is_poor(loop.whole, loop.work, lane)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(**HERE)
 def _of_one(loop, lane):  # type: ignore[no-untyped-def]
     """Of such an L: the eigenvalue and its derivative, the square of the norm and its derivative along the axis."""
     whole, work, corner = loop.whole, loop.work, loop.whole[CORNER]
