@@ -35,9 +35,12 @@ OTHER_START = 0.1
 """Queueing delay [s] to start from where a search from empty queues stalls."""
 
 
-LONG, SETTLED, FINAL = 100.0, 1e-3, 1e4
+LONG, SETTLED, FINAL = 100.0, 1e-2, 1e4
 """Seconds, longer than what is slow, from which on a step that changed hardly anything is followed by much longer ones,
 as Newton steps are not improved by waiting."""
+
+ROUNDING = 1e-15
+"""A relative Newton step this small is the last one."""
 
 
 @_jit
@@ -157,6 +160,8 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
         _choose_origins(I, P, u)
         last = error
         evaluate(I, P, D, u)
+        if error < ROUNDING:
+            return last, count + 1
     return last, 8
 
 
