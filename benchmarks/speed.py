@@ -127,18 +127,20 @@ def ratio(case: Case) -> Iterator[Row]:
     passes, a pass being six right-hand sides. A step takes 0.3 us, and each pass another 0.13. What was measured of P2
     on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
 
-    * 42 in a row, each solve with a workspace of its own; by 3 more where each has another tolerance, so that the
-      processor cannot learn one sequence of branches by heart.
-    * 54 to 57 after some Python; in `simulate` itself up to 10 more, depending on the process. One step of another
-      workspace just before takes 3 to 4 off, a whole solve 5. To enter compiled code takes 1.7, where it takes 0.2 in
-      a row. No page is touched first within the solve. To read or prefetch all code as data just before takes 1 to 3
-      off, and as much to do it; all data, nothing. Code without vectors of loops takes 4 more.
+    * 42 in a row, each solve with a workspace of its own, nothing between them; 3 more where each has another
+      tolerance, so that the processor cannot learn one sequence of branches by heart; 49 with what `run` does between
+      them in Python.
+    * 54 after all of `simulate`, by the least of many; by their median 56, and as it is measured here 55 to 63, by the
+      process and the minute: a ratio of 34 to 38. One step of another workspace just before takes 4 off. To enter
+      compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first within the solve. To read or
+      prefetch all code as data just before takes 1 to 3 off, and as much to do it; all data, nothing. Code without
+      vectors of loops takes 4 more.
 
-    A solve is 470 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512: 61 % of them in
-    the attempted steps, 23 % in their samples and what else they do at their ends, 6 % in the driver. They stand in 52
-    KB of code, 830 lines of the cache, where the first-level cache has 32 KB; of 29 thousand branches at 600 places
-    some 2200 are foretold wrongly by a simple predictor that starts from nothing, at most 80 at any one place. So cold
-    code and branches, at every place a few, are what separates a solve from one in a row.
+    A solve is 460 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512: 62 % of them in
+    the attempted steps, 24 % in their samples and what else they do at their ends, 6 % in the driver. They stand in 52
+    KB of code, 820 lines of the cache, where the first-level cache has 32 KB; of 26 thousand branches 2100 are foretold
+    wrongly by a simple predictor that starts from nothing, at most 80 at any one place. So cold code and branches, at
+    every place a few, are what separates a solve from one in a row.
 
     What helped were fewer calls and less code: to make a pass's judgement and the end of a step parts of what calls
     them, no allocation, no power function with its tables. What did not: a promise that arguments do not overlap; to
