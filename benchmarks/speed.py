@@ -130,8 +130,8 @@ def ratio(case: Case) -> Iterator[Row]:
     * 42 in a row, each solve with a workspace of its own, nothing between them; 3 more where each has another
       tolerance, so that the processor cannot learn one sequence of branches by heart; 49 with what `run` does between
       them in Python.
-    * 54 after all of `simulate`, by the least of many; by their median 56, and as it is measured here 55 to 63, by the
-      process and the minute: a ratio of 34 to 38. One step of another workspace just before takes 4 off. To enter
+    * 54 after all of `simulate`, by the least of many; by their median 56, and as it is measured here 55 to 71, by the
+      process and the minute: a ratio of 32 to 38. One step of another workspace just before takes 4 off. To enter
       compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first within the solve. To read or
       prefetch all code as data just before takes 1 to 3 off, and as much to do it; all data, nothing. Code without
       vectors of loops takes 4 more.
