@@ -139,7 +139,7 @@ def ratio(case: Case) -> Iterator[Row]:
     A solve is 460 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512: 62 % of them in
     the attempted steps, 24 % in their samples and what else they do at their ends, 6 % in the driver. They stand in 52
     KB of code, 820 lines of the cache, where the first-level cache has 32 KB; of 26 thousand branches 2100 are foretold
-    wrongly by a simple predictor that starts from nothing, at most 80 at any one place. So cold code and branches, at
+    wrongly by a simple predictor that starts from nothing, at most 100 at any one place. So cold code and branches, at
     every place a few, are what separates a solve from one in a row.
 
     What helped were fewer calls and less code: to make a pass's judgement and the end of a step parts of what calls
