@@ -35,6 +35,10 @@ CLOSED = 1e-11
 """What may be left of the conditions after it; a pitchfork leaves about the cube of the stride."""
 
 
+ROUNDING = 1e-13
+"""Relative change of a condition by all of an unknown, beside that by others, below which there is none."""
+
+
 @dataclass(frozen=True)
 class FreeDirection:
     """A direction in which every point near the equilibrium is one too.
@@ -135,15 +139,17 @@ def without_zeros(roots: NDArray[np.complex128], zeros: int) -> NDArray[np.compl
 def _directions(point: Point) -> list[dict[str, float]]:
     """A basis of the null space of the conditions, if every step along it can be made; else nothing."""
     unknowns, keep, J = conditions(point)
+    sizes = np.array([getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
+                      for kind, i, j in unknowns])  # fmt: skip
+    J = _without_rounding(J, sizes)
     row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
-    column = 1 / np.maximum(np.abs(J * row[:, None]).max(axis=0), 1e-300)
+    largest = np.abs(J * row[:, None]).max(axis=0)
+    column = np.where(largest > 0, 1 / np.maximum(largest, 1e-300), np.where(sizes > 0, sizes, 1.0))
     U, values, Vh = np.linalg.svd(J * row[:, None] * column)
     rank = int(np.sum(values > SINGULAR * values[0]))
     if rank == len(values):
         return []
     back = Vh[:rank].T / values[:rank] @ U[:, :rank].T
-    sizes = np.array([getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
-                      for kind, i, j in unknowns])  # fmt: skip
     found = []
     noise = 8 * np.finfo(float).eps * values[0] / values[rank - 1]  # what rounding mixes in of its neighbours
     for direction in _reduced(Vh[rank:], noise):
@@ -153,6 +159,17 @@ def _directions(point: Point) -> list[dict[str, float]]:
             return []
         found.append(_named(point, unknowns, move))
     return found
+
+
+def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The derivatives without those that are only what is left where terms cancel.
+
+    An unknown that nothing depends on would else be told from the others by the last bits.
+    """
+    terms = np.abs(J) * np.where(sizes > 0, sizes, np.inf)  # of an unknown that is 0 it is not known what is little
+    with np.errstate(invalid="ignore"):
+        largest = np.nanmax(np.where(np.isfinite(terms), terms, 0.0), axis=1, keepdims=True)
+        return np.where(terms < ROUNDING * largest, 0.0, J)
 
 
 def _closes(point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any) -> bool:
