@@ -35,14 +35,6 @@ OTHER_START = 0.1
 """Queueing delay [s] to start from where a search from empty queues stalls."""
 
 
-LONG, SETTLED, FINAL = 100.0, 1e-2, 1e4
-"""Seconds, longer than what is slow, from which on a step that changed hardly anything is followed by much longer ones,
-as Newton steps are not improved by waiting."""
-
-ROUNDING = 1e-15
-"""A relative Newton step this small is the last one."""
-
-
 @_jit
 def _shift(I: Any, P: Any, u: Any, l: int, beyond: bool) -> None:
     """Measure a link's unknown from q_max, or from 0 again."""
@@ -84,12 +76,6 @@ def _too_far(I: Any, P: Any, u: Any, ceiling: float) -> bool:
 
 
 @_jit
-def _growth(ratio: float) -> float:
-    """How much longer the next step may be, by what the last one changed over what it might have."""
-    return 10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))
-
-
-@_jit
 def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
     """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
     n, end = I[s.UNKNOWNS], np.empty(len(u))
@@ -121,7 +107,8 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
             return GROWING, error, count + 1
         if h > 1e8 and error < 1e-9:
             return CONVERGED, error, count + 1
-        h = min(h * (FINAL if h > LONG and error < SETTLED else _growth(change / largest)), 1e30)
+        ratio = change / largest
+        h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
     return STALLED, error, limit
 
 
@@ -160,8 +147,6 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
         _choose_origins(I, P, u)
         last = error
         evaluate(I, P, D, u)
-        if error < ROUNDING:
-            return last, count + 1
     return last, 8
 
 
