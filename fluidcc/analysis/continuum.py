@@ -33,8 +33,6 @@ STRIDE = 1e-2
 """Length of the step along a null vector, relative to the unknowns."""
 CLOSED = 1e-11
 """What may be left of the conditions after it; a pitchfork leaves about the cube of the stride."""
-
-
 ROUNDING = 1e-13
 """Relative change of a condition by all of an unknown, beside that by others, below which there is none."""
 
@@ -166,10 +164,10 @@ def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDA
 
     An unknown that nothing depends on would else be told from the others by the last bits.
     """
-    terms = np.abs(J) * np.where(sizes > 0, sizes, np.inf)  # of an unknown that is 0 it is not known what is little
-    with np.errstate(invalid="ignore"):
-        largest = np.nanmax(np.where(np.isfinite(terms), terms, 0.0), axis=1, keepdims=True)
-        return np.where(terms < ROUNDING * largest, 0.0, J)
+    # of an unknown that is 0 it is not known what is little
+    terms = np.where(sizes > 0, np.abs(J) * sizes, np.inf)
+    largest = np.where(np.isfinite(terms), terms, 0.0).max(axis=1, keepdims=True)
+    return np.where(terms < ROUNDING * largest, 0.0, J)
 
 
 def _closes(point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any) -> bool:

@@ -5,6 +5,8 @@ It does what `fluidcc.numerics.fluid.accept.accept` does for the array step, of 
 
 from __future__ import annotations
 
+import math
+
 from fluidcc.engine.fused_rhs import Rhs
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.tableaus import TSIT5
@@ -62,11 +64,16 @@ def _quartics(n: int) -> list[str]:
     return lines
 
 
+def _bounded(rhs: Rhs) -> bool:
+    """Whether any buffer may fill."""
+    return any(math.isfinite(link.buffer) for link in rhs.at.links)
+
+
 def _class(rhs: Rhs, k: int) -> list[str]:
     """Samples of the flows of a class, at its clock."""
     at, n, path = rhs.at, rhs.at.n_states, rhs.at.paths[k]
     link = at.nodes[path[0]].link
-    thins = rhs.marks or rhs.prices or any(one.buffer != float("inf") for one in at.links)
+    thins = rhs.marks or rhs.prices or _bounded(rhs)
     known = f"{k}, {path[0]}, {link}, first, last, shift, {rhs.frozen}, {rhs.scheduled[link]}, {thins}"
     lines = [
         f"shift, first = F[I[{s.OACC}] + {at.flow_class.index(k)}], I[done + {k}]",
@@ -106,7 +113,7 @@ def _links(rhs: Rhs) -> list[str]:
         "for j in range(first, last, 4):",
         "    at = places(F, ts + j, t, inverse)",
     ]
-    lossy = any(rhs.dropping) or any(link.buffer != float("inf") for link in at.links)
+    lossy = any(rhs.dropping) or _bounded(rhs)
     for l in range(nl):
         given = f"r + {l * s.LSIZE}, rows + {l} * size + j, {nl} * size, at, min(4, last - j)"
         known = f"{rhs.scheduled[l]}, {rhs.prices}, {lossy}, {rhs.dropping[l]}"

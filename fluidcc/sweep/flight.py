@@ -13,7 +13,7 @@ __all__ = ["Flight"]
 class _Out(NamedTuple):
     """Points of a job, the seconds in which it is to end, when a worker began with it, and whether as its first.
 
-    No worker has begun with it yet if that is None.
+    `begun` is None while no worker has.
     """
 
     points: int

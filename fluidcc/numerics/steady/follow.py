@@ -127,7 +127,7 @@ def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     F, L = I[s.FLOWS], I[s.LINKS]
     near = np.zeros(L, np.bool_)
     for l in range(L):
-        near[l] = not I[I[s.BEYOND] + l] and u[F + l] < 1e-7 * SMALL_QUEUE
+        near[l] = not I[I[s.BEYOND] + l] and u[F + l] < STILL * SMALL_QUEUE
         if near[l]:
             u[F + l] = 0.0
     evaluate(I, P, D, u)
