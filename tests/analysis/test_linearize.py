@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.errors import FluidccWarning, InvalidInput, NoEquilibrium, Unsupported
 from tests.analysis import networks
 
 TIMES = np.array([1.0, 2.0, 3.0, 5.0])
@@ -206,6 +206,17 @@ def test_a_link_that_nobody_crosses_changes_nothing(law: fc.Link) -> None:
         found, alone = fc.stability(with_idle), fc.stability(make())
         assert found.rightmost_roots[0] == pytest.approx(alone.rightmost_roots[0], rel=1e-9)
         assert found.gain_margin == pytest.approx(alone.gain_margin, rel=1e-9)
+
+
+def test_a_second_queue_in_series_drains() -> None:
+    """However slowly: what is left of it goes with the rate, which nears the capacity by a law of little gain."""
+    net = fc.Network()
+    for name in ("one", "two"):
+        net.link(name, fc.DropTail, capacity=2e6, delay=0.01)
+    net.flow("a", fc.LDCC(eta=0.2), route=["one", "two"], access_delay=0.01)
+    with pytest.warns(FluidccWarning, match="continuum"):
+        found = fc.equilibrium(net)
+    assert found.states["two"]["q"] == 0.0
 
 
 def test_surfaces_are_named() -> None:

@@ -35,14 +35,6 @@ OTHER_START = 0.1
 """Queueing delay [s] to start from where a search from empty queues stalls."""
 
 
-LONG, STILL, FINAL = 100.0, 1e-7, 1e4
-"""Seconds, and relative change, of a step that is followed by much longer ones: what it changed is no more than what
-`_settle` takes for nothing. Where it is more, a queue may still be draining, and one long step would leave it so."""
-
-ROUNDING = 1e-15
-"""A relative Newton step this small is the last one."""
-
-
 @_jit
 def _shift(I: Any, P: Any, u: Any, l: int, beyond: bool) -> None:
     """Measure a link's unknown from q_max, or from 0 again."""
@@ -115,9 +107,8 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
             return GROWING, error, count + 1
         if h > 1e8 and error < 1e-9:
             return CONVERGED, error, count + 1
-        ratio, still = change / largest, h > LONG and error < STILL
-        growth = 10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))
-        h = min(h * (FINAL if still else growth), 1e30)
+        ratio = change / largest
+        h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
     return STALLED, error, limit
 
 
@@ -127,7 +118,7 @@ def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     F, L = I[s.FLOWS], I[s.LINKS]
     near = np.zeros(L, np.bool_)
     for l in range(L):
-        near[l] = not I[I[s.BEYOND] + l] and u[F + l] < STILL * SMALL_QUEUE
+        near[l] = not I[I[s.BEYOND] + l] and u[F + l] < 1e-7 * SMALL_QUEUE
         if near[l]:
             u[F + l] = 0.0
     evaluate(I, P, D, u)
@@ -156,8 +147,6 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
         _choose_origins(I, P, u)
         last = error
         evaluate(I, P, D, u)
-        if error < ROUNDING:
-            return last, count + 1
     return last, 8
 
 
