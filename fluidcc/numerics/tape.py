@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from fluidcc.numerics.counted import UNCOUNTED
+
 __all__ = ["Op", "Tape", "run"]
 
 
@@ -76,7 +78,7 @@ class Tape:
         return r[self.outputs]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**UNCOUNTED)
 def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
     """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D from `r` on."""
     for i in range(first, last, 5):

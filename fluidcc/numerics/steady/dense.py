@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 __all__ = ["eliminate", "solve_scaled"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit
@@ -49,7 +50,6 @@ def eliminate(A: Any, B: Any, least: float) -> bool:
 def solve_scaled(A: Any, b: Any, columns: Any) -> bool:
     """Solve A x = b for unknowns in units of `columns`, rows scaled by their largest entry; x takes the place of b."""
     n = len(b)
-    B = np.empty((n, 1))
     for i in range(n):
         largest = 0.0
         for j in range(n):
@@ -59,9 +59,9 @@ def solve_scaled(A: Any, b: Any, columns: Any) -> bool:
             return False
         for j in range(n):
             A[i, j] /= largest
-        B[i, 0] = b[i] / largest
-    if not eliminate(A, B, 0.0):
+        b[i] /= largest
+    if not eliminate(A, b.reshape(n, 1), 0.0):
         return False
     for i in range(n):
-        b[i] = B[i, 0] * columns[i]
+        b[i] *= columns[i]
     return True

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 from . import slots as s
 
 __all__ = ["change", "derivatives", "dropped"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 from . import slots as s
 from .dense import eliminate
@@ -17,7 +16,7 @@ from .drops import change, derivatives, dropped
 
 __all__ = ["back", "places"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 LEAST_PIVOT = 1e-6
 """A flow whose own equations, scaled, have a smaller pivot is not eliminated."""
@@ -28,10 +27,11 @@ def _reply(I: Any, D: Any, f: int, h: float) -> bool:
     """How a flow's unknowns move: a constant, and their derivatives by e, pi and price; False if that is singular."""
     flow, size = I[s.FLOW] + f * s.FLOW_SIZE, I[s.SIZE]
     k, first = I[flow + s.COUNT], I[flow + s.STATES]
-    n, J = k + 1, I[flow + s.GIVES] + k + 1
-    K, R, sizes = np.zeros((n, n)), np.zeros((n, 4)), np.ones(4)
-    for j, at in ((1, s.E), (2, s.PI), (3, s.PRICE)):
-        sizes[j] = max(abs(D[I[at] + f]), 1e-3)
+    n, J, at = k + 1, I[flow + s.GIVES] + k + 1, I[s.OWN]
+    middle, end = at + n * n, at + n * (n + 4)
+    D[at:end] = 0.0
+    K, R = D[at:middle].reshape(n, n), D[middle:end].reshape(n, 4)
+    sizes = max(abs(D[I[s.E] + f]), 1e-3), max(abs(D[I[s.PI] + f]), 1e-3), max(abs(D[I[s.PRICE] + f]), 1e-3)
     for i in range(n):
         own = first + i if i < k else f
         if I[I[s.FIXED] + own]:
@@ -45,7 +45,7 @@ def _reply(I: Any, D: Any, f: int, h: float) -> bool:
         R[i, 0] = D[I[s.G] + own]
         for j in range(1, 4):
             R[i, j] = D[J + i * (k + 4) + k + j]
-            largest = max(largest, abs(R[i, j]) * sizes[j])
+            largest = max(largest, abs(R[i, j]) * sizes[j - 1])
         for j in range(n):
             K[i, j] /= largest
         for j in range(4):

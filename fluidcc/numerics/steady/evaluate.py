@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 from fluidcc.numerics.tape import run
 
 from . import slots as s
@@ -14,7 +15,7 @@ from .drops import dropped
 
 __all__ = ["evaluate"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 from . import slots as s
 from .drops import dropped
@@ -20,7 +21,8 @@ from .step import projected_step
 
 __all__ = ["CONVERGED", "GROWING", "LONGEST_QUEUE", "STALLED", "UNDEFINED", "find", "find_many", "tell"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
+_making: Any = njit(**COUNTED)
 
 CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
 """How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the start."""
@@ -78,7 +80,8 @@ def _too_far(I: Any, P: Any, u: Any, ceiling: float) -> bool:
 @_jit
 def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
     """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
-    n, end = I[s.UNKNOWNS], np.empty(len(u))
+    n = I[s.UNKNOWNS]
+    end = D[I[s.END] : I[s.END] + n]
     h, error = 1e-2, np.inf
     scales(I, P, D, u)
     if not evaluate(I, P, D, u):
@@ -112,7 +115,7 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
     return STALLED, error, limit
 
 
-@_jit
+@_making
 def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is only rounding."""
     F, L = I[s.FLOWS], I[s.LINKS]
@@ -174,7 +177,7 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
     return status, error, steps
 
 
-@_jit
+@_making
 def _start(I: Any, P: Any, u: Any, queue: float) -> None:
     """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that are rates too.
 
@@ -226,7 +229,7 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
             _shift(I, P, u, l, False)
 
 
-@_jit
+@_making
 def find_many(I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
     """The equilibrium at each point from its own start, so that no result depends on which points go together."""
     for i in range(len(N)):

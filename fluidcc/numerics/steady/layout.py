@@ -149,6 +149,7 @@ def _laid_out(S: Shape) -> Arrays:
     w.put(s.IS_RATE, [*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(own))])
     for slot in (s.PLACE, s.LOW, s.HIGH, s.FIXED, s.BEYOND):
         w.put(slot, np.zeros(n))
+    w.put(s.SEEN, np.zeros(s.ROUNDS))
     D = np.zeros(int(constants[-1]))
     D[int(constants[0]) :] = np.concatenate([t.constants for t in S.tapes]) if S.tapes else ()
     return Arrays(np.concatenate(w.parts), D)
@@ -168,11 +169,12 @@ def _scratch(S: Shape, head: Index, hops: int) -> int:
     F, L, n = S.flows, S.links, S.unknowns
     registers = max((t.inputs + len(t.constants) + len(t.instructions) for t in S.tapes), default=0)
     sizes = {
-        **dict.fromkeys((s.G, s.MOVE, s.SIZE, s.SCALE, s.REFERENCE), n),
+        **dict.fromkeys((s.G, s.MOVE, s.SIZE, s.SCALE, s.REFERENCE, s.END), n),
         **dict.fromkeys((s.E, s.PI, s.PRICE, s.DE, s.DPI, s.DPRICE), F),
         **dict.fromkeys((s.QUEUE, s.LOSS, s.QUEUE_SLOPE, s.LOSS_SLOPE), L),
         s.PASSING: hops,
         s.REGISTERS: registers,
+        s.OWN: max(((k + 1) * (k + 5) for k in S.flow_states), default=0),
     }
     ends = _ends(list(sizes.values()), 0)
     for slot, at in zip(sizes, ends, strict=False):

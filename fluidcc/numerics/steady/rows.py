@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 from . import slots as s
 from .drops import derivatives, dropped
 
 __all__ = ["arrival_rows", "kept_rows", "link_rows"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit

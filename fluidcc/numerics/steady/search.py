@@ -52,8 +52,8 @@ def _prepare() -> None:
     """Forget what was compiled from other sources than these, once in a process before the first call."""
     if not config.DISABLE_JIT:
         folder = Path(__file__).parent
-        sources = [*sorted(folder.glob("*.py")), folder.parent / "compiling.py", folder.parent / "tape.py"]
-        discard_stale_code(find_many, sources, "fluidcc_steady.sha256")
+        others = [folder.parent / f"{name}.py" for name in ("compiling", "tape", "counted")]
+        discard_stale_code(find_many, [*sorted(folder.glob("*.py")), *others], "fluidcc_steady.sha256")
 
 
 class Search:

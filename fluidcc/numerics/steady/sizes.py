@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 from . import slots as s
 
 __all__ = ["SMALL_QUEUE", "changes", "guarded", "largest_capacity", "scales", "sizes", "to_kink"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
 
 SMALL_QUEUE = 0.02
 """Changes of a queueing delay [s] are small relative to at least this."""

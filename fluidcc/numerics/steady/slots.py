@@ -21,12 +21,19 @@ C, Q_MAX = 18, 19  # by link: [bit/s], [s]
 INITIAL, LOWER, UPPER = 20, 21, 22  # by unknown
 # --- header of I: offsets into D -------------------------------------------------------------------------------------
 G, MOVE, SIZE, SCALE, REFERENCE = 23, 24, 25, 26, 27  # by unknown
+END = 45  # by unknown
 E, PI, PRICE, DE, DPI, DPRICE = 28, 29, 30, 31, 32, 33  # by flow: signals, and their changes
 QUEUE, LOSS, QUEUE_SLOPE, LOSS_SLOPE = 34, 35, 36, 37  # by link
 PASSING = 38  # by hop: share of the flow that reaches it, times how many flows are like it
 REGISTERS = 39
 TOLD, TOLD_END = 40, 41  # what all tapes gave
-HEADER = 43
+OWN = 43  # matrix and right-hand sides of one flow
+# --- header of I: offset into I --------------------------------------------------------------------------------------
+SEEN = 44  # the active sets of a step so far, a number each
+HEADER = 46
+
+ROUNDS = 60
+"""Changes of the active set in one step, after which the last one is taken."""
 
 # --- fields of a flow's record ---------------------------------------------------------------------------------------
 LAW = 0  # tape, -1 for a constant rate

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 from . import slots as s
 from .dense import solve_scaled
@@ -16,18 +17,22 @@ from .rows import arrival_rows, kept_rows, link_rows
 
 __all__ = ["projected_step"]
 
-_jit: Any = njit(cache=True, error_model="numpy", nogil=True)
+_jit: Any = njit(**UNCOUNTED)
+_making: Any = njit(**COUNTED)
 
-ROUNDS = 60
-"""Changes of the active set after which the last one is taken."""
+
+@_making
+def _solve(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
+    """All moves, with those of the fixed unknowns given; False where the system is singular."""
+    m = places(I, D, h)
+    work = np.zeros(m * (m + 2))
+    return _solve_in(I, P, D, u, h, work[: m * m].reshape(m, m), work[m * m : m * (m + 1)], work[m * (m + 1) :])
 
 
 @_jit
-def _solve(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
-    """All moves, with those of the fixed unknowns given; False where the system is singular."""
+def _solve_in(I: Any, P: Any, D: Any, u: Any, h: float, M: Any, b: Any, columns: Any) -> bool:
+    """The same in a matrix and vectors for as many unknowns as are left."""
     n = I[s.UNKNOWNS]
-    m = places(I, D, h)
-    M, b, columns = np.zeros((m, m)), np.zeros(m), np.empty(m)
     for i in range(n):
         if I[I[s.PLACE] + i] >= 0:
             columns[I[I[s.PLACE] + i]] = D[I[s.SIZE] + i]
@@ -80,12 +85,12 @@ def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
 def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     """Put the move of one step of length `h` into `D`; False where it has none."""
     F, L, n = I[s.FLOWS], I[s.LINKS], I[s.UNKNOWNS]
-    low, high, fixed, move, lower, upper = I[s.LOW], I[s.HIGH], I[s.FIXED], I[s.MOVE], I[s.LOWER], I[s.UPPER]
+    low, high, fixed, seen = I[s.LOW], I[s.HIGH], I[s.FIXED], I[s.SEEN]
+    move, lower, upper = I[s.MOVE], I[s.LOWER], I[s.UPPER]
     for i in range(n):
         I[low + i] = u[i] <= P[lower + i] and D[I[s.G] + i] < 0
         I[high + i] = u[i] >= P[upper + i] and D[I[s.G] + i] > 0
-    seen = np.zeros(ROUNDS, np.int64)
-    for turn in range(ROUNDS):
+    for turn in range(s.ROUNDS):
         for i in range(n):
             I[fixed + i] = I[low + i] + I[high + i]
             D[move + i] = P[lower + i] - u[i] if I[low + i] else (P[upper + i] - u[i] if I[high + i] else 0.0)
@@ -104,9 +109,11 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
                 I[high + i] = u[i] + D[move + i] > P[upper + i]
             same = same and I[fixed + i] == I[low + i] + I[high + i]
             mark = (mark * 1000003 + 1 + I[low + i] + 2 * I[high + i]) % 1099511627689  # a hash that fits 64 bits
-        if same or np.any(seen[:turn] == mark):
+        for before in range(seen, seen + turn):
+            same = same or I[before] == mark
+        if same:
             break
-        seen[turn] = mark
+        I[seen + turn] = mark
     for i in range(n):
         D[move + i] = min(max(u[i] + D[move + i], P[lower + i]), P[upper + i]) - u[i]
     return True

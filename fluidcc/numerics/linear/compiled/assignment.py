@@ -16,12 +16,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED
+
 __all__ = ["assign"]
 
 HUGE = 1e300  # the cost of what is no number
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def assign(foretold, found, order):  # type: ignore[no-untyped-def]
     """`order[j]` is the number in `found` of what was `foretold` as number j."""
     rank = len(order)
@@ -43,7 +45,7 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
         _shortest_paths(cost, order)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
     """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
     n = len(order)

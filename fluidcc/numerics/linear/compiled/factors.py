@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.lanes import slope, value
 from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, is_poor, pivoted, put
 from fluidcc.numerics.linear.compiled.small import finite, solve, times
@@ -37,14 +38,14 @@ class Loop(NamedTuple):
     address: int  # of what evaluates any L at one point, see `fluidcc.numerics.linear.compiled.points`
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def abreast(loop, s):  # type: ignore[no-untyped-def]
     """Evaluate L at as many points as there are lanes, or fewer; `ready` then gives one after the other."""
     put(s, loop.whole, loop.work)
     eliminate(loop.whole, loop.real, loop.work, False)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def ready(loop, lane, s):  # type: ignore[no-untyped-def]
     """Factor L at the point of one lane, which is s."""
     whole, work, size = loop.whole, loop.work, len(loop.corner)
@@ -64,7 +65,7 @@ def ready(loop, lane, s):  # type: ignore[no-untyped-def]
         _factor(loop, c)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _factor(loop, c):  # type: ignore[no-untyped-def]
     """From the Schur complement ((K, V), (U, 0)), of which L = -U K^-1 V."""
     right, rate = -loop.corner[:c, c:], -loop.corner_rate[:c, c:]
@@ -79,7 +80,7 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no order."""
     left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
@@ -114,7 +115,7 @@ def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
         _eigen_of_many(matrix, change, value, rate)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same in closed form."""
     half = 0.5 * (matrix[0, 0] + matrix[1, 1])
@@ -131,7 +132,7 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
         rate[j] = (2 * turn * value[j] - cross) / gap if abs(gap) > 1e-12 * (abs(far) + 1e-300) else turn
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same by decomposition."""
     n, size = len(matrix), np.abs(matrix).max()

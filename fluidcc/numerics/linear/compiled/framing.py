@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED
+
 __all__ = ["Outlook", "evened", "framed", "outlook", "sound", "tabled"]
 
 POLES = 24  # states up to which the poles of A tell where the loci have to be followed
@@ -24,7 +26,7 @@ class Outlook(NamedTuple):
     modulus: Any  # one of a strictly proper loop; nothing is claimed otherwise
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     """Whether the arrays fit each other, every number is finite and every delay positive."""
     n, (rows, columns), k = len(A), D.shape, len(delays)
@@ -37,7 +39,7 @@ def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     return k == 0 or (delays.min() > 0 and delays.max() < np.inf)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     """The bordered pencils of a stack but for s and the ones, the factors of the lags in the columns of the channels.
 
@@ -68,7 +70,7 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     return frame, scale
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _unit(A, delays):  # type: ignore[no-untyped-def]
     """The longest delay; without delays from the largest row of A^2."""
     if len(delays):
@@ -85,7 +87,7 @@ def _unit(A, delays):  # type: ignore[no-untyped-def]
     return 1 / np.sqrt(most) if most > 0 else 1.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
     """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns; the rest goes along.
 
@@ -115,7 +117,7 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
             matrix[j, i] *= scale[i]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-untyped-def]
     """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts, and the delays.
 
@@ -150,7 +152,7 @@ def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-unt
     return pattern, table
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     """Where to look, by the poles of A, in the unit of time; `real` are the floats of the pencil, delays last."""
     inner = frame.shape[1] - m
@@ -180,7 +182,7 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     return Outlook(low, high, FAR * high, FAR * high, swings, np.inf)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _poles(frame, states):  # type: ignore[no-untyped-def]
     """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large one, its diagonal."""
     poles, single = np.zeros(states, np.complex128), True

@@ -17,4 +17,6 @@ __all__ = ["prepare"]
 def prepare() -> None:
     """Once in a process, before anything of this folder is called."""
     if not config.DISABLE_JIT:
-        discard_stale_code(replay, sorted(Path(__file__).parent.glob("*.py")), "fluidcc_linear.sha256")
+        folder = Path(__file__).parent
+        sources = [*sorted(folder.glob("*.py")), folder.parents[1] / "counted.py"]
+        discard_stale_code(replay, sources, "fluidcc_linear.sha256")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.framing import outlook
 from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, reach, trace
 from fluidcc.numerics.linear.compiled.points import at_point, loop_of, norm
@@ -21,7 +22,7 @@ STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond w
 STRONGEST = 1e18
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def followed(address, whole, cut, real, frame, states, m, first, last):  # type: ignore[no-untyped-def]
     loop, ahead = loop_of(address, whole, cut, real, m), outlook(frame, states, m, real)
     least = ahead.low if np.isnan(first) else first
@@ -32,7 +33,7 @@ def followed(address, whole, cut, real, frame, states, m, first, last):  # type:
     return grid.omega, grid.value
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
@@ -61,7 +62,9 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
         at_point(loop, 0, 0j, BOTH, still, rates, edge)
         size = norm(loop)
         gain = _gains(found, still if size < ENDLESS else still[:0])
-        phase, every = _phases(found), found.omega[found.kind == CIRCLE]
+        phase = _phases(found)
+        if k == len(table) - 1:
+            every = found.omega[found.kind == CIRCLE]
         modulus, modulus_at, mt, mt_at = _best(grid, found)
         if np.isfinite(size) and edge[0] < modulus:
             modulus, modulus_at = edge[0], 0.0
@@ -92,7 +95,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
     return out, every / times[len(times) - 1]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     """Where a locus of `factor` times L begins to be too small to be refined; all crossings before are known."""
     for i in range(len(grid.omega)):
@@ -102,7 +105,7 @@ def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     return grid.omega[-1]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _best(grid, found):  # type: ignore[no-untyped-def]
     """The least and the largest singular value, each with its frequency, on the grid and between its points."""
     least, least_at, most, most_at = np.inf, np.nan, -np.inf, np.nan
@@ -120,7 +123,7 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
     return least, least_at, most, most_at
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _gains(found, still):  # type: ignore[no-untyped-def]
     """The least factor above one and its frequency, the largest below one and its; `still` are the loci at rest."""
     up, up_at, down, down_at = np.inf, np.nan, 0.0, np.nan
@@ -144,7 +147,7 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
     return up, up_at, down, down_at
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _phases(found):  # type: ignore[no-untyped-def]
     """The least lag or lead [degrees] and its frequency, and the least extra delay and its frequency."""
     phase, phase_at, delay, delay_at = np.inf, np.nan, np.inf, np.nan

@@ -14,27 +14,29 @@ import numpy as np
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from fluidcc.numerics.counted import UNCOUNTED
+
 __all__ = ["LANES", "WIDE", "enter", "invert", "large", "lead", "multiply", "normalise", "slope", "subtract", "value"]
 
 LANES = 8
 WIDE = 4 * LANES  # floats that an octet takes
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def value(work, octet, lane):  # type: ignore[no-untyped-def]
     """One number."""
     at = octet * WIDE + lane
     return complex(work[at], work[at + LANES])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def slope(work, octet, lane):  # type: ignore[no-untyped-def]
     """Its derivative."""
     at = octet * WIDE + lane
     return complex(work[at + 2 * LANES], work[at + 3 * LANES])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def lead(work, octet, lane, number, rate):  # type: ignore[no-untyped-def]
     """Set a number and its derivative."""
     at = octet * WIDE + lane

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
@@ -37,23 +38,22 @@ class Grid(NamedTuple):
     edge: Any
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
-    s = 1j * high * 3.0 ** np.arange(LANES)
+    s, nothing, none = 1j * high * 3.0 ** np.arange(LANES), np.empty(0, np.complex128), np.empty(0)
     while s[0].imag < most:
         abreast(loop, s)
         for k in range(LANES):
-            if not factor * strength(loop, k, s[k]) > WEAK:
+            if not factor * strength(loop, k, s[k], nothing, none) > WEAK:
                 return min(s[k].imag, most)
         s *= 3.0**LANES
     return most
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def _evaluate(loop, grid, first, last):  # type: ignore[no-untyped-def]
-    """Fill in the points of a grid that have these numbers."""
-    s = np.empty(LANES, np.complex128)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
+    """Fill in the points of a grid that have these numbers; `s` has room for an octet."""
     for start in range(first, last, LANES):
         count = min(LANES, last - start)
         for k in range(count):
@@ -64,7 +64,7 @@ def _evaluate(loop, grid, first, last):  # type: ignore[no-untyped-def]
             at_point(loop, k, s[k], BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks for.
 
@@ -86,28 +86,37 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
         grid.omega[count], after[count] = omega, count + 1
         count += 1
     after[count - 1] = -1
-    _evaluate(loop, grid, 0, count)
+    s = np.empty(LANES, np.complex128)
+    _evaluate(loop, grid, 0, count, s)
     waiting = np.arange(count - 1)  # where an interval begins that is to be looked at
     for _ in range(ROUNDS):
         begun = count
         if count + len(waiting) > len(after):
             grid, after = _longer(grid, after)
         again = np.empty(2 * len(waiting), np.int64)
-        for i in waiting:
-            _match(grid, i, after[i], order)
-            if _coarse(grid, i, after[i], order, factor):
-                grid.omega[count] = 0.5 * (grid.omega[i] + grid.omega[after[i]])
-                after[count], after[i] = after[i], count
-                again[2 * (count - begun)], again[2 * (count - begun) + 1] = i, count
-                count += 1
+        count = _halved(grid, after, waiting, again, order, count, factor)
         if count == begun:
             break
-        _evaluate(loop, grid, begun, count)
+        _evaluate(loop, grid, begun, count, s)
         waiting = again[: 2 * (count - begun)]
     return _sorted(grid, after, count, order)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[no-untyped-def]
+    """Put points into the intervals that are too long, and these into `again`; how many points there are then."""
+    begun = count
+    for i in waiting:
+        _match(grid, i, after[i], order)
+        if _coarse(grid, i, after[i], order, factor):
+            grid.omega[count] = 0.5 * (grid.omega[i] + grid.omega[after[i]])
+            after[count], after[i] = after[i], count
+            again[2 * (count - begun)], again[2 * (count - begun) + 1] = i, count
+            count += 1
+    return count
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _room(count, rank):  # type: ignore[no-untyped-def]
     return Grid(
         np.empty(count),
@@ -117,7 +126,7 @@ def _room(count, rank):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _longer(grid, after):  # type: ignore[no-untyped-def]
     """The same with three times the room."""
     count = len(after)
@@ -127,25 +136,32 @@ def _longer(grid, after):  # type: ignore[no-untyped-def]
     return longer, following
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     """By rising frequency, the eigenvalues of each point numbered like those of the point before."""
     rank = len(order)
-    out, i, before = _room(count, rank), 0, -1
-    own, fresh = np.arange(rank), np.arange(rank)  # which eigenvalue of this point has which number
+    out = _room(count, rank)
+    _sort(grid, after, count, order, np.arange(rank), np.arange(rank), out)
+    return out
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _sort(grid, after, count, order, own, fresh, out):  # type: ignore[no-untyped-def]
+    """Put that into `out`; `own` says which eigenvalue of a point has which number."""
+    rank, i, before = len(order), 0, -1
     for k in range(count):
         if before >= 0 and rank > 1:
             _match(grid, before, i, order)
             for j in range(rank):
                 fresh[j] = order[own[j]]
-            own[:] = fresh
+            for j in range(rank):
+                own[j] = fresh[j]
         out.omega[k] = grid.omega[i]
         for j in range(rank):
             out.value[k, j], out.slope[k, j] = grid.value[i, own[j]], grid.slope[i, own[j]]
         for j in range(4):
             out.edge[k, j] = grid.edge[i, j]
         before, i = i, after[i]
-    return out
 
 
 @njit(**HERE)
@@ -189,5 +205,11 @@ def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
     if len(order) == 1:
         order[0] = 0
         return
+    _matched(grid, i, n, order)
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _matched(grid, i, n, order):  # type: ignore[no-untyped-def]
+    """The same of more than one."""
     half = 0.5j * (grid.omega[n] - grid.omega[i])
     assign(grid.value[i] + half * grid.slope[i], grid.value[n] - half * grid.slope[n], order)

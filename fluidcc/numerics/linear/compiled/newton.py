@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.replay import AT, PIVOT, eliminate, pivoted, put, room, scalars
 
@@ -13,7 +14,7 @@ __all__ = ["SMALL", "iterate"]
 SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
     """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them abreast.
 
@@ -50,7 +51,7 @@ def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
                 end[i], who[w] = s[w], -1
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _step(s, rate, known):  # type: ignore[no-untyped-def]
     """Where Newton's step leads from s, away from the known roots, and its relative size."""
     for root in known:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numba import njit, types
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.apart import address_of, call
 from fluidcc.numerics.linear.compiled.factors import Loop, abreast, eigen, ready
 from fluidcc.numerics.linear.compiled.lanes import slope, value
@@ -16,7 +17,7 @@ from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular
 
 __all__ = ["HERE", "address", "at_point", "loop_of", "norm", "strength"]
 
-HERE = {"cache": True, "error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "forceinline": True}
+HERE = {**UNCOUNTED, "no_cpython_wrapper": True, "forceinline": True}
 """A call passes a loop array by array, a hundred words, which takes longer than what these do."""
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
@@ -28,7 +29,7 @@ _LOOP = types.NamedTuple([_INTEGERS, _FLOATS, _FLOATS, types.int64, *[_MATRIX] *
 _GENERAL = types.void(_LOOP, types.int64, types.complex128, types.int64, _ROW, _ROW, _FLOATS)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _general(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
     """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes` say if there is room."""
     ready(loop, lane, s)
@@ -46,7 +47,7 @@ def address() -> int:
     return address_of(_general, _GENERAL)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
     """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
     trial = _empty(address, whole, cut, real, m, cut if cut else m, max(cut, 1))
@@ -64,7 +65,7 @@ def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
     return _empty(address, whole, cut, real, m, m, rank)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _rank(left, right):  # type: ignore[no-untyped-def]
     """Of the product."""
     inner = left.shape[1]
@@ -82,7 +83,7 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
     return (size > RANK * size.max()).sum()
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
     size = cut + m
     right = np.zeros((inner, m), np.complex128)
@@ -114,17 +115,16 @@ def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-unty
     general(loop.address, loop, lane, s, which, values, rates, edge)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
-def strength(loop, lane, s):  # type: ignore[no-untyped-def]
-    """A bound on the norm of L at the point of one lane, which is s."""
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def strength(loop, lane, s, nothing, none):  # type: ignore[no-untyped-def]
+    """A bound on the norm of L at the point of one lane, which is s; an empty row and an empty edge for `general`."""
     if _is_plain(loop, lane, s):
         return np.sqrt(_of_one(loop, lane)[2])
-    nothing = np.empty(0, np.complex128)
-    general(loop.address, loop, lane, s, NEITHER, nothing, nothing, np.empty(0))
+    general(loop.address, loop, lane, s, NEITHER, nothing, nothing, none)
     return norm(loop)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def norm(loop):  # type: ignore[no-untyped-def]
     """The same at the last point that was made `ready`."""
     left = right = 0.0

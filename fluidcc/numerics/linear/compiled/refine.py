@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast
 from fluidcc.numerics.linear.compiled.lanes import LANES
@@ -43,24 +44,39 @@ class Brackets(NamedTuple):
     last: Any  # the size of the step before
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
     """What lies between the points of a grid, of the first so many kinds."""
     points, rank = grid.value.shape
     limits = _limits(grid)
-    where, count = np.empty((4 * points * rank, 3), np.int64), 0
+    where = np.empty((4 * points * rank, 3), np.int64)
+    count = _held(grid, kinds, limits, where)
+    found = Brackets(
+        where[:count, 2].copy(), where[:count, 0].copy(), where[:count, 1].copy(),
+        np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
+        np.zeros((count, 3), np.complex128), np.zeros((count, 2)), np.full(count, np.inf),
+    )  # fmt: skip
+    _begin(grid, where, found)
+    return found
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _held(grid, kinds, limits, where):  # type: ignore[no-untyped-def]
+    """Put point, locus and kind of each into `where`; how many there are."""
+    (points, rank), count = grid.value.shape, 0
     for i in range(points - 1):
         for kind in range(kinds):
             for j in range(rank if kind in (CIRCLE, AXIS) else 1):
                 if _holds(grid, i, j, kind, limits):
                     where[count, 0], where[count, 1], where[count, 2] = i, j, kind
                     count += 1
-    found = Brackets(
-        where[:count, 2].copy(), where[:count, 0].copy(), where[:count, 1].copy(),
-        np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
-        np.zeros((count, 3), np.complex128), np.zeros((count, 2)), np.full(count, np.inf),
-    )  # fmt: skip
-    for k in range(count):
+    return count
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _begin(grid, where, found):  # type: ignore[no-untyped-def]
+    """Fill in the ends of the brackets, and where to look first."""
+    for k in range(len(found.kind)):
         i, j, kind = where[k, 0], where[k, 1], where[k, 2]
         for end in range(2):
             found.ends[k, end] = found.first[k, end] = grid.omega[i + end]
@@ -76,10 +92,9 @@ def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
             found.omega[k] = grid.omega[i] + (grid.omega[i + 1] - grid.omega[i]) * part
         else:
             found.omega[k] = _bottom(found, k)
-    return found
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
@@ -89,7 +104,7 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     return sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1] and best <= limits[column // 2]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     """Whether the locus between two points crosses the circle, or the negative axis."""
     if kind == CIRCLE:
@@ -100,7 +115,7 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _limits(grid):  # type: ignore[no-untyped-def]
     """Above which a least singular value, and a largest one with its sign changed, is no candidate."""
     lowest, highest = np.inf, -np.inf
@@ -112,12 +127,18 @@ def _limits(grid):  # type: ignore[no-untyped-def]
     return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def refine(loop, grid, found):  # type: ignore[no-untyped-def]
     """Polish all that is `bracketed` on a grid to rounding."""
     values, rates = np.empty(loop.basis.shape[1], np.complex128), np.empty(loop.basis.shape[1], np.complex128)
     edge, left = np.empty(4), np.arange(len(found.kind))
     some, s = np.empty(LANES, np.int64), np.empty(LANES, np.complex128)
+    _polish(loop, grid, found, values, rates, edge, left, some, s)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ignore[no-untyped-def]
+    """The same with room for what is found at a point, the brackets that are left, and an octet of them."""
     for turn in range(ROUNDS):
         kept = 0
         for first in range(0, len(left), LANES):
@@ -143,7 +164,7 @@ def refine(loop, grid, found):  # type: ignore[no-untyped-def]
             break
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     """One step of Newton's iteration to a crossing; whether it was the last."""
     low, high, omega = found.ends[k, 0], found.ends[k, 1], found.omega[k]
@@ -175,7 +196,7 @@ def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     """Which of the values at a frequency after point i belongs to a locus, by the cubics between the points."""
     rank = len(values)
@@ -192,7 +213,7 @@ def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     return order[locus]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _level(value, kind):  # type: ignore[no-untyped-def]
     """What vanishes at a crossing: the logarithm of the modulus, or the angle to the negative axis."""
     if kind == CIRCLE:
@@ -200,12 +221,12 @@ def _level(value, kind):  # type: ignore[no-untyped-def]
     return np.arctan2(-value.imag, -value.real)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _square(z):  # type: ignore[no-untyped-def]
     return z.real * z.real + z.imag * z.imag
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
     """One step to an extremum, with its value and its derivative at the last point; whether it was the last."""
     side = 0 if (rise < 0) == (found.height[k, 0] < 0) else 1  # which end moves here
@@ -224,7 +245,7 @@ def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _bottom(found, k):  # type: ignore[no-untyped-def]
     """Where the cubic with the values and derivatives of both ends has its extremum; else the middle."""
     low, width = found.ends[k, 0], found.ends[k, 1] - found.ends[k, 0]

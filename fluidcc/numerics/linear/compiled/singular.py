@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
 
 __all__ = ["BOTH", "LARGEST", "LEAST", "NEITHER", "extremes", "extremes_of_one", "extremes_of_scalar"]
@@ -12,7 +13,7 @@ __all__ = ["BOTH", "LARGEST", "LEAST", "NEITHER", "extremes", "extremes_of_one",
 BOTH, LEAST, LARGEST, NEITHER = range(4)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     """Put the least one and its derivative with respect to the frequency, the largest one and its, at the last point.
 
@@ -44,7 +45,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     _decomposed(loop, which, out)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
     """The same for a return ratio of one channel, its derivative with respect to the frequency given."""
     back = 1 + value
@@ -58,7 +59,7 @@ def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
     return size, rise, height, (top.real * turn.real + top.imag * turn.imag) / max(height, 1e-300)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**UNCOUNTED)
 def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
     """The same for a return ratio of rank one and two channels or more, in closed form.
 
@@ -81,7 +82,7 @@ def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-de
     return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top, height, height_rise
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _decomposed(loop, which, out):  # type: ignore[no-untyped-def]
     left, right = loop.left, loop.right
     m, inner = left.shape
@@ -101,7 +102,7 @@ def _decomposed(loop, which, out):  # type: ignore[no-untyped-def]
             out[2 * k], out[2 * k + 1] = _extreme(loop, back.copy(), frame, k == 1)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
     """Of I + L, which is `back` in the space that the columns of `frame` span, if it has any."""
     left, right, n, small = loop.left, loop.right, len(back), len(frame) > 0

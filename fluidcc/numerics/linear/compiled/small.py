@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
+
 __all__ = ["finite", "orthonormal", "singular_values", "solve", "times"]
 
 LARGE = 20  # rows
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def finite(A):  # type: ignore[no-untyped-def]
     """Whether every entry is."""
     for i in range(A.shape[0]):
@@ -24,7 +26,7 @@ def finite(A):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     """A B, or A* B with `adjoint`."""
     rows, inner = (A.shape[1], A.shape[0]) if adjoint else (A.shape[0], A.shape[1])
@@ -38,7 +40,7 @@ def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def solve(A, B):  # type: ignore[no-untyped-def]
     """Overwrite B with A^-1 B and A with what is left; the least pivot over the largest."""
     n, columns = A.shape[0], B.shape[1]
@@ -74,7 +76,7 @@ def solve(A, B):  # type: ignore[no-untyped-def]
     return least / most if most > 0 else 0.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def orthonormal(A):  # type: ignore[no-untyped-def]
     """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become zero."""
     m, n = A.shape
@@ -97,7 +99,7 @@ def orthonormal(A):  # type: ignore[no-untyped-def]
             A[i, j] *= factor
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def singular_values(U, V):  # type: ignore[no-untyped-def]
     """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the identity, or without rows.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fluidcc.numerics.counted import COUNTED
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.newton import iterate
 from fluidcc.numerics.linear.compiled.replay import eliminate, pivoted, put, room, scalars
@@ -29,7 +30,7 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-def]
     """Phases and logarithmic derivatives of the determinant at all points, less the known roots."""
     none = np.empty((0, 0), np.complex128)
@@ -47,7 +48,7 @@ def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-de
                     rate[i] -= 1 / gap
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed (NaN if it could).
 
@@ -90,7 +91,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
@@ -135,7 +136,7 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     return best * (1 + 1e-9) if n else 0.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known ones; their number."""
     s, size, _ = iterate(starts, whole, real, known[:found], NEWTON)
@@ -158,7 +159,7 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
     """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with conjugates."""
     known, found = np.empty(2 * count + 2, np.complex128), 0
@@ -167,13 +168,13 @@ def gather(whole, real, count):  # type: ignore[no-untyped-def]
     return known[:found].copy()
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _half_box(left, top):  # type: ignore[no-untyped-def]
     right = max(top, left + 1)
     return np.array([left + 0j, left + 1j * top, right + 1j * top, right + 0j])
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """The rightmost root and the number of roots right of the axis, by the argument principle and by Newton.
 
@@ -200,7 +201,7 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     return complex(np.nan, 0.0), -1
 
 
-@njit(cache=True, error_model="numpy", nogil=True, no_cpython_wrapper=True)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
     """The rightmost of the known roots and how many are right of the axis, or -1 if others may be further right."""
     order = np.argsort(-known.real)
@@ -224,7 +225,7 @@ def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-d
     return complex(best.real, abs(best.imag)), (known.real > 0).sum()
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**COUNTED)
 def rightmost_of_all(whole, table, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """`rightmost` of every system of a stack, each by itself."""
     root, count = np.empty(len(table), np.complex128), np.empty(len(table), np.int64)
