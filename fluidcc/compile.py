@@ -85,6 +85,7 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
     return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
 
 
+@lru_cache(maxsize=512)
 def count_switches(law: Law) -> int:
     """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
     own = _own_states(law)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -11,38 +13,67 @@ from fluidcc.numerics.fluid import slots as s
 
 __all__ = ["Arrays"]
 
+_Part = tuple[int, int, Any]  # from where to where, and what: numbers, or one for all of these places
+
 
 class Arrays:
-    """What becomes `F` and `I` (see `fluidcc.numerics.fluid.slots`)."""
+    """What becomes `F` and `I` (see `fluidcc.numerics.fluid.slots`).
+
+    A workspace has a hundred parts of a few numbers each, so that they are kept as lists: an array for each would take
+    several times as long to make as the two that they end in.
+
+    Attributes
+    ----------
+    scalars : list of float
+        The first numbers of `F`.
+    head : list of int
+        The first numbers of `I`.
+    sizes : list of int
+        How long `F` and `I` are so far.
+    """
 
     def __init__(self) -> None:
-        self.parts: tuple[list[NDArray[np.float64]], list[NDArray[np.int64]]] = (
-            [np.zeros(s.FHEADER)],
-            [np.zeros(s.HEADER, dtype=np.int64)],
-        )
+        self.scalars, self.head = [0.0] * s.FHEADER, [0] * s.HEADER
         self.sizes = [s.FHEADER, s.HEADER]
-        self.scalars, self.head = self.parts[0][0], self.parts[1][0]
+        self._floats: list[_Part] = [(0, s.FHEADER, self.scalars)]
+        self._ints: list[_Part] = [(0, s.HEADER, self.head)]
 
-    def floats(self, slot: int, values: Any) -> None:
+    def floats(self, slot: int, values: Sequence[float] | NDArray[np.float64]) -> None:
         """Add numbers, and note at I[slot] where they stand."""
-        array = np.ravel(np.asarray(values, dtype=np.float64))
-        self.head[slot] = self.sizes[0]
-        self.parts[0].append(array)
-        self.sizes[0] += array.size
+        start = self.head[slot] = self.sizes[0]
+        stop = self.sizes[0] = start + len(values)
+        self._floats.append((start, stop, values))
 
-    def ints(self, slot: int, values: Any) -> None:
+    def room(self, slot: int, size: int, value: float = 0.0) -> None:
+        """Add `size` times the same number, and note at I[slot] where they stand."""
+        start = self.head[slot] = self.sizes[0]
+        stop = self.sizes[0] = start + size
+        if value != 0.0:
+            self._floats.append((start, stop, value))
+
+    def ints(self, slot: int, values: Sequence[int] | NDArray[np.int64]) -> None:
         """Add whole numbers, and note at I[slot] where they stand."""
-        array = np.ravel(np.asarray(values, dtype=np.int64))
-        self.head[slot] = self.sizes[1]
-        self.parts[1].append(array)
-        self.sizes[1] += array.size
+        start = self.head[slot] = self.sizes[1]
+        stop = self.sizes[1] = start + len(values)
+        self._ints.append((start, stop, values))
+
+    def int_room(self, slot: int, size: int, value: int = 0) -> None:
+        """Add `size` times the same whole number, and note at I[slot] where they stand."""
+        start = self.head[slot] = self.sizes[1]
+        stop = self.sizes[1] = start + size
+        if value:
+            self._ints.append((start, stop, value))
 
     def table(self, starts: int, values: int, rows: list[list[int]]) -> None:
         """Add rows of different lengths: where each starts, then all their numbers."""
-        self.ints(starts, np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
-        self.ints(values, [v for row in rows for v in row])
+        self.ints(starts, [0, *accumulate(map(len, rows))])
+        self.ints(values, [*chain.from_iterable(rows)])
 
     def joined(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """`F` and `I`; their parts are let go."""
-        parts, self.parts = self.parts, ([], [])
-        return np.concatenate(parts[0]), np.concatenate(parts[1])
+        F, I = np.zeros(self.sizes[0]), np.zeros(self.sizes[1], dtype=np.int64)
+        for array, parts in ((F, self._floats), (I, self._ints)):
+            for start, stop, values in parts:
+                array[start:stop] = values
+            parts.clear()
+        return F, I

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 from fluidcc.derive.trackers import trackers
+from fluidcc.law import Source
 from fluidcc.network import FlowSpec, Network
 
 __all__ = ["begun", "with_beginnings"]
@@ -19,9 +21,15 @@ def begun(flow: FlowSpec) -> FlowSpec:
     """
     if not flow.intervals or flow.intervals[0][0] != -math.inf:
         return flow
-    if not any(account.data != 0 for account in trackers(flow.law).values()):
+    if not _keeps_account(flow.law):
         return flow
     return replace(flow, intervals=((0.0, flow.intervals[0][1]), *flow.intervals[1:]))
+
+
+@lru_cache(maxsize=512)
+def _keeps_account(law: Source) -> bool:
+    """Whether a law keeps account of what it has under way."""
+    return any(account.data != 0 for account in trackers(law).values())
 
 
 def with_beginnings(net: Network) -> Network:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fluidcc.compile import count_switches, event_kernel_address
 from fluidcc.engine.layout import Group, Layout
@@ -17,12 +14,12 @@ from fluidcc.symbols import REPORTING, symbols_of
 __all__ = ["event_of", "event_rows", "jump_switches", "owner_of"]
 
 
-def event_rows(at: Layout, head: NDArray[np.int64]) -> list[list[int]]:
+def event_rows(at: Layout, head: Sequence[int]) -> list[list[int]]:
     """One row of `slots.JHY` for each jump and tick of each flow and link.
 
     Parameters
     ----------
-    head : ndarray
+    head : sequence of int
         The first integers of the workspace, with the offsets of signals filled in.
     """
     rows = [row for g in at.link_groups for row in _rows(at, g, False, head)]
@@ -36,7 +33,7 @@ def event_rows(at: Layout, head: NDArray[np.int64]) -> list[list[int]]:
     return sorted(rows, key=order)
 
 
-def _rows(at: Layout, g: Group, source: bool, head: NDArray[np.int64]) -> Iterator[list[int]]:
+def _rows(at: Layout, g: Group, source: bool, head: Sequence[int]) -> Iterator[list[int]]:
     law, row = g.law, [0] * s.HSIZE
     if not law.jumps and not law.ticks:
         return
@@ -71,9 +68,9 @@ def _constant(law: Law, tick: Tick) -> bool:
     return bool(symbols_of(tick.every) <= {*law.params, *law.constants})
 
 
-def jump_switches(rows: list[list[int]], count: int) -> NDArray[np.int64]:
+def jump_switches(rows: list[list[int]], count: int) -> list[int]:
     """Of each of the `count` switches, the number of the jump whose condition it is, or -1."""
-    which = np.full(count, -1, dtype=np.int64)
+    which = [-1] * count
     for k, row in enumerate(rows):
         if row[s.HSWITCH] >= 0:
             which[row[s.HSWITCH]] = k

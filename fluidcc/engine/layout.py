@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from sympy import Symbol
 
 from fluidcc.engine.beginning import with_beginnings
 from fluidcc.engine.told import ACTING, acts, told_lags
@@ -251,10 +251,9 @@ def _trunks(at: Layout) -> dict[int, int]:
 def _tellers(at: Layout) -> None:
     """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
-    at.counted = any(crossing in symbols_of(f) for g in at.link_groups for _, f in g.law.expressions())
+    at.counted = any(crossing in _used(g.law) for g in at.link_groups)
     carried, offered = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}, {offer_min, offer_max}
-    used = [{v for _, f in g.law.expressions() for v in symbols_of(f)} for g in at.groups]
-    heard = {i: symbols for g, symbols in zip(at.groups, used, strict=True) for i in g.members}
+    heard = {i: _used(g.law) for g in at.groups for i in g.members}
     members = _members(at)
     at.hears = [any(heard[i] & carried for i in of) for of in members]
     at.rivals = [0] * len(at.flows)
@@ -276,20 +275,23 @@ def _members(at: Layout) -> list[list[int]]:
     return found
 
 
+@lru_cache(maxsize=512)
+def _used(law: Law) -> frozenset[Symbol]:
+    """What the expressions of a law depend on."""
+    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
+
+
 def _own_rates(at: Layout) -> None:
     slot = 0
     for group in at.groups:
-        reads = any(x_tau in symbols_of(e) for _, e in group.law.expressions())
+        reads = x_tau in _used(group.law)
         at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
         slot += group.size if reads else 0
 
 
-def parameters(group: Group, specs: list[Any]) -> NDArray[np.float64]:
-    """Parameter values [parameter, member] of a group."""
-    names = list(group.law.params)
-    return np.array([[float(specs[i].law.params[p]) for i in group.members] for p in names]).reshape(
-        len(names), group.size
-    )
+def parameters(group: Group, specs: Sequence[FlowSpec] | Sequence[LinkSpec]) -> list[float]:
+    """Parameter values of a group: of each parameter those of all members."""
+    return [float(specs[i].law.params[p]) for p in group.law.params for i in group.members]
 
 
 def base_delay(at: Layout, k: int) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -21,12 +22,12 @@ def add_nodes(into: Arrays, at: Layout) -> None:
     n = len(nodes)
     into.ints(s.JNPAR, [node.parent for node in nodes])
     into.ints(s.JNLINK, [node.link for node in nodes])
-    into.ints(s.JALL, np.arange(n))
-    into.ints(s.JNCUR, np.zeros(n))
-    into.ints(s.JNCUR0, np.zeros(n))
+    into.ints(s.JALL, range(n))
+    into.int_room(s.JNCUR, n)
+    into.int_room(s.JNCUR0, n)
     into.floats(s.OOFF, [node.offset for node in nodes])
     for slot in (s.OTH, s.OUN, s.OCE, s.OCS, s.OCF, s.OCP, s.OCQ):
-        into.floats(slot, np.zeros(n))
+        into.room(slot, n)
 
 
 def add_maps(into: Arrays, at: Layout) -> None:
@@ -36,40 +37,40 @@ def add_maps(into: Arrays, at: Layout) -> None:
     into.ints(s.JCLS, at.flow_class)
     into.ints(s.JLEAF, [path[-1] for path in at.paths])
     into.ints(s.JFIRST, [route[0] for route in routes])
-    into.ints(s.JON, np.zeros(nf))
-    into.ints(s.JRATE, at.rate_state)
+    into.int_room(s.JON, nf)
     which = {route: g for g, route in enumerate(at.aggregates)}
     into.ints(s.JXG, [which.get(route, -1) for route in routes])
     into.ints(s.JXT, at.own_rate)
-    into.ints(s.JSTR, at.streams)
-    into.ints(s.JMODE, np.full(nl, s.HELD))
+    into.ints(s.JSTR, [*chain.from_iterable(at.streams)])
+    into.int_room(s.JMODE, nl, s.HELD)
     into.ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
     pairs = {(a, b) for route in routes for a, b in pairwise(route)}
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
     into.table(s.JNEXT, s.JNEXTV, nexts)
-    into.floats(s.OLANDED, np.full(nl + len(at.classes), -math.inf))
-    into.ints(s.JLANDED, np.zeros(nl + len(at.classes)))
+    into.room(s.OLANDED, nl + len(at.classes), -math.inf)
+    into.int_room(s.JLANDED, nl + len(at.classes))
     ends = [route[-1] for route, _, _ in at.classes]
     into.table(s.JLAST, s.JLASTV, _inverse(ends, nl))
-    into.head[s.HOPS], into.head[s.SPREAD] = _followed(nexts, [ends.count(l) for l in range(nl)])
+    into.head[s.HOPS], into.head[s.SPREAD] = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
     into.ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
     into.table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
     into.table(s.JPATH, s.JPATHV, at.paths)
-    into.ints(s.JCSAMP, np.zeros(len(at.classes)))
+    into.int_room(s.JCSAMP, len(at.classes))
     into.ints(s.JLSAMP, [0])
     into.ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
     into.ints(s.JACTS, [acts(link.law) for link in at.links])
     into.table(s.JTOLD, s.JTOLDV, at.told)
     into.ints(s.JHEARS, at.hears)
-    place = np.zeros((3, nf), dtype=np.int64)
+    place = [(0, 0, 0)] * nf
     for g in at.groups:
         for n, i in enumerate(g.members):
-            place[:, i] = (g.states + n, g.size, len(g.own))
-    for slot, row in zip((s.JFSTATE, s.JFSTRIDE, s.JFN), place, strict=True):
-        into.ints(slot, row)
+            place[i] = (g.states + n, g.size, len(g.own))
+    for k, slot in enumerate((s.JFSTATE, s.JFSTRIDE, s.JFN)):
+        into.ints(slot, [of[k] for of in place])
 
 
-def _followed(nexts: list[list[int]], ends: list[int], most: int = 64) -> tuple[int, int]:
+@lru_cache(maxsize=64)  # the links of a network stay as they are while its numbers change, as they do in a sweep
+def _followed(nexts: tuple[tuple[int, ...], ...], ends: tuple[int, ...], most: int = 64) -> tuple[int, int]:
     """Hops over which a breaking point is followed, once round all links at most, and its landings at sources.
 
     `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are cut where they would

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fluidcc.engine.layout import Layout
 
 __all__ = ["state_sizes", "work_sizes"]
 
 
-def state_sizes(at: Layout) -> NDArray[np.float64]:
-    """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one."""
-    scale = np.ones(at.n_states)
-    scale[at.backlog : at.backlog + len(at.links)] = work_sizes(at)
+def state_sizes(at: Layout, work: list[float]) -> list[float]:
+    """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one.
+
+    Parameters
+    ----------
+    at : Layout
+    work : list of float
+        What each link does in a base RTT: `work_sizes`.
+    """
+    scale = [1.0] * at.n_states
+    scale[at.backlog : at.backlog + len(at.links)] = work
     for group in at.groups:
         for j, z in enumerate(group.own):
             if group.law.units[z] == "bit/s":
@@ -23,10 +27,11 @@ def state_sizes(at: Layout) -> NDArray[np.float64]:
     return scale
 
 
-def work_sizes(at: Layout) -> NDArray[np.float64]:
+def work_sizes(at: Layout) -> list[float]:
     """What each link does in the longest base RTT of its flows [bit]."""
-    work = np.zeros(len(at.links))
-    for i, f in enumerate(at.flows):
-        for l in at.route(i):
-            work[l] = max(work[l], at.links[l].capacity * max(at.net.base_rtt(f.name), 1e-3))
-    return np.where(work > 0, work, [link.capacity for link in at.links])
+    work = [0.0] * len(at.links)
+    for route, access, back in at.classes:
+        trip = max(access + sum(at.links[l].delay for l in route) + back, 1e-3)
+        for l in route:
+            work[l] = max(work[l], at.links[l].capacity * trip)
+    return [bits if bits > 0.0 else link.capacity for bits, link in zip(work, at.links, strict=True)]

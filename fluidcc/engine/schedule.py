@@ -74,6 +74,6 @@ def collect_changes(at: Layout, patterns: dict[str, Any], since: float) -> tuple
 def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
     """The list of changes."""
     into.head[s.NSCHED] = len(changes)
-    into.floats(s.OSCHED, [(time, value) for time, _, _, value in changes])
-    into.ints(s.JSCHED, [(kind, index) for _, kind, index, _ in changes])
+    into.floats(s.OSCHED, [number for time, _, _, value in changes for number in (time, value)])
+    into.ints(s.JSCHED, [number for _, kind, index, _ in changes for number in (kind, index)])
     into.ints(s.JRATE, at.rate_state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,10 @@ class Workspace(Arrays):
         self.log: list[NDArray[np.float64]] = []  # rows of time and number of a jump or tick, or -1
         self.since, self.until = since, until
         self._scalars(times, until, rtol, max_step)
-        self._numbers(times)
+        work = work_sizes(at)
+        self._numbers(times, work)
         self._groups()
-        self._constants(atol)
+        self._constants(atol, work)
         self._events()
         add_nodes(self, at)
         add_maps(self, at)
@@ -81,7 +83,7 @@ class Workspace(Arrays):
         F[s.BRIEF] = 0.003 * min(loops)
         F[s.HYNEXT] = math.inf
 
-    def _numbers(self, times: NDArray[np.float64]) -> None:
+    def _numbers(self, times: NDArray[np.float64], work: list[float]) -> None:
         at, head = self.at, self.head
         outs = {name for g in at.link_groups for name in g.law.out}
         counts = {
@@ -97,84 +99,80 @@ class Workspace(Arrays):
         for slot, value in counts.items():
             head[slot] = int(value)
         head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
-        self._passes()
+        self._passes(work)
 
-    def _passes(self) -> None:
+    def _passes(self, work: list[float]) -> None:
         """The quartics of a record, with natural sizes of those that are compared; and the memory of the passes.
 
-        What the rest is made of shows in the states.
+        What the rest is made of shows in the states. `work` is what each link does in a base RTT.
         """
         head, links = self.head, self.at.links
         kinds = [s.LB, s.LY, *([s.LMARK] if head[s.MARKS] else [])]
         first = [s.RLINKS + l * s.LSIZE for l in range(len(links))]
         end = s.RLINKS + s.LSIZE * len(links)
         compared = [b + k for b in first for k in kinds] + [end + 5 * g for g in range(len(self.at.aggregates))]
-        natural = [
-            {s.LB: work, s.LY: l.capacity, s.LMARK: 1.0} for work, l in zip(work_sizes(self.at), links, strict=True)
-        ]
+        natural = [{s.LB: bits, s.LY: l.capacity, s.LMARK: 1.0} for bits, l in zip(work, links, strict=True)]
         sizes = [size[k] for size in natural for k in kinds] + [links[r[0]].capacity for r in self.at.aggregates]
         prices = [b + s.LPRICE for b in first] if head[s.PRICES] else []
-        rest = range(end + 5 * len(self.at.aggregates), int(head[s.STRIDE]), 5)
-        self.ints(s.JQ, [*compared, *prices, *rest])
-        self.floats(s.OWEIGHT, 1.0 / np.array(sizes))
-        head[s.NQ], head[s.NQL] = len(self.parts[1][-1]), len(compared)
+        quartics = [*compared, *prices, *range(end + 5 * len(self.at.aggregates), head[s.STRIDE], 5)]
+        self.ints(s.JQ, quartics)
+        self.floats(s.OWEIGHT, [1.0 / size for size in sizes])
+        head[s.NQ], head[s.NQL] = len(quartics), len(compared)
         head[s.NMIX] = 0 if head[s.NODES] or head[s.NQ] > len(compared) else head[s.NS]
-        for slot, size in memory(int(head[s.NQ]), len(compared), int(head[s.NMIX])).items():
-            self.floats(slot, np.zeros(size))
+        for slot, size in memory(head[s.NQ], len(compared), head[s.NMIX]).items():
+            self.room(slot, size)
 
     def _groups(self) -> None:
         at = self.at
         owners: list[int] = []
-        rows: dict[int, list[list[int]]] = {s.JGRP: [], s.JGRL: []}
-        values: list[NDArray[np.float64]] = []
+        rows: dict[int, list[int]] = {s.JGRP: [], s.JGRL: []}
+        values: list[float] = []
         filled = self.sizes[0]
         members = 0
         for slot, groups, specs in ((s.JGRP, at.groups, at.flows), (s.JGRL, at.link_groups, at.links)):
             for g in groups:
-                table = parameters(g, list(specs))
+                table = parameters(g, specs)
                 number = count_switches(g.law)
                 g.switches = len(owners)
                 g.first = first = g.members[0] if slot == s.JGRP else members
                 g.parameters = filled
                 members += g.size if slot == s.JGRL else 0
-                rows[slot].append(
-                    [kernel_address(g.law), first, g.size, g.states, len(g.own), filled, g.switches, number]
-                )
-                values.append(table.ravel())
-                filled += table.size
+                rows[slot] += [kernel_address(g.law), first, g.size, g.states, len(g.own), filled, g.switches, number]
+                values += table
+                filled += len(table)
                 owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
         # of each further offer: whether it is less than all before it, and whether it is more
         self.ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
         at.n_switches = len(owners)
-        self.floats(s.OPAR, np.concatenate(values) if values else [])
+        self.floats(s.OPAR, values)
         self.ints(s.JGRP, rows[s.JGRP])
         self.ints(s.JGRL, rows[s.JGRL])
         self.ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
         self.ints(s.JSWOWN, owners)
-        self.ints(s.JTOGETHER, np.zeros(len(owners)))
-        self.ints(s.JPEND, np.zeros(len(owners)))
+        self.int_room(s.JTOGETHER, len(owners))
+        self.int_room(s.JPEND, len(owners))
         self.head[s.NSW] = len(owners)
-        self.floats(s.OSW, np.full(len(owners), 2.0 if at.locate else -1.0))
-        self.floats(s.OGS, np.zeros(len(owners)))
-        self.floats(s.OSWITCHED, np.zeros(3 * len(owners)))
-        self.ints(s.JCROSSED, np.zeros(len(owners)))
+        self.room(s.OSW, len(owners), 2.0 if at.locate else -1.0)
+        self.room(s.OGS, len(owners))
+        self.room(s.OSWITCHED, 3 * len(owners))
+        self.int_room(s.JCROSSED, len(owners))
 
-    def _constants(self, atol: float) -> None:
+    def _constants(self, atol: float, work: list[float]) -> None:
         at = self.at
         nf, nl = len(at.flows), len(at.links)
-        signals = np.zeros((s.USIZE, nf))
-        signals[s.UOFFERMIN] = s.NO_OFFER
-        signals[s.UEB] = [at.net.return_delay(f.name) for f in at.flows]
+        signals = [[0.0] * nf for _ in range(s.USIZE)]
+        signals[s.UOFFERMIN] = [s.NO_OFFER] * nf
+        signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
-        self.floats(s.OU, signals)
+        self.floats(s.OU, [*chain.from_iterable(signals)])
         self.floats(s.OACC, [f.access_delay for f in at.flows])
         self.floats(s.OEB, [back for _, _, back in at.classes])
         self.floats(s.OCLAG, [access + back for _, access, back in at.classes])
         self.floats(s.OCPROP, [base_delay(at, k) for k in range(len(at.classes))])
         self.floats(s.OPROP, [link.delay for link in at.links])
         self.floats(s.OBUF, [link.buffer for link in at.links])
-        self.floats(s.OATOL, atol * state_sizes(self.at))
+        self.floats(s.OATOL, [atol * size for size in state_sizes(at, work)])
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
         zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5 * min(at.n_states, 1000), s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
@@ -183,49 +181,49 @@ class Workspace(Arrays):
         size = s.XSIZE * len(at.acting)
         zeros |= {s.OUL: 6 * nl, s.OCROSS: nl, s.OACT: size, s.OACTN: 5 * size}
         for slot, size in zeros.items():
-            self.floats(slot, np.zeros(size))
+            self.room(slot, size)
 
     def _events(self) -> None:
         """Jumps and ticks."""
         rows = event_rows(self.at, self.head)
         self.event_rows = rows
         n = len(rows)
-        self.ints(s.JHY, rows)
+        self.ints(s.JHY, [*chain.from_iterable(rows)])
         self.ints(s.JHSW, jump_switches(rows, self.at.n_switches))
-        for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0), (s.OHPER, 0), (s.OHLAST, -math.inf), (s.OHG, 0)):
-            self.floats(slot, np.full(n, value))
-        self.floats(s.OHNEW, np.zeros(2))
+        for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0.0), (s.OHPER, 0.0), (s.OHLAST, -math.inf), (s.OHG, 0.0)):
+            self.room(slot, n, value)
+        self.room(s.OHNEW, 2)
         self.head[s.NHY] = n
         self.head[s.LOGCAP] = LOG + 32 * n if n else 0
-        self.floats(s.OLOG, np.zeros(2 * self.head[s.LOGCAP]))
+        self.room(s.OLOG, 2 * self.head[s.LOGCAP])
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
         self.floats(s.OTS, times)
-        self.floats(s.OOUT, self._rows(len(times) + s.PAD))
-        self.floats(s.OINIT, np.zeros(at.n_states))
-        self.floats(s.OY, np.zeros(at.n_states))
+        self._rows(len(times) + s.PAD)
+        self.room(s.OINIT, at.n_states)
+        self.room(s.OY, at.n_states)
         size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
         self.head[s.HEAPCAP] = size
-        self.floats(s.OHEAP, np.zeros(size))
-        self.ints(s.JHEAP, np.zeros(3 * size))
+        self.room(s.OHEAP, size)
+        self.int_room(s.JHEAP, 3 * size)
         self.head[s.MASK] = RING - 1
-        self.floats(s.OHIST, np.zeros(RING * int(self.head[s.STRIDE])))
+        self.room(s.OHIST, RING * self.head[s.STRIDE])
 
-    def _rows(self, size: int) -> NDArray[np.float64]:
+    def _rows(self, size: int) -> None:
         """Empty rows for the samples; what no link of the network does is zero once and for all."""
         nf, nc, nl = len(self.at.flows), len(self.at.classes), len(self.at.links)
         links = nf + s.SCLASSROWS * nc
-        rows = np.full((links + s.SLINKROWS * nl + self.at.n_states, size), np.nan)
         never = [] if self.head[s.LOSSY] or self.head[s.MARKS] else [(nf + s.SLOSS * nc, nc)]
         if not self.head[s.LOSSY]:
             never += [(links + s.SLLOSS * nl, nl), (links + s.SLOST * nl, nl)]
         if not self.head[s.PRICES]:
             never += [(nf + s.SPRICE * nc, nc), (links + s.SLPRICE * nl, nl)]
+        rows = [math.nan] * (links + s.SLINKROWS * nl + self.at.n_states)
         for first, count in never:
-            rows[first : first + count] = 0.0
-        return rows
+            rows[first : first + count] = [0.0] * count
+        self.floats(s.OOUT, np.repeat(rows, size))
 
     def _place_initial(self) -> None:
         at = self.at
