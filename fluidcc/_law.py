@@ -13,7 +13,7 @@ from sympy import Expr, Matrix, Symbol, diff, expand
 
 from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
-from fluidcc._parts import Frozen, Jump, Steady, Tick, frozen
+from fluidcc._parts import Frozen, Jump, Key, Steady, Tick, frozen
 from fluidcc._switches import Switched, switched
 from fluidcc.arguments import explained, shown
 from fluidcc.errors import LawError
@@ -139,12 +139,8 @@ class Law:
         """What of the law does not depend on parameter values; laws of equal structure share kernels and checks."""
         kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks")
         values = (getattr(self, name) for name in kept)
-        return (
-            self.kind,
-            self.name,
-            tuple(self.params),
-            *(tuple(v.items()) if isinstance(v, dict) else v for v in values),
-        )
+        parts = (tuple(v.items()) if isinstance(v, dict) else v for v in values)
+        return Key((self.kind, self.name, tuple(self.params), *parts))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Law) and self._content == other._content)

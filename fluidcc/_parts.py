@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sympy import Expr, Symbol, sympify
@@ -12,7 +13,7 @@ from fluidcc.arguments import explained_class, flag, shown
 from fluidcc.errors import LawError
 from fluidcc.symbols import expression
 
-__all__ = ["Frozen", "Jump", "Steady", "Tick", "frozen"]
+__all__ = ["Frozen", "Jump", "Key", "Steady", "Tick", "frozen"]
 
 
 class Frozen(dict):
@@ -28,6 +29,20 @@ class Frozen(dict):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
+
+
+class Key(tuple[Any, ...]):
+    """A tuple of expressions that works out its hash once, since many caches are looked into by it."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:  # without its hash, which is another one in other processes
+        return Key, (tuple(self),)
 
 
 def frozen(given: Any, what: str) -> Frozen:

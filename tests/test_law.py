@@ -186,6 +186,15 @@ def test_laws_are_values(law: Law) -> None:
     assert law.name in repr(law)
 
 
+def test_a_structure_comes_out_of_a_pickle_without_its_hash() -> None:
+    """Which is another one in every process, since those of names are."""
+    structure = LDCC.structure
+    assert hash(structure) == hash(tuple(structure)) == hash(LDCC(beta=0.2).structure)
+    twin = pickle.loads(pickle.dumps(structure))
+    assert twin == structure
+    assert not vars(twin)
+
+
 @LAWS
 def test_equal_laws_of_several_pickles_are_one(law: Law) -> None:
     """So that a worker that gets the same laws with every task need not compare their expressions."""
