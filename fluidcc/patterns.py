@@ -91,11 +91,10 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
             raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; its noise follows from the seed")
         return Modulated("noise", (("interval", law.parameter("interval")),))
     if pattern is None:  # a law of random traffic carries its own
-        names = {plain(s) for s in law.params}
-        kind = next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
+        kind = _own_kind(law.structure, law)
         if kind is None:
             return None
-        pattern = {"kind": kind, **{k: law.parameter(k) for k in names}}
+        pattern = {"kind": kind, **{k: law.parameter(k) for k in _KINDS[kind]}}
     if law.states:
         raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR")
     if not isinstance(pattern, Mapping):
@@ -115,6 +114,13 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
 @lru_cache(maxsize=256)
 def _hears(structure: tuple[Any, ...], law: Source) -> bool:
     return any(noise in symbols_of(f) for _, f in law.expressions())
+
+
+@lru_cache(maxsize=256)
+def _own_kind(structure: tuple[Any, ...], law: Source) -> str | None:
+    """The kind of random traffic that a law without states is by its parameters."""
+    names = {plain(s) for s in law.params}
+    return next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
 
 
 def _hears_noise(law: Source) -> bool:

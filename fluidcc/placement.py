@@ -28,6 +28,9 @@ _OF_A_FLOW = {s: plain(s) for s in Source.constants}
 PACKET = 8000.0  # [bit] the papers' packet of 1 KB
 
 
+_ALWAYS: Pairs = ((-math.inf, math.inf),)
+
+
 @dataclass(frozen=True)
 class LinkSpec:
     """A link law with its place: capacity [bit/s] from t = 0 and its changes, delay [s], buffer [bit], initial states.
@@ -54,7 +57,7 @@ class FlowSpec:
     name: str
     law: Source
     route: tuple[str, ...]
-    intervals: Pairs = ((-math.inf, math.inf),)
+    intervals: Pairs = _ALWAYS
     access_delay: float = 0.0
     return_delay: float | None = None
     packet: float = PACKET
@@ -70,7 +73,10 @@ def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
     """By state name: symbol, unit, default and bounds, with the law's parameters put in (None where there is none)."""
 
     def put(mapping: Mapping[Any, Any], z: Any) -> Any:
-        return sympify(unfold(mapping[z]).xreplace(dict(law.params))) if z in mapping else None
+        if z not in mapping:
+            return None
+        value = sympify(unfold(mapping[z]).xreplace(dict(law.params)))
+        return float(value) if value.is_number else value
 
     return {
         plain(z): (z, law.units.get(z, "1"), put(law.initial, z), put(law.lower, z), put(law.upper, z))
@@ -79,7 +85,7 @@ def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
 
 
 def _number(expr: Any, constants: Mapping[Any, float]) -> float:
-    return float(expr if expr.is_number else expr.xreplace(constants))
+    return expr if isinstance(expr, float) else float(expr.xreplace(constants))
 
 
 def initial_states(
@@ -223,6 +229,8 @@ def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...
 
 def _intervals(start: Any, stop: Any, of: str) -> Pairs:
     """On-periods, sorted and apart: one from numbers, several from lists of equal length."""
+    if start is None and stop is None:
+        return _ALWAYS
     starts, stops = (list(v) if is_list(v) else [v] for v in (start, stop))
     if len(starts) != len(stops):
         raise InvalidInput(f"start of {of} has {len(starts)} and stop {len(stops)} times; give one stop for each start")

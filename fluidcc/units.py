@@ -162,6 +162,8 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
     ...
     fluidcc.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s, such as '3.5 Mbit/s'
     """
+    if type(value) is float and math.isfinite(value):  # as most are, and in a sweep nearly all
+        return value
     if isinstance(value, str):
         number, size = _read(value, unit, what, packet)
         result = float(number) * size
