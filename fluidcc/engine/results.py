@@ -15,7 +15,9 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["dataset"]
+__all__ = ["Sampled", "dataset", "variables"]
+
+Sampled = tuple[tuple[str, str], NDArray[np.float64], dict[str, str]]  # dimensions, values, attributes
 
 _CLASS_ROWS = {"one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
 _LINK_ROWS = {
@@ -69,9 +71,26 @@ def dataset(
     import xarray as xr
 
     at = space.at
+    data: dict[str, Any] = {**variables(space, times), **_events(space)}
+    if final is not None:
+        about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
+        data["final_state"] = ("final_state_byte", final, about)
+    names = {"flow": [*at.net.flows], "link": [link.name for link in at.links]}
+    # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask takes a second.
+    labelled = {k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()}
+    result = xr.Dataset(labelled, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()}))
+    result["time"].attrs["units"] = "s"
+    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
+    result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
+    return result
+
+
+def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled]:
+    """The samples of a finished run by name, with their dimensions and attributes; flows in the network's order."""
+    at = space.at
     nf, nc = len(at.flows), len(at.classes)
     place = np.argsort(at.order)  # the network's order of flows
-    data: dict[str, Any] = {}
+    data: dict[str, Sampled] = {}
 
     def put(name: str, dims: tuple[str, str], values: NDArray[np.float64], unit: str = "", about: str = "") -> None:
         unit, about = _ABOUT.get(name, (unit, about))
@@ -91,18 +110,7 @@ def dataset(
     put("capacity", ("time", "link"), capacity)
     put("utilisation", ("time", "link"), space.link_rows(s.SDEPART) / capacity)
     _states(space, put)
-    data.update(_events(space))
-    if final is not None:
-        about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
-        data["final_state"] = ("final_state_byte", final, about)
-    names = {"flow": [at.flows[i].name for i in place], "link": [link.name for link in at.links]}
-    # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask takes a second.
-    variables = {k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()}
-    result = xr.Dataset(variables, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()}))
-    result["time"].attrs["units"] = "s"
-    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
-    result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
-    return result
+    return data
 
 
 def _coordinates(**values: NDArray[Any]) -> xr.Coordinates:

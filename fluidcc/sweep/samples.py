@@ -5,7 +5,7 @@ A labelled dataset of them takes longer to make and to read than the run itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.engine.doubts import doubts
 from fluidcc.engine.layout import Layout
+from fluidcc.engine.results import Sampled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["Samples", "places_of"]
 
 
-def places_of(numbered: xr.Dataset) -> dict[tuple[str, str], int]:
-    """Where the first sample stands of each variable of each flow, from a dataset of samples that are their places."""
-    names = [str(name) for name, v in numbered.data_vars.items() if v.dims == ("time", "flow") and name != "rtt"]
+def places_of(numbered: Mapping[str, Sampled], flows: Iterable[str]) -> dict[tuple[str, str], int]:
+    """Where the first sample stands of each variable of each flow, from samples that are their places."""
+    names = [*flows]
     firsts = {
-        name: zip(numbered.flow.values.tolist(), numbered[name].values[0].tolist(), strict=True) for name in names
+        name: zip(names, values[0].tolist(), strict=True)
+        for name, (dims, values, _) in numbered.items()
+        if dims == ("time", "flow") and name != "rtt"
     }
     return {(name, flow): int(place) for name, of in firsts.items() for flow, place in of if place == place}
 

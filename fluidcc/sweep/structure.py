@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.engine.fused import fits, fused_address
-from fluidcc.engine.results import dataset
+from fluidcc.engine.results import variables
 from fluidcc.engine.workspace import Workspace
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
@@ -72,18 +72,18 @@ def structure_of(space: Workspace, options: Mapping[str, Any], measures: Sequenc
     first, last = int(space.I[s.OOUT]), int(space.I[s.OINIT])
     kept = space.F[first:last].copy()
     space.F[first:last] = np.arange(first, last)
-    numbered = dataset(space, sample_times(options), 0.0, {}, None)
+    numbered = variables(space, sample_times(options))
     kinds: list[int] = []
     rows: list[int] = []
     names: dict[str, int] = {}
     for name in measures:
         kind, _, variable = name.partition("_")
         inside = {"rtt": "one_way_delay", "utilisation": "throughput"}.get(variable, variable)
-        found = numbered[inside].values[0]
+        found = numbered[inside][1][0]
         names[name] = len(rows)
         rows += [int(row) for row in found]
         kinds += [KINDS.index(kind)] * len(found)
-    places, times = places_of(numbered), range(int(space.I[s.NSAMP]))
+    places, times = places_of(numbered, at.net.flows), range(int(space.I[s.NSAMP]))
     looked = Samples(places, times, space.F, dict.fromkeys(at.net.flows, 0.0))  # every flow sends: all is positive
     said = looked.doubts(at)
     space.F[first:last] = kept  # only now: what was read may be a view

@@ -79,7 +79,7 @@ def test_together_says_what_each_result_says(net: fc.Network, grid: dict[str, An
 
 
 def test_samples_in_a_workspace_read_as_those_of_a_dataset() -> None:
-    """Whatever is asked of them: the places are found in a dataset of numbers."""
+    """Whatever is asked of them: the places are found in numbered samples."""
     net = newcomer()
     run = fc.simulate(net, 6, samples=31)
     numbered = run.copy(deep=True)
@@ -89,7 +89,7 @@ def test_samples_in_a_workspace_read_as_those_of_a_dataset() -> None:
         for k in range(2):
             numbered[name].values[:, k] = np.arange(place, place + 31)
             F, place = np.concatenate([F, run[name].values[:, k]]), place + 31
-    places = places_of(numbered[names])
+    places = places_of({name: (("time", "flow"), numbered[name].values, {}) for name in names}, net.flows)
     assert sorted(places.values()) == list(range(0, 31 * 8, 31))
     seen = Samples(places, range(31), F, {name: net.return_delay(name) for name in net.flows})
     assert not seen.read
