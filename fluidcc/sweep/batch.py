@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,11 @@ class Batch:
                 self._known[place.key] = structure_of(space, self.task.options, self.names)
         return self._known[place.key]
 
-    def _offsets(self, structure: Structure, net: Network) -> NDArray[np.float64]:
+    def _offsets(self, structure: Structure, place: Place) -> NDArray[np.float64]:
         """For each statistic, what it is multiplied by and what is added: shape (2, statistics)."""
+        if place.offsets is not None:
+            return place.offsets
+        net = place.net
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
         for name, first in structure.names.items():
             variable = name.partition("_")[2]
@@ -98,7 +102,8 @@ class Batch:
                 shift[first : first + len(net.flows)] = [net.return_delay(f) for f in net.flows]
             elif variable == "utilisation":
                 scale[first : first + len(net.links)] = [1.0 / link.capacity for link in net.links.values()]
-        return np.array([scale, shift])
+        place.offsets = np.array([scale, shift])
+        return place.offsets
 
     # --- runs -------------------------------------------------------------------------------------------------------
 
@@ -112,22 +117,25 @@ class Batch:
             results[name] = np.full((len(points), len(empty(self.net, name).values)), np.nan)
         errors: dict[int, str] = {}
         doubtful: dict[int, list[str]] = {}
-        combinations, which = np.unique(positions[self.places.joint], axis=1, return_inverse=True)
-        by_structure: dict[bytes, list[int]] = {}
+        combinations, which = self.places.combinations(positions)
         found: dict[int, Place] = {}
-        for number, combination in enumerate(map(tuple, combinations.T.tolist())):
+        kinds: dict[bytes, int] = {}
+        kind = np.full(len(combinations), -1)
+        for number, combination in enumerate(combinations):
             try:
                 found[number] = self.places.at(combination)
             except FluidccError as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 errors |= dict.fromkeys(np.flatnonzero(which == number).tolist(), told)
-        for row, number in enumerate(which.ravel().tolist()):
-            if number in found:
-                by_structure.setdefault(found[number].key, []).append(row)
-        for members in by_structure.values():
+            else:
+                kind[number] = kinds.setdefault(found[number].key, len(kinds))
+        order = np.argsort(kind[which], kind="stable")
+        bounds = np.searchsorted(kind[which], range(len(kinds) + 1), sorter=order)
+        for begin, end in pairwise(bounds.tolist()):
+            members = order[begin:end]
             structure = self._structure_of(found[which[members[0]]])
             for start in range(0, len(members), BLOCK):
-                rows = np.array(members[start : start + BLOCK])
+                rows = members[start : start + BLOCK]
                 numbers, own = np.unique(which[rows], return_inverse=True)
                 some = [found[n] for n in numbers.tolist()]
                 out, codes, texts, how = self._block(structure, some, own, positions[:, rows])
@@ -142,7 +150,7 @@ class Batch:
     def _block(self, structure: Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
         """Statistics of points of one structure, why runs ended, what makes which doubtful, how fixed steps did."""
         heads = np.array([place.head for place in places])
-        offsets = np.array([self._offsets(structure, place.net) for place in places])[which]
+        offsets = np.array([self._offsets(structure, place) for place in places])[which]
         where, values = np.zeros(0, dtype=np.int64), np.ones((len(which), 0))
         free = self.places.free
         if free:
@@ -178,8 +186,9 @@ class Batch:
         out, codes = np.full((len(which), len(structure.rows)), np.nan), np.zeros(len(which), dtype=np.int64)
         doubtful: dict[int, list[str]] = {}
         space, done = structure.space, 0
-        grown = len(heads[0]) - (int(space.I[s.OHIST]) - int(space.I[s.OINIT]) + int(space.I[s.OOUT]))
-        heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, max(-grown, 0)))))
+        grown = int(space.I[s.OHIST]) - int(space.I[s.OINIT]) + int(space.I[s.OOUT]) - len(heads[0])
+        if grown > 0:
+            heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, grown))))
         values = np.ascontiguousarray(values)
         F, I = space.F.copy(), space.I.copy()
         while done < len(which):

@@ -43,12 +43,13 @@ class Place:
     """A combination of values of the axes that act together.
 
     ``key`` names the structure of its workspace; ``head`` is what stands in `F` up to the samples, and from their end
-    to the ring.
+    to the ring. ``offsets`` are those of its statistics, once they are known; see `batch`.
     """
 
     key: bytes
     head: NDArray[np.float64]
     net: Network
+    offsets: NDArray[np.float64] | None = None
 
 
 class Places:
@@ -75,9 +76,11 @@ class Places:
         assert isinstance(task.model, Network)
         self._task = task
         self._net = task.model
+        self._times = sample_times(task.options)
         self._places: dict[tuple[int, ...], Place | FluidccError] = {}
         self._lock = Lock()  # threads share the places
         self.spaces: dict[bytes, Workspace] = {}
+        self._keys: dict[bytes, bytes] = {}
         self.free: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = {}
         self.base: Any = None
         self._first, self.base = self._start()
@@ -87,6 +90,20 @@ class Places:
                 self.free[k] = alone
         self.joint = [k for k in range(len(task.grid.axes)) if k not in self.free]
         self.count = math.prod(len(task.grid.axes[k].values) for k in self.joint)
+
+    def combinations(self, positions: NDArray[np.int64]) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+        """The combinations along the joint axes that some points have, and which of these each has.
+
+        Parameters
+        ----------
+        positions : array
+            Positions along all axes, shape (axes, points).
+        """
+        if not self.joint:
+            return [()], np.zeros(positions.shape[1], dtype=np.int64)
+        shape = tuple(len(self._task.grid.axes[k].values) for k in self.joint)
+        numbers, which = np.unique(np.ravel_multi_index(tuple(positions[self.joint]), shape), return_inverse=True)
+        return [*zip(*(k.tolist() for k in np.unravel_index(numbers, shape)), strict=True)], which
 
     def at(self, combination: tuple[int, ...]) -> Place:
         """The place at these positions along the joint axes.
@@ -118,6 +135,7 @@ class Places:
             values[axis.name] = axis.values[position]
         space = self._space(values)
         key = len(space.F).to_bytes(8, "little") + space.I.tobytes()
+        key = self._keys.setdefault(key, key)  # the same object for all, which is found at once
         self.spaces.setdefault(key, space)
         head = np.concatenate([space.F[: space.I[s.OOUT]], space.F[space.I[s.OINIT] : space.I[s.OHIST]]])
         return Place(key, head, space.at.net)
@@ -145,7 +163,7 @@ class Places:
         patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, until)) is not None}
         tolerances = {name: options[name] for name in ("max_step",) if options.get(name) is not None}
         rtol, atol = options.get("rtol") or 1e-6, options.get("atol") or 1e-9
-        return Workspace(at, sample_times(options), until, rtol=rtol, atol=atol, patterns=patterns, **tolerances)
+        return Workspace(at, self._times, until, rtol=rtol, atol=atol, patterns=patterns, **tolerances)
 
     def _alone(self, k: int, name: str) -> Any:
         """Places in `F` that axis `k` alone changes, and their values for each of its values; None if it is not so."""
