@@ -16,10 +16,25 @@ from numba.extending import intrinsic
 
 from fluidcc.numerics.counted import UNCOUNTED
 
-__all__ = ["LANES", "WIDE", "enter", "invert", "large", "lead", "multiply", "normalise", "slope", "subtract", "value"]
+__all__ = [
+    "LANES",
+    "TURNED",
+    "WIDE",
+    "delay",
+    "enter",
+    "invert",
+    "large",
+    "lead",
+    "multiply",
+    "normalise",
+    "slope",
+    "subtract",
+    "value",
+]
 
 LANES = 8
 WIDE = 4 * LANES  # floats that an octet takes
+TURNED = 1e6  # radians up to which `delay` is right: multiples of pi/2 are subtracted in three parts, of 33 bits each
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
@@ -75,6 +90,11 @@ def _enter_python(work: Any, out: int, constant: float, by: float, a: int, late:
     _put(work, out, constant + by * x + late * y, by * dx + late * dy)
 
 
+def _delay_python(work: Any, out: int, a: int, lag: float) -> None:
+    late = np.exp(-1j * lag * _get(work, a)[0].imag)
+    _put(work, out, late, -lag * late)
+
+
 def _large_python(work: Any, out: int, a: int, limit: float) -> None:
     x, _ = _get(work, a)
     work[out * WIDE : out * WIDE + LANES] += ~(np.abs(x.real) + np.abs(x.imag) < limit)
@@ -93,6 +113,7 @@ if config.DISABLE_JIT:
     subtract: Callable[..., Any] = _subtract_python
     invert: Callable[..., Any] = _invert_python
     enter: Callable[..., Any] = _enter_python
+    delay: Callable[..., Any] = _delay_python
     large: Callable[..., Any] = _large_python
     normalise: Callable[..., Any] = _normalise_python
 else:
@@ -100,6 +121,27 @@ else:
 
     _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
     _FUSED = ("contract",)  # a product and a sum may be one operation
+    _HALF_PI = (
+        float.fromhex("0x1.921fb544p+0"),
+        float.fromhex("0x1.0b4611a6p-34"),
+        float.fromhex("0x1.3198a2e037073p-69"),
+    )
+    _SINE = (
+        -1 / 6,
+        8.33333333332248946124e-3,
+        -1.98412698298579493134e-4,
+        2.75573137070700676789e-6,
+        -2.50507602534068634195e-8,
+        1.58969099521155010221e-10,
+    )
+    _COSINE = (
+        4.16666666666666019037e-2,
+        -1.38888888888741095749e-3,
+        2.48015872894767294178e-5,
+        -2.75573143513906633035e-7,
+        2.08757232129817482790e-9,
+        -1.13596475577881948265e-11,
+    )
 
     class _Octets:
         """What reads and writes octets of an array in the code that is being built."""
@@ -150,6 +192,38 @@ else:
             """Sum of the sizes of both parts."""
             b, none = self.builder, ir.Constant(_VECTOR, None)
             return b.fadd(*(b.select(b.fcmp_ordered("<", x, none), b.fneg(x), x) for x in a[:2]))
+
+        def rounded(self, number: Any) -> Any:
+            """The nearest whole numbers: in the sum there is no place for more digits."""
+            most = self.all(ir.DoubleType()(1.5 * 2.0**52))
+            return self.builder.fsub(self.builder.fadd(number, most), most)
+
+        def series(self, z: Any, factors: tuple[float, ...]) -> Any:
+            """A polynomial, by Horner's rule."""
+            total = self.all(ir.DoubleType()(factors[-1]))
+            for factor in factors[-2::-1]:
+                total = self.builder.fadd(
+                    self.builder.fmul(total, z, _FUSED), self.all(ir.DoubleType()(factor)), _FUSED
+                )
+            return total
+
+        def turn(self, angle: Any) -> tuple[Any, Any]:
+            """Cosine and sine of angles up to `TURNED`, to a unit of the last digit of one."""
+            b, kind = self.builder, ir.DoubleType()
+            quarters = self.rounded(b.fmul(angle, self.all(kind(2 / np.pi))))
+            for part in _HALF_PI:
+                angle = b.fsub(angle, b.fmul(quarters, self.all(kind(part)), _FUSED), _FUSED)
+            z = b.fmul(angle, angle)
+            sine = b.fadd(angle, b.fmul(b.fmul(angle, z), self.series(z, _SINE), _FUSED), _FUSED)
+            half, one = b.fmul(z, self.all(kind(0.5))), self.all(kind(1.0))
+            cosine = b.fsub(one, b.fsub(half, b.fmul(b.fmul(z, z), self.series(z, _COSINE), _FUSED), _FUSED), _FUSED)
+            whole = self.rounded(b.fsub(b.fmul(quarters, self.all(kind(0.25))), self.all(kind(0.375))))
+            quarter = b.fsub(quarters, b.fmul(whole, self.all(kind(4.0))))  # 0, 1, 2 or 3
+            is_one, is_two, is_three = (b.fcmp_ordered("==", quarter, self.all(kind(float(k)))) for k in (1, 2, 3))
+            odd = b.or_(is_one, is_three)
+            x, y = b.select(odd, sine, cosine), b.select(odd, cosine, sine)
+            x = b.select(b.or_(is_one, is_two), b.fneg(x), x)
+            return x, b.select(b.or_(is_two, is_three), b.fneg(y), y)
 
     def _built(compute):  # type: ignore[no-untyped-def]
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -204,6 +278,18 @@ else:
             o.put(out, [o.builder.fadd(parts[0], o.all(constant)), *parts[1:]])
 
         return types.void(work, _I, _F, _F, _I, _F, _I), _built(compute)
+
+    @intrinsic
+    def delay(typingctx, work, out, a, lag):  # type: ignore[no-untyped-def]
+        """out = exp(-lag a) of numbers on the imaginary axis that turn it by up to `TURNED`, with derivatives by a."""
+
+        def compute(o, out, a, lag):  # type: ignore[no-untyped-def]
+            lag = o.all(lag)
+            x, y = o.turn(o.builder.fmul(lag, o.get(a, 2)[1]))
+            y = o.builder.fneg(y)
+            o.put(out, [x, y, *(o.builder.fneg(o.builder.fmul(lag, part)) for part in (x, y))])
+
+        return types.void(work, _I, _I, _F), _built(compute)
 
     @intrinsic
     def large(typingctx, work, out, a, limit):  # type: ignore[no-untyped-def]

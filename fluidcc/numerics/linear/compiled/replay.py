@@ -14,7 +14,9 @@ from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import Plan
 from fluidcc.numerics.linear.compiled.lanes import (
     LANES,
+    TURNED,
     WIDE,
+    delay,
     enter,
     invert,
     large,
@@ -93,13 +95,21 @@ def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
     """The factors of the lags, and all entries."""
     slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
     entries, at, first = lag_of - where, slots + S, slots + LATE
+    top, off = 0.0, False
+    for w in range(LANES):
+        s = value(work, at, w)
+        top, off = max(top, abs(s.imag)), off or s.real != 0
     for k in range(len(real) - 3 * entries):
         lag = real[3 * entries + k]
+        delay(work, first + k, at, lag)
+        if not off and lag * top < TURNED:
+            continue
         for w in range(LANES):
             s = value(work, at, w)
-            size = np.exp(-lag * s.real) if s.real != 0 else 1.0
-            late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
-            lead(work, first + k, w, late, -lag * late)
+            if s.real != 0 or not lag * abs(s.imag) < TURNED:
+                size = np.exp(-lag * s.real) if s.real != 0 else 1.0
+                late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
+                lead(work, first + k, w, late, -lag * late)
     for k in range(whole[ENTRIES] * WIDE, slots * WIDE):
         work[k] = 0.0
     for e in range(entries):

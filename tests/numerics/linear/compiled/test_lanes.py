@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 from fluidcc.numerics.linear.compiled import lanes
-from fluidcc.numerics.linear.compiled.lanes import LANES, WIDE
+from fluidcc.numerics.linear.compiled.lanes import LANES, TURNED, WIDE
 
 
 @njit
@@ -26,6 +26,8 @@ def _compiled(name: int, work: Any) -> None:
         lanes.large(work, 3, 1, 1.1)
     if name == 6:
         lanes.normalise(work, 1, 3)
+    if name == 7:
+        lanes.delay(work, 3, 1, 2.0)
 
 
 def _numpy(name: int, octet: Any) -> Any:
@@ -65,3 +67,18 @@ def test_what_is_no_number_is_large() -> None:
     work[WIDE + 2] = -np.inf
     _compiled(5, work)
     assert (work.reshape(4, 4, LANES)[3, 0] > 1).tolist() == [False, False, True] + [False] * 5
+
+
+@pytest.mark.parametrize("most", [1e-3, 1.0, 30.0, 1e4, TURNED])
+def test_a_delay_turns_numbers_on_the_imaginary_axis(most: float) -> None:
+    angles = np.random.default_rng(3).uniform(-most, most, (50, LANES))
+    angles[0] = np.round(np.linspace(-1, 1, LANES) * most / (np.pi / 2)) * (np.pi / 2)  # where both series meet zeros
+    for angle in angles:
+        work = np.zeros(4 * WIDE)
+        work[WIDE + LANES : WIDE + 2 * LANES] = angle / 2
+        _compiled(7, work)
+        x, y, dx, dy = work.reshape(4, 4, LANES)[3]
+        exact = np.cos(angle.astype(np.longdouble)), -np.sin(angle.astype(np.longdouble))
+        for part, rate, right in ((x, dx, exact[0]), (y, dy, exact[1])):
+            np.testing.assert_allclose(part, right.astype(float), rtol=0, atol=3e-16)
+            np.testing.assert_array_equal(rate, -2 * part)
