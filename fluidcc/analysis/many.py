@@ -171,9 +171,9 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
     if not np.any(point.regulating) and not has_loop(joined[1]):  # of which it warns
         alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")
         return
-    closed, opened = map(_stack, joined)
+    opened = _stack(joined[1])
     if roots:
-        root, count = rightmost_of_stack(closed)
+        root, count = rightmost_of_stack(_stack(joined[0]))
         poles = right_of_axis(opened)
         extra = np.zeros(len(rows))
         many = {f.label: f.count for f in point.classes}

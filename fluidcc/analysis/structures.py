@@ -42,6 +42,8 @@ class Sort:
 
     def part(self, pick: Any) -> Sort:
         """Some of the points."""
+        if len(pick) == len(self.rows):
+            return self
         p = self.point
         numbers = {k: [a[..., pick] for a in getattr(p, k)] for k in ("z", "p", "v", "lp")}
         numbers |= {
@@ -55,7 +57,7 @@ class Sort:
     def split(self, codes: Any) -> Iterator[Sort]:
         """The points by equal columns of `codes`, of shape (..., points)."""
         for pick in alike(codes.reshape(-1, len(self.rows)).T):
-            yield self if len(pick) == len(self.rows) else self.part(pick)
+            yield self.part(pick)
 
 
 def sorts(columns: Columns, rest: Equilibria, alone: dict[int, str]) -> Iterator[Sort]:
@@ -208,9 +210,8 @@ def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
     if not len(pick):
         return
     codes = np.concatenate([part[..., pick].reshape(-1, len(pick)) for g in groups for part in g[2:4]])
-    place = {int(row): k for k, row in enumerate(one.rows)}
     for sort in one.part(pick).split(codes):
-        k = place[int(sort.rows[0])]
+        k = int(np.searchsorted(one.rows, sort.rows[0]))
         found = tuple(
             LawGroup(law, tuple(members), modes[..., k : k + 1], free[..., k])
             for law, members, modes, free, _ in groups
@@ -232,7 +233,7 @@ def _branch(law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any) -
     moving = [s for s in held if s in law.lower or s in law.upper]
     if not moving:
         return modes, free, doubtful
-    flows = [branch_function(law)(own, inside * (1 + d), given, modes).flow for d in (NEAR, -NEAR)]
+    flows: list[Any] = []  # near the point, from both sides; as a rule nobody asks
     for s in moving:
         i, k = law.states.index(s), held.index(s)
         for side, sign in enumerate((1.0, -1.0)):
@@ -240,6 +241,9 @@ def _branch(law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any) -
                 continue
             end = np.array([bounds[j][side, k] for j in members])
             stuck = sign * (own[i] - end) <= 1e-12 * np.clip(np.abs(end), 1e-3, 1e300)
+            if not stuck.any():
+                continue
+            flows = flows or [branch_function(law)(own, inside * (1 + d), given, modes).flow for d in (NEAR, -NEAR)]
             presses = np.max([sign * f[i] for f in flows], axis=0) < 0
             doubtful |= (stuck & ~presses).any(axis=0)
             free[i] &= ~stuck
@@ -256,7 +260,7 @@ def _details(point: Point) -> Any:
     many = point.x.shape[-1]
     for groups, z, u, p in sides:
         for g in groups:
-            codes += [(M != 0).reshape(-1, many).astype(np.int64) for M in evaluate(g, z, u, p).jacobians]
+            codes += [(M != 0).reshape(-1, many).astype(np.int16) for M in evaluate(g, z, u, p).jacobians]
     lag = Lags(point)
     lags = [np.zeros(many), *lag.trip, *(a for side in (lag.forward, lag.backward) for own in side for a in own)]
     lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]
@@ -270,6 +274,6 @@ def _coincidences(lags: Any) -> Any:
     ranked = np.take_along_axis(lags, order, axis=0)
     fresh = np.concatenate([np.ones((1, lags.shape[1]), bool), ranked[1:] != ranked[:-1]])
     start = np.maximum.accumulate(np.where(fresh, np.arange(len(lags))[:, None], 0), axis=0)
-    first = np.empty_like(order)
+    first = np.empty(order.shape, np.int16 if len(lags) < 2**15 else np.int64)
     np.put_along_axis(first, order, np.take_along_axis(order, start, axis=0), axis=0)
     return first

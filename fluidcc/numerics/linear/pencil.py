@@ -226,7 +226,7 @@ def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
         while waiting:
             rows = waiting.pop(0)
             try:
-                yield rows, Pencil(Blocks(*(part[rows] for part in block)))
+                yield rows, Pencil(block if len(rows) == len(block.A) else Blocks(*(part[rows] for part in block)))
             except Unlike as kinds:
                 waiting = [rows[part] for part in kinds.parts] + waiting
 

@@ -61,27 +61,28 @@ def with_sums(full: Floats, late: slice) -> Floats:
     """
     inner, height, width = late.stop, *full.shape[1:]
     wide = full
-    for columns in (np.arange(inner, width), np.arange(late.start, inner), np.arange(late.start)):
-        wide = _named(wide, columns)
+    for first, last in ((inner, width), (late.start, inner), (0, late.start)):
+        wide = _named(wide, first, last)
     if wide.shape[2] > width + 1:
-        wide = _named(wide, np.arange(width, wide.shape[2]))
+        wide = _named(wide, width, wide.shape[2])
     k = wide.shape[2] - width
     if not k:
         return full
-    place = [*range(inner), *range(width, width + k), *range(inner, width)]
-    rows = [*range(inner), *range(height, height + k), *range(inner, height)]
-    return np.ascontiguousarray(wide[:, rows][:, :, place])
+    place = np.array([*range(inner), *range(width, width + k), *range(inner, width)])
+    rows = np.array([*range(inner), *range(height, height + k), *range(inner, height)])
+    entries = (rows[:, None] * wide.shape[2] + place).ravel()
+    return wide.reshape(len(wide), -1).take(entries, axis=1).reshape(wide.shape)
 
 
-def _named(full: Floats, columns: Rows) -> Floats:
+def _named(full: Floats, start: int, stop: int) -> Floats:
     """With the sums in some columns as rows and columns more, behind all others."""
-    inside = full[:, :, columns]
+    inside = full[:, :, start:stop]
     found = []
     for rows in _of_one_pattern((inside != 0).any(axis=0)):
         while len(rows) > 1:
             rows, one = _group(inside, rows)
             if one is not None:
-                found.append(one._replace(columns=columns[one.columns]))
+                found.append(one._replace(columns=start + one.columns))
     if not found:
         return full
     systems, height, width = full.shape

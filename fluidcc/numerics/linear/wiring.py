@@ -132,10 +132,9 @@ def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
 
 def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """Numbers of the rows by what is in them, in the order in which that comes first."""
-    table = np.ascontiguousarray(table)
     if len(table) and np.all(table == table[:1]):  # as a rule, and much faster
         return [np.arange(len(table))]
     found: dict[bytes, list[int]] = {}
-    for i, row in enumerate(table):
+    for i, row in enumerate(np.ascontiguousarray(table)):
         found.setdefault(row.tobytes(), []).append(i)
     return [np.array(rows) for rows in found.values()]
