@@ -64,7 +64,7 @@ _ONE = {
     exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN, cos: Op.COS, tan: Op.TAN,
     atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN, acos: Op.ACOS,
 }  # fmt: skip
-_MANY = {Max: Op.MAX, Min: Op.MIN, Add: Op.ADD, And: Op.AND, Or: Op.OR}
+_MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
 _COMPARED = {Gt: (Op.GREATER, 0), Lt: (Op.GREATER, 1), Ge: (Op.NOT_LESS, 0), Le: (Op.NOT_LESS, 1), Eq: (Op.EQUAL, 0)}
 LARGEST_PRODUCT = 16  # whole powers up to this one by products
 
@@ -164,6 +164,8 @@ class _Writer:
             return self.constant(1.0 if f else 0.0)
         if f.is_number and not f.is_Boolean:
             return self.constant(float(f))
+        if isinstance(f, Add):
+            return self._sum(f)
         if isinstance(f, Mul):
             return self._product(f)
         if isinstance(f, Pow):
@@ -192,6 +194,23 @@ class _Writer:
             f"{plain(str(f.func))} is no function that equilibria are computed with: write {f} by "
             f"{', '.join(sorted(g.__name__ for g in _ONE))}, Max, Min or Piecewise"
         )
+
+    def _sum(self, f: Expr) -> int:
+        """Terms with a factor of -1 are subtracted, not turned and added."""
+        total, less = -1, False
+        for k, term in enumerate(f.args):
+            turned = isinstance(term, Mul) and term.args[0] == -1 and term not in self.known
+            part = self.register(Mul(*term.args[1:], evaluate=False) if turned else term)
+            if not k:
+                total, less = part, turned
+            elif less and turned:
+                total = self.put(Op.SUB, self.put(Op.NEG, total), part)
+                less = False
+            elif less:
+                total, less = self.put(Op.SUB, part, total), False
+            else:
+                total = self.put(Op.SUB if turned else Op.ADD, total, part)
+        return total
 
     def _product(self, f: Expr) -> int:
         above, below, turned = [], [], False

@@ -33,6 +33,9 @@ LONGEST_QUEUE = 1e5
 LARGEST_RATE = 1e9
 """A rate this many times the largest capacity counts as growing without limit."""
 
+ROUNDING = 1e-15
+"""A relative Newton step after which there is nothing left to get smaller."""
+
 OTHER_START = 0.1
 """Queueing delay [s] to start from where a search from empty queues stalls."""
 
@@ -150,6 +153,8 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
         _choose_origins(I, P, u)
         last = error
         evaluate(I, P, D, u)
+        if error <= ROUNDING:
+            return last, count + 1
     return last, 8
 
 
