@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -241,9 +241,34 @@ class Columns:
                 N.initial[:, i] = self.set[key]
             elif plain(z) not in given and z in law.initial:
                 N.initial[:, i] = self._evaluated(law.initial[z], known)
-            for side, table in (("lower", N.lower), ("upper", N.upper)):
-                if z in getattr(law, side):
-                    table[:, i] = self._evaluated(getattr(law, side)[z], known)
+        N.lower[:, own], N.upper[:, own] = self.bounds(law, states, known).transpose(0, 2, 1)
+
+    def bounds(self, law: Any, states: Sequence[Symbol], known: Mapping[Symbol, Any]) -> Any:
+        """Lower and upper bounds of some states of a law, (2, states, points); infinite where there is none.
+
+        Parameters
+        ----------
+        law : Law
+        states : sequence of Symbol
+        known : mapping
+            The law's parameters and whatever else a bound may depend on, each a number or an array of the points.
+
+        Raises
+        ------
+        Unsupported
+            If a bound depends on anything else.
+        """
+        found = np.empty((2, len(states), self.points))
+        found[0], found[1] = -np.inf, np.inf
+        for side, table in zip((law.lower, law.upper), found, strict=True):
+            for k, z in enumerate(states):
+                if z in side:
+                    if unfold(side[z]).free_symbols - known.keys():
+                        raise Unsupported(
+                            f"{law.name} bounds {plain(z)} by {side[z]}, which varies: simulate it instead"
+                        )
+                    table[k] = self._evaluated(side[z], known)
+        return found
 
     def _evaluated(self, f: Any, known: Mapping[Symbol, Any]) -> Any:
         f = unfold(f)

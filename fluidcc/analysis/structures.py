@@ -20,7 +20,7 @@ from fluidcc.assembly import constant_rate, is_on
 from fluidcc.derive.linear import branch_function, modes_at
 from fluidcc.derive.steady import Structure, grouped
 from fluidcc.numerics.linear.wiring import alike
-from fluidcc.symbols import plain
+from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
     from fluidcc.columns import Columns
@@ -106,9 +106,8 @@ class _Maker:
         ]
         place = {name: l for l, name in enumerate(net.links)}
         self.routes = [tuple(place[l] for l in f.route) for f in net.flows.values()]
-        system = columns.system()
-        self.c, self.q_max = system.numbers.c.T, system.numbers.q_max.T
-        self.system = system
+        numbers = columns.system().numbers
+        self.c, self.q_max = numbers.c.T, numbers.q_max.T
         self.delay = self._all([self._argument("link", k.name, "delay", k.delay) for k in self.links])
         flows = list(net.flows.values())
         self.access = self._all([self._argument("flow", f.name, "access_delay", f.access_delay) for f in flows])
@@ -187,10 +186,17 @@ class _Maker:
             x=np.ascontiguousarray(self.rest.rate.T[chosen][:, rows]),
             y=np.ascontiguousarray(self.rest.arrival_rate.T[:, rows]),
         )  # fmt: skip
-        places, both = self.system.states, np.array([self.system.numbers.lower, self.system.numbers.upper])
-        ends = ([places[0][i] for i in chosen], places[1])
-        bounds = tuple([both[:, rows][:, :, own].transpose(0, 2, 1) for own in side] for side in ends)
-        return Sort(point, rows, bounds)  # type: ignore[arg-type]
+        own = [self._bounds(flows[i].law, self.p[i], {e_b: self.back[i], packet: self.packet[i]}) for i in chosen]
+        links = [
+            self._bounds(link.law, self._parameters("link", link), {c: self.c[l], q_max: self.q_max[l]})
+            for l, link in enumerate(self.links)
+        ]
+        return Sort(point, rows, ([ends[..., rows] for ends in own], [ends[..., rows] for ends in links]))
+
+    def _bounds(self, law: Any, given: Any, others: dict[Any, Any]) -> Any:
+        """Bounds of the states, but a queue, at all points: also of those that a search for equilibria leaves out."""
+        states = [s for s in law.states if s != getattr(law, "queue", None)]
+        return self.columns.bounds(law, states, {**dict(zip(law.params, given, strict=True)), **others})
 
 
 def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:

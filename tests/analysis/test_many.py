@@ -101,6 +101,21 @@ def test_only_what_is_asked_for() -> None:
     assert not np.isnan([roots.stable, margins.phase_margin]).any()
 
 
+def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity="1 Mbit/s", delay="5 ms", buffer="300 ms")
+    net.flow("a", fc.NADA, route=["l"], return_delay="40 ms")  # at rest one of its states follows from the others
+    targets = {axis: find_target(net, axis) for axis in ("capacity", "kappa")}
+    values = {"capacity": np.array([0.6e6, 1.0e6, 1.4e6, 2.0e6]), "kappa": np.array([0.3, 0.5, 0.7, 0.5])}
+    found = verdicts_at(net, targets, values, roots=False)
+    assert list(found.alone) == [3]  # where its rate is at its bound, and does not press
+    assert list(found.errors) == [3]
+    columns = Columns(system_of(net, np.inf), net, targets, values)
+    for i in range(3):
+        report = fc.stability(columns.network(i))
+        got = [found.gain_margin[i], found.phase_margin[i]]
+        np.testing.assert_allclose(got, [report.gain_margin, report.phase_margin], rtol=1e-9)
+
+
 def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     targets = {"beta": find_target(net, "beta"), "eta": find_target(net, "eta")}
