@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fluidcc.engine.fused_rhs import Rhs
+from fluidcc.engine.fused_rhs import Rhs, total
+from fluidcc.engine.fused_spans import Span
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.records import FIT
 from fluidcc.numerics.tableaus import TSIT5
@@ -47,15 +48,15 @@ def _rates_on_record(rhs: Rhs) -> list[str]:
     """Rates that feed later links, summed by route, and those that their own sources look back at."""
     at = rhs.at
     first = s.RLINKS + len(at.links) * s.LSIZE
-    feeds = [[i for i in range(len(at.flows)) if at.route(i) == route] for route in at.aggregates]
-    slots = [*feeds, *([i] for i, slot in enumerate(at.own_rate) if slot >= 0)]
+    feeds = [[span for span in rhs.flows if at.route(span.first) == route] for route in at.aggregates]
+    slots = [*feeds, *([Span(i)] for i, slot in enumerate(at.own_rate) if slot >= 0)]
     lines = []
     for slot, flows in enumerate(slots):
-        at_node = ["(" + " + ".join(f"x{k}_{i}" for i in flows) + ")" for k in range(5)]
+        at_node = ["(" + " + ".join(total(f"x{k}_{span.first}", span) for span in flows) + ")" for k in range(5)]
         if at.refit:
             five = _fit(at_node)
         else:
-            state = rhs.rate_state(flows[0])
+            state = rhs.rate_state(flows[0].first)
             five = _dense(at_node[0], "d", state) if state >= 0 else [at_node[0], *["0.0"] * 4]
         lines += [f"F[r + {first + 5 * slot + j}] = {c}" for j, c in enumerate(five)]
     return lines

@@ -11,12 +11,13 @@ import re
 from dataclasses import dataclass
 
 from fluidcc.compile import LINK_OUT, LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
+from fluidcc.engine.fused_spans import Span, chosen, members, spans_of_flows, spans_of_states, spans_of_switches
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.engine.told import acts
 from fluidcc.law import Link
 from fluidcc.numerics.fluid import slots as s
 
-__all__ = ["LawText", "Rhs"]
+__all__ = ["LawText", "Rhs", "total"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class LawText:
         return f"{', '.join(results)}, = {self.name}({', '.join(values[a[0]][int(a[1:])] for a in self.arguments)})"
 
 
+def total(name: str, span: Span) -> str:
+    """Text of the sum of a span's values."""
+    return name if span.count == 1 else f"total({name})"
+
+
 class Rhs:
     """Writes evaluations of one network."""
 
@@ -68,6 +74,16 @@ class Rhs:
         self.lossy = any(link.buffer != float("inf") for link in at.links) or self.marks
         self.scheduled = [bool(link.schedule) for link in at.links]
         self.texts = [LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
+        chosen_texts = [chosen(text.definition()) for text in self.texts]
+        self.members = [members(at, g, text is not None) for g, text in zip(at.groups, chosen_texts, strict=True)]
+        several = [any(span.count > 1 for span in spans) for spans in self.members]
+        #: the functions of sources, for vectors where flows are taken together
+        self.laws = [
+            new if new is not None and many else text.definition()
+            for text, new, many in zip(self.texts, chosen_texts, several, strict=True)
+        ]
+        self.states, self.flows = spans_of_states(at, self.members), spans_of_flows(at, self.members)
+        self.spans_of_modes = spans_of_switches(at, self.members)
         self.link_texts = [LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
         self.thinned = bool(at.streams) and not self.frozen
         self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
@@ -253,14 +269,16 @@ class Rhs:
     def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""
         lines: list[str] = []
-        for group, text in zip(self.at.groups, self.texts, strict=True):
-            for j, i in enumerate(group.members):
+        for group, text, spans in zip(self.at.groups, self.texts, self.members, strict=True):
+            for span in spans:
+                j, i = span.first, group.members[span.first]
+                pick = "choose" if span.count > 1 else "pick"
                 results = self._results(group, j, stage, [f"x{i}"])
                 lines.append(text.call(self._known(i, group, j, tag), results))
-                lines += [f"{d} = pick(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
+                lines += [f"{d} = {pick}(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
                 if not group.own:
                     lines.append(f"x{i} = pick(sch{i}, pat{i}, x{i})")
-                lines.append(f"x{i} = pick(sends{i}, x{i}, 0.0)")
+                lines.append(f"x{i} = {pick}(sends{i}, x{i}, 0.0)")
         return lines
 
     # --- links -----------------------------------------------------------------------------------------------------
@@ -270,11 +288,11 @@ class Rhs:
         at = self.at
         rates: list[list[str]] = [[] for _ in at.links]
         slopes: list[list[str]] = [[] for _ in at.links]
-        for i in range(len(at.flows)):
-            first = at.route(i)[0]
-            rates[first].append(f"x{i}")
-            if self.rate_state(i) >= 0:
-                slopes[first].append(f"d{stage}_{self.rate_state(i)}")
+        for span in self.flows:
+            first = at.route(span.first)[0]
+            rates[first].append(total(f"x{span.first}", span))
+            if self.rate_state(span.first) >= 0:
+                slopes[first].append(total(f"d{stage}_{self.rate_state(span.first)}", span))
         for n, (_, _, link) in enumerate(at.streams):
             rates[link].append(f"st{n}_{tag}")
         lines = []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from fluidcc.engine.fused_accept import IMPORTS, accept_lines, sizes
 from fluidcc.engine.fused_record import record_lines, weighted
-from fluidcc.engine.fused_rhs import LawText, Rhs
+from fluidcc.engine.fused_rhs import LawText, Rhs, total
+from fluidcc.engine.fused_spans import Span, load, put, value_at
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.tableaus import TSIT5
@@ -28,6 +29,7 @@ from fluidcc.numerics.fluid.{inverts}
 from fluidcc.numerics.fluid.reads import work
 from fluidcc.numerics.fluid.passes import judge, measure, mix
 from fluidcc.numerics.fluid.stays import link_stays, switch_stays
+from fluidcc.numerics.fluid.vectors import all_of, choose, equal_at, put_vector, total, vector_at, worst
 {more}
 {laws}
 '''
@@ -48,7 +50,8 @@ def step_text(at: Layout, about: str, sources: str) -> str:
         Hash of the modules that the text imports.
     """
     rhs = Rhs(at)
-    laws = "\n".join(f"\n{_LAW}{text.definition()}" for text in (*rhs.texts, *rhs.link_texts))
+    definitions = (*rhs.laws, *(text.definition() for text in rhs.link_texts))
+    laws = "\n".join(f"\n{_LAW}{text.rstrip()}\n" for text in definitions)
     few = len(at.nodes) <= _INLINED
     called = "pieces import call_invert as invert, call_invert_four as invert_four"
     inverts = "reads import invert, invert_four" if few else called
@@ -79,7 +82,7 @@ def _attempt(rhs: Rhs) -> list[str]:
     lines += [
         f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
         "inside, sweep, status = False, 0, 1",
-        *(f"z{i} = zp{i} = y{i}" for i in range(n)),
+        *(f"z{span.first} = zp{span.first} = y{span.first}" for span in rhs.states),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
         "for sweep in range(passes):",
         "    inside = False",
@@ -112,21 +115,21 @@ def _vector(name: str, offset: int, count: int, array: str = "F", first: int = 0
 def _load(rhs: Rhs) -> list[str]:
     """What every network needs, and the state at the start of the step."""
     at = rhs.at
-    n, nf, nl = at.n_states, len(at.flows), len(at.links)
+    nl = len(at.links)
     lines = [
         f"t, h, rtol, tolt = F[{s.T}], F[{s.H}], F[{s.RTOL}], F[{s.TOLT}]",
         f"nrec, passes = I[{s.NREC}], I[{s.PASSES}]",
-        *_vector("y", s.OY, n),
-        *_vector("d0_", s.OK, n),
-        *_vector("atol", s.OATOL, n),
+        *_spans("y", s.OY, rhs.states),
+        *_spans("d0_", s.OK, rhs.states),
+        *_spans("atol", s.OATOL, rhs.states),
         *_vector("cap", s.OCAP, nl),
         *(f"icap{l} = 1.0 / cap{l}" for l in range(nl)),
         *_vector("off", s.OOFF, len(at.nodes)),
-        *_vector("x0_", s.ORN, nf),
+        *_spans("x0_", s.ORN, rhs.flows),
         *_vector("a0_", s.OAN, nl),
         f"o = I[{s.JON}]",
-        *(f"live{i} = I[o + {i}] == {s.ON}" for i in range(nf)),
-        *(f"sends{i} = I[o + {i}] != {s.OFF}" for i in range(nf)),
+        *(f"live{span.first} = {_equal(span, s.ON)}" for span in rhs.flows),
+        *(f"sends{span.first} = ({_equal(span, s.OFF)}) == False" for span in rhs.flows),
         f"o = I[{s.JMODE}]",
         *(f"busy{l} = I[o + {l}] == {s.BUSY}" for l in range(nl)),
     ]
@@ -151,21 +154,34 @@ def _inputs(rhs: Rhs) -> list[str]:
     lines = [*_vector("lag", s.OCLAG, nc), *_vector("prop", s.OCPROP, nc), *_vector("eb", s.OEB, nc)]
     lines.append(f"o = I[{s.OACC}]")
     lines += [f"acc{k} = F[o + {at.flow_class.index(k)}]" for k in range(nc)]
-    lines += [f"o = I[{s.OU}]", *(f"pk{i} = F[o + {s.UPACKET * nf + i}]" for i in range(nf))]
-    for g, (group, text) in enumerate(zip(at.groups, rhs.texts, strict=True)):
+    lines += [f"o = I[{s.OU}]", *load("pk", rhs.flows, s.UPACKET * nf)]
+    for g, (group, text, spans) in enumerate(zip(at.groups, rhs.texts, rhs.members, strict=True)):
         lines.append(f"o = I[I[{s.JGRP}] + {8 * g + 5}]")
-        lines += _parameters("p", group, text)
+        lines += _parameters("p", group, text, spans)
         if not group.own:
             for i in group.members:
                 lines += [f"pat{i} = F[I[{s.OPAT}] + {i}]", f"sch{i} = I[I[{s.JRATE}] + {i}] == -2"]
     for g, (group, text) in enumerate(zip(at.link_groups, rhs.link_texts, strict=True)):
         lines.append(f"o = I[I[{s.JGRL}] + {8 * g + 5}]")
-        lines += _parameters("g", group, text)
-    return lines + _vector("s", s.OSW, rhs.n_switches)
+        lines += _parameters("g", group, text, [Span(j) for j in range(group.size)])
+    return lines + _spans("s", s.OSW, rhs.spans_of_modes)
 
 
-def _parameters(name: str, group: Group, text: LawText) -> list[str]:
-    return [f"{name}{i}_{p} = F[o + {p * group.size + j}]" for p in text.uses("P") for j, i in enumerate(group.members)]
+def _parameters(name: str, group: Group, text: LawText, spans: list[Span]) -> list[str]:
+    return [
+        f"{name}{group.members[span.first]}_{p} = {value_at(p * group.size + span.first, span.count)}"
+        for p in text.uses("P")
+        for span in spans
+    ]
+
+
+def _spans(name: str, offset: int, spans: list[Span]) -> list[str]:
+    return [f"o = I[{offset}]", *load(name, spans)] if spans else []
+
+
+def _equal(span: Span, value: int) -> str:
+    """Text of whether what flows do, at I[o], is `value`."""
+    return f"I[o + {span.first}] == {value}" if span.count == 1 else f"equal_at(I, o + {span.first}, {span.count}, {value})"
 
 
 def _cursors(rhs: Rhs) -> list[str]:
@@ -197,13 +213,13 @@ def _evaluate(rhs: Rhs) -> list[str]:
     at = rhs.at
     if at.hybrid or at.link_groups:
         return ["return 0"]
-    n, nl = at.n_states, len(at.links)
+    nl = len(at.links)
     lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
     lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
-    lines += [*_vector("z", s.EVALSTATES, n), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
-    lines += _put(s.EVALINTO, [f"d0_{i}" for i in range(n)])
-    lines += _put(s.ORATE, [f"x{i}" for i in range(len(at.flows))]) + _put(s.OARR, [f"a{l}" for l in range(nl)])
-    lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
+    lines += [*_spans("z", s.EVALSTATES, rhs.states), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
+    lines += [f"o = I[{s.EVALINTO}]", *put("d0_{i}", rhs.states), f"o = I[{s.ORATE}]", *put("x{i}", rhs.flows)]
+    lines += _put(s.OARR, [f"a{l}" for l in range(nl)])
+    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans_of_modes)]
     lines += _put(s.JNCUR, [f"k{j}" for j in range(len(at.nodes))], array="I")
     if not at.refit:
         lines += [f"if I[{s.EVALSTAGE}] >= 0:", f"    o = I[{s.OAK}] + {nl} * I[{s.EVALSTAGE}]"]
@@ -216,7 +232,7 @@ def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
     row = [float(a) for a in TSIT5.A[k, :k]]
     newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
     line = name + " = " + (f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}")
-    return [line.format(i=i, sum=weighted(row[:-1], "d", i)) for i in range(rhs.at.n_states)]
+    return [line.format(i=span.first, sum=weighted(row[:-1], "d", span.first)) for span in rhs.states]
 
 
 def _stages(rhs: Rhs) -> list[str]:
@@ -224,13 +240,13 @@ def _stages(rhs: Rhs) -> list[str]:
     for k in range(1, 7):
         lines += _stage_states(rhs, k, "z{i}")
         lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
-    return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
+    return [*lines, *_keep(rhs, 4), *(f"e{span.first}_ = z{span.first}" for span in rhs.states)]
 
 
 def _keep(rhs: Rhs, node: int) -> list[str]:
-    names = [("x", len(rhs.at.flows)), ("a", len(rhs.at.links))]
     members = [l for g in rhs.at.link_groups for l in g.members]
-    lines = [f"{a}{node}_{i} = {a}{i}" for a, count in names for i in range(count)]
+    lines = [f"x{node}_{span.first} = x{span.first}" for span in rhs.flows]
+    lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
     for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
         if wanted:
             lines += [f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}" for l in range(len(rhs.at.links))]
@@ -244,7 +260,7 @@ def _nodes(rhs: Rhs) -> list[str]:
     for node in range(1, 4):
         u = 0.25 * node
         row = [float(p @ [u, u**2, u**3, u**4]) for p in TSIT5.P]
-        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in range(rhs.at.n_states)]
+        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.states)]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines
 
@@ -252,12 +268,18 @@ def _nodes(rhs: Rhs) -> list[str]:
 def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
     """Largest |value| over the tolerance; infinite with a NaN."""
     larger = f"{result} = norm({result}, {value}, atol{{i}}, rtol, y{{i}}, e{{i}}_)"
-    return [f"{result} = 0.0", *(larger.format(i=i) for i in range(rhs.at.n_states))]
+    before, after = "abs(y{i})", "abs(e{i}_)"
+    size = f"choose({before} > {after}, {before}, {after})"
+    several = f"{result} = worst({result}, abs({value}) / (atol{{i}} + rtol * {size}))"
+    lines = [f"{result} = 0.0"]
+    for span in rhs.states:
+        lines.append((several if span.count > 1 else larger).format(i=span.first))
+    return lines
 
 
 def _verdict(rhs: Rhs) -> list[str]:
     (nq, nql, mixed), n = sizes(rhs), rhs.at.n_states
-    lines = _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
+    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in put(f"d{k}_{{i}}", rhs.states, k * n))]
     lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
@@ -267,7 +289,7 @@ def _verdict(rhs: Rhs) -> list[str]:
     if mixed:
         lines += ["if verdict > 0:", "    status = 0", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
-    lines += [f"zp{i} = e{i}_" for i in range(rhs.at.n_states)]
+    lines += [f"zp{span.first} = e{span.first}_" for span in rhs.states]
     return [*lines, f"I[{s.EXTRA}] += 1"]
 
 
@@ -275,24 +297,26 @@ def _mixed_end(rhs: Rhs) -> list[str]:
     """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
     at = rhs.at
     n = at.n_states
-    lines = [f"o = I[{s.OK}]", *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n))]
+    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in load(f"d{k}_", rhs.states, k * n))]
     lines += _stage_states(rhs, 6, "e{i}_")
-    states = {i: rhs.rate_state(i) for i in range(len(at.flows))}
-    lines += [f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0]
+    states = {span: rhs.rate_state(span.first) for span in rhs.flows}
+    for span, state in states.items():
+        if state >= 0:
+            i, pick = span.first, "choose" if span.count > 1 else "pick"
+            lines.append(f"x4_{i} = {pick}(sends{i}, e{state}_, 0.0)")
     for l in range(len(at.links)):
-        here = [i for i in states if at.route(i)[0] == l]
-        lines.append(f"a4_{l} = {' + '.join(f'x4_{i}' for i in here) or '0.0'}")
+        here = [span for span in states if at.route(span.first)[0] == l]
+        lines.append(f"a4_{l} = {' + '.join(total(f'x4_{span.first}', span) for span in here) or '0.0'}")
         for k in range(1, 7):
-            slopes = " + ".join(f"d{k}_{states[i]}" for i in here if states[i] >= 0)
+            slopes = " + ".join(total(f"d{k}_{states[span]}", span) for span in here if states[span] >= 0)
             lines.append(f"ak{k}_{l} = {slopes or '0.0'}")
     return lines
 
 
 def _error(rhs: Rhs) -> list[str]:
-    n = rhs.at.n_states
     row = [float(e) for e in TSIT5.E]
-    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in range(n)]
-    lines += [f"o = I[{s.OZ}]", *(f"F[o + {i}] = r{i}_" for i in range(n))]
+    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.states)]
+    lines += [f"o = I[{s.OZ}]", *put("r{i}_", rhs.states)]
     return [*lines, *_norm(rhs, "r{i}_", "err"), f"F[{s.ERR}] = err"]
 
 
@@ -305,11 +329,12 @@ def _put(slot: int, values: list[str], first: int = 0, array: str = "F") -> list
 def _store(rhs: Rhs) -> list[str]:
     """What the driver reads when it accepts the step, looks for events in it and samples it."""
     at = rhs.at
-    n, nf, nl = at.n_states, len(at.flows), len(at.links)
-    lines = _put(s.OY1, [f"e{i}_" for i in range(n)])
+    nf, nl = len(at.flows), len(at.links)
+    lines = [f"o = I[{s.OY1}]", *put("e{i}_", rhs.states)]
     nodes = range(1, 5) if at.refit else range(4, 5)
+    lines += [f"o = I[{s.ORN}]", *(line for k in nodes for line in put(f"x{k}_{{i}}", rhs.flows, k * nf))]
     for slot, a, count, wanted in (
-        (s.ORN, "x", nf, True), (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
+        (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
     ):  # fmt: skip
         if wanted:
             lines += _put(slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count)
@@ -318,7 +343,7 @@ def _store(rhs: Rhs) -> list[str]:
         lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
     if not at.refit:
         lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
-    lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
+    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans_of_modes)]
     cursor = "kept" if at.refit else "k"
     return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
 
@@ -328,8 +353,13 @@ def _quiet(rhs: Rhs) -> list[str]:
     at = rhs.at
     lines = [f"o, b, quiet = I[{s.JMODE}], I[{s.OBUF}], True"]
     lines += [f"quiet = quiet and link_stays(F, I, {l}, I[o + {l}], cap{l}, F[b + {l}])" for l in range(len(at.links))]
-    for group in (*at.groups, *at.link_groups):
-        for j, i in enumerate(group.members):
-            on = f"live{i}" if group in at.groups else "True"
-            lines += [f"quiet = quiet and switch_stays({m}, v{m[1:]}, {on})" for m in rhs.modes(group, j)]
+    for group, spans in zip(at.groups, rhs.members, strict=True):
+        for span in spans:
+            one, live = "switch_stays({m}, v{n}, {on})", f"live{group.members[span.first]}"
+            several = "all_of((({m} > 0.5) == (v{n} > 0.0)) | (v{n} == 0.0) | ({on} == False))"
+            stays = f"quiet = quiet and {several if span.count > 1 else one}"
+            lines += [stays.format(m=m, n=m[1:], on=live) for m in rhs.modes(group, span.first)]
+    for group in at.link_groups:
+        for m in (m for j in range(group.size) for m in rhs.modes(group, j)):
+            lines.append(f"quiet = quiet and switch_stays({m}, v{m[1:]}, True)")
     return [*lines, f"I[{s.QUIET}] = quiet"]
