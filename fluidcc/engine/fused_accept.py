@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from fluidcc.engine.fused_record import constant
 from fluidcc.engine.fused_rhs import Rhs
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.tableaus import TSIT5
@@ -58,7 +59,7 @@ def _quartics(n: int) -> list[str]:
     lines += [f"d{k}_{i} = F[k + {k * n + i}]" for k in range(7) for i in range(n)]
     for j in range(5):
         for i in range(n):
-            terms = " + ".join(f"{float(p)!r}*d{k}_{i}" for k, p in enumerate(TSIT5.P[:, j - 1]) if p != 0.0)
+            terms = " + ".join(f"{constant(float(p))}*d{k}_{i}" for k, p in enumerate(TSIT5.P[:, j - 1]) if p != 0.0)
             lines.append(f"c{i} = {f'h*({terms})' if j else f'F[y + {i}]'}")
         lines += [f"F[q + {j * n + i}] = c{i}" for i in range(n)]
     return lines

@@ -5,15 +5,21 @@ from __future__ import annotations
 from fluidcc.engine.fused_rhs import Rhs, total
 from fluidcc.engine.fused_spans import Span
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.constants import CONSTANTS
 from fluidcc.numerics.fluid.records import FIT
 from fluidcc.numerics.tableaus import TSIT5
 
-__all__ = ["record_lines", "weighted"]
+__all__ = ["constant", "record_lines", "weighted"]
 
 
 def weighted(weights: list[float], name: str, i: int) -> str:
     """Sum of ``name0_i``, ``name1_i``, ..., with weights."""
-    return " + ".join(f"{w!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
+    return " + ".join(f"{constant(w)}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
+
+
+def constant(value: float) -> str:
+    """Text of a number, by its place in `F` where it stands there."""
+    return f"F[{s.TABLE + CONSTANTS.index(value)}]" if value in CONSTANTS else repr(value)
 
 
 def _fit(names: list[str]) -> list[str]:

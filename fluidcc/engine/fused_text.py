@@ -7,11 +7,12 @@ the text: parameters, delays, capacities and modes are loaded at run time, so th
 from __future__ import annotations
 
 from fluidcc.engine.fused_accept import IMPORTS, accept_lines, sizes
-from fluidcc.engine.fused_record import record_lines, weighted
+from fluidcc.engine.fused_record import constant, record_lines, weighted
 from fluidcc.engine.fused_rhs import LawText, Rhs, total
 from fluidcc.engine.fused_spans import Span, load, put, value_at
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.constants import NODE_WEIGHTS
 from fluidcc.numerics.tableaus import TSIT5
 
 __all__ = ["step_text"]
@@ -199,7 +200,7 @@ def _reads(rhs: Rhs) -> list[str]:
     if rhs.at.refit:
         times |= {f"n{k}": 0.25 * k for k in range(1, 4)}
     tags = sorted(times, key=times.__getitem__)
-    lines = [f"now_{tag} = t + {times[tag]!r}*h" for tag in tags] + rhs.reads(tags)
+    lines = [f"now_{tag} = t + {constant(times[tag])}*h" for tag in tags] + rhs.reads(tags)
     nodes = range(len(rhs.at.nodes))
     furthest = ", ".join(f"th{n}_s5" for n in nodes)
     lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
@@ -230,7 +231,7 @@ def _evaluate(rhs: Rhs) -> list[str]:
 def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
     """States of stage `k`."""
     row = [float(a) for a in TSIT5.A[k, :k]]
-    newest = f"(h*{row[-1]!r})*d{k - 1}_{{i}}"  # added last, since it is known last
+    newest = f"(h*{constant(row[-1])})*d{k - 1}_{{i}}"  # added last, since it is known last
     line = name + " = " + (f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}")
     return [line.format(i=span.first, sum=weighted(row[:-1], "d", span.first)) for span in rhs.states]
 
@@ -258,8 +259,7 @@ def _nodes(rhs: Rhs) -> list[str]:
     """The three inner nodes, on the dense output of this pass."""
     lines = []
     for node in range(1, 4):
-        u = 0.25 * node
-        row = [float(p @ [u, u**2, u**3, u**4]) for p in TSIT5.P]
+        row = [float(w) for w in NODE_WEIGHTS[node - 1]]
         lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.states)]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines

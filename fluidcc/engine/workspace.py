@@ -19,6 +19,7 @@ from fluidcc.engine.natural import state_sizes, work_sizes
 from fluidcc.engine.schedule import add_capacities, add_changes, collect_changes
 from fluidcc.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.constants import CONSTANTS
 from fluidcc.numerics.fluid.passes import memory
 from fluidcc.symbols import plain
 
@@ -82,6 +83,7 @@ class Workspace(Arrays):
         loops = (sum(self.at.links[l].delay for l in route) + out + back for route, out, back in self.at.classes)
         F[s.BRIEF] = 0.003 * min(loops)
         F[s.HYNEXT] = math.inf
+        F[s.TABLE : s.FHEADER] = CONSTANTS
 
     def _numbers(self, times: NDArray[np.float64], work: list[float]) -> None:
         at, head = self.at, self.head

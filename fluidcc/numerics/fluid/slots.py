@@ -10,6 +10,8 @@ one record a step, shared by all links and independent of the number of flows.
 
 from __future__ import annotations
 
+from .constants import CONSTANTS
+
 # --- sizes and switches in I ---------------------------------------------------------------------------------------
 (
     NF,  # flows
@@ -235,8 +237,9 @@ from __future__ import annotations
     HPASS,  # longest step for which the passes agree soon
     BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
     ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
-    FHEADER,
+    TABLE,  # `CONSTANTS`
 ) = range(28)
+FHEADER = TABLE + len(CONSTANTS)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
