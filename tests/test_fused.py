@@ -57,6 +57,25 @@ def mixed() -> Network:
     return net
 
 
+def crowd() -> Network:
+    """Flows that are taken together by threes and fours, and one alone; some come and go."""
+    net = Network().link("l", DropTail, capacity=8e6, delay=0.02, buffer=3e5)
+    for i in range(8):
+        back = 0.01 if i < 3 else 0.03 if i < 7 else 0.05
+        times = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
+        net.flow(f"f{i}", LDCC(w=20e3 + 1e3 * i), route=["l"], return_delay=back, initial={"x": 1e5 * (i + 1)}, **times)
+    return net
+
+
+def pairs() -> Network:
+    """Two flows over two links, and two over one, whose rates are sums on the record."""
+    net = Network().link("a", DropTail, capacity=3e6, delay=0.02).link("b", DropTail, capacity=2e6, delay=0.01)
+    for i in range(2):
+        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
+        net.flow(f"short{i}", LDCC, route=["a"], access_delay=0.005, start=i)
+    return net
+
+
 def prices(link: Any, source: Any) -> Network:
     net = Network().link("a", link, capacity=3e6, delay=0.01).link("b", link, capacity=2e6, delay=0.01)
     net.flow("long", source, route=["a", "b"], start=0)
@@ -72,6 +91,9 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
     "two hops, fifo": (two_hops, "fifo"),
     "two hops, frozen": (two_hops, "frozen"),
     "Reno, LDCC and CBR": (mixed, "fifo"),
+    "eight on one link": (crowd, "fifo"),
+    "pairs over two links": (pairs, "fifo"),
+    "pairs over two links, frozen": (pairs, "frozen"),
     "penalty prices": (lambda: prices(PenaltyLink, PrimalPenalty(alpha=1e5)), "fifo"),
     "dual prices": (lambda: prices(DualLink, PrimalDual(alpha=1e5)), "frozen"),
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fluidcc.engine.fused_rhs import Rhs, total
-from fluidcc.engine.fused_spans import Span
+from fluidcc.engine.fused_rhs import Rhs
+from fluidcc.engine.fused_spans import Span, total
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.constants import CONSTANTS
 from fluidcc.numerics.fluid.records import FIT
@@ -54,7 +54,7 @@ def _rates_on_record(rhs: Rhs) -> list[str]:
     """Rates that feed later links, summed by route, and those that their own sources look back at."""
     at = rhs.at
     first = s.RLINKS + len(at.links) * s.LSIZE
-    feeds = [[span for span in rhs.flows if at.route(span.first) == route] for route in at.aggregates]
+    feeds = [[span for span in rhs.spans.flows if at.route(span.first) == route] for route in at.aggregates]
     slots = [*feeds, *([Span(i)] for i, slot in enumerate(at.own_rate) if slot >= 0)]
     lines = []
     for slot, flows in enumerate(slots):

@@ -1,8 +1,9 @@
-"""Text of one evaluation of a network's right-hand side, on scalars, with routes, classes and laws known.
+"""Text of one evaluation of a network's right-hand side in straight lines, with routes, classes and laws known.
 
 It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives ``d``, rates ``x``,
 arrivals ``a``, what is dropped ``w``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place
-``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
+``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``. What
+flows have is numbered as the first of those that `fused_spans` takes together.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 from dataclasses import dataclass
 
 from fluidcc.compile import LINK_OUT, LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
-from fluidcc.engine.fused_spans import Span, chosen, members, spans_of_flows, spans_of_states, spans_of_switches
+from fluidcc.engine.fused_spans import Spans, chosen, total
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.engine.told import acts
 from fluidcc.law import Link
 from fluidcc.numerics.fluid import slots as s
 
-__all__ = ["LawText", "Rhs", "total"]
+__all__ = ["LawText", "Rhs"]
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,6 @@ class LawText:
         return f"{', '.join(results)}, = {self.name}({', '.join(values[a[0]][int(a[1:])] for a in self.arguments)})"
 
 
-def total(name: str, span: Span) -> str:
-    """Text of the sum of a span's values."""
-    return name if span.count == 1 else f"total({name})"
-
-
 class Rhs:
     """Writes evaluations of one network."""
 
@@ -74,16 +70,14 @@ class Rhs:
         self.lossy = any(link.buffer != float("inf") for link in at.links) or self.marks
         self.scheduled = [bool(link.schedule) for link in at.links]
         self.texts = [LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
-        chosen_texts = [chosen(text.definition()) for text in self.texts]
-        self.members = [members(at, g, text is not None) for g, text in zip(at.groups, chosen_texts, strict=True)]
-        several = [any(span.count > 1 for span in spans) for spans in self.members]
-        #: the functions of sources, for vectors where flows are taken together
+        for_vectors = [chosen(text.definition()) for text in self.texts]
+        self.spans = Spans.of(at, [text is not None for text in for_vectors])
+        several = [any(span.count > 1 for span in spans) for spans in self.spans.members]
+        #: definitions of the functions of sources, for vectors where flows are taken together
         self.laws = [
             new if new is not None and many else text.definition()
-            for text, new, many in zip(self.texts, chosen_texts, several, strict=True)
+            for text, new, many in zip(self.texts, for_vectors, several, strict=True)
         ]
-        self.states, self.flows = spans_of_states(at, self.members), spans_of_flows(at, self.members)
-        self.spans_of_modes = spans_of_switches(at, self.members)
         self.link_texts = [LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
         self.thinned = bool(at.streams) and not self.frozen
         self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
@@ -269,7 +263,7 @@ class Rhs:
     def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""
         lines: list[str] = []
-        for group, text, spans in zip(self.at.groups, self.texts, self.members, strict=True):
+        for group, text, spans in zip(self.at.groups, self.texts, self.spans.members, strict=True):
             for span in spans:
                 j, i = span.first, group.members[span.first]
                 pick = "choose" if span.count > 1 else "pick"
@@ -288,7 +282,7 @@ class Rhs:
         at = self.at
         rates: list[list[str]] = [[] for _ in at.links]
         slopes: list[list[str]] = [[] for _ in at.links]
-        for span in self.flows:
+        for span in self.spans.flows:
             first = at.route(span.first)[0]
             rates[first].append(total(f"x{span.first}", span))
             if self.rate_state(span.first) >= 0:

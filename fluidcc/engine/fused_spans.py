@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from fluidcc.compile import count_switches
 from fluidcc.engine.layout import Group, Layout
 
-__all__ = [
-    "Span", "chosen", "load", "members", "put", "spans_of_flows", "spans_of_states", "spans_of_switches", "value_at",
-]  # fmt: skip
+__all__ = ["Span", "Spans", "chosen", "load", "put", "total", "value_at"]
 
 _KNOWN = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Gt, ast.GtE, ast.Lt, ast.LtE)  # what vectors can do
 
@@ -51,16 +49,38 @@ def chosen(definition: str) -> str | None:
     return ast.unparse(ast.fix_missing_locations(_Chosen().visit(tree)))
 
 
-def members(at: Layout, group: Group, able: bool) -> list[Span]:
-    """The members of a group of flows, by their numbers in it; together where one line does for them.
+@dataclass(frozen=True)
+class Spans:
+    """All that a fused step works on, by what is one value in its text."""
 
-    `able` says whether vectors can do what their law does.
-    """
+    members: list[list[Span]]  # of each group of flows, by their numbers in it
+    states: list[Span]
+    flows: list[Span]
+    modes: list[Span]  # of all switches
+
+    @classmethod
+    def of(cls, at: Layout, able: list[bool]) -> Spans:
+        """Those of a network; `able` says of each group of flows whether vectors can do what its law does."""
+        found = [_members(at, group, can) for group, can in zip(at.groups, able, strict=True)]
+        known = list(zip(at.groups, found, strict=True))
+        own = [
+            Span(group.states + n * group.size + span.first, span.count)
+            for group, spans in known
+            for n in range(len(group.own))
+            for span in spans
+        ]
+        rest = (Span(k) for k in range(sum(span.count for span in own), at.n_states))
+        flows = [Span(group.members[span.first], span.count) for group, spans in known for span in spans]
+        single = [(group, [Span(j) for j in range(group.size)]) for group in at.link_groups]
+        return cls(found, [*own, *rest], flows, _modes([*known, *single]))
+
+
+def _members(at: Layout, group: Group, able: bool) -> list[Span]:
     able = able and bool(group.own) and all(at.own_rate[i] < 0 for i in group.members)
     spans: list[Span] = []
     for j, i in enumerate(group.members):
         smooth = at.refit or at.route(i) not in at.aggregates
-        if able and smooth and spans and i == group.members[j - 1] + 1:
+        if able and smooth and j and i == group.members[j - 1] + 1:
             last = spans[-1]
             if at.flow_class[i] == at.flow_class[group.members[last.first]]:
                 spans[-1] = Span(last.first, last.count + 1)
@@ -69,44 +89,23 @@ def members(at: Layout, group: Group, able: bool) -> list[Span]:
     return spans
 
 
-def spans_of_states(at: Layout, found: list[list[Span]]) -> list[Span]:
-    """All states in order; `found` are the members of each group of flows."""
-    states = [
-        Span(group.states + n * group.size + span.first, span.count)
-        for group, spans in zip(at.groups, found, strict=True)
-        for n in range(len(group.own))
-        for span in spans
-    ]
-    known = sum(span.count for span in states)
-    return [*states, *(Span(k) for k in range(known, at.n_states))]
-
-
-def spans_of_flows(at: Layout, found: list[list[Span]]) -> list[Span]:
-    """All flows in order."""
-    return [
-        Span(group.members[span.first], span.count)
-        for group, spans in zip(at.groups, found, strict=True)
-        for span in spans
-    ]
-
-
-def spans_of_switches(at: Layout, found: list[list[Span]]) -> list[Span]:
-    """The switches of all laws in order."""
-    first, switches = 0, []
-    for group, spans in [*zip(at.groups, found, strict=True), *((g, _alone(g)) for g in at.link_groups)]:
+def _modes(groups: list[tuple[Group, list[Span]]]) -> list[Span]:
+    first, modes = 0, []
+    for group, spans in groups:
         for n in range(count_switches(group.law)):
-            switches += [Span(first + n * group.size + span.first, span.count) for span in spans]
+            modes += [Span(first + n * group.size + span.first, span.count) for span in spans]
         first += count_switches(group.law) * group.size
-    return switches
-
-
-def _alone(group: Group) -> list[Span]:
-    return [Span(j) for j in range(group.size)]
+    return modes
 
 
 def load(name: str, spans: list[Span], offset: int = 0) -> list[str]:
     """Lines that load what stands from F[o + offset] on."""
     return [f"{name}{span.first} = {value_at(offset + span.first, span.count)}" for span in spans]
+
+
+def total(name: str, span: Span) -> str:
+    """Text of the sum of a span's values."""
+    return name if span.count == 1 else f"total({name})"
 
 
 def value_at(place: int, count: int) -> str:

@@ -1,4 +1,4 @@
-"""Text of a fused step: all stages and passes of one network, on scalars.
+"""Text of a fused step: all stages and passes of one network, in straight lines.
 
 It does what `fluidcc.numerics.fluid.step.step_array` does, and leaves the same in the workspace. Only structure is in
 the text: parameters, delays, capacities and modes are loaded at run time, so that no sweep compiles anything.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fluidcc.engine.fused_accept import IMPORTS, accept_lines, sizes
 from fluidcc.engine.fused_record import constant, record_lines, weighted
-from fluidcc.engine.fused_rhs import LawText, Rhs, total
-from fluidcc.engine.fused_spans import Span, load, put, value_at
+from fluidcc.engine.fused_rhs import LawText, Rhs
+from fluidcc.engine.fused_spans import Span, load, put, total, value_at
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.constants import NODE_WEIGHTS
@@ -78,12 +78,11 @@ def _tasks() -> list[str]:
 
 def _attempt(rhs: Rhs) -> list[str]:
     at = rhs.at
-    n = at.n_states
     lines = [*_load(rhs), *_inputs(rhs)]
     lines += [
         f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
         "inside, sweep, status = False, 0, 1",
-        *(f"z{span.first} = zp{span.first} = y{span.first}" for span in rhs.states),
+        *(f"z{span.first} = zp{span.first} = y{span.first}" for span in rhs.spans.states),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
         "for sweep in range(passes):",
         "    inside = False",
@@ -120,17 +119,17 @@ def _load(rhs: Rhs) -> list[str]:
     lines = [
         f"t, h, rtol, tolt = F[{s.T}], F[{s.H}], F[{s.RTOL}], F[{s.TOLT}]",
         f"nrec, passes = I[{s.NREC}], I[{s.PASSES}]",
-        *_spans("y", s.OY, rhs.states),
-        *_spans("d0_", s.OK, rhs.states),
-        *_spans("atol", s.OATOL, rhs.states),
+        *_spans("y", s.OY, rhs.spans.states),
+        *_spans("d0_", s.OK, rhs.spans.states),
+        *_spans("atol", s.OATOL, rhs.spans.states),
         *_vector("cap", s.OCAP, nl),
         *(f"icap{l} = 1.0 / cap{l}" for l in range(nl)),
         *_vector("off", s.OOFF, len(at.nodes)),
-        *_spans("x0_", s.ORN, rhs.flows),
+        *_spans("x0_", s.ORN, rhs.spans.flows),
         *_vector("a0_", s.OAN, nl),
         f"o = I[{s.JON}]",
-        *(f"live{span.first} = {_equal(span, s.ON)}" for span in rhs.flows),
-        *(f"sends{span.first} = ({_equal(span, s.OFF)}) == False" for span in rhs.flows),
+        *(f"live{span.first} = {_equal(span, s.ON)}" for span in rhs.spans.flows),
+        *(f"sends{span.first} = ({_equal(span, s.OFF)}) == False" for span in rhs.spans.flows),
         f"o = I[{s.JMODE}]",
         *(f"busy{l} = I[o + {l}] == {s.BUSY}" for l in range(nl)),
     ]
@@ -155,8 +154,8 @@ def _inputs(rhs: Rhs) -> list[str]:
     lines = [*_vector("lag", s.OCLAG, nc), *_vector("prop", s.OCPROP, nc), *_vector("eb", s.OEB, nc)]
     lines.append(f"o = I[{s.OACC}]")
     lines += [f"acc{k} = F[o + {at.flow_class.index(k)}]" for k in range(nc)]
-    lines += [f"o = I[{s.OU}]", *load("pk", rhs.flows, s.UPACKET * nf)]
-    for g, (group, text, spans) in enumerate(zip(at.groups, rhs.texts, rhs.members, strict=True)):
+    lines += [f"o = I[{s.OU}]", *load("pk", rhs.spans.flows, s.UPACKET * nf)]
+    for g, (group, text, spans) in enumerate(zip(at.groups, rhs.texts, rhs.spans.members, strict=True)):
         lines.append(f"o = I[I[{s.JGRP}] + {8 * g + 5}]")
         lines += _parameters("p", group, text, spans)
         if not group.own:
@@ -165,7 +164,7 @@ def _inputs(rhs: Rhs) -> list[str]:
     for g, (group, text) in enumerate(zip(at.link_groups, rhs.link_texts, strict=True)):
         lines.append(f"o = I[I[{s.JGRL}] + {8 * g + 5}]")
         lines += _parameters("g", group, text, [Span(j) for j in range(group.size)])
-    return lines + _spans("s", s.OSW, rhs.spans_of_modes)
+    return lines + _spans("s", s.OSW, rhs.spans.modes)
 
 
 def _parameters(name: str, group: Group, text: LawText, spans: list[Span]) -> list[str]:
@@ -182,7 +181,9 @@ def _spans(name: str, offset: int, spans: list[Span]) -> list[str]:
 
 def _equal(span: Span, value: int) -> str:
     """Text of whether what flows do, at I[o], is `value`."""
-    return f"I[o + {span.first}] == {value}" if span.count == 1 else f"equal_at(I, o + {span.first}, {span.count}, {value})"
+    if span.count == 1:
+        return f"I[o + {span.first}] == {value}"
+    return f"equal_at(I, o + {span.first}, {span.count}, {value})"
 
 
 def _cursors(rhs: Rhs) -> list[str]:
@@ -217,10 +218,11 @@ def _evaluate(rhs: Rhs) -> list[str]:
     nl = len(at.links)
     lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
     lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
-    lines += [*_spans("z", s.EVALSTATES, rhs.states), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
-    lines += [f"o = I[{s.EVALINTO}]", *put("d0_{i}", rhs.states), f"o = I[{s.ORATE}]", *put("x{i}", rhs.flows)]
+    lines += [*_spans("z", s.EVALSTATES, rhs.spans.states), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
+    lines += [f"o = I[{s.EVALINTO}]", *put("d0_{i}", rhs.spans.states)]
+    lines += [f"o = I[{s.ORATE}]", *put("x{i}", rhs.spans.flows)]
     lines += _put(s.OARR, [f"a{l}" for l in range(nl)])
-    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans_of_modes)]
+    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans.modes)]
     lines += _put(s.JNCUR, [f"k{j}" for j in range(len(at.nodes))], array="I")
     if not at.refit:
         lines += [f"if I[{s.EVALSTAGE}] >= 0:", f"    o = I[{s.OAK}] + {nl} * I[{s.EVALSTAGE}]"]
@@ -233,7 +235,7 @@ def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
     row = [float(a) for a in TSIT5.A[k, :k]]
     newest = f"(h*{constant(row[-1])})*d{k - 1}_{{i}}"  # added last, since it is known last
     line = name + " = " + (f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}")
-    return [line.format(i=span.first, sum=weighted(row[:-1], "d", span.first)) for span in rhs.states]
+    return [line.format(i=span.first, sum=weighted(row[:-1], "d", span.first)) for span in rhs.spans.states]
 
 
 def _stages(rhs: Rhs) -> list[str]:
@@ -241,12 +243,12 @@ def _stages(rhs: Rhs) -> list[str]:
     for k in range(1, 7):
         lines += _stage_states(rhs, k, "z{i}")
         lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
-    return [*lines, *_keep(rhs, 4), *(f"e{span.first}_ = z{span.first}" for span in rhs.states)]
+    return [*lines, *_keep(rhs, 4), *(f"e{span.first}_ = z{span.first}" for span in rhs.spans.states)]
 
 
 def _keep(rhs: Rhs, node: int) -> list[str]:
     members = [l for g in rhs.at.link_groups for l in g.members]
-    lines = [f"x{node}_{span.first} = x{span.first}" for span in rhs.flows]
+    lines = [f"x{node}_{span.first} = x{span.first}" for span in rhs.spans.flows]
     lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
     for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
         if wanted:
@@ -260,7 +262,7 @@ def _nodes(rhs: Rhs) -> list[str]:
     lines = []
     for node in range(1, 4):
         row = [float(w) for w in NODE_WEIGHTS[node - 1]]
-        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.states)]
+        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.spans.states)]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines
 
@@ -271,15 +273,13 @@ def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
     before, after = "abs(y{i})", "abs(e{i}_)"
     size = f"choose({before} > {after}, {before}, {after})"
     several = f"{result} = worst({result}, abs({value}) / (atol{{i}} + rtol * {size}))"
-    lines = [f"{result} = 0.0"]
-    for span in rhs.states:
-        lines.append((several if span.count > 1 else larger).format(i=span.first))
-    return lines
+    each = ((several if span.count > 1 else larger).format(i=span.first) for span in rhs.spans.states)
+    return [f"{result} = 0.0", *each]
 
 
 def _verdict(rhs: Rhs) -> list[str]:
     (nq, nql, mixed), n = sizes(rhs), rhs.at.n_states
-    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in put(f"d{k}_{{i}}", rhs.states, k * n))]
+    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in put(f"d{k}_{{i}}", rhs.spans.states, k * n))]
     lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
@@ -289,7 +289,7 @@ def _verdict(rhs: Rhs) -> list[str]:
     if mixed:
         lines += ["if verdict > 0:", "    status = 0", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
-    lines += [f"zp{span.first} = e{span.first}_" for span in rhs.states]
+    lines += [f"zp{span.first} = e{span.first}_" for span in rhs.spans.states]
     return [*lines, f"I[{s.EXTRA}] += 1"]
 
 
@@ -297,9 +297,9 @@ def _mixed_end(rhs: Rhs) -> list[str]:
     """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
     at = rhs.at
     n = at.n_states
-    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in load(f"d{k}_", rhs.states, k * n))]
+    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in load(f"d{k}_", rhs.spans.states, k * n))]
     lines += _stage_states(rhs, 6, "e{i}_")
-    states = {span: rhs.rate_state(span.first) for span in rhs.flows}
+    states = {span: rhs.rate_state(span.first) for span in rhs.spans.flows}
     for span, state in states.items():
         if state >= 0:
             i, pick = span.first, "choose" if span.count > 1 else "pick"
@@ -315,8 +315,8 @@ def _mixed_end(rhs: Rhs) -> list[str]:
 
 def _error(rhs: Rhs) -> list[str]:
     row = [float(e) for e in TSIT5.E]
-    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.states)]
-    lines += [f"o = I[{s.OZ}]", *put("r{i}_", rhs.states)]
+    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.spans.states)]
+    lines += [f"o = I[{s.OZ}]", *put("r{i}_", rhs.spans.states)]
     return [*lines, *_norm(rhs, "r{i}_", "err"), f"F[{s.ERR}] = err"]
 
 
@@ -330,9 +330,9 @@ def _store(rhs: Rhs) -> list[str]:
     """What the driver reads when it accepts the step, looks for events in it and samples it."""
     at = rhs.at
     nf, nl = len(at.flows), len(at.links)
-    lines = [f"o = I[{s.OY1}]", *put("e{i}_", rhs.states)]
+    lines = [f"o = I[{s.OY1}]", *put("e{i}_", rhs.spans.states)]
     nodes = range(1, 5) if at.refit else range(4, 5)
-    lines += [f"o = I[{s.ORN}]", *(line for k in nodes for line in put(f"x{k}_{{i}}", rhs.flows, k * nf))]
+    lines += [f"o = I[{s.ORN}]", *(line for k in nodes for line in put(f"x{k}_{{i}}", rhs.spans.flows, k * nf))]
     for slot, a, count, wanted in (
         (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
     ):  # fmt: skip
@@ -343,7 +343,7 @@ def _store(rhs: Rhs) -> list[str]:
         lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
     if not at.refit:
         lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
-    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans_of_modes)]
+    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans.modes)]
     cursor = "kept" if at.refit else "k"
     return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
 
@@ -353,7 +353,7 @@ def _quiet(rhs: Rhs) -> list[str]:
     at = rhs.at
     lines = [f"o, b, quiet = I[{s.JMODE}], I[{s.OBUF}], True"]
     lines += [f"quiet = quiet and link_stays(F, I, {l}, I[o + {l}], cap{l}, F[b + {l}])" for l in range(len(at.links))]
-    for group, spans in zip(at.groups, rhs.members, strict=True):
+    for group, spans in zip(at.groups, rhs.spans.members, strict=True):
         for span in spans:
             one, live = "switch_stays({m}, v{n}, {on})", f"live{group.members[span.first]}"
             several = "all_of((({m} > 0.5) == (v{n} > 0.0)) | (v{n} == 0.0) | ({on} == False))"

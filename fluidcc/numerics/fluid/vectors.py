@@ -67,7 +67,10 @@ def _spread(builder: Any, kind: Any, value: Any, count: int) -> Any:
 
 
 def _operator(function: Any, arguments: int, wants: Any, scalar: Any, gives: Any, write: Callable[..., Any]) -> None:
-    """Teach numba an operator, of vectors of the type `wants` and of scalars that stand for all places."""
+    """Teach numba an operator of so many arguments, of the type `wants` or `scalar`, which stands for all places.
+
+    The result has the type `gives`, and `write` its instructions.
+    """
 
     def fits(kind: Any) -> bool:
         return type(kind) is wants or isinstance(kind, (types.Number, types.Boolean))
@@ -98,23 +101,25 @@ def _size(builder: Any, value: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])
 
 
+def _method(name: str) -> Callable[..., Any]:
+    """The builder's instruction of a name."""
+    return lambda builder, *values: getattr(builder, name)(*values)
+
+
 def _comparison(sign: str) -> Callable[..., Any]:
     return lambda builder, a, b: (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, a, b)
 
 
 def _register() -> None:
-    for name in ("add", "sub", "mul"):
-        write = (lambda name: lambda builder, a, b: getattr(builder, f"f{name}")(a, b))(name)
-        _operator(getattr(operator, name), 2, Vector, types.float64, Vector, write)
-    _operator(operator.truediv, 2, Vector, types.float64, Vector, lambda builder, a, b: builder.fdiv(a, b))
-    _operator(operator.neg, 1, Vector, types.float64, Vector, lambda builder, a: builder.fneg(a))
+    for function, name in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+        _operator(getattr(operator, function), 2, Vector, types.float64, Vector, _method(name))
+    _operator(operator.neg, 1, Vector, types.float64, Vector, _method("fneg"))
     _operator(abs, 1, Vector, types.float64, Vector, _size)
-    for name, sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
-        _operator(getattr(operator, name), 2, Vector, types.float64, Mask, _comparison(sign))
-    _operator(operator.and_, 2, Mask, types.boolean, Mask, lambda builder, a, b: builder.and_(a, b))
-    _operator(operator.or_, 2, Mask, types.boolean, Mask, lambda builder, a, b: builder.or_(a, b))
+    for function, sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
+        _operator(getattr(operator, function), 2, Vector, types.float64, Mask, _comparison(sign))
+    for function in ("and_", "or_"):
+        _operator(getattr(operator, function), 2, Mask, types.boolean, Mask, _method(function))
     _operator(operator.eq, 2, Mask, types.boolean, Mask, lambda builder, a, b: builder.not_(builder.xor(a, b)))
-    _operator(operator.invert, 1, Mask, types.boolean, Mask, lambda builder, a: builder.not_(a))
 
 
 if config.DISABLE_JIT:
