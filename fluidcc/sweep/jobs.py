@@ -1,7 +1,8 @@
 """Which points go out together: jobs that follow what points cost, and shrink toward the end.
 
 The first jobs are to take a certain time: a worker measures as many of their points as it can in it, and what is left
-goes out again. So nothing is measured only to learn what it costs. From then on this is guided self-scheduling: a job
+goes out again. So nothing is measured only to learn what it costs. They go out in rounds of one for each worker, all
+of a round alike, so that it does not matter which worker gets which. From then on this is guided self-scheduling: a job
 takes a fixed part of what is left for each worker, so that the first ones are large, and later ones make up for what
 was not foreseen. The last ones are as long as it takes for all workers to end together, by what is known of the jobs
 that are out. Chunks, by which results are kept, are put together from the results of jobs.
@@ -107,6 +108,7 @@ class Jobs(Iterator[Job]):
         self._calls: list[float] = []  # what jobs have told of it, of which one may be odd
         self.size = len(points)
         self._known = 0  # points of the largest job whose cost is known
+        self._alike, self._share = 0, 0.0  # jobs of this round that are to go out yet, and points of each
         todo = (n for n in range(-(-self.size // chunk)) if n not in done)
         self._spans = _joined((n * chunk, min((n + 1) * chunk, self.size)) for n in todo)
         self._flight = Flight(clock)
@@ -139,7 +141,10 @@ class Jobs(Iterator[Job]):
         left = self.left
         share = left / (SHARES * self.workers) if self.workers > 1 else left
         if not self.cost:
-            return max(1, math.floor(min(share, SOME))), FIRST
+            if not self._alike:
+                self._alike, self._share = self.workers, share
+            self._alike -= 1
+            return max(1, math.floor(min(self._share, SOME))), FIRST
         span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster, self.call)
         size = max(share, least / self.cost)
         if self.workers > 1 and share * self.cost < least:
