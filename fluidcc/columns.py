@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from sympy import Expr, Symbol, lambdify
 
 from fluidcc.assembly import PLACE_OF_A_FLOW, PLACE_OF_A_LINK, Assembled
+from fluidcc.derive.trackers import shown_at_rest
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.numerics.steady.layout import Numbers
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
@@ -233,15 +234,33 @@ class Columns:
 
     def _states(self, kind: str, name: str, spec: Any, own: list[int], known: dict[Symbol, Any], N: Numbers) -> None:
         """Initial values and bounds of a law's states."""
-        law, given = spec.law, self.net.given(kind, name)["initial"] or {}
+        law = spec.law
         states = [z for z in law.states if z != getattr(law, "queue", None)]
         for z, i in zip(states, own, strict=True):
-            key = (kind, name, "initial", plain(z))
-            if key in self.set:
-                N.initial[:, i] = self.set[key]
-            elif plain(z) not in given and z in law.initial:
-                N.initial[:, i] = self._evaluated(law.initial[z], known)
+            N.initial[:, i] = self._initial(kind, name, spec, z, known)
         N.lower[:, own], N.upper[:, own] = self.bounds(law, states, known).transpose(0, 2, 1)
+
+    def _initial(self, kind: str, name: str, spec: Any, z: Symbol, known: Mapping[Symbol, Any]) -> Any:
+        """Where a state starts: a number, or one a point."""
+        key = (kind, name, "initial", plain(z))
+        if key in self.set:
+            return self.set[key]
+        if plain(z) not in (self.net.given(kind, name)["initial"] or {}) and z in spec.law.initial:
+            return self._evaluated(spec.law.initial[z], known)
+        return spec.initial[plain(z)]
+
+    def trackers(self, N: Numbers, rates: Any, delays: Any) -> dict[str, dict[str, Any]]:
+        """What the trackers of each flow show at rest, at all points, from rates and one-way delays (points, flows)."""
+        found = {}
+        for r, (name, flow) in enumerate(self.net.flows.items()):
+            given = ((p, self.set.get(("flow", name, "parameter", plain(p)), v)) for p, v in flow.law.params.items())
+            back = N.trip[:, r] - N.base[:, r]
+            known = {**dict(given), e_b: back, packet: self._value("flow", name, "packet", flow.packet)}
+            found[name] = shown_at_rest(
+                flow.law, rates[:, r], delays[:, r], back, N.base[:, r],
+                partial(self._initial, "flow", name, flow, known=known), partial(self._evaluated, known=known),
+            )  # fmt: skip
+        return found
 
     def bounds(self, law: Any, states: Sequence[Symbol], known: Mapping[Symbol, Any]) -> Any:
         """Lower and upper bounds of some states of a law, (2, states, points); infinite where there is none.

@@ -162,6 +162,8 @@ def equilibria(
     with np.errstate(invalid="ignore"):
         told = values_of(system, found.u, found.told)
     states = states_of(system, found.u)
+    for name, shown in columns.trackers(system.numbers, told["rate"], told["one_way_delay"]).items():
+        states[name].update(shown)
     return Equilibria(
         **told, states=states, error=found.error, found=good, errors=dict(sorted(errors.items())),
         warnings=_doubts(net, states, told["rate"]), flow_names=net.flow_names, link_names=net.link_names, at=system.at,

@@ -86,6 +86,15 @@ def test_marks_prices_and_sampled_laws() -> None:
     both(net, {"l.capacity": np.linspace(1e6, 3e6, 4), "r.capacity": np.linspace(2e6, 6e6, 4)})
 
 
+def test_states_that_follow_from_others_are_told() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="20 ms", buffer="1 s")
+    net.flow("a", fc.FAST, route=["l"]).flow("b", fc.LEDBAT, route=["l"], initial={"delta": 0.3})
+    net.flow("c", fc.FAST(alpha=30), route=["l"], access_delay="15 ms")
+    values = {"a.alpha": [20.0, 50.0, 80.0], "b.return_delay": [0.03, 0.1, 0.2], "c.packet": [8e3, 12e3, 9e3]}
+    many = both(net, {axis: np.array(column) for axis, column in values.items()})
+    assert {"delta", "F"} <= many.states["a"].keys()
+
+
 def test_what_is_no_number_is_refused() -> None:
     net = network()
     with pytest.raises(Unsupported, match="count changes more than numbers"):
