@@ -10,6 +10,7 @@ import math
 from fluidcc.engine.fused_record import constant
 from fluidcc.engine.fused_rhs import Rhs
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.lanes import LANES
 from fluidcc.numerics.tableaus import TSIT5
 
 __all__ = ["IMPORTS", "accept_lines", "sizes"]
@@ -17,10 +18,11 @@ __all__ = ["IMPORTS", "accept_lines", "sizes"]
 IMPORTS = """\
 from fluidcc.numerics.fluid.accept import hand_over
 from fluidcc.numerics.fluid.guess import begin_passes, learn
-from fluidcc.numerics.fluid.lanes import only, places, put, quartic_lanes
+from fluidcc.numerics.fluid.lanes import places, put, quartic_lanes
 from fluidcc.numerics.fluid.sample import rate_lanes, until
 from fluidcc.numerics.fluid.sample_links import add_totals, link_lanes
 from fluidcc.numerics.fluid.sample_paths import hop, sample_path
+from fluidcc.numerics.fluid.vectors import choose
 """
 
 
@@ -82,7 +84,7 @@ def _class(rhs: Rhs, k: int) -> list[str]:
         "if last > first:",
         f"    I[done + {k}] = last",
         f"    hop(F, I, {known})" if len(path) == 1 else f"    sample_path(F, I, {k}, first, last, shift)",
-        "for j in range(first, last, 4):",
+        f"for j in range(first, last, {LANES}):",
         "    at = places(F, ts + j, t - shift, inverse)",
     ]
     for group in at.groups:
@@ -95,9 +97,9 @@ def _class(rhs: Rhs, k: int) -> list[str]:
                 lines.append(f"    values = quartic_lanes(F, q + {state}, {n}, at)")
                 lines.append(f"    put(F, states + {state} * size + j, values)")
                 if state == rhs.rate_state(i):
-                    lines.append(f"    put(F, out + {i} * size + j, only({on}, values))")
+                    lines.append(f"    put(F, out + {i} * size + j, choose({on}, values, 0.0))")
             if rhs.rate_state(i) < 0:
-                lines.append(f"    put(F, out + {i} * size + j, only({on}, rate_lanes(F, I, {i}, at)))")
+                lines.append(f"    put(F, out + {i} * size + j, choose({on}, rate_lanes(F, I, {i}, at), 0.0))")
     return lines
 
 
@@ -111,12 +113,12 @@ def _links(rhs: Rhs) -> list[str]:
         "I[done] = last",
         f"r = I[{s.OHIST}] + (I[{s.NREC}] & I[{s.MASK}]) * I[{s.STRIDE}] + {s.RLINKS}",
         f"rows = out + {len(at.flows) + s.SCLASSROWS * len(at.classes)} * size",
-        "for j in range(first, last, 4):",
+        f"for j in range(first, last, {LANES}):",
         "    at = places(F, ts + j, t, inverse)",
     ]
     lossy = any(rhs.dropping) or _bounded(rhs)
     for l in range(nl):
-        given = f"r + {l * s.LSIZE}, rows + {l} * size + j, {nl} * size, at, min(4, last - j)"
+        given = f"r + {l * s.LSIZE}, rows + {l} * size + j, {nl} * size, at, min({LANES}, last - j)"
         known = f"{rhs.scheduled[l]}, {rhs.prices}, {lossy}, {rhs.dropping[l]}"
         lines.append(f"    link_lanes(F, I, {l}, {given}, {known})")
     lines += [

@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 from numba import njit
 
 from fluidcc.numerics.fluid.calls import pointer
-from fluidcc.numerics.fluid.vectors import all_of, choose, equal_at, put_vector, total, vector_at, worst
+from fluidcc.numerics.fluid.vectors import (
+    all_of,
+    beside,
+    choose,
+    equal_at,
+    lanes,
+    leading,
+    put_vector,
+    spread,
+    total,
+    vector_at,
+    worst,
+)
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 COUNTS = (2, 3, 4, 5, 8)
@@ -21,7 +33,7 @@ COUNTS = (2, 3, 4, 5, 8)
 
 def _compiled(count: int) -> Callable[..., Any]:
     @njit(error_model="numpy")
-    def work(F: Any, I: Any, scalar: float) -> tuple[float, float, bool]:
+    def work(F: Any, I: Any, scalar: float) -> tuple[float, float, bool, int]:
         f, i = pointer(F), pointer(I)
         a, b = vector_at(f, 0, count), vector_at(f, count, count)
         on = equal_at(i, 0, count, 1)
@@ -30,7 +42,10 @@ def _compiled(count: int) -> Callable[..., Any]:
         put_vector(f, 4 * count, count, choose(((a <= scalar) & (b != a)) | (on == False), 1.0, b))  # noqa: E712
         put_vector(f, 5 * count, count, scalar)
         put_vector(f, 6 * count, count, choose(scalar > 0.0, a, b))
-        return total(a), worst(scalar, abs(b)), all_of(on)
+        put_vector(f, 7 * count, count, spread(scalar, count) + b)
+        first = lanes(a)
+        put_vector(f, 8 * count, 2, beside(first[1], first[0]))
+        return total(a), worst(scalar, abs(b)), all_of(on), leading(on)
 
     return work
 
@@ -45,8 +60,8 @@ def test_vectors_are_arrays(data: st.DataObject) -> None:
     a, b = (np.array(data.draw(st.lists(FLOATS, min_size=count, max_size=count))) for _ in range(2))
     on = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)))
     scalar = data.draw(st.floats(-1e3, 1e3))
-    F = np.concatenate([a, b, np.full(6 * count, 7.0)])
-    told, most, every = WORK[count](F, on, scalar)
+    F = np.concatenate([a, b, np.full(7 * count, 7.0)])
+    told, most, every, first = WORK[count](F, on, scalar)
     with np.errstate(all="ignore"):
         wanted = [
             -a * b + scalar - a / b,
@@ -54,12 +69,14 @@ def test_vectors_are_arrays(data: st.DataObject) -> None:
             np.where(((a <= scalar) & (b != a)) | (on != 1), 1.0, b),
             np.full(count, scalar),
             a if scalar > 0.0 else b,
-            np.full(count, 7.0),  # what comes after is left alone
+            scalar + b,
+            [a[1], a[0], *np.full(count - 2, 7.0)],  # what comes after is left alone
         ]
-        assert np.array_equal(F[2 * count :].reshape(6, count), wanted, equal_nan=True)
+        assert np.array_equal(F[2 * count :].reshape(7, count), wanted, equal_nan=True)
         assert np.array_equal(told, np.add.accumulate(a)[-1], equal_nan=True)
     assert most == (np.inf if np.isnan(b).any() else max(scalar, np.max(abs(b))))
     assert every == bool(np.all(on == 1))
+    assert first == next((k for k in range(count) if on[k] != 1), count)
 
 
 @pytest.mark.parametrize("wrong", [operator.mod, operator.pow])

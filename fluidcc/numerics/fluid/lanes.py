@@ -1,6 +1,6 @@
-"""Four samples at once: straight lines of arithmetic on neighbouring numbers, which the compiler turns into vectors.
+"""Eight samples at once, as vectors.
 
-Sample rows are `slots.PAD` longer than there are samples, so that the last four may run over their end; the samples
+Sample rows are `slots.PAD` longer than there are samples, so that the last eight may run over their end; the samples
 after those of a step are written again by the step to which they belong.
 """
 
@@ -13,27 +13,25 @@ import numpy as np
 from ..compiling import njit
 from ..tableaus import TSIT5
 from . import slots as s
+from .vectors import choose, put_vector, vector_at
 
-__all__ = ["LANES", "Four", "only", "places", "put", "quartic_lanes", "state_quartic"]
+__all__ = ["LANES", "places", "put", "quartic_lanes", "state_quartic"]
 
-LANES = 4
+LANES = 8
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
 _INLINE = {**_CFG, "forceinline": True}
 _P = np.ascontiguousarray(TSIT5.P)
 
-Four = tuple[float, float, float, float]
-
 
 @njit(**_INLINE)
-def places(F: Any, times: int, start: float, inverse: float) -> Four:
-    """Where the four times from F[times] on are in a step from `start`, of length one over `inverse`.
+def places(F: Any, times: int, start: float, inverse: float) -> Any:
+    """Where the times from F[times] on are in a step from `start`, of length one over `inverse`.
 
     Beyond the sample times there stand other numbers; what is made of them is not kept.
     """
-    a, b = (F[times] - start) * inverse, (F[times + 1] - start) * inverse
-    c, d = (F[times + 2] - start) * inverse, (F[times + 3] - start) * inverse
-    a, b, c, d = max(0.0, a), max(0.0, b), max(0.0, c), max(0.0, d)
-    return min(1.0, a), min(1.0, b), min(1.0, c), min(1.0, d)
+    at = (vector_at(F, times, LANES) - start) * inverse
+    at = choose(at > 0.0, at, 0.0)
+    return choose(at < 1.0, at, 1.0)
 
 
 @njit(**_CFG)
@@ -52,23 +50,13 @@ def state_quartic(F: Any, I: Any, n: int) -> int:
 
 
 @njit(**_INLINE)
-def put(F: Any, target: int, values: Four) -> None:
-    """Four values into F[target : target + 4]."""
-    F[target], F[target + 1], F[target + 2], F[target + 3] = values
+def put(F: Any, target: int, values: Any) -> None:
+    """Values, or as many times one, into F[target : target + LANES]."""
+    put_vector(F, target, LANES, values)
 
 
 @njit(**_INLINE)
-def only(condition: bool, values: Four) -> Four:
-    """The values if the condition holds, else zeros."""
-    return values if condition else (0.0, 0.0, 0.0, 0.0)
-
-
-@njit(**_INLINE)
-def quartic_lanes(F: Any, o: int, stride: int, at: Four) -> Four:
-    """The quartic whose coefficients stand from F[o] on, `stride` apart, at four places."""
-    a, b, c, d = at
+def quartic_lanes(F: Any, o: int, stride: int, at: Any) -> Any:
+    """The quartic whose coefficients stand from F[o] on, `stride` apart, at some places."""
     p, q, r, v, w = F[o], F[o + stride], F[o + 2 * stride], F[o + 3 * stride], F[o + 4 * stride]
-    a = p + a * (q + a * (r + a * (v + a * w)))
-    b = p + b * (q + b * (r + b * (v + b * w)))
-    c = p + c * (q + c * (r + c * (v + c * w)))
-    return a, b, c, p + d * (q + d * (r + d * (v + d * w)))
+    return p + at * (q + at * (r + at * (v + at * w)))

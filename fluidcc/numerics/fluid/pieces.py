@@ -12,8 +12,7 @@ import numpy as np
 
 from ..compiling import njit
 from . import slots as s
-from .lanes import Four
-from .reads import invert, invert_four
+from .reads import Four, invert, invert_four
 
 __all__ = [
     "call_invert", "call_invert_four", "drift", "factor", "find_time", "find_work", "keep", "near_time", "near_work",

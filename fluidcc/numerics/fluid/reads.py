@@ -14,11 +14,12 @@ from typing import Any
 
 from ..compiling import njit
 from . import slots as s
-from .lanes import Four
+from .vectors import all_of, beside, lanes
 
-__all__ = ["act_place", "invert", "invert_four", "read_list", "read_nodes", "work"]
+__all__ = ["Four", "act_place", "invert", "invert_four", "read_list", "read_nodes", "solve", "work"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+Four = tuple[float, float, float, float]
 _INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
 
 
@@ -34,50 +35,53 @@ def work(F: Any, I: Any, link: int, time: float) -> tuple[float, float]:
 
 
 @njit(**_INLINE)
-def _solve(F: Any, block: int, target: float) -> tuple[float, bool]:
-    """Local position u in a record where W(u) = target, of a queue that is not empty; and whether that may be trusted.
+def solve(b1: Any, b2: Any, b3: Any, b4: Any, rhs: Any, whole: Any) -> tuple[Any, Any]:
+    """Where b1 u + b2 u^2 + b3 u^3 + b4 u^4 = rhs, and whether that may be trusted; of numbers or vectors.
 
-    One step of Halley's method, which triples the number of correct digits, and one of Newton's, which doubles it, do
-    for all but strange quartics. There is no branch, so that the processor works on several at once.
+    `whole` is what the link can do in the step, beside which nothing that arrives is no slope. One step of Halley's
+    method, which triples the number of correct digits, and one of Newton's, which doubles it, do for all but strange
+    quartics. There is no branch.
     """
-    whole = F[block + s.LCH]
-    b1, b2, b3, b4 = F[block + 1] + whole, F[block + 2], F[block + 3], F[block + 4]
-    top = target - F[block + s.LS0]
-    rhs = top - F[block]
     rise = b1 + b2 + b3 + b4
     u = rhs / rise
     g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
     slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
     bend = b2 + u * (3.0 * b3 + u * 6.0 * b4)  # half of the second derivative
-    u -= g * slope / (slope * slope - g * bend)
+    u = u - g * slope / (slope * slope - g * bend)
     slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
     du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
-    u -= du
-    fine = (abs(du) < 1e-6) & (slope > 1e-3 * rise) & (rise > 1e-14 * whole)
-    return u, fine & (u * whole <= top)  # a backlog is not negative: theta <= T
+    return u - du, (abs(du) < 1e-6) & (slope > 1e-3 * rise) & (rise > 1e-14 * whole)
 
 
 @njit(**_INLINE)
 def invert(F: Any, block: int, target: float) -> float:
     """Local position u in a record where W(u) = target."""
+    whole = F[block + s.LCH]
+    top = target - F[block + s.LS0]
     if F[block + s.LMODE] == s.EMPTY:
-        return (target - F[block + s.LS0] - F[block]) / F[block + s.LCH]
-    u, fine = _solve(F, block, target)
-    return u if fine else _search(F, block, target)
+        return (top - F[block]) / whole
+    u, fine = solve(F[block + 1] + whole, F[block + 2], F[block + 3], F[block + 4], top - F[block], whole)
+    return u if fine & (u * whole <= top) else _search(F, block, target)  # a backlog is not negative: theta <= T
 
 
 @njit(**_INLINE)
 def invert_four(F: Any, a: int, b: int, c: int, d: int, p: float, q: float, v: float, w: float) -> Four:
-    """`invert` in the blocks at `a` to `d`, for the targets `p` to `w`: the compiler makes vectors of them."""
+    """`invert` in the blocks at `a` to `d`, for the targets `p` to `w`, at once."""
     busy = (F[a + s.LMODE] != s.EMPTY) & (F[b + s.LMODE] != s.EMPTY)
     if busy & (F[c + s.LMODE] != s.EMPTY) & (F[d + s.LMODE] != s.EMPTY):
-        e, first = _solve(F, a, p)
-        f, second = _solve(F, b, q)
-        g, third = _solve(F, c, v)
-        h, fourth = _solve(F, d, w)
-        if first & second & third & fourth:
-            return e, f, g, h
+        whole = _four(F, a, b, c, d, s.LCH)
+        top = beside(p, q, v, w) - _four(F, a, b, c, d, s.LS0)
+        b1, b2 = _four(F, a, b, c, d, 1) + whole, _four(F, a, b, c, d, 2)
+        b3, b4 = _four(F, a, b, c, d, 3), _four(F, a, b, c, d, 4)
+        u, fine = solve(b1, b2, b3, b4, top - _four(F, a, b, c, d, 0), whole)
+        if all_of(fine & (u * whole <= top)):
+            return lanes(u)
     return _one(F, a, p), _one(F, b, q), _one(F, c, v), _one(F, d, w)
+
+
+@njit(**_INLINE)
+def _four(F: Any, a: int, b: int, c: int, d: int, k: int) -> Any:
+    return beside(F[a + k], F[b + k], F[c + k], F[d + k])
 
 
 @njit(**_CFG)

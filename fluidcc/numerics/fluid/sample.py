@@ -1,8 +1,8 @@
 """Samples at given times, taken inside the step, so that no polynomial of a single flow is ever stored.
 
 A sample belongs to the step that begins at or before it: at a jump it shows the value after. Flows are integrated
-at the clock of their first queue, so that a flow's sample at t is taken at t + access delay. Samples are taken four
-at a time: see `lanes`. Fused steps take their samples of the same parts, with all sizes known.
+at the clock of their first queue, so that a flow's sample at t is taken at t + access delay. Samples are taken
+eight at a time: see `lanes`. Fused steps take their samples of the same parts, with all sizes known.
 """
 
 from __future__ import annotations
@@ -13,42 +13,41 @@ import numpy as np
 
 from ..compiling import njit
 from . import slots as s
-from .lanes import LANES, Four, only, places, put, quartic_lanes, state_quartic
+from .lanes import LANES, places, put, quartic_lanes, state_quartic
 from .sample_links import link_lanes
 from .sample_paths import sample_path
 from .told import drops
+from .vectors import choose, spread
 
 __all__ = ["rate_lanes", "sample_step", "until"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_INLINE = {**_CFG, "forceinline": True}
+
+
+@njit(**_INLINE)
+def _straight(F: Any, o: int, stride: int, k: int, u: Any) -> Any:
+    """The straight line from node `k` to the next."""
+    return F[o + k * stride] + (4.0 * u - k) * (F[o + (k + 1) * stride] - F[o + k * stride])
 
 
 @njit(**_CFG)
-def _node_quartic(F: Any, o: int, stride: int, u: float) -> float:
-    """Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1; straight lines where that falls below 0.
+def rate_lanes(F: Any, I: Any, i: int, u: Any) -> Any:
+    """Rates of flow `i`, which are none of its states, at some places.
 
-    The values are exact, and so is their sign: only what the quartic misses between them makes it negative.
+    Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1; straight lines where that falls below 0: the
+    values are exact, and so is their sign, so that only what the quartic misses between them makes it negative.
     """
+    o, stride = I[s.ORN] + i, I[s.NF]
+    if not I[s.NODES]:
+        return spread(F[o], LANES)
     a, b, c, d, e = u, u - 0.25, u - 0.5, u - 0.75, u - 1.0
     v = F[o] * b * c * d * e * (32.0 / 3.0) - F[o + stride] * a * c * d * e * (128.0 / 3.0)
-    v += F[o + 2 * stride] * a * b * d * e * 64.0 - F[o + 3 * stride] * a * b * c * e * (128.0 / 3.0)
-    v += F[o + 4 * stride] * a * b * c * d * (32.0 / 3.0)
-    if v >= 0.0:
-        return v
-    k = min(max(int(4.0 * u), 0), 3)
-    share = min(max(4.0 * u - k, 0.0), 1.0)
-    return F[o + k * stride] + share * (F[o + (k + 1) * stride] - F[o + k * stride])
-
-
-@njit(**_CFG)
-def rate_lanes(F: Any, I: Any, i: int, at: Four) -> Four:
-    """Rates of flow `i`, which are none of its states."""
-    o, nf = I[s.ORN] + i, I[s.NF]
-    if not I[s.NODES]:
-        return F[o], F[o], F[o], F[o]
-    a, b, c, d = at
-    a, b = _node_quartic(F, o, nf, a), _node_quartic(F, o, nf, b)
-    return a, b, _node_quartic(F, o, nf, c), _node_quartic(F, o, nf, d)
+    v = v + F[o + 2 * stride] * a * b * d * e * 64.0 - F[o + 3 * stride] * a * b * c * e * (128.0 / 3.0)
+    v = v + F[o + 4 * stride] * a * b * c * d * (32.0 / 3.0)
+    early = choose(u < 0.25, _straight(F, o, stride, 0, u), _straight(F, o, stride, 1, u))
+    late = choose(u < 0.75, _straight(F, o, stride, 2, u), _straight(F, o, stride, 3, u))
+    return choose(v >= 0.0, v, choose(u < 0.5, early, late))
 
 
 @njit(**_CFG)
@@ -75,7 +74,7 @@ def _flow_samples(F: Any, I: Any, i: int, first: int, end: int, shift: float) ->
         return
     start, inverse, ts = F[s.T] - shift, 1.0 / F[s.H], I[s.OTS]
     for j in range(first, end, LANES):
-        put(F, target + j, only(on, rate_lanes(F, I, i, places(F, ts + j, start, inverse))))
+        put(F, target + j, choose(on, rate_lanes(F, I, i, places(F, ts + j, start, inverse)), 0.0))
 
 
 @njit(**_CFG)

@@ -7,9 +7,10 @@ from typing import Any
 from ..compiling import njit
 from . import slots as s
 from .breaks import finish
-from .lanes import LANES, Four, put, quartic_lanes
+from .lanes import LANES, put, quartic_lanes
 from .pieces import quartic, share
 from .told import drop_place, drops
+from .vectors import choose, lanes
 
 __all__ = ["add_totals", "link_lanes"]
 
@@ -19,41 +20,36 @@ _INLINE = {**_CFG, "forceinline": True}
 
 @njit(**_INLINE)
 def link_lanes(
-    F: Any, I: Any, link: int, block: int, o: int, step: int, at: Four, count: int, scheduled: bool, prices: bool,
+    F: Any, I: Any, link: int, block: int, o: int, step: int, at: Any, count: int, scheduled: bool, prices: bool,
     lossy: bool, dropping: bool,
 ) -> None:  # fmt: skip
-    """Backlog, delay and rates of a link, at four places of the step just taken, of which the first `count` matter.
+    """Backlog, delay and rates of a link, at eight places of the step just taken, of which the first `count` matter.
 
     `block` is the link's in the record. The first sample's place in the first row is `o`, and the next kind's row
     begins `step` later.
     """
     c, mode = F[block + s.LC], F[block + s.LMODE]
-    w, x, y, z = quartic_lanes(F, block, 1, at)
-    w, x, y, z = max(0.0, w), max(0.0, x), max(0.0, y), max(0.0, z)
-    put(F, o, (w, x, y, z))
+    backlog = quartic_lanes(F, block, 1, at)
+    backlog = choose(backlog > 0.0, backlog, 0.0)
+    put(F, o, backlog)
     if scheduled:
-        _waits(F, I, link, block, o, step, at, count)
+        _waits(F, I, link, block, o, step, lanes(at), count)
     else:
-        inverse = 1.0 / c
-        put(F, o + s.SQDELAY * step, (w * inverse, x * inverse, y * inverse, z * inverse))
+        put(F, o + s.SQDELAY * step, backlog * (1.0 / c))
     arrived = quartic_lanes(F, block + s.LY, 1, at)
     put(F, o + s.SARRIVAL * step, arrived)
-    put(F, o + s.SDEPART * step, arrived if mode == s.EMPTY else (c, c, c, c))
+    put(F, o + s.SDEPART * step, choose(mode == s.EMPTY, arrived, c))
     if prices:
         put(F, o + s.SLPRICE * step, quartic_lanes(F, block + s.LPRICE, 1, at))
-    entered = F[I[s.OINT] + link]
-    h = F[s.H]
-    (a, b, p, q), v = at, block + s.LY
-    a, b = entered + h * _area(F, v, a), entered + h * _area(F, v, b)
-    put(F, o + s.SENTERED * step, (a, b, entered + h * _area(F, v, p), entered + h * _area(F, v, q)))
+    put(F, o + s.SENTERED * step, F[I[s.OINT] + link] + F[s.H] * _area(F, block + s.LY, at))
     if lossy:
-        _loss_lanes(F, I, link, block, at, o, step)
+        _loss_lanes(F, I, link, block, lanes(at), o, step)
     if dropping:
-        _drop_lanes(F, I, link, at, o, step)
+        _drop_lanes(F, I, link, lanes(at), o, step)
 
 
 @njit(**_CFG)
-def _waits(F: Any, I: Any, link: int, block: int, o: int, step: int, at: Four, count: int) -> None:
+def _waits(F: Any, I: Any, link: int, block: int, o: int, step: int, at: tuple[float, ...], count: int) -> None:
     """Delays of what stands in the queue, where the capacity changes."""
     for i in range(count):
         b, t = F[o + i], F[s.T] + at[i] * F[s.H]
@@ -62,7 +58,7 @@ def _waits(F: Any, I: Any, link: int, block: int, o: int, step: int, at: Four, c
 
 
 @njit(**_CFG)
-def _loss_lanes(F: Any, I: Any, link: int, block: int, at: Four, o: int, step: int) -> None:
+def _loss_lanes(F: Any, I: Any, link: int, block: int, at: tuple[float, ...], o: int, step: int) -> None:
     c, before, entered = F[block + s.LC], F[I[s.OINT] + I[s.NL] + link], F[I[s.OINT] + link]
     full, h = F[block + s.LMODE] == s.FULL, F[s.H]
     for i in range(LANES):
@@ -72,7 +68,7 @@ def _loss_lanes(F: Any, I: Any, link: int, block: int, at: Four, o: int, step: i
 
 
 @njit(**_CFG)
-def _drop_lanes(F: Any, I: Any, link: int, at: Four, o: int, step: int) -> None:
+def _drop_lanes(F: Any, I: Any, link: int, at: tuple[float, ...], o: int, step: int) -> None:
     """Add what was dropped before the queue to what arrived and what was lost."""
     place, h = drop_place(I, link), F[s.H]
     for i in range(LANES):
@@ -86,7 +82,7 @@ def _drop_lanes(F: Any, I: Any, link: int, at: Four, o: int, step: int) -> None:
 
 
 @njit(**_INLINE)
-def _area(F: Any, o: int, u: float) -> float:
+def _area(F: Any, o: int, u: Any) -> Any:
     """Integral from 0 to `u` of the quartic whose coefficients stand at `o`."""
     c, d, e = F[o + 2] * (1.0 / 3.0), F[o + 3] * 0.25, F[o + 4] * 0.2
     return u * (F[o] + u * (F[o + 1] * 0.5 + u * (c + u * (d + u * e))))

@@ -10,11 +10,13 @@ from ..compiling import njit
 from . import slots as s
 from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic
-from .reads import invert, read_list, work
+from .reads import invert, read_list, solve, work
+from .vectors import all_of, choose, leading, vector_at
 
 __all__ = ["hop", "sample_path"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
+_INLINE = {**_CFG, "forceinline": True}
 
 
 @njit(**_CFG)
@@ -61,7 +63,7 @@ def _hops(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
         F[row + s.SPRICE * step + j] = F[ocp] if prices else 0.0
 
 
-@njit(**_CFG, forceinline=True)
+@njit(**_INLINE)
 def hop(
     F: Any, I: Any, k: int, leaf: int, link: int, first: int, end: int, shift: float, frozen: bool, scheduled: bool,
     thins: bool,
@@ -86,11 +88,16 @@ def hop(
                 cursor, low, high = find_work(F, I, link, cursor, at + tol, 0.0, nrec)
             r = I[s.OHIST] + (cursor & I[s.MASK]) * I[s.STRIDE]
         b = r + skip
-        if not alone and j + 1 < end and rate * (F[ts + min(j + LANES, end) - 1] + shift - off) + tol < high:
+        if not alone:
+            times = vector_at(F, ts + j, LANES)
+            here = rate * (times + (shift - off)) + tol < high
+            count = max(1, min(end - j, leading(here)))
+            times = choose(here, times, F[ts + j])  # all in this record
             if frozen:
-                _four_waits(F, b, r, ts + j, ts + end - 1, row + j, constant, off - shift)
-            if frozen or _four(F, b, r, ts + j, ts + end - 1, row + j, constant + shift, off - shift, c):
-                j += LANES
+                u = (times + (shift - off) - F[r + s.RT0]) * F[r + s.RINVH]
+                put(F, row + j, constant + quartic_lanes(F, b, 1, u) * (1.0 / F[b + s.LC]))
+            if frozen or _waits(F, b, r, times, row + j, constant + shift, off - shift, c):
+                j += count
                 continue
         if frozen:
             u = (at - F[r + s.RT0]) * F[r + s.RINVH]
@@ -103,49 +110,18 @@ def hop(
         j += 1
 
 
-@njit(**{**_CFG, "forceinline": True})
-def _solve(b1: float, b2: float, b3: float, b4: float, rhs: float, rise: float) -> tuple[float, float, float]:
-    """As in `reads.invert`: the position, its last correction, and the slope there."""
-    u = rhs / rise
-    g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
-    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
-    bend = b2 + u * (3.0 * b3 + u * 6.0 * b4)
-    u -= g * slope / (slope * slope - g * bend)
-    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
-    du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
-    return u - du, du, slope
-
-
-@njit(**_CFG)
-def _four_waits(F: Any, b: int, r: int, times: int, last: int, target: int, constant: float, off: float) -> None:
-    """Frozen delays of four samples in one record at once."""
-    t, inverse, scale = F[r + s.RT0] + off, F[r + s.RINVH], 1.0 / F[b + s.LC]
-    k, l, m, n = F[times], F[min(times + 1, last)], F[min(times + 2, last)], F[min(times + 3, last)]
-    at = ((k - t) * inverse, (l - t) * inverse, (m - t) * inverse, (n - t) * inverse)
-    k, l, m, n = quartic_lanes(F, b, 1, at)
-    put(F, target, (constant + k * scale, constant + l * scale, constant + m * scale, constant + n * scale))
-
-
-@njit(**_CFG)
-def _four(F: Any, b: int, r: int, times: int, last: int, target: int, constant: float, off: float, c: float) -> bool:
-    """Delays of four samples in one record at once, or False where one of them needs more care."""
+@njit(**_INLINE)
+def _waits(F: Any, b: int, r: int, times: Any, target: int, constant: float, off: float, c: float) -> bool:
+    """Delays of samples in one record at once, or False where one of them needs more care."""
     if F[b + s.LMODE] == s.EMPTY:
         return False
-    whole = F[b + s.LCH]
-    b1, b2, b3, b4 = F[b + 1] + whole, F[b + 2], F[b + 3], F[b + 4]
-    rise, base, t, h = b1 + b2 + b3 + b4, F[b + s.LS0] + F[b], F[r + s.RT0], F[r + s.RH]
-    k, l, m, n = F[times], F[min(times + 1, last)], F[min(times + 2, last)], F[min(times + 3, last)]
-    u, du, p = _solve(b1, b2, b3, b4, c * (k - off) - base, rise)
-    v, dv, q = _solve(b1, b2, b3, b4, c * (l - off) - base, rise)
-    w, dw, x = _solve(b1, b2, b3, b4, c * (m - off) - base, rise)
-    y, dy, z = _solve(b1, b2, b3, b4, c * (n - off) - base, rise)
-    steep, error = min(min(p, q), min(x, z)), max(max(abs(du), abs(dv)), max(abs(dw), abs(dy)))
-    if not (error < 1e-6 and steep > 1e-3 * rise and rise > 1e-14 * whole):
+    whole, leave = F[b + s.LCH], times - off
+    rhs = c * leave - (F[b + s.LS0] + F[b])
+    u, fine = solve(F[b + 1] + whole, F[b + 2], F[b + 3], F[b + 4], rhs, whole)
+    if not all_of(fine):
         return False
-    # a backlog is not negative: nobody enters after he leaves
-    k, l = k - min(t + u * h, k - off), l - min(t + v * h, l - off)
-    m, n = m - min(t + w * h, m - off), n - min(t + y * h, n - off)
-    put(F, target, (constant + k, constant + l, constant + m, constant + n))
+    enter = F[r + s.RT0] + u * F[r + s.RH]
+    put(F, target, constant + (times - choose(enter < leave, enter, leave)))  # nobody enters after he leaves
     return True
 
 

@@ -285,6 +285,6 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
 (STEP, TAKE_OVER, TAKE_OVER_LAST, EVALUATE) = range(4)
 
 # --- rows of the samples, each NSAMP + PAD long: rates of flows, then per class, per link, and every state ----------
-PAD = 3
+PAD = 7
 (SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
 (SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)

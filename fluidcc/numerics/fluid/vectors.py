@@ -18,7 +18,10 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-__all__ = ["Mask", "Vector", "all_of", "choose", "equal_at", "put_vector", "total", "vector_at", "worst"]
+__all__ = [
+    "Mask", "Vector", "all_of", "beside", "choose", "equal_at", "lanes", "leading", "put_vector", "spread", "total",
+    "vector_at", "worst",
+]  # fmt: skip
 
 _I1, _I32, _I64, _F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
@@ -136,6 +139,18 @@ if config.DISABLE_JIT:
     def choose(condition: Any, a: Any, b: Any) -> Any:
         return np.where(condition, a, b) if isinstance(condition, np.ndarray) else a if condition else b
 
+    def beside(*values: float) -> Any:
+        return np.array(values)
+
+    def spread(value: float, count: int) -> Any:
+        return np.full(count, value)
+
+    def lanes(value: Any) -> Any:
+        return tuple(value.tolist())
+
+    def leading(mask: Any) -> int:
+        return int(np.argmin(np.append(mask, False)))
+
     def total(value: Any) -> float:
         return sum(value.tolist())
 
@@ -153,6 +168,12 @@ else:
 
     def _lanes(builder: Any, vector: Any) -> list[Any]:
         return [builder.extract_element(vector, ir.Constant(_I32, k)) for k in range(vector.type.count)]
+
+    def _beside(builder: Any, values: list[Any]) -> Any:
+        vector = ir.Constant(ir.VectorType(_F64, len(values)), ir.Undefined)
+        for k, value in enumerate(values):
+            vector = builder.insert_element(vector, value, ir.Constant(_I32, k))
+        return vector
 
     @intrinsic(prefer_literal=True)
     def vector_at(typingctx, F, o, count):  # type: ignore[no-untyped-def]
@@ -200,6 +221,45 @@ else:
             return builder.select(args[0], first, second)
 
         return (Vector(size) if size else types.float64)(condition, *kinds), codegen
+
+    @intrinsic
+    def beside(typingctx, *values):  # type: ignore[no-untyped-def]
+        """A vector of numbers."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return _beside(builder, cgutils.unpack_tuple(builder, args[0]))
+
+        return Vector(len(values))(types.StarArgTuple.from_types([types.float64] * len(values))), codegen
+
+    @intrinsic(prefer_literal=True)
+    def spread(typingctx, value, count):  # type: ignore[no-untyped-def]
+        """A vector of so many times a number."""
+        size = count.literal_value
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return _spread(builder, types.float64, args[0], size)
+
+        return Vector(size)(types.float64, count), codegen
+
+    @intrinsic
+    def lanes(typingctx, value):  # type: ignore[no-untyped-def]
+        """The numbers of a vector."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return context.make_tuple(builder, sig.return_type, _lanes(builder, args[0]))
+
+        return types.UniTuple(types.float64, value.count)(value), codegen
+
+    @intrinsic
+    def leading(typingctx, mask):  # type: ignore[no-untyped-def]
+        """At how many places from the first on a mask holds."""
+        size = mask.count
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            others = builder.zext(builder.not_(builder.bitcast(args[0], ir.IntType(size))), _I64)
+            return builder.cttz(builder.or_(others, ir.Constant(_I64, 1 << size)), ir.Constant(_I1, 1))
+
+        return types.int64(mask), codegen
 
     @intrinsic
     def total(typingctx, value):  # type: ignore[no-untyped-def]
