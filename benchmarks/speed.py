@@ -123,32 +123,32 @@ def in_a_row(case: Case, rtol: float) -> float:
 def ratio(case: Case) -> Iterator[Row]:
     """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
 
-    What stands between these and the ratios wanted (P1 and P2): the solution is some 95 and 85 attempted steps of 1.7
-    passes, a pass being six right-hand sides. A step takes 0.3 us, and each pass another 0.13. What was measured of P2
-    on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
+    The solution is some 95 and 85 attempted steps of 1.7 passes, a pass being six right-hand sides. What was measured
+    of P2 on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
 
-    * 42 in a row, each solve with a workspace of its own, nothing between them; 3 more where each has another
-      tolerance, so that the processor cannot learn one sequence of branches by heart; 49 with what `run` does between
-      them in Python.
-    * 54 after all of `simulate`, by the least of many; by their median 56, and as it is measured here 55 to 71, by the
-      process and the minute: a ratio of 32 to 38. One step of another workspace just before takes 4 off. To enter
-      compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first within the solve. To read or
-      prefetch all code as data just before takes 1 to 3 off, and as much to do it; all data, nothing. Code without
-      vectors of loops takes 4 more.
+    * 42 to 45 in a row, by what `run` does between one solve and the next.
+    * 47 after all of `simulate`, by the least of many, 48 by their median, and 48 to 51 as it is measured here: a
+      ratio of 40 to 42. To enter compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first
+      within the solve. To read or prefetch all code as data just before takes 1 to 3 off, and as much to do it; all
+      data, nothing.
 
-    A solve is 460 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512: 62 % of them in
-    the attempted steps, 24 % in their samples and what else they do at their ends, 6 % in the driver. They stand in 52
-    KB of code, 820 lines of the cache, where the first-level cache has 32 KB; of 26 thousand branches 2100 are foretold
-    wrongly by a simple predictor that starts from nothing, at most 100 at any one place. So cold code and branches, at
-    every place a few, are what separates a solve from one in a row.
+    A solve is 410 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512. They stand in
+    795 lines of the cache, 51 KB, where the first-level cache has 32 KB; of 21 thousand branches 1900 are foretold
+    wrongly by a simple predictor that starts from nothing, at most 100 at any one place. Samples and path delays take
+    8, of which the inversion of queues takes half; 1 to 2 are the start: the record of the past and what holds at
+    time 0.
 
-    What helped were fewer calls and less code: to make a pass's judgement and the end of a step parts of what calls
-    them, no allocation, no power function with its tables. What did not: a promise that arguments do not overlap; to
-    find samples and to order weights without branches, which makes what comes after wait (2 more); to remember for
-    longer up to which step the passes are few.
+    What helped were fewer instructions and less code: vectors that are said to be vectors (flows together, lookups of
+    a pass together, samples by eights), which the compiler by itself makes by twos, and with a hundred instructions
+    to put their verdicts together; numbers of the method in the workspace, where they cost no instruction of their
+    own; a pass's judgement and the end of a step as parts of what calls them; no allocation, no power function with
+    its tables. What did not: a promise that arguments do not overlap; to find samples and to order weights without
+    branches, which makes what comes after wait (2 more); to remember for longer up to which step the passes are few;
+    to take path delays of several steps together; to learn before sampling; other limits of the compiler's own search
+    for vectors.
 
-    So 40 on P2 needs 51 after all of `simulate`. What was tried before without gain, counted at equal error over 30 to
-    100 tolerances:
+    What was tried before without gain, counted at equal error over 30 to 100 tolerances (the right-hand sides of one
+    run go up and down by 5 % with its last bits: P2 takes 883 here, and 930 by the mean of tolerances beside it):
 
     * for fewer passes: to predict a record from the last three or four, or what the guess misses from the last two or
       three, in place of one; to end a step without the pass that confirms it, since neither what is left of the change
