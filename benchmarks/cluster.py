@@ -83,7 +83,7 @@ class Round(NamedTuple):
     two: float
     both: float  # two workers, each with the whole sweep
     alone: float  # one worker with the whole sweep, by itself
-    scheduling: float  # without what scheduler and client take when nothing is done
+    scheduling: float  # without what they take when nothing is done, or what a sweep takes here besides its points
     worker: float  # what the one worker took of the processor more than by itself, as a part of that
     busy: float  # part of the two workers' time in which they measured
 
@@ -160,6 +160,7 @@ def _round(sweep: Callable[[Any], Any], client: Any, only: Any) -> Round:
     began = process_time()
     one = sweep(only)
     scheduling = process_time() - began - idle * one.attrs["seconds"]
+    scheduling -= here.attrs["seconds"] - here.attrs["point_seconds"]  # the task and the dataset, without any workers
     after = client.run(process_time)[first]
     two = sweep(client)
     for found in (one, two):
