@@ -129,7 +129,7 @@ def ratio(case: Case) -> Iterator[Row]:
 
     * 42 to 45 in a row, by what `run` does between one solve and the next.
     * 47 after all of `simulate`, by the least of many, 48 by their median, and 48 to 51 as it is measured here: a
-      ratio of 40 to 42. To enter compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first
+      ratio of 40 to 44. To enter compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first
       within the solve. To read or prefetch all code as data just before takes 1 to 3 off, and as much to do it; all
       data, nothing.
 
