@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heapify, heapreplace
 from time import perf_counter
 from typing import NamedTuple
+
+from fluidcc.sweep.timed import room
 
 __all__ = ["Flight"]
 
@@ -34,6 +37,7 @@ class Flight:
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
         self._out: dict[int, _Out] = {}
+        self._timed: set[int] = set()  # those of them that end by time
         self._running = self._met = 0  # workers that are at work, and that have been
 
     def add(self, first: int, count: int, seconds: float, workers: int) -> None:
@@ -43,9 +47,12 @@ class Flight:
         new = self._running > self._met
         self._met += new
         self._out[first] = _Out(count, seconds, self._clock() if free else None, new)
+        if seconds < math.inf:
+            self._timed.add(first)
 
     def end(self, first: int) -> None:
         """The result of a job is there, so that its worker begins with the next."""
+        self._timed.discard(first)
         ended = self._out.pop(first, None)
         if ended is None or ended.begun is None:
             return
@@ -54,6 +61,11 @@ class Flight:
         if waiting is not None:
             self._running += 1
             self._out[waiting] = self._out[waiting]._replace(begun=self._clock())
+
+    def back(self, cost: float, call: float) -> int:
+        """Points of jobs that are out of which it is foreseen that they are not measured in time, and come back."""
+        timed = [self._out[first] for first in self._timed]
+        return sum(job.points - _measured(job, cost, call) for job in timed)
 
     def gap(self, cost: float, call: float, once: float, left: int, workers: int) -> float:
         """For how long the worker that is through first has work yet, if all workers end together.
@@ -70,7 +82,7 @@ class Flight:
         for k, job in enumerate(self._out.values()):
             if k == workers:
                 heapify(loads)
-            load = min(call + job.points * cost, job.seconds) + once * job.new
+            load = call + _measured(job, cost, call) * cost + once * job.new
             load = load if job.begun is None else max(0.0, load - (now - job.begun))
             if k < workers:
                 loads[k] = load
@@ -84,3 +96,10 @@ class Flight:
             work += load
             level = work / k
         return level - loads[0]
+
+
+def _measured(job: _Out, cost: float, call: float) -> int:
+    """How many points of a job are measured in time."""
+    if job.seconds == math.inf:
+        return job.points
+    return max(1, room(job.points, job.seconds - call, job.seconds, cost))

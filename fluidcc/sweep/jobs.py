@@ -2,10 +2,13 @@
 
 The first jobs are to take a certain time: a worker measures as many of their points as it can in it, and what is left
 goes out again. So nothing is measured only to learn what it costs. They go out in rounds of one for each worker, all
-of a round alike, so that it does not matter which worker gets which. From then on this is guided self-scheduling: a job
-takes a fixed part of what is left for each worker, so that the first ones are large, and later ones make up for what
-was not foreseen. The last ones are as long as it takes for all workers to end together, by what is known of the jobs
-that are out. Chunks, by which results are kept, are put together from the results of jobs.
+of a round alike, so that it does not matter which worker gets which. On a cluster, whose scheduler takes milliseconds
+for each job, the first round is each worker's share of all points: a sweep that ends within that time is one job for
+each, and a longer one loses at most that time. From then on this is guided self-scheduling: a job takes a fixed part of
+what is left for each worker, so that the first ones are large, and later ones make up for what was not foreseen; what
+is left includes what will come back of first jobs that are out. The last ones are as long as it takes for all workers
+to end together, by what is known of the jobs that are out. Chunks, by which results are kept, are put together from the
+results of jobs.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ FEWEST = 4  # jobs for each worker at least
 SHARES = 2  # what is sent at once is at most this part of what is left for each worker
 CRUMB = 4  # of the smallest job: less than this part of it is not left for another
 LEAST = 0.03  # seconds of work from which that matters
-FIRST, SOME = 0.2, 4096  # seconds, and points at most, of a job while nothing is known
+FIRST, SOME = 0.2, 16384  # seconds, and points at most, of a job while nothing is known
 TINY = 1e-9  # seconds that a point takes at least
 
 Points = NDArray[np.int64] | range
@@ -121,7 +124,8 @@ class Jobs(Iterator[Job]):
     def __next__(self) -> Job:
         if not self._spans:
             raise StopIteration
-        wanted, seconds = self._wanted()
+        back = self._flight.back(self.cost, self.call) if self.cost else 0
+        wanted, least, seconds = self._wanted(self.left + back)
         first, end = self._spans.pop(0)
         last = min(first + wanted, end)
         whole = last // self.chunk * self.chunk  # to the end of a chunk, where there is one
@@ -129,33 +133,34 @@ class Jobs(Iterator[Job]):
             last, seconds = min((first // self.chunk + 1) * self.chunk, end), math.inf
         elif first < whole and last < end:
             last = whole
-        elif self._spans and 2 * (end - last) < wanted:  # no crumbs, where points were taken back
+        elif (self._spans or back) and 2 * (end - last) < least:  # no crumbs, where points are taken back
             last = end
         if last < end:
             self._spans.insert(0, (last, end))
         self._flight.add(first, last - first, seconds, self.workers)
         return Job(first, self._points[first:last], seconds)
 
-    def _wanted(self) -> tuple[int, float]:
-        """Points of the next job, and the seconds in which it is to end."""
-        left = self.left
+    def _wanted(self, left: int) -> tuple[int, int, float]:
+        """Points of the next job and of the smallest, and seconds for it, if so many points are still to go out."""
         share = left / (SHARES * self.workers) if self.workers > 1 else left
         if not self.cost:
             if not self._alike:
-                self._alike, self._share = self.workers, share
+                self._alike, self._share = self.workers, left / self.workers if self.cluster else share
             self._alike -= 1
-            return max(1, math.floor(min(self._share, SOME))), FIRST
+            most = max(1, math.ceil(min(self._share, SOME)))
+            return most, most, FIRST
         span, least = work_in_a_job(self.cost * self.size, self.workers, self.cluster, self.call)
         size = max(share, least / self.cost)
         if self.workers > 1 and share * self.cost < least:
-            size = self._last(least, share)
-        return max(1, math.floor(min(size, span / self.cost))), math.inf
+            size = self._last(least, share, left)
+        most = max(1, math.floor(min(size, span / self.cost)))
+        return most, min(most, math.ceil(least / self.cost)), math.inf
 
-    def _last(self, least: float, share: float) -> float:
+    def _last(self, least: float, share: float, left: int) -> float:
         """Points of one of the last jobs: of as many of about the smallest size as fill the time to the common end."""
-        gap = self._flight.gap(self.cost, self.call, self.once, self.left, self.workers)
+        gap = self._flight.gap(self.cost, self.call, self.once, left, self.workers)
         size = max(share, math.ceil(gap / max(1, round(gap / least)) / self.cost))
-        return self.left if (self.left - size) * self.cost < least / CRUMB else size
+        return left if (left - size) * self.cost < least / CRUMB else size
 
     def learn(self, job: Job, piece: Piece) -> None:
         """Take in what a job has cost, and take its points back that it has not measured."""

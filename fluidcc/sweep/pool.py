@@ -6,6 +6,7 @@ Processes are joblib's loky, which sends functions of notebooks and lambdas too.
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -88,11 +89,12 @@ class Pool:
         self._executor = self._executor or self._make()
         work = Sent(task) if self._apart else Near(task)
         running: dict[Future[Piece | None], tuple[Job, int]] = {}
+        timed = 0  # of these, as many end by time; until they have, nothing is sent ahead: it is not known what is left
         ended: SimpleQueue[Future[Piece | None]] = SimpleQueue()  # a look at all would cost more, the more workers
         again: list[tuple[Job | None, int, Callable[..., Any]]] = []
         try:
             while True:
-                while len(running) < self.workers * self._ahead:
+                while len(running) < self.workers * (1 if timed else self._ahead):
                     one, deaths, call = again.pop() if again else (next(jobs, None), 0, work.usual)
                     if one is None:
                         break
@@ -106,11 +108,13 @@ class Pool:
                         self._executor = self._make()
                         continue
                     running[future] = (one, deaths)
+                    timed += one.seconds < math.inf
                     future.add_done_callback(ended.put)
                 if not running:
                     return
                 future = self._next(ended)
                 one, deaths = running.pop(future)
+                timed -= one.seconds < math.inf
                 try:
                     piece = future.result()
                 except self._lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,14 @@ def test_every_point_once(
 
 
 class Workers:
-    """Workers that take jobs in order, two ahead, by a clock of their own; their points take what they take."""
+    """Workers that take jobs in order, as a pool sends them, by a clock of their own; points take what they take."""
 
     def __init__(self, workers: int, ahead: int = 2, once: float = 0.0) -> None:
         self.now, self.ahead, self.once = 0.0, ahead, once  # once: what each worker makes in its first job
         self.ends = [0.0] * workers
+
+    def _most(self, out: Iterable[Job]) -> int:
+        return len(self.ends) * (1 if any(job.seconds < math.inf for job in out) else self.ahead)
 
     def run(self, jobs: Jobs, each: Callable[[Job], float]) -> list[Job]:
         """The jobs in the order in which they went out."""
@@ -79,10 +82,10 @@ class Workers:
         out: list[tuple[float, int]] = []
         made: dict[int, float] = {}
         while True:
-            while len(out) < self.ahead * len(self.ends) and (job := next(jobs, None)) is not None:
+            while len(out) < self._most(sent[number] for _, number in out) and (job := next(jobs, None)) is not None:
                 worker = int(np.argmin(self.ends))
                 made[len(sent)] = self.once if self.ends[worker] == 0.0 else 0.0
-                spent = made[len(sent)] + len(job.points) * each(job)
+                spent = made[len(sent)] + len(result(job, each(job))) * each(job)
                 self.ends[worker] = max(self.ends[worker], self.now) + spent
                 insort(out, (self.ends[worker], len(sent)))
                 sent.append(job)
@@ -100,6 +103,82 @@ def test_what_a_worker_makes_once_is_foreseen(once: float) -> None:
     jobs = Jobs(range(10_000), 10_000, workers=2, cluster=True, clock=lambda: workers.now)
     workers.run(jobs, lambda job: cost)
     assert max(workers.ends) - min(workers.ends) <= 2 * cost
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_a_short_sweep_on_a_cluster_is_one_job_for_each_worker(workers: int) -> None:
+    """Its scheduler takes for a job what some hundred points take."""
+    size, hands = 10_000, Workers(workers)
+    each = 0.9 * FIRST * workers / size
+    jobs = Jobs(range(size), size, workers=workers, cluster=True, clock=lambda: hands.now)
+    assert len(hands.run(jobs, lambda job: each)) == workers
+    assert hands.now == pytest.approx(0.9 * FIRST, rel=1e-2)
+
+
+@pytest.mark.parametrize("slower", [2.0, 5.0, 50.0])
+def test_what_a_slow_worker_does_not_do_in_time_others_do(slower: float) -> None:
+    """On a cluster, where each gets its share of all at first: here the points of the second half take longer."""
+    size, hands = 10_000, Workers(2)
+    each = 0.5 * FIRST / size
+
+    def takes(job: Job) -> float:
+        return each * (slower if job.first >= size // 2 else 1.0)
+
+    jobs = Jobs(range(size), size, workers=2, cluster=True, clock=lambda: hands.now)
+    hands.run(jobs, takes)
+    best = (1 + slower) * each * size / 4
+    assert hands.now <= best + FIRST
+
+
+def test_what_will_come_back_is_no_less_left_than_what_is_there() -> None:
+    """Two workers have half of the points each, and time for a fifth of these; the second one is about to end."""
+    size, hands = 10_000, Workers(2)
+    each = FIRST / 1000
+    jobs = Jobs(range(size), size, workers=2, cluster=True, clock=lambda: hands.now)
+    first, second = next(jobs), next(jobs)
+    hands.now = FIRST
+    jobs.learn(first, result(first, each))
+    assert jobs.left == 4000
+    third = next(jobs)
+    assert len(third.points) == pytest.approx(8000 / (SHARES * 2), abs=2)
+    jobs.learn(second, result(second, each))
+    assert len(next(jobs).points) == pytest.approx((8000 - len(third.points)) / (SHARES * 2), abs=2)
+
+
+def test_what_a_first_job_leaves_is_not_cut_into_one_more_job_and_a_crumb() -> None:
+    """Also where less is expected to come back from the other worker."""
+    hands = Workers(2)
+    jobs = Jobs(range(3280), 3280, workers=2, cluster=True, clock=lambda: hands.now)
+    first, _ = next(jobs), next(jobs)
+    hands.now = FIRST
+    piece = Piece({"a": np.zeros(1220)}, {}, FIRST, each=FIRST / 1300)  # it began slowly
+    jobs.learn(first, piece)
+    assert len(next(jobs).points) == 1640 - 1220
+
+
+@pytest.mark.parametrize("slower", [0.98, 1.0, 1.02])
+@pytest.mark.parametrize("much", [1.3, 1.6, 2.0, 3.0])
+def test_after_the_first_jobs_of_a_cluster_all_end_together(slower: float, much: float) -> None:
+    hands, each = Workers(2), 1e-4
+    size = 2 * round(much * FIRST / each)
+    jobs = Jobs(range(size), size, workers=2, cluster=True, clock=lambda: hands.now)
+    hands.run(jobs, lambda job: each * (slower if job.first >= size // 2 else 1.0))
+    assert max(hands.ends) - min(hands.ends) <= 0.03 * FIRST
+
+
+@pytest.mark.parametrize(("size", "measured"), [(150, 150), (245, 245), (300, 200)])
+def test_a_job_that_is_nearly_through_in_time_ends_all_of_its_points(size: int, measured: int) -> None:
+    """What little is left would take a job of its own."""
+
+    @dataclass(frozen=True)
+    class Calling(Task):
+        def _evaluate(self, points: Any) -> Piece:
+            return Piece({"value": np.zeros(len(points))}, {}, 1e-3 * len(points))
+
+    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
+    calling = Calling(**{f.name: getattr(task, f.name) for f in fields(task)})
+    calling.evaluate(range(500, 1000), 0.2)
+    assert len(calling.evaluate(range(size), 0.2)) == pytest.approx(measured, abs=1)
 
 
 def test_jobs_shrink_toward_the_end() -> None:
