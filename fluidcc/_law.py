@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
-from weakref import WeakValueDictionary
 
 from sympy import Expr, Matrix, Symbol, diff, expand
 
 from fluidcc._checks import check_law, parameter_values
 from fluidcc._latex import law_latex
-from fluidcc._parts import Frozen, Jump, Key, Steady, Tick, frozen
+from fluidcc._parts import Frozen, Jump, Key, Steady, Tick, equal_once, frozen
 from fluidcc._switches import Switched, switched
 from fluidcc.arguments import explained, shown
 from fluidcc.errors import LawError
@@ -21,19 +20,12 @@ from fluidcc.symbols import expression, plain, unfold
 
 __all__ = ["Law"]
 
-_SENT: WeakValueDictionary[int, Law] = WeakValueDictionary()  # laws that were or came in pickles, by hash
-
 
 def _read(kind: type[Law], content: dict[str, Any]) -> Law:
-    """A law from a pickle: the same object as an equal one that was or came in one before.
-
-    Caches by law then find it at once. Two equal laws of different pickles are compared expression by expression, which
-    takes longer than what the caches save.
-    """
+    """A law from a pickle, which need not be checked again."""
     law = object.__new__(kind)
     law.__dict__.update(content)
-    known = _SENT.setdefault(hash(law), law)
-    return known if known == law else law
+    return law
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +135,9 @@ class Law:
         return Key((self.kind, self.name, tuple(self.params), *parts))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Law) and self._content == other._content)
+        if self is other or not isinstance(other, Law):
+            return self is other
+        return equal_once(self, other, lambda: self._content == other._content)
 
     @cached_property
     def _hash(self) -> int:
@@ -153,7 +147,6 @@ class Law:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _SENT.setdefault(hash(self), self)
         return _read, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
 
     def __repr__(self) -> str:

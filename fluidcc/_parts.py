@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from sympy import Expr, Symbol, sympify
@@ -13,7 +14,7 @@ from fluidcc.arguments import explained_class, flag, shown
 from fluidcc.errors import LawError
 from fluidcc.symbols import expression
 
-__all__ = ["Frozen", "Jump", "Key", "Steady", "Tick", "frozen"]
+__all__ = ["Frozen", "Jump", "Key", "Steady", "Tick", "equal_once", "frozen"]
 
 
 class Frozen(dict):
@@ -31,6 +32,32 @@ class Frozen(dict):
         return hash(tuple(self.items()))
 
 
+def equal_once(one: Any, other: Any, equal: Callable[[], bool]) -> bool:
+    """Whether two objects are equal, by their expressions once, and from then on by what they remember.
+
+    Caches are looked into by laws that are equal to those in them and other objects, where these came in a pickle: to
+    compare all expressions takes longer than what a cache saves.
+    """
+    first, second = _eldest(one), _eldest(other)
+    if first is second:
+        return True
+    if not equal():
+        return False
+    younger, elder = sorted((first, second), key=lambda it: -it.__dict__.setdefault("_age", next(_ages)))
+    younger.__dict__["_twin"] = elder  # and not the other way round, so that those of the past can go
+    return True
+
+
+_ages = count()  # the later an object was compared for the first time, the younger it is
+
+
+def _eldest(one: Any) -> Any:
+    """The one of equal objects that those lead to which have been compared."""
+    while (twin := one.__dict__.get("_twin")) is not None:
+        one = twin
+    return one
+
+
 class Key(tuple[Any, ...]):
     """A tuple of expressions that works out its hash once, since many caches are looked into by it."""
 
@@ -40,6 +67,10 @@ class Key(tuple[Any, ...]):
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        equal = super().__eq__
+        return equal_once(self, other, lambda: equal(other)) if isinstance(other, Key) else equal(other)
 
     def __reduce__(self) -> tuple[Any, ...]:  # without its hash, which is another one in other processes
         return Key, (tuple(self),)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import pytest
-from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
+from sympy import Basic, Derivative, Eq, Function, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.errors import InvalidInput, LawError
@@ -191,17 +193,44 @@ def test_a_structure_comes_out_of_a_pickle_without_its_hash() -> None:
     structure = LDCC.structure
     assert hash(structure) == hash(tuple(structure)) == hash(LDCC(beta=0.2).structure)
     twin = pickle.loads(pickle.dumps(structure))
-    assert twin == structure
     assert not vars(twin)
+    assert twin == structure
 
 
 @LAWS
-def test_equal_laws_of_several_pickles_are_one(law: Law) -> None:
-    """So that a worker that gets the same laws with every task need not compare their expressions."""
-    first = pickle.loads(pickle.dumps(law))
-    assert pickle.loads(pickle.dumps(law)) is first
+def test_equal_laws_are_compared_by_their_expressions_only_once(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a worker, which gets the same laws with every task, finds them in its caches at once."""
+    first, second = (pickle.loads(pickle.dumps(law)) for _ in range(2))
     renamed = replace(law, name="Other")
-    assert pickle.loads(pickle.dumps(renamed)) == renamed != first
+    assert first is not law
+    assert first == law
+    assert law == second
+    assert first.structure == law.structure
+    assert law.structure == second.structure
+
+    def compared(self: Any, other: Any) -> bool:
+        raise AssertionError("expressions are compared again")
+
+    monkeypatch.setattr(Basic, "__eq__", compared)
+    assert first == second == law == first
+    assert first.structure == second.structure == law.structure == first.structure
+    monkeypatch.undo()
+    assert first != renamed != second
+    assert renamed.structure != first.structure
+    assert first.structure == tuple(law.structure)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_law_keeps_none_of_those_that_it_was_compared_with(first: bool) -> None:
+    """Of many tasks, each with laws of its own; but the one that has been longest in use."""
+    law, gone = pickle.loads(pickle.dumps(LDCC)), []
+    for _ in range(5):
+        twin = pickle.loads(pickle.dumps(LDCC))
+        assert (law == twin) if first else (twin == law)
+        gone.append(ref(twin))
+        del twin
+    gc.collect()
+    assert sum(one() is not None for one in gone) <= 1
 
 
 @LAWS
