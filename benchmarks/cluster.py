@@ -9,9 +9,9 @@ check of all values takes 2; each worker prepares the task for itself (the works
 first job a worker waits 6 to 12 ms for the next, and from then on 1 to 4 ms; at the end one waits for the other for as
 long as their last jobs took otherwise than foreseen, mostly 2 to 20 ms, and the last results are there 5 ms later. The
 scheduler and the client, which share the two cores with the workers here, take what `job` says for a job. P1, which two
-workers do in 0.21 to 0.23 s, is one job for each; Dask itself takes 2 % of a core in this process and 1 % in each one
-while nothing is done, with the settings that the README names; without them 4 to 5 % in each, and two workers are 1.45
-to 1.65 times one on `margins` where they are 1.7 to 1.8 with them.
+workers do in 0.21 to 0.23 s, is one job for each. Dask itself takes 2 % of a core in this process and 1 % in that of
+each worker while nothing is done, with the settings that the README names; without them 4 to 5 % in each, and two
+workers are 1.45 to 1.65 times one on `margins` where they are 1.7 to 1.8 with them.
 """
 
 from __future__ import annotations

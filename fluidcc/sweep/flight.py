@@ -40,6 +40,11 @@ class Flight:
         self._timed: set[int] = set()  # those of them that end by time
         self._running = self._met = 0  # workers that are at work, and that have been
 
+    @property
+    def timed(self) -> bool:
+        """Whether some of them end by time."""
+        return bool(self._timed)
+
     def add(self, first: int, count: int, seconds: float, workers: int) -> None:
         """A job goes out, of `count` points from `first` on."""
         free = self._running < workers

@@ -121,6 +121,11 @@ class Jobs(Iterator[Job]):
         """Points that have not gone out."""
         return sum(last - first for first, last in self._spans)
 
+    @property
+    def timed(self) -> bool:
+        """Whether jobs are out that end by time, so that it is not known what is left."""
+        return self._flight.timed
+
     def __next__(self) -> Job:
         if not self._spans:
             raise StopIteration
@@ -179,6 +184,10 @@ class Jobs(Iterator[Job]):
             self.cost, self._known = each, count
         else:
             self.cost = math.sqrt(each * self.cost)  # one odd job does not decide
+
+    def give_up(self, job: Job) -> None:
+        """A job is over that has told nothing of what points cost."""
+        self._flight.end(job.first)
 
     def _back(self, first: int, last: int) -> None:
         """Put points in, in order, with those that they adjoin."""

@@ -6,7 +6,6 @@ Processes are joblib's loky, which sends functions of notebooks and lambdas too.
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from fluidcc.sweep.work import Near, Sent
 
 __all__ = ["Pool", "cores", "make_pool"]
 
-AHEAD = 2  # jobs in flight for each worker: one that runs, and one so that it need not wait for the next
+AHEAD = 2  # jobs in flight for each worker, once it is known what is left: one that runs, and one for when it ends
 LIVES = 2  # workers that a job may take with it before it is split, and a single point before it is given up
 _asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # workers by client that can import fluidcc
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
@@ -89,16 +88,16 @@ class Pool:
         self._executor = self._executor or self._make()
         work = Sent(task) if self._apart else Near(task)
         running: dict[Future[Piece | None], tuple[Job, int]] = {}
-        timed = 0  # of these, as many end by time; until they have, nothing is sent ahead: it is not known what is left
         ended: SimpleQueue[Future[Piece | None]] = SimpleQueue()  # a look at all would cost more, the more workers
         again: list[tuple[Job | None, int, Callable[..., Any]]] = []
         try:
             while True:
-                while len(running) < self.workers * (1 if timed else self._ahead):
+                while len(running) < self.workers * (1 if jobs.timed else self._ahead):
                     one, deaths, call = again.pop() if again else (next(jobs, None), 0, work.usual)
                     if one is None:
                         break
                     if deaths >= LIVES:
+                        jobs.give_up(one)
                         yield one.first, self._alone(task, one)
                         continue
                     try:
@@ -108,13 +107,11 @@ class Pool:
                         self._executor = self._make()
                         continue
                     running[future] = (one, deaths)
-                    timed += one.seconds < math.inf
                     future.add_done_callback(ended.put)
                 if not running:
                     return
                 future = self._next(ended)
                 one, deaths = running.pop(future)
-                timed -= one.seconds < math.inf
                 try:
                     piece = future.result()
                 except self._lost:
