@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.sweep.api import make_task
 from fluidcc.sweep.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
-from fluidcc.sweep.pace import STEEP, Pace
 from fluidcc.sweep.piece import Piece
-from fluidcc.sweep.task import Task
 
 
 def result(job: Job, each: float, most: int | None = None) -> Piece:
@@ -145,6 +141,18 @@ def test_what_will_come_back_is_no_less_left_than_what_is_there() -> None:
     assert len(next(jobs).points) == pytest.approx((8000 - len(third.points)) / (SHARES * 2), abs=2)
 
 
+def test_of_a_job_that_is_given_up_nothing_will_come_back() -> None:
+    """As after the second one of the test before, of which it was expected that 4000 points would."""
+    jobs = Jobs(range(10_000), 10_000, workers=2, cluster=True, clock=lambda: 0.0)
+    first, second = next(jobs), next(jobs)
+    assert jobs.timed
+    jobs.give_up(second)
+    assert jobs.timed
+    jobs.learn(first, result(first, FIRST / 1000))
+    assert not jobs.timed
+    assert len(next(jobs).points) == 4000 / (SHARES * 2)
+
+
 def test_what_a_first_job_leaves_is_not_cut_into_one_more_job_and_a_crumb() -> None:
     """Also where less is expected to come back from the other worker."""
     hands = Workers(2)
@@ -164,21 +172,6 @@ def test_after_the_first_jobs_of_a_cluster_all_end_together(slower: float, much:
     jobs = Jobs(range(size), size, workers=2, cluster=True, clock=lambda: hands.now)
     hands.run(jobs, lambda job: each * (slower if job.first >= size // 2 else 1.0))
     assert max(hands.ends) - min(hands.ends) <= 0.04 * FIRST
-
-
-@pytest.mark.parametrize(("size", "measured"), [(150, 150), (245, 245), (300, 200)])
-def test_a_job_that_is_nearly_through_in_time_ends_all_of_its_points(size: int, measured: int) -> None:
-    """What little is left would take a job of its own."""
-
-    @dataclass(frozen=True)
-    class Calling(Task):
-        def _evaluate(self, points: Any) -> Piece:
-            return Piece({"value": np.zeros(len(points))}, {}, 1e-3 * len(points))
-
-    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    calling = Calling(**{f.name: getattr(task, f.name) for f in fields(task)})
-    calling.evaluate(range(500, 1000), 0.2)
-    assert len(calling.evaluate(range(size), 0.2)) == pytest.approx(measured, abs=1)
 
 
 def test_jobs_shrink_toward_the_end() -> None:
@@ -291,155 +284,6 @@ def test_a_store_that_was_begun_with_small_chunks_ends_with_large_jobs(tmp_path:
     assert len(list((tmp_path / "s" / "chunks").glob("[0-9]*.json"))) == 100
 
 
-def test_a_job_ends_by_time_and_nothing_is_measured_twice() -> None:
-    seen: list[float] = []
-
-    def measured(point: Any) -> float:
-        seen.append(point["x"])
-        time.sleep(2e-3)
-        return float(point["x"])
-
-    task = make_task(measured, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    del seen[:]
-    piece = task.evaluate(range(10, 1000), 0.05)
-    count = len(piece)
-    assert 1 <= count <= 30, "sleeping takes as long as it is told, or longer"
-    assert seen == list(range(10, 10 + count))
-    assert piece.values["value"].tolist() == seen
-    assert 2e-3 / STEEP <= piece.each <= piece.seconds, "a slope between two calls, which may differ by chance"
-    assert piece.seconds >= 2e-3 * count
-    assert len(task.evaluate(range(5), 60.0)) == 5
-
-
-def test_what_a_call_costs_is_told_from_what_its_points_do() -> None:
-    """A call that takes 20 ms whatever its points looks dear at first; jobs must not be made small by it."""
-    call, each = 20e-3, 0.2e-3
-
-    @dataclass(frozen=True)
-    class Calling(Task):
-        def _evaluate(self, points: Any) -> Piece:
-            return Piece({"value": np.zeros(len(points))}, {}, call + each * len(points))
-
-    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    piece = Calling(**{f.name: getattr(task, f.name) for f in fields(task)}).evaluate(range(1000), 0.05)
-    assert piece.each == pytest.approx(each, rel=1e-6)
-    assert piece.call == pytest.approx(call, rel=1e-6)
-    assert piece.seconds < 0.05 + 2 * call, "the first call does not count, and the last may end late by one"
-    jobs = Jobs(range(1000), 1000, workers=2, cluster=True)
-    jobs.learn(next(jobs), piece)
-    for job in jobs:
-        assert each * len(job.points) > 3 * call or job.first + len(job.points) == 1000
-
-
-def test_what_a_job_has_told_goes_for_the_next_one_of_a_worker() -> None:
-    """It begins with as many points as fit, rather than with one."""
-    calls: list[int] = []
-
-    @dataclass(frozen=True)
-    class Calling(Task):
-        def _evaluate(self, points: Any) -> Piece:
-            calls.append(len(points))
-            return Piece({"value": np.zeros(len(points))}, {}, 1e-3 * len(points))
-
-    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    calling = Calling(**{f.name: getattr(task, f.name) for f in fields(task)})
-    calling.evaluate(range(500), 0.2)
-    assert calls[0] == 1
-    del calls[:]
-    assert len(calling.evaluate(range(500, 1000), 0.2)) == pytest.approx(200, abs=1)
-    assert calls[0] >= 199
-
-
-def test_a_job_measures_one_point_at_least() -> None:
-    """Also where it is known that a call takes longer than it may."""
-
-    @dataclass(frozen=True)
-    class Calling(Task):
-        def _evaluate(self, points: Any) -> Piece:
-            return Piece({"value": np.zeros(len(points))}, {}, 1.0 + 1e-3 * len(points))
-
-    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    calling = Calling(**{f.name: getattr(task, f.name) for f in fields(task)})
-    first = len(calling.evaluate(range(500), 0.2))
-    assert first >= 1
-    assert len(calling.evaluate(range(first, 500), 0.2)) >= 1
-
-
-@pytest.mark.parametrize("counts", [(1, 8, 64), (3, 24, 30), (1, 60, 40), (1, 30, 30), (1, 8, 64, 5)])
-def test_pace(counts: tuple[int, ...]) -> None:
-    """A straight line is found from two calls of different sizes, of which the later one may be somewhat smaller."""
-    pace = Pace()
-    for count in counts:
-        pace.learn(count, 0.01 + 0.005 * count)
-    assert pace.each == pytest.approx(0.005)
-    assert pace.call == pytest.approx(0.01)
-
-
-def test_a_small_last_call_does_not_look_dear() -> None:
-    """What is left for the last call of a job may be a point or two, of which nearly all is the call."""
-    pace = Pace()
-    for count in (1, 16, 256, 1):
-        pace.learn(count, 5e-3 + 2e-4 * count)
-    assert pace.each == pytest.approx(2e-4)
-
-
-def test_a_call_that_took_longer_with_fewer_points_leaves_what_a_call_costs() -> None:
-    pace = Pace()
-    for count, seconds in ((1, 0.1), (10, 0.02), (100, 0.11), (90, 0.15)):
-        pace.learn(count, seconds)
-    assert pace.each == pytest.approx((0.15 - 0.01) / 90)
-    assert pace.call == pytest.approx(0.01)
-
-
-def test_an_odd_call_does_not_decide_what_a_call_costs() -> None:
-    """The last of these calls met a slow moment: a call costs no more than the shortest has taken."""
-    pace = Pace()
-    for count, seconds in ((1, 0.5), (8, 1e-3), (64, 7e-3), (128, 0.1), (256, 0.11)):
-        pace.learn(count, seconds)
-        if count > 8:
-            assert pace.call <= 1e-3 * (1 + 1e-9)
-    assert pace.each == pytest.approx((0.11 - 1e-3) / 256)
-
-
-@settings(derandomize=True, deadline=None)
-@given(st.lists(st.floats(0.85, 1.15), min_size=4, max_size=4), st.floats(1e-3, 20e-3))
-def test_what_a_call_costs_is_told_by_its_shortest(slower: list[float], call: float) -> None:
-    """Long calls, each in a moment of its own, would tell of 5 ms in 200 anything at all."""
-    pace, each = Pace(), 2e-4
-    for count, factor in zip((1, 16, 256, 1000), slower, strict=True):
-        pace.learn(count, factor * (call + each * count))
-    assert abs(pace.call - call) <= 0.2 * call + 0.5 * each * 16
-
-
-def test_what_is_made_once_is_no_cost_of_a_point() -> None:
-    """Workspaces of a few places, which all points share, take longer than the points that are measured first."""
-    made, each = 20e-3, 0.1e-3
-
-    @dataclass(frozen=True)
-    class Making(Task):
-        def _evaluate(self, points: Any) -> Piece:
-            once = made * len({p % 20 for p in points.tolist()} - there)
-            there.update(p % 20 for p in points.tolist())
-            return Piece({"value": np.zeros(len(points))}, {}, once + each * len(points), once)
-
-    there: set[int] = set()
-    task = make_task(lambda point: 0.0, {"x": np.arange(1000.0)}, None, None, None, {}).probed()
-    piece = Making(**{f.name: getattr(task, f.name) for f in fields(task)}).evaluate(range(1000), 0.2)
-    assert len(piece) == 1000
-    assert piece.once == pytest.approx(20 * made)
-    assert piece.each == pytest.approx(each)
-
-
-def test_workspaces_are_made_once() -> None:
-    """Those of delays, of which there are few; of points that have each one of their own they are a cost."""
-    net = fc.dumbbell([fc.LDCC], {"capacity": "2 Mbit/s"}, rtt="50 ms")
-    few = {"return_delay": [0.02, 0.03], "w": np.linspace(1e4, 2e4, 30)}
-    for grid, once in ((few, True), ({"return_delay": np.linspace(0.02, 0.05, 30)}, False)):
-        task = make_task(net, grid, "mean_rate", 1.0, None, {}).probed()
-        task.evaluate(range(1))
-        assert (task.evaluate(range(1, 40 if once else 10)).once > 0.0) is once
-
-
 def test_no_crumbs_are_left_where_points_were_taken_back() -> None:
     jobs = Jobs(range(1000), 1000, workers=2)
     first, second = next(jobs), next(jobs)
@@ -449,16 +293,3 @@ def test_no_crumbs_are_left_where_points_were_taken_back() -> None:
     wanted = jobs.left // (SHARES * 2)
     assert wanted < back < 1.5 * wanted
     assert len(next(jobs).points) == back, "a few points more than wanted, rather than these few alone"
-
-
-def test_loading_code_is_no_cost_of_a_point() -> None:
-    """The first point of a job that ends by time takes longer than that, and another one follows it."""
-    first = [0.1, 0.1]  # that of the form of the results too
-
-    def measured(point: Any) -> float:
-        time.sleep(first.pop() if first else 1e-3)
-        return 1.0
-
-    piece = make_task(measured, {"x": range(90)}, None, None, None, {}).probed().evaluate(range(90), 0.01)
-    assert len(piece) > 1
-    assert 1e-3 <= piece.each < 0.1
