@@ -25,6 +25,7 @@ _OUTPUT_UNITS = {
     "raise": "bit/s", "reports": "1",
 }  # fmt: skip
 _PASSED: set[Any] = set()
+MOST_PASSED = 1000  # structures that are remembered as checked
 
 
 def parameter_values(law: Any) -> dict[Symbol, float]:
@@ -97,6 +98,8 @@ def check_law(law: Any) -> None:
         _check_utility(law)
     if structure not in _PASSED:
         _check_units(law)
+        if len(_PASSED) >= MOST_PASSED:
+            _PASSED.clear()  # they are only checked again
         _PASSED.add(structure)
 
 
