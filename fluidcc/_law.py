@@ -86,8 +86,8 @@ class Law:
     constants: ClassVar[tuple[Symbol, ...]] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise LawError(f"the name of a law is {shown(self.name)}; give text of at least one character")
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise LawError(f"the name of a law is {shown(self.name)}; give a line of text, such as 'LDCC'")
         for name in ("flow", "out", "lower", "upper", "initial"):
             self._keep(name, frozen(self._given(name, Mapping), f"{self.name}: {name}"))
         for name in ("units", "params", "limits"):

@@ -19,7 +19,6 @@ from fluidcc.engine.running import run
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network, resolve_pattern
-from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.progress import Progress
 from fluidcc.units import to_si
 from fluidcc.warned import warn
@@ -131,7 +130,6 @@ def simulate(
     first = 0.0 if first_step is None else _positive(first_step, "first_step")
     space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
     address = _step_address(at, engine)
-    prepare()
     with Progress(stop - since, progress) as bar:
         final, seconds = run(space, stop, before, first, address, bar)
     used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sympy import Abs, Heaviside, Max, Min, Piecewise, Symbol, exp, log, sign, sqrt, symbols
 
+from fluidcc.compile import _HEAD, kernel_text
+from fluidcc.engine.fused import _full_text
+from fluidcc.engine.layout import lay_out
 from fluidcc.errors import LawError
 from fluidcc.kernel_text import assignments, law_reference, scalar_text
 from fluidcc.law import Law, Source
+from fluidcc.links import DropTail
+from fluidcc.network import Network
+from fluidcc.simulate import simulate
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, e, edot, packet, pi
 from tests.laws import all_laws, random_values
@@ -116,3 +123,14 @@ def test_numba_compiles_the_text_and_agrees() -> None:
     for mode in (0.0, 1.0):
         a = rng.uniform(0.1, 2, len(names))
         np.testing.assert_allclose(fast(a, np.array([mode])), scope["f"](a, [mode]), rtol=1e-14)
+
+
+def test_no_name_of_a_law_is_run() -> None:
+    """Neither as a part of the kernel's text, nor of the fused step's."""
+    evil = '"""; raise SystemExit("run"); """'
+    law = replace(LDCC, name=evil)
+    net = Network().link("l", DropTail, capacity=3e6).flow("f", law, route=["l"], return_delay=0.02)
+    assert "SystemExit" not in _HEAD + kernel_text(law) + _full_text(lay_out(net))
+    simulate(net, 1.0)
+    with pytest.raises(LawError, match="the name of a law is .*; give a line of text"):
+        replace(LDCC, name='"""\nimport os\n"""')

@@ -47,7 +47,7 @@ def a_link(**changes: Any) -> Link:
 lonely = symbols("x")  # the same name, other assumptions
 stray, betta = symbols("Z betta", positive=True)
 REFUSALS: dict[str, tuple[Callable[[], Law], str]] = {
-    "no name": (lambda: Source(""), "the name of a law is .*; give text"),
+    "no name": (lambda: Source(""), "the name of a law is .*; give a line of text"),
     "flow is no mapping": (lambda: a_source(flow=x), "flow is x; give a mapping"),
     "not readable": (lambda: a_source(flow={x: "1 +"}), r"flow: x is .1 \+.; give an expression"),
     "a condition for an expression": (lambda: a_source(flow={x: x > 1}), "is x > 1, which is no expression"),

@@ -6,6 +6,7 @@ capacities and buffers are read at run time.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import platform
 from collections import Counter
@@ -18,20 +19,21 @@ import numba
 from llvmlite import binding
 
 from fluidcc.arguments import choice, explained
-from fluidcc.compile import generated_file, handwritten, load_text
+from fluidcc.compile import handwritten
 from fluidcc.engine.fused_text import step_text
 from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law, Link
 from fluidcc.network import Network
+from fluidcc.numerics.compiling import cache_folder, generated_name, load_text, source_hash, vectorised
 from fluidcc.numerics.fluid import calls
-from fluidcc.numerics.fluid.freshness import prepare, source_hash, vectorised
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, symbols_of
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
 MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
 MOST_LINKS = 4
+MOST_TEXTS = 128  # of structures that are kept, the latest
 
 _python_addresses = itertools.count(1 << 32)  # apart from those of the kernels
 _texts: dict[Any, str] = {}
@@ -167,9 +169,12 @@ def _structure(at: Layout) -> Any:
 
 def _full_text(at: Layout) -> str:
     key = _structure(at)
-    if key not in _texts:
-        _texts[key] = step_text(at, _about(at), source_hash())
-    return _texts[key]
+    text = _texts.get(key)
+    if text is None:
+        text = _texts[key] = step_text(at, source_hash("fluid"))
+        if len(_texts) > MOST_TEXTS:  # some 50 KB each
+            _texts.pop(next(iter(_texts)), None)
+    return text
 
 
 @cache
@@ -180,17 +185,18 @@ def _machine() -> str:
 
 
 def _stamp(text: str) -> Path:
-    return generated_file(text, "fused").with_suffix(".done")
+    return cache_folder() / f"{generated_name(text, 'fused')}.done"
 
 
 def _ready(text: str) -> bool:
     """Whether the text has been compiled before, on this kind of machine, and its code is still there."""
     if text in _addresses:
         return True
-    stamp = _stamp(text)
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():
-        return False
-    return bool(numba.config.CACHE_DIR) or any((stamp.parent / "__pycache__").glob(f"{stamp.stem}.step-*.nbc"))
+    with contextlib.suppress(OSError, UnicodeError):
+        stamp = _stamp(text)
+        if stamp.read_text(encoding="utf-8") == _machine():
+            return any(stamp.parent.glob(f"{stamp.stem}.step-*.nbc"))
+    return False
 
 
 def _load(text: str) -> int:
@@ -200,10 +206,8 @@ def _load(text: str) -> int:
         address = next(_python_addresses)
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address
-    prepare()  # before anything else is compiled, since it deletes what is stale
     with vectorised():
         address = int(load_text(text, "fused").step.address)
-    stamp = _stamp(text)
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != _machine():
-        stamp.write_text(_machine(), encoding="utf-8")
+    with contextlib.suppress(OSError):  # then the next process compiles it anew, if it is asked to
+        _stamp(text).write_text(_machine(), encoding="utf-8")
     return address

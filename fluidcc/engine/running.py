@@ -15,8 +15,7 @@ from fluidcc.engine.snapshot import snapshot
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.entry import resume, start_anew
-from fluidcc.numerics.fluid.freshness import solver
+from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.progress import Progress
 
 __all__ = ["run"]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fluidcc.arguments import numbers
 from fluidcc.errors import InvalidInput
+from fluidcc.numerics.compiling import njit
 
 __all__ = ["Array", "History", "Pieces", "delayed_states", "returned", "shift_polynomial"]
 

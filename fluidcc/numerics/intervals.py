@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from fluidcc.numerics.compiling import njit
 
 __all__ = ["FELL", "advance", "find_cycle", "move"]
 

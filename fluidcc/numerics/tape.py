@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 
 __all__ = ["Op", "Tape", "run"]

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.compile import load_text
 from fluidcc.engine.workspace import Workspace
+from fluidcc.numerics.compiling import load_text, source_hash, vectorised
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.freshness import source_hash, vectorised
 from fluidcc.numerics.lanes.pair import C, hermite
 from fluidcc.sweep.lanes_text import FIXED, LANES, lane_rows, lanes_text
 from fluidcc.sweep.measures import VARIABLES
@@ -58,7 +57,7 @@ class Lanes:
         at = space.at
         self.space, self.at, self.kinds, self.step = space, at, kinds, min(step, float(space.F[s.HMAX]))
         self.variables = [name.partition("_")[2] for name in names]
-        self.run_block = _kernel(lanes_text(at, ", ".join(sorted({g.law.name for g in at.groups})), source_hash()))
+        self.run_block = _kernel(lanes_text(at, source_hash("fluid")))
         self.loops = np.array([at.paths[k][-1] for k in range(len(at.classes))])
         self.nodes = np.unique(self.loops)
         self.times = space.F[space.I[s.OTS] :][: space.I[s.NSAMP]]

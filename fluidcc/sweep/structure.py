@@ -14,7 +14,6 @@ from fluidcc.engine.results import variables
 from fluidcc.engine.workspace import Workspace
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.freshness import prepare
 from fluidcc.sweep.lanes import Lanes
 from fluidcc.sweep.measures import KINDS, VARIABLES, Value
 from fluidcc.sweep.point import sample_times
@@ -66,7 +65,6 @@ def structure_of(space: Workspace, options: Mapping[str, Any], measures: Sequenc
         Statistics by name, such as ``"mean_rate"``.
     """
     at = space.at
-    prepare()
     fused = options.get("engine") == "fused" and fits(at)
     address = fused_address(at, build=True) if fused else 0
     first, last = int(space.I[s.OOUT]), int(space.I[s.OINIT])

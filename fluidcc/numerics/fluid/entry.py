@@ -7,15 +7,19 @@ many runs of one structure in one call see `many`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from ..compiling import njit
+from numba import config, float64, int64
+
+from ..compiling import njit, vectorised
 from . import prehistory
 from . import slots as s
 from .calls import pointer
 from .driver import drive
 
-__all__ = ["advance", "resume", "start_anew"]
+__all__ = ["advance", "resume", "solver", "start_anew"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _begin, _resume, _start_anew = prehistory.begin, prehistory.resume, prehistory.start_anew
@@ -60,3 +64,19 @@ def resume(F: Any, I: Any, time: float, first_step: float) -> None:
 def start_anew(F: Any, I: Any, flow: int) -> None:
     """The law of a flow has changed now: see `prehistory.start_anew`."""
     _start_anew(pointer(F), pointer(I), flow)
+
+
+_TYPES = (float64[::1], int64[::1], int64, int64, float64)
+
+
+@lru_cache(maxsize=1)
+def solver() -> Callable[[Any, Any, int, int, float], int]:
+    """`advance` for the arrays of a workspace, whose types it takes for granted; compiled or loaded at the first call.
+
+    To look at the types of its arguments takes numba 3 us after some work in Python, and a short solve 50.
+    """
+    if config.DISABLE_JIT:
+        return advance
+    with vectorised():
+        advance.compile(_TYPES)
+    return advance.overloads[_TYPES].entry_point

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import config, float64, int64, njit, types
+from numba import config, float64, int64, types
+
+from fluidcc.numerics.compiling import njit
 
 from . import slots as s
 

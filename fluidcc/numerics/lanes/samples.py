@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
+
+from fluidcc.numerics.compiling import njit
 
 from ..fluid.many import FINAL, MAX, MIN, STD
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError
 from fluidcc.numerics.linear.compiled.framing import framed
-from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.core import core_of
 from fluidcc.numerics.linear.scaling import unframed
 from fluidcc.numerics.linear.wiring import Blocks
@@ -159,7 +158,6 @@ class _Walk:
         core = core_of(block)
         longest = float(core.delays.max(initial=0.0)) or 1 / max(float(np.abs(core.A).max(initial=0.0)), 1e-300)
         self.unit = float(np.exp2(np.round(np.log2(longest))))
-        prepare()
         stack = Blocks(*(part[None] for part in core))
         frame, _ = framed(*stack, np.array([self.unit]))
         self.block = Blocks(*(part[0] for part in unframed(frame, len(core.A), core.ports, stack.delays / self.unit)))

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from fluidcc.numerics.linear.compiled.elimination import plan
 from fluidcc.numerics.linear.compiled.framing import framed, tabled
-from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.compiled.newton import iterate
 from fluidcc.numerics.linear.compiled.replay import pack, replay
 from fluidcc.numerics.linear.cut import separator
@@ -83,7 +82,6 @@ class Pencil:
     """
 
     def __init__(self, block: Blocks) -> None:
-        prepare()
         if block.A.ndim == 2:
             block = Blocks(*(part[None] for part in block))
         m, _ = self.ports = block.ports

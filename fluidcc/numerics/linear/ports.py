@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from fluidcc.arguments import numbers, shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.framing import sound
-from fluidcc.numerics.linear.compiled.freshness import prepare
 from fluidcc.numerics.linear.wiring import Blocks, close_channels
 
 __all__ = ["Pick", "checked", "indices", "matrix", "merged", "names"]
@@ -25,10 +24,8 @@ def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: Arra
     given = A, B, C, D, delays
     if all(type(part) is np.ndarray and part.dtype == float for part in given):
         block = Blocks(*(part.copy() for part in given))  # type: ignore[union-attr]
-        if [part.ndim for part in block] == [2, 2, 2, 2, 1]:
-            prepare()
-            if sound(*block):  # as nearly always: the same is found at once
-                return block
+        if [part.ndim for part in block] == [2, 2, 2, 2, 1] and sound(*block):  # as nearly always
+            return block
     return close_channels(_made_to_fit(A, B, C, D, delays))
 
 

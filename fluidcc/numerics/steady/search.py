@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config
-
-from fluidcc.numerics.stale import discard_stale_code
 
 from . import slots as s
 from .evaluate import evaluate
@@ -47,20 +42,10 @@ class Found(NamedTuple):
         return Found(self.u[i], self.told[i], int(self.status[i]), float(self.error[i]), int(self.steps[i]))
 
 
-@lru_cache(maxsize=1)
-def _prepare() -> None:
-    """Forget what was compiled from other sources than these, once in a process before the first call."""
-    if not config.DISABLE_JIT:
-        folder = Path(__file__).parent
-        others = [folder.parent / f"{name}.py" for name in ("compiling", "tape", "counted")]
-        discard_stale_code(find_many, [*sorted(folder.glob("*.py")), *others], "fluidcc_steady.sha256")
-
-
 class Search:
     """Searches in networks of one structure, one at a time."""
 
     def __init__(self, shape: Shape) -> None:
-        _prepare()
         self.shape = shape
         self.arrays = arrays(shape)
 

@@ -14,8 +14,8 @@ References
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED
 
 __all__ = ["assign"]

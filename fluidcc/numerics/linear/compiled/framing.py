@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED
 
 __all__ = ["Outlook", "evened", "framed", "outlook", "sound", "tabled"]

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import config, njit, types
+from numba import config, types
 from numba.extending import intrinsic
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 
 __all__ = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.replay import AT, PIVOT, eliminate, pivoted, put, room, scalars

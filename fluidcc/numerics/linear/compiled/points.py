@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.apart import address_of, call
 from fluidcc.numerics.linear.compiled.factors import Loop, abreast, eigen, ready

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.assignment import assign
 from fluidcc.numerics.linear.compiled.factors import abreast

@@ -7,9 +7,9 @@ the entries, then the delays. Compiled calls and their compilation cost by what 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import Plan
 from fluidcc.numerics.linear.compiled.lanes import (

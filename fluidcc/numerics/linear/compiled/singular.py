@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.small import finite, orthonormal, singular_values, solve, times
 

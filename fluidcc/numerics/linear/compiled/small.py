@@ -7,8 +7,8 @@ time, which every function that uses them pays again. Singular values of larger 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 __all__ = ["finite", "orthonormal", "singular_values", "solve", "times"]

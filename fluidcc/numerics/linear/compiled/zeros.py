@@ -7,8 +7,8 @@ f does, less the known roots inside; that holds for any r, so that a count does 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.newton import iterate

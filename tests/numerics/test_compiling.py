@@ -1,0 +1,192 @@
+"""The cache of compiled code: whatever happens to it costs a compilation, and never a result."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba import config
+
+import fluidcc
+from fluidcc.errors import FluidccWarning
+from fluidcc.numerics import compiling
+
+TEXT = """
+from numba import types
+from fluidcc.numerics.compiling import cfunc
+
+@cfunc(types.float64(types.float64))
+def plus(x):
+    return x + {number}
+"""
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path / "cache"))
+    forget()
+    yield tmp_path / "cache"
+    forget()
+
+
+def forget() -> None:
+    """Forget what this process has loaded and said."""
+    for name in compiling._modules:
+        if name.startswith("trial"):
+            sys.modules.pop(name, None)
+    for name in [name for name in compiling._modules if name.startswith("trial")]:
+        del compiling._modules[name]
+    compiling._said.clear()
+
+
+def plus(number: float = 1.0) -> tuple[float, int]:
+    """What the compiled function makes of 2, and how often it came from the cache."""
+    function = compiling.load_text(TEXT.format(number=number), "trial").plus
+    return function.ctypes(2.0), function.cache_hits
+
+
+def test_code_is_compiled_once_and_then_loaded(folder: Path) -> None:
+    assert plus() == (3.0, 0)
+    forget()
+    assert plus() == (3.0, 1)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("size", [0, 1, 20, 60])
+def test_a_truncated_file_is_said_once_and_written_anew(folder: Path, ending: str, size: int) -> None:
+    plus()
+    (damaged,) = folder.glob(f"*.{ending}")
+    damaged.write_bytes(damaged.read_bytes()[:size])
+    forget()
+    with pytest.warns(FluidccWarning, match="damaged .* compiled again"):
+        assert plus() == (3.0, 0)
+    forget()
+    assert plus() == (3.0, 1)
+
+
+def test_a_file_of_something_else_is_not_taken(folder: Path) -> None:
+    plus(1.0), plus(5.0)
+    one, other = folder.glob("*.nbc")
+    content = one.read_bytes(), other.read_bytes()
+    one.write_bytes(content[1])
+    other.write_bytes(content[0])
+    forget()
+    assert plus(1.0)[0] == 3.0
+    assert plus(5.0)[0] == 7.0
+
+
+def test_no_source_file_is_trusted(folder: Path) -> None:
+    name = compiling.generated_name(TEXT.format(number=1.0), "trial")
+    folder.mkdir()
+    (folder / f"{name}.py").write_text("raise SystemExit('run')")
+    assert plus() == (3.0, 0)
+
+
+@pytest.mark.parametrize("where", ["a file", "below a file", "nowhere"])
+def test_a_folder_that_cannot_be_made_is_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, where: str
+) -> None:
+    (tmp_path / "file").touch()
+    places = {"a file": tmp_path / "file", "below a file": tmp_path / "file/cache", "nowhere": "/proc/none"}
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(places[where]))
+    with pytest.warns(FluidccWarning, match="cannot be kept .* set FLUIDCC_CACHE_DIR"):
+        assert plus() == (3.0, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plus(2.0) == (4.0, 0)
+
+
+def test_a_home_that_nobody_knows_is_one_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("FLUIDCC_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.warns(FluidccWarning, match="home directory"):
+        assert plus() == (3.0, 0)
+
+
+def test_a_full_disk_is_one_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiling._Entries, "_save_data", full)
+    with pytest.warns(FluidccWarning, match="No space left on device"):
+        assert plus() == (3.0, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plus(2.0) == (4.0, 0)
+
+
+def test_threads_on_an_empty_cache_all_get_their_results(tmp_path: Path) -> None:
+    script = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import fluidcc as fc
+
+def run(i):
+    net = fc.Network().link("l", fc.RED, capacity=5e6, delay=0.01, buffer=8e5)
+    return fc.simulate(net.flow("a", (fc.LDCC, fc.Vegas)[i % 2], route=["l"]), 1)
+
+sys.setswitchinterval(1e-6)
+results = list(ThreadPoolExecutor(8).map(run, range(16)))
+assert all(results[i].rate.equals(results[i % 2].rate) for i in range(16))
+"""
+    folder = str(Path(fluidcc.__file__).parents[1])
+    known = {**os.environ, "FLUIDCC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": folder}
+    done = subprocess.run([sys.executable, "-c", script], env=known, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "cache").glob("*.nbi"))) == 3
+
+
+def test_the_stamp_of_a_room_is_of_its_sources_and_of_those_it_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tableaus.py", "dde_driver.py", "fluid/step.py", "linear/compiled/judge.py", "lanes/samples.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+
+    def changed(name: str) -> set[str]:
+        rooms = ("", "fluid", "linear", "lanes")
+        compiling.source_hash.cache_clear()
+        before = {room: compiling.source_hash(room) for room in rooms}
+        with (tmp_path / name).open("a") as file:
+            file.write("y = 2\n")
+        compiling.source_hash.cache_clear()
+        return {room for room in rooms if compiling.source_hash(room) != before[room]}
+
+    assert changed("fluid/step.py") == {"fluid", "lanes"}
+    assert changed("linear/compiled/judge.py") == {"linear"}
+    assert changed("tableaus.py") == {"", "fluid", "linear", "lanes"}
+    assert changed("dde_driver.py") == {""}
+    compiling.source_hash.cache_clear()
+
+
+def test_compiled_rooms_import_nothing_that_their_stamps_leave_out() -> None:
+    """No room imports compiled code of another room, but for those that say so."""
+    package = Path(compiling.__file__).parent
+    for path in package.rglob("*.py"):
+        room, *inside = path.relative_to(package).parts
+        text = path.read_text()
+        if not inside or "njit" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom):
+                up = package.joinpath(room, *inside).parents[node.level - 1] if node.level else None
+                where = (node.module or "").split(".")
+                parts = [*up.relative_to(package).parts, *where] if up else where[2:]
+                if up is None and where[:2] != ["fluidcc", "numerics"]:
+                    continue
+                other = parts[0] if parts else ""
+                allowed = {room, *compiling._ALSO.get(room, ()), *(p.stem for p in package.glob("*.py"))}
+                assert not other or other in allowed, f"{path} imports {other}"
