@@ -20,10 +20,11 @@ _EPS = float(np.finfo(float).eps)
 class Control:
     """Trial steps until one is good, and the size of the next.
 
-    An undeclared jump of the right-hand side can hide from the embedded error estimate, between stages whose error
-    weights nearly cancel. All that it can do within a step is bounded by h/2 times the mismatch between `fun` at the
-    end and the continuation of the previous piece. Where a refused error is not that of a smooth problem, this bound
-    must be below the tolerance until that place is passed. (It is too severe to be asked of every step.)
+    Where a refused error does not shrink like that of a smooth problem, a jump or kink of the right-hand side (or of
+    a lag) is suspected. All that it can do within a step is bounded by h/2 times the mismatch between `fun` at the
+    end and the continuation of the previous piece, and this bound must be below the tolerance until that place is
+    passed. (It is too severe to be asked of every step.) The step that passes it shows by an error far above that of
+    its smooth neighbour; its end becomes a breaking point, so that the kinks that the lags make of it are known.
     """
 
     def __init__(self, problem: Problem, stepper: Stepper, monitor: Monitor, stats: Statistics) -> None:
@@ -66,12 +67,21 @@ class Control:
         factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.17 * self.error**0.04)
         self.error = max(error, 1e-4)
         proposal = trial.h * (min(factor, 1.0) if refused else factor)
-        self.last = trial
         self.h = max(proposal, self.h) if not refused and trial.h < self.h else proposal
-        crossed = t <= self.suspect <= t + trial.h
-        if crossed:
+        kink = self._passes_kink(trial, previous)
+        if kink:
+            self.h = self.usual  # what shortened the steps is behind
+        if kink or self.suspect <= t + trial.h:
             self.suspect = -math.inf
-        return _Step(trial, found, crossed and jump > 1e-3 and trial.h < 0.01 * self.usual)
+        self.last = trial
+        return _Step(trial, found, kink)
+
+    def _passes_kink(self, trial: Trial, previous: Trial | None) -> bool:
+        """Whether the suspected kink lies in this good step, which follows a smooth one."""
+        if trial.t > self.suspect or previous is None or self.last is None:
+            return False
+        smooth = self.last.error * (trial.h / self.last.h) ** 5
+        return trial.error > 100 * max(smooth, 1e-6)  # below that, errors are rounding
 
     def _refuse(self, trial: Trial, before: Trial | None, refused: int) -> None:
         """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a smooth problem."""
@@ -116,12 +126,12 @@ class Control:
 
 
 class _Step:
-    """A step to be kept: the trial, what was found in it, and whether fun seems to jump in it."""
+    """A step to be kept: the trial, what was found in it, and whether an undeclared kink of fun lies in it."""
 
-    __slots__ = ("found", "jumps", "trial")
+    __slots__ = ("found", "kink", "trial")
 
-    def __init__(self, trial: Trial, found: Found, jumps: bool) -> None:
-        self.trial, self.found, self.jumps = trial, found, jumps
+    def __init__(self, trial: Trial, found: Found, kink: bool) -> None:
+        self.trial, self.found, self.kink = trial, found, kink
 
 
 def first_step(problem: Problem, stepper: Stepper, y: Array, rate: Array) -> float:

@@ -118,7 +118,7 @@ class Integration:
         end = trial.time(1.0 if u is None else u)
         if abs(end - target) <= self.tolerance:
             end = target
-        self._accept(trial, step.found, end, step.jumps)
+        self._accept(trial, step.found, end, step.kink)
 
     def _check_pace(self) -> None:
         """Fail at the last step allowed, or when a thousand times as many would not do at the present pace."""
@@ -138,7 +138,7 @@ class Integration:
         """The size of the last step."""
         return self.control.last.h if self.control.last is not None else 0.0
 
-    def _accept(self, trial: Trial, found: Found, end: float, jumps: bool) -> None:
+    def _accept(self, trial: Trial, found: Found, end: float, kink: bool) -> None:
         """Keep the trial step up to `end`, and deal with all that happens there."""
         u = 1.0 if found.u is None else found.u
         if end - self.t > self.tolerance or found.u is None:
@@ -158,7 +158,7 @@ class Integration:
             if w.kind == "event" and w.counts(c.direction):
                 self.record.hit(w, trial.time(c.u), trial.at(c.u))
         orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
-        orders += [*self._due(), 1] if jumps else self._due()
+        orders += [*self._due(), 1] if kink else self._due()
         if found.u is not None or orders:
             self._kink(min(orders, default=self.points.max_order + 1), before)
         if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):

@@ -1,0 +1,153 @@
+"""Kinks and jumps that nobody declared: of `fun`, and of a lag, wherever they fall in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from fluidcc.numerics.dde import solve_dde
+from tests.numerics.dde_problems import Array, Problem
+
+
+def corner(a: float, at: float, order: int) -> Problem:
+    """y' = cos t + a (t - at)_+^order: a jump (order 0), a kink, or a kink of the second derivative."""
+    return Problem(
+        f"corner of order {order}",
+        lambda t, y, Z: [np.cos(t) + a * (t > at) * (t - at) ** order],
+        (0, 3),
+        0.0,
+        [],
+        lambda t: np.sin(t) + a * np.maximum(t - at, 0) ** (order + 1) / (order + 1),
+    )
+
+
+def modulus(start: float) -> Problem:
+    """y' = 1 + |y| from below zero: an exponential on either side."""
+    zero = np.log(1 - start)
+    return Problem(
+        "modulus",
+        lambda t, y, Z: 1 + np.abs(y),
+        (0, zero + 1),
+        start,
+        [],
+        lambda t: np.where(t < zero, 1 - (1 - start) * np.exp(-t), np.exp(t - zero) - 1),
+    )
+
+
+def clipped(w: float) -> Problem:
+    """y' = max(sin wt, 0): at rest for whole half-waves, so that the steps become as long as they."""
+
+    def exact(t: Array) -> Array:
+        half = np.floor(w * t / np.pi)
+        part = np.where(half % 2 == 0, 1 - np.cos(w * t), 0)
+        return (2 * np.ceil(half / 2) + part) / w
+
+    never_over_one = {"max_step": np.pi / w}  # half-waves that lie between all nodes are nobody's to find
+    return Problem("clipped", lambda t, y, Z: [max(np.sin(w * t), 0.0)], (0, 6), 0.0, [], exact, (), never_over_one)
+
+
+def kinked_lag(at: float, w: float) -> Problem:
+    """y' = y(t - 2 - |x|), x' = 1, with the past cos wt and x = 0 at `at`: the lag has a kink in the state."""
+
+    def exact(t: Array) -> Array:
+        before = np.minimum(t, at)
+        ramp = (np.sin(w * (2 * before - 2 - at)) + np.sin(w * (2 + at))) / (2 * w)
+        return 1 + ramp + np.maximum(t - at, 0) * np.cos(w * (at - 2))
+
+    return Problem(
+        "kinked lag",
+        lambda t, y, Z: [Z[0, 0], 1.0],
+        (0, 2),
+        lambda t: [np.cos(w * t), t - at],
+        lambda t, y: [2 + abs(y[1])],
+        exact,
+    )
+
+
+FAMILIES: dict[str, Callable[[Any], Problem]] = {
+    "jump": lambda rng: corner(rng.uniform(0.5, 20), rng.uniform(0.3, 2.7), 0),
+    "kink": lambda rng: corner(rng.uniform(0.5, 20), rng.uniform(0.3, 2.7), 1),
+    "second derivative": lambda rng: corner(rng.uniform(0.5, 20), rng.uniform(0.3, 2.7), 2),
+    "modulus": lambda rng: modulus(rng.uniform(-5, -0.3)),
+    "clipped": lambda rng: clipped(rng.uniform(1, 4)),
+    "kinked lag": lambda rng: kinked_lag(rng.uniform(0.3, 1.7), rng.uniform(1, 5)),
+}
+
+
+@pytest.mark.parametrize("method", ["Tsit5", "DP5"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_undeclared_kink_costs_at_most_a_hundred_tolerances_wherever_it_falls(family: str, method: str) -> None:
+    rng = np.random.default_rng(3)
+    for rtol in (1e-4, 1e-5, 1e-6, 1e-8, 1e-10):
+        for _ in range(12):
+            problem = FAMILIES[family](rng)
+            result = solve_dde(
+                problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol, atol=rtol,
+                dense_output=True, **problem.kwargs,
+            )  # fmt: skip
+            assert result.success, result.message
+            assert result.sol is not None
+            t = np.linspace(*problem.span, 1001)
+            exact = problem.exact(t)
+            error = np.abs(result.sol(t)[0] - exact) / np.maximum(1, np.abs(exact))
+            assert error.max() <= 100 * rtol
+
+
+def test_a_found_kink_is_carried_on_by_the_lags() -> None:
+    """y' = |x|, x' = 1, z' = y(t - 0.7): a kink of y' where x = 0, and of z'' 0.7 later."""
+    at = 1.2345
+    result = solve_dde(lambda t, y, Z: [abs(y[1]), 1.0, Z[0, 0]], (0, 3), [0.0, -at, 0.0], [0.7], rtol=1e-8, atol=1e-8)
+    points = result.breaking_points[:, 0]
+    for expected in (at, at + 0.7, at + 1.4):
+        assert np.abs(points - expected).min() < 1e-3
+
+
+@njit
+def c1_by_small_steps(end: float, steps: int) -> Array:
+    """DETEST C1 by the classical fixed-step method on its own cubic Hermite polynomials."""
+    h = end / steps
+    y, rate = np.empty(steps + 1), np.empty(steps + 1)
+    y[0], rate[0] = 0.5, 0.0
+
+    def slope(t: float, now: float, y: Array, rate: Array, last: int) -> float:
+        at = t - 1 - abs(now)
+        past = 0.5
+        if at > 0:
+            i = min(int(at / h), last - 1)
+            u = at / h - i
+            past = (1 - u) ** 2 * ((1 + 2 * u) * y[i] + u * h * rate[i])
+            past += u**2 * ((3 - 2 * u) * y[i + 1] - (1 - u) * h * rate[i + 1])
+        return -2 * past * (1 - now**2)
+
+    rate[0] = slope(0.0, 0.5, y, rate, 0)
+    for i in range(steps):
+        t, now = i * h, y[i]
+        b = slope(t + h / 2, now + h / 2 * rate[i], y, rate, i)
+        c = slope(t + h / 2, now + h / 2 * b, y, rate, i)
+        d = slope(t + h, now + h * c, y, rate, i)
+        y[i + 1] = now + h / 6 * (rate[i] + 2 * b + 2 * c + d)
+        rate[i + 1] = slope(t + h, y[i + 1], y, rate, i + 1)
+    return y
+
+
+@pytest.fixture(scope="module")
+def c1_exact() -> Array:
+    coarse, fine = c1_by_small_steps(30.0, 750_000), c1_by_small_steps(30.0, 1_500_000)
+    assert np.abs(coarse - fine[::2]).max() < 2e-8
+    return fine
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+def test_the_kink_of_detest_c1_is_seen_though_nobody_declares_it(c1_exact: Array, rtol: float) -> None:
+    """y' = -2 y(t - 1 - |y|) (1 - y^2) (Enright and Hayashi), where a shift of y at t = 9.7 comes back 169-fold."""
+    result = solve_dde(
+        lambda t, y, Z: -2 * Z[:, 0] * (1 - y**2), (0, 30), 0.5, lambda t, y: [1 + abs(y[0])], rtol=rtol, atol=rtol,
+        dense_output=True,
+    )  # fmt: skip
+    assert result.sol is not None
+    t = np.linspace(0, 30, 3001)
+    assert np.abs(result.sol(t)[0] - c1_exact[::500]).max() <= 300 * rtol + 1e-8
