@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from fluidcc.numerics.dde_control import Control, first_step, short
-from fluidcc.numerics.dde_events import Crossing, Found, Monitor, Watcher
+from fluidcc.numerics.dde_events import ROUNDING, Crossing, Found, Monitor, Watcher
 from fluidcc.numerics.dde_history import Array, Pieces, returned
 from fluidcc.numerics.dde_input import Problem
 from fluidcc.numerics.dde_record import Record
@@ -37,6 +37,7 @@ class Integration:
         self.t, self.y = p.t0, p.history.constant.copy()
         self.scale = max(abs(p.t0), abs(p.tf))
         self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
+        self.aside = self.tolerance / 4  # so far from a time at which fun may jump, its value is that of one side
         self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
         self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count)
         switches = sum(w.kind == "switch" for w in p.watchers)
@@ -92,7 +93,8 @@ class Integration:
         self.control.h = first_step(p, self.stepper, self.y, self.rate)
 
     def _rate(self) -> Array:
-        rate = self.stepper.rate(self.t, self.y)
+        """The right-hand side from here on."""
+        rate = self.stepper.rate(self.t + self.aside, self.y)
         if not np.isfinite(rate).all():
             raise Failure(
                 f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {short(self.y)}: "
@@ -113,7 +115,8 @@ class Integration:
     def _step(self) -> None:
         self._check_pace()
         target = self._target()
-        step = self.control.step(self.t, self.y, self.rate, target, self.previous, self.cut)
+        last = target - self.aside if self.breaks and self.breaks[0][0] == target else target
+        step = self.control.step(self.t, self.y, self.rate, last, self.previous, self.cut)
         trial, u = step.trial, step.found.u
         end = trial.time(1.0 if u is None else u)
         if abs(end - target) <= self.tolerance:
@@ -185,7 +188,7 @@ class Integration:
         assert self.stepper.modes is not None
         self.stepper.modes = self.stepper.modes.copy()
         self.stepper.modes[w.index] = 1.0 if direction > 0 else 0.0
-        w.sign = direction
+        w.sign, w.switched = direction, self.t
         self.stats.switchings += 1
 
     def _fire(self, w: Watcher) -> int | None:
@@ -260,7 +263,7 @@ class Integration:
             after, again = self.monitor.at_mesh(self.t, self.y), False
             for w, old, g in zip(self.problem.watchers, before, after, strict=True):
                 new = int(np.sign(g))
-                if abs(g - old) <= 1e-9 * w.size or new * w.sign >= 0:
+                if abs(g - old) <= ROUNDING * w.size or new * w.sign >= 0:
                     continue
                 if w.kind == "switch":
                     self._switch(w, new)

@@ -17,7 +17,9 @@ from fluidcc.numerics.dde_history import Array, returned
 from fluidcc.numerics.dde_step import Failure, Trial
 from fluidcc.numerics.dde_table import Delays
 
-__all__ = ["Crossing", "Found", "Monitor", "Watcher", "root"]
+__all__ = ["ROUNDING", "Crossing", "Found", "Monitor", "Watcher", "root"]
+
+ROUNDING = 1e-9  # of the largest value seen: what a value at its zero may differ from zero
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class Watcher:
     change: Callable[..., object] | None = None
     sign: int = 0  # before the step; 0: on the surface, not yet known
     size: float = 0.0  # the largest value seen
+    switched: float = math.nan  # when its mode last changed
     fired: float = -math.inf  # when it last changed the state
     interval: float = math.inf  # and how long after the time before
     shrinking: int = 0  # how often in a row that became shorter
@@ -47,6 +50,10 @@ class Watcher:
         if self.kind == "switch":
             return True
         return self.counts(direction) and (self.kind == "jump" or self.terminal > 0)
+
+    def lingers(self, g: float, t: float) -> bool:
+        """Whether g is still the zero at which its mode changed at t, or rounding around it."""
+        return self.switched == t and abs(g) <= ROUNDING * self.size
 
     def accumulates(self, t: float) -> bool:
         """Note that it fired at t; whether its times seem to converge (Zeno)."""
@@ -135,6 +142,8 @@ class Monitor:
                 if s == 0:
                     signs[i] = new
                     found.signs.append((u, i, new))
+                elif i < count and self.watchers[i].lingers(g, trial.t):
+                    continue
                 elif (s * g <= 0) if i < count else (s * g < -tolerance):
                     at = self._zero(trial, i, s, before, u)
                     must_stop = i >= count or self.watchers[i].stops(-s)

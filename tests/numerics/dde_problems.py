@@ -149,3 +149,33 @@ PROBLEMS = {
         ),
     )
 }
+
+
+# Waltman, "A threshold model of antigen-stimulated antibody production", Theoretical Immunology 8 (1978) 437-453; as in
+# Enright & Hayashi, "A DDE solver based on a continuous Runge-Kutta method with defect control" (1997). Cells act a
+# threshold after they were met: the integral of y1 y2 + y3 from y5(t) to t is what it was at t0, and that of
+# 1e-12 + y2 + y3 from y6(t) to t what it was at t1.
+
+WALTMAN_TIMES = (35.0, 197.0)
+WALTMAN_START = np.array([5e-6, 1e-15, 0, 0, 0, 0])
+
+
+def waltman(t: float, y: Array, Z: Array, on: Any) -> Array:
+    """Antigen, cells, complexes, antibodies, and the two delayed times; `on`: whether t0 and t1 have passed."""
+    r, s, alpha, beta, gamma = 5e4, 1e5, 1.8, 20.0, 0.002
+    past, far = Z[:, 0], Z[:, 1]
+    return np.array(
+        [
+            -r * y[0] * y[1] - s * y[0] * y[3],
+            -r * y[0] * y[1] + alpha * r * past[0] * past[1] * on[0],
+            r * y[0] * y[1],
+            -s * y[0] * y[3] - gamma * y[3] + beta * r * far[0] * far[1] * on[1],
+            on[0] * (y[0] * y[1] + y[2]) / (past[0] * past[1] + past[2]),
+            on[1] * (1e-12 + y[1] + y[2]) / (1e-12 + far[1] + far[2]),
+        ]
+    )
+
+
+def waltman_lags(t: float, y: Array) -> list[float]:
+    """The times since the cells that act now were met."""
+    return [t - y[4], t - y[5]]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fluidcc.numerics import dde
 from fluidcc.numerics.dde_events import root
+from tests.numerics.dde_problems import WALTMAN_START, WALTMAN_TIMES, waltman, waltman_lags
 
 solve_dde: Callable[..., Any] = dde.solve_dde  # what the result holds depends on the arguments
 LAG = 1.5 * np.pi  # y' = y(t - 3 pi / 2) has the solution sin t
@@ -267,3 +268,82 @@ def test_events_are_counted_as_by_scipy(terminal: int, direction: int) -> None:
     assert ours.t_events is not None
     np.testing.assert_allclose(ours.t_events[0], theirs.t_events[0], atol=1e-6)
     assert ours.t[-1] == pytest.approx(theirs.t[-1], abs=1e-6)
+
+
+@pytest.mark.parametrize("at", [0.3, 1.0, 35.0, 197.0])
+def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_step(at: float) -> None:
+    """y' = 1e6 exp(-1e6 (t - at)) from t = at on: y rises by one at once."""
+    result = solve_dde(
+        lambda t, y, Z, m: [m[0] * 1e6 * np.exp(min(1e6 * (at - t), 0.0))], (0, 300), 0.0, [],
+        switches=lambda t, y, Z: t - at,
+    )  # fmt: skip
+    assert result.success, result.message
+    assert result.statistics.switchings == 1
+    assert result.y[0, -1] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.fixture(scope="module", params=["switches", "breaking_points"])
+def waltman_run(request: Any) -> Any:
+    """Waltman's threshold model with its two switches declared in either way."""
+    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6 * np.array([1e-6, 1e-15, 1e-6, 1e-6, 1e-2, 1e-2])}
+    first, second = WALTMAN_TIMES
+    if request.param == "switches":
+        options["switches"] = [lambda t, y, Z: t - first, lambda t, y, Z: t - second]
+        fun: Any = waltman
+    else:
+        options["breaking_points"] = WALTMAN_TIMES
+
+        def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+            return waltman(t, y, Z, (t > first, t > second))
+
+    return solve_dde(fun, (0, 300), WALTMAN_START, waltman_lags, dense_output=True, **options)
+
+
+def test_waltmans_thresholds_are_met_however_its_switches_are_declared(waltman_run: Any) -> None:
+    """The integrals from the delayed time to now are exact constants of the solution, each from its switch on."""
+    assert waltman_run.success, waltman_run.message
+    for time in WALTMAN_TIMES:
+        assert np.abs(waltman_run.t - time).min() < 1e-12
+
+    def gathered(low: float, high: float, k: int) -> float:
+        mesh = waltman_run.t[(waltman_run.t > low) & (waltman_run.t < high)]
+        ends = np.concatenate([[low], mesh, [high]])
+        nodes, weights = np.polynomial.legendre.leggauss(6)
+        half = np.diff(ends) / 2
+        t = (ends[:-1] + half)[:, None] + half[:, None] * nodes
+        y = waltman_run.sol(t.ravel())
+        density = y[0] * y[1] + y[2] if k == 0 else 1e-12 + y[1] + y[2]
+        return float(half @ (density.reshape(t.shape) @ weights))
+
+    for k, switch in enumerate(WALTMAN_TIMES):
+        threshold = gathered(0.0, switch, k)
+        for t in (switch + 2, 230.0, 300.0):
+            delayed = min(float(waltman_run.sol(t)[4 + k]), t)
+            assert gathered(delayed, t, k) == pytest.approx(threshold, rel=2e-3)
+
+
+@pytest.mark.parametrize("start", [0.07, 0.1, 0.2])
+def test_an_event_that_coincides_to_rounding_with_the_end_of_the_run_is_not_lost(start: float) -> None:
+    """y - 0.3 ends the run, and scale (y - 0.3) is zero then, but for rounding on either side."""
+    last = marked(lambda t, y: y[0] - 0.3, terminal=True)
+    for scale in np.random.default_rng(0).uniform(0.1, 10, 20):
+        result = solve_dde(
+            lambda t, y, Z: y, (0, 5), start, [], events=[last, lambda t, y, s=scale: s * y[0] - s * 0.3]
+        )
+        assert (result.status, len(result.t_events[0]), len(result.t_events[1])) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("method", ["Tsit5", "DP5"])
+def test_at_a_declared_breaking_point_fun_may_give_the_value_of_either_side(method: str) -> None:
+    """y' = cos t + 5 from t = 1.1 on: no step is refused for it, whether 1.1 itself is before or after."""
+    options: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-8, "method": method}
+    plain = solve_dde(lambda t, y, Z: [np.cos(t)], (0, 3), 0.0, [], breaking_points=[1.1], **options)
+    for after in (np.greater, np.greater_equal):
+        result = solve_dde(
+            lambda t, y, Z, after=after: [np.cos(t) + 5 * after(t, 1.1)], (0, 3), 0.0, [], breaking_points=[1.1],
+            **options,
+        )  # fmt: skip
+        assert 1.1 in result.t
+        exact = np.sin(result.t) + 5 * np.maximum(result.t - 1.1, 0)
+        np.testing.assert_allclose(result.y[0], exact, atol=2e-8)
+        assert result.statistics.rejections <= plain.statistics.rejections + 1
