@@ -77,11 +77,13 @@ def solve_dde(
         ``switch(t, y, Z, *args)``: `fun` gets ``modes``, shape (number of switches,), where ``modes[k]`` is 1.0 while
         switch k is positive and 0.0 otherwise. The mode is held during a step, which ends exactly where the switch
         changes sign; so a right-hand side with jumps or kinks is solved at full order. (Undeclared ones, of `lags` too,
-        are found by error control, at the cost of many small steps, and can cost some tens of tolerances.)
+        are found by error control, at the cost of many small steps and some tens of tolerances; their images under
+        the lags are mesh points if there are up to 4 lags.)
     args : tuple
         Passed on to `fun`, `lags`, events, switches and changes.
     rtol, atol : float; float or array_like, shape (n,)
-        The local error, dense output included, is kept below ``atol + rtol * abs(y)``, in the root mean square.
+        The local error is kept below ``atol + rtol * abs(y)``: at the end of a step in the root mean square, and
+        within it (by the defect in its middle) in each state.
     max_step, first_step : float, optional
         Bounds on the step size, and the first one.
     max_steps : int

@@ -15,7 +15,7 @@ import numpy as np
 from fluidcc.numerics.dde_control import Control, first_step, short
 from fluidcc.numerics.dde_events import ROUNDING, Crossing, Found, Monitor, Watcher
 from fluidcc.numerics.dde_history import Array, Pieces, returned
-from fluidcc.numerics.dde_input import Problem
+from fluidcc.numerics.dde_input import FEW, Problem
 from fluidcc.numerics.dde_record import Record
 from fluidcc.numerics.dde_result import DdeResult
 from fluidcc.numerics.dde_step import Failure, Stepper, Trial
@@ -89,12 +89,12 @@ class Integration:
             if w.kind == "switch":
                 self._switch(w, w.sign or -1)
         self.stats.switchings = 0
-        self.rate = self._rate()
+        self.rate = self._rate(self.t)
         self.control.h = first_step(p, self.stepper, self.y, self.rate)
 
-    def _rate(self) -> Array:
-        """The right-hand side from here on."""
-        rate = self.stepper.rate(self.t + self.aside, self.y)
+    def _rate(self, t: float) -> Array:
+        """The right-hand side of the present state."""
+        rate = self.stepper.rate(t, self.y)
         if not np.isfinite(rate).all():
             raise Failure(
                 f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {short(self.y)}: "
@@ -161,7 +161,9 @@ class Integration:
             if w.kind == "event" and w.counts(c.direction):
                 self.record.hit(w, trial.time(c.u), trial.at(c.u))
         orders = [o for o in (self._stop(c) for c in found.stops) if o is not None]
-        orders += [*self._due(), 1] if kink else self._due()
+        orders += self._due()
+        if kink:  # with many lags, its images cost more as mesh points than under error control
+            orders.append(1 if self.problem.count <= FEW else self.points.max_order)
         if found.u is not None or orders:
             self._kink(min(orders, default=self.points.max_order + 1), before)
         if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
@@ -251,7 +253,7 @@ class Integration:
             self.delays.schedule(self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance)
             self.delays.refresh()
         if not self.finished:
-            self.rate = self._rate()
+            self.rate = self._rate(self.t + self.aside)
 
     def _settle(self, before: list[float]) -> bool:
         """Act on watchers that the discontinuity carried over zero; whether that made further jumps.

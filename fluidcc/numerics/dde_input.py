@@ -18,7 +18,9 @@ from fluidcc.numerics.dde_history import Array, History
 from fluidcc.numerics.dde_result import DdeSolution
 from fluidcc.numerics.tableaus import METHODS, Tableau
 
-__all__ = ["Problem", "check"]
+__all__ = ["FEW", "Problem", "check"]
+
+FEW = 4  # lags: so many carry every discontinuity on as far as the order of the method
 
 
 @dataclass
@@ -87,7 +89,7 @@ def check(
             late = bool(getattr(w.change, "delayed", False))
             _require_takes(f"the change of {w.kind} {w.index}", w.change, 2 + late + len(args))
     if max_order is None:  # the table grows like count**max_order within the largest lag
-        max_order = 5 if count <= 4 else 3 if count <= 20 else 2
+        max_order = 5 if count <= FEW else 3 if count <= 20 else 2
     else:
         max_order = whole(max_order, "max_order", least=1, most=50)  # at least the first kinks
     known = np.atleast_1d(numbers(breaking_points, "breaking_points", "a list of finite times"))

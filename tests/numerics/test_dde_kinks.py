@@ -106,6 +106,18 @@ def test_a_found_kink_is_carried_on_by_the_lags() -> None:
         assert np.abs(points - expected).min() < 1e-3
 
 
+@pytest.mark.parametrize("at", [1.2, 1.3, 1.5])
+def test_a_kink_in_one_of_many_states_is_seen(at: float) -> None:
+    """y_0' = cos t + 20 (t - at)_+, while 99 others are at rest."""
+    drive = np.eye(100)[0]
+    for rtol in (1e-4, 1e-6, 1e-8):
+        result = solve_dde(
+            lambda t, y, Z: drive * (np.cos(t) + 20 * max(t - at, 0.0)), (0, 3), 0 * drive, [], rtol=rtol, atol=rtol
+        )
+        exact = np.sin(result.t) + 10 * np.maximum(result.t - at, 0) ** 2
+        assert np.abs((result.y[0] - exact) / np.maximum(1, exact)).max() <= 20 * rtol
+
+
 @njit
 def c1_by_small_steps(end: float, steps: int) -> Array:
     """DETEST C1 by the classical fixed-step method on its own cubic Hermite polynomials."""
