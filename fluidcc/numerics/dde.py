@@ -23,6 +23,7 @@ def solve_dde(
     history: Any,
     lags: Any,
     *,
+    lag_states: ArrayLike | None = None,
     method: str = "Tsit5",
     t_eval: ArrayLike | None = None,
     dense_output: bool = False,
@@ -57,6 +58,9 @@ def solve_dde(
         from any time of it, its breaking points included.
     lags : array_like, shape (m,), or callable
         Constants, or ``lags(t, y, *args)`` or ``lags(t, y)``; in units of t.
+    lag_states : array_like of int, shape (m,), optional
+        The one state that each lag is read for: Z has then the shape (m,), with ``Z[j]`` the state ``lag_states[j]``
+        at ``t - lag j``. In a network with many lags this saves most of the work.
     method : {"Tsit5", "DP5"}
         Tsitouras' pair of order 5(4) or that of Dormand and Prince ("RK45" is accepted), each with its own dense
         output of order four.
@@ -159,6 +163,7 @@ def solve_dde(
             t_span,
             history,
             lags,
+            lag_states=lag_states,
             method=method,
             t_eval=t_eval,
             dense_output=dense_output,

@@ -39,7 +39,7 @@ class Integration:
         self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
         self.aside = self.tolerance / 4  # so far from a time at which fun may jump, its value is that of one side
         self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
-        self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count)
+        self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count, p.lag_states)
         switches = sum(w.kind == "switch" for w in p.watchers)
         modes = np.zeros(switches) if switches else None
         self.stepper = Stepper(p.fun, p.args, p.pair, self.delays, p.rtol, p.atol, modes)

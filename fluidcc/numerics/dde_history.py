@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def delayed_states(starts, widths, values, slopes, first, last, count, at, now, width, y, q, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[:, j]`` with the state at time ``at[j]``, from pieces ``first[j] .. last[j] - 1`` (no other).
+def delayed_states(starts, widths, values, slopes, first, last, count, at, now, width, y, q, top, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[:, j]`` with the states from ``top[j]`` on at time ``at[j]``, from pieces ``first[j] .. last[j] - 1``.
 
     ``first[j] < 0``: the column is left alone (it lies in the history). ``last[j] < 0``: the newest interval, which
     goes on into the step being taken, ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``. A time outside
@@ -31,7 +31,7 @@ def delayed_states(starts, widths, values, slopes, first, last, count, at, now, 
     for j in range(at.size):
         if first[j] < 0:
             continue
-        t = at[j]
+        t, a = at[j], top[j]
         end = last[j]
         if end < 0:
             end = count
@@ -39,7 +39,8 @@ def delayed_states(starts, widths, values, slopes, first, last, count, at, now, 
                 implicit = implicit or t > now
                 u = (t - now) / width
                 for i in range(n):
-                    out[i, j] = y[i] + u * (q[i, 0] + u * (q[i, 1] + u * (q[i, 2] + u * q[i, 3])))
+                    c = q[a + i]
+                    out[i, j] = y[a + i] + u * (c[0] + u * (c[1] + u * (c[2] + u * c[3])))
                 continue
         low = first[j]
         while end - low > 1:
@@ -50,8 +51,8 @@ def delayed_states(starts, widths, values, slopes, first, last, count, at, now, 
                 end = middle
         u = (t - starts[low]) / widths[low]
         for i in range(n):
-            c = slopes[low, i]
-            out[i, j] = values[low, i] + u * (c[0] + u * (c[1] + u * (c[2] + u * c[3])))
+            c = slopes[low, a + i]
+            out[i, j] = values[low, a + i] + u * (c[0] + u * (c[1] + u * (c[2] + u * c[3])))
     return implicit
 
 

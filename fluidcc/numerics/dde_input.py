@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.arguments import flag, number, numbers, shown, whole
 from fluidcc.errors import InvalidInput, UnknownName, Unsupported
@@ -33,6 +33,7 @@ class Problem:
     history: History
     lags: Array | Callable[..., Array]
     count: int  # how many lags
+    lag_states: NDArray[np.int64] | None  # the state that each lag is read for, None: all of them
     args: tuple[object, ...]
     pair: Tableau
     t_eval: Array | None
@@ -55,6 +56,7 @@ def check(
     history: Any,
     lags: Any,
     *,
+    lag_states: Any,
     method: str,
     t_eval: ArrayLike | None,
     dense_output: bool,
@@ -97,7 +99,8 @@ def check(
     if isinstance(history, DdeSolution):
         breaks += [b for b in history.breaking_points if b[0] < t0]
     return Problem(
-        fun, t0, tf, past, delays, count, args, METHODS[method], _samples(t_eval, t0, tf), bool(dense_output),
+        fun, t0, tf, past, delays, count, _lag_states(lag_states, count, n), args, METHODS[method],
+        _samples(t_eval, t0, tf), bool(dense_output),
         watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed, sorted(breaks),
         *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
         None if first_step is None else number(first_step, "first_step", "a positive time", above=0.0),
@@ -176,6 +179,18 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
         if lag < 0:
             raise InvalidInput(f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future.")
     return (lags if callable(lags) else values), values.size
+
+
+def _lag_states(given: Any, count: int, n: int) -> NDArray[np.int64] | None:
+    if given is None:
+        return None
+    states = numbers(given, "lag_states", "a vector of indices of states, one for each lag")
+    if states.shape != (count,):
+        raise InvalidInput(f"lag_states has shape {states.shape}; give the index of one state for each of {count} lags")
+    wrong = states[(states != np.floor(states)) | (states < 0) | (states >= n)]
+    if wrong.size:
+        raise InvalidInput(f"lag_states has {wrong[0]:g}; give indices of states, from 0 to {n - 1}")
+    return states.astype(np.int64)
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.numerics.dde_history import Array, History, Pieces, delayed_states, returned
 
@@ -62,34 +63,37 @@ class Delays:
         points: BreakingPoints,
         pieces: Pieces,
         count: int,
+        lag_states: NDArray[np.int64] | None = None,
     ) -> None:
         self.function = lags if callable(lags) else None
         self.constant = np.zeros(count) if callable(lags) else lags
         self.args, self.history, self.points, self.pieces = args, history, points, pieces
-        self.count = count
+        self.count, self.single = count, lag_states is not None
+        self.top = np.zeros(count, dtype=np.int64) if lag_states is None else lag_states
+        self.rows = 1 if self.single else history.constant.size  # states that a lag is read for, from `top` on
+        self.past = history.constant[self.top + np.arange(self.rows)[:, None]]  # if that is constant
         self.zero = [] if callable(lags) else [int(j) for j in np.flatnonzero(lags == 0)]
         positive = self.constant[self.constant > 0]
         self.least = 0.0 if callable(lags) else float(positive.min(initial=np.inf))  # no step so short sees itself
         self.branch = [0] * count
         self.first, self.last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        self.in_history: list[int] = []
+        self.in_history: list[int] = []  # lags that look into a history that is a function
         self.landings: list[tuple[float, int, int]] = []  # (time, lag, point), a heap: constant lags only
         self.smallest = 0.0  # the least lag seen at the last call of `arguments`
 
     def refresh(self) -> None:
         """Renew the ranges of pieces after a branch, the table or the store has changed."""
-        points = self.points
-        self.in_history = []
-        for j, k in enumerate(self.branch):
-            if j in self.zero:  # no delay at all: the stage itself, so nothing to look up
-                self.first[j] = -1
-                continue
-            if k <= points.initial:
-                self.first[j] = -1
-                self.in_history.append(j)
-                continue
-            self.first[j] = max(points.first_piece[k - 1] - self.pieces.base, 0)
-            self.last[j] = points.first_piece[k] - self.pieces.base if k < len(points.times) else -1
+        if not self.count:
+            return
+        k, initial = np.array(self.branch), self.points.initial
+        low = max(int(k.min()) - 1, 0)  # what lies further back is not looked into
+        ends = np.append(np.array(self.points.first_piece[low:], dtype=np.int64) - self.pieces.base, -1)
+        self.first = np.where(k > initial, np.maximum(ends[np.maximum(k - 1 - low, 0)], 0), -1)
+        self.last = ends[k - low]
+        self.first[self.zero] = -1  # no delay at all: the stage itself, so nothing to look up
+        past = k <= initial
+        past[self.zero] = False
+        self.in_history = np.flatnonzero(past).tolist() if self.history.function is not None else []
 
     def arguments(self, t: float, y: Array) -> Array:
         """The delayed times ``t - lag``, shape (m,)."""
@@ -101,18 +105,22 @@ class Delays:
         return arguments
 
     def states(self, t: float, y: Array, now: float, width: float, y_now: Array, q: Array) -> tuple[Array, bool]:
-        """Delayed states Z, shape (n, m), seen from (t, y) in a step from `now`; whether the step looks into itself."""
+        """Delayed states Z seen from (t, y) in a step from `now`, and whether the step looks into itself.
+
+        Z has the shape (n, m), or (m,) where each lag is read for one state.
+        """
         at = self.arguments(t, y)
-        out = np.empty((y.size, self.count))
-        p = self.pieces
+        out = self.past.copy()
+        p, top, rows = self.pieces, self.top, self.rows
         implicit = delayed_states(
-            p.starts, p.widths, p.values, p.slopes, self.first, self.last, p.count, at, now, width, y_now, q, out
+            p.starts, p.widths, p.values, p.slopes, self.first, self.last, p.count, at, now, width, y_now, q, top, out
         )
         for j in self.in_history:
-            out[:, j] = self.history.piece(at[j], *self.points.interval(self.branch[j]))
+            value = self.history.piece(at[j], *self.points.interval(self.branch[j]))
+            out[:, j] = value[top[j] : top[j] + rows]
         for j in self.zero:
-            out[:, j] = y
-        return out, implicit
+            out[:, j] = y[top[j] : top[j] + rows]
+        return (out[0] if self.single else out), implicit
 
     def at_mesh(self, t: float, y: Array) -> Array:
         """Delayed states at a mesh point, on its later side."""

@@ -172,6 +172,28 @@ def test_numba_functions_args_and_several_states() -> None:
     np.testing.assert_allclose(compiled.y[1], 2 * compiled.y[0], atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["constant", "function"])
+@pytest.mark.parametrize(
+    "history", [np.arange(5.0), lambda t: np.cos(t + np.arange(5.0))], ids=["constant", "function"]
+)
+def test_lags_read_for_one_state_each_give_the_same_solution(kind: str, history: Any) -> None:
+    """A network of five states with a lag for each of eight edges, one of them without delay, and a jump."""
+    rng = np.random.default_rng(2)
+    source, target, edges = rng.integers(0, 5, 8), rng.integers(0, 5, 8), np.arange(8)
+    lengths = np.concatenate([[0.0], rng.uniform(0.2, 1.5, 7)])
+    lags = lengths if kind == "constant" else lambda t, y: lengths * (1 + 0.1 * np.sin(t))
+
+    def rate(t: float, y: Array, heard: Array) -> Array:
+        return np.bincount(target, np.sin(heard - y[target]), 5)
+
+    options: dict[str, Any] = {"jumps": [(0.7, lambda t, y: y + 0.1)]}
+    full = solve_dde(lambda t, y, Z: rate(t, y, Z[source, edges]), (0, 4), history, lags, **options)
+    single = solve_dde(rate, (0, 4), history, lags, lag_states=source, **options)
+    assert single.success
+    np.testing.assert_array_equal(single.t, full.t)
+    np.testing.assert_array_equal(single.y, full.y)
+
+
 def test_samples_agree_with_dense_output_and_memory_is_bounded() -> None:
     t = np.linspace(0, 300, 301)
 

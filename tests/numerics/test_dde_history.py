@@ -39,15 +39,15 @@ def test_look_ups_stay_in_their_interval_and_extrapolate() -> None:
     p.values[2:] += 100  # a jump at t = 2
     at = np.array([1.999, 2.0, 2.1, 1.9, 3.5])
     first, last = np.array([0, 0, 0, 2, 2]), np.array([2, 2, 2, -1, -1])
-    out = np.empty((1, 5))
+    out, top = np.empty((1, 5)), np.zeros(5, dtype=np.int64)
     step = np.array([16.0 + 100]), np.array([[8.0, 1.0, 0.0, 0.0]])
     implicit = delayed_states(
-        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at, 4.0, 1.0, *step, out
+        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at, 4.0, 1.0, *step, top, out
     )  # fmt: skip
     assert not implicit
     np.testing.assert_allclose(out[0], at**2 + [0, 0, 0, 100, 100])
     assert delayed_states(
-        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at + np.eye(5)[4], 4.0, 1.0, *step, out
+        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at + np.eye(5)[4], 4.0, 1.0, *step, top, out
     )  # fmt: skip
     assert out[0, 4] == pytest.approx(4.5**2 + 100)
 
@@ -112,7 +112,7 @@ def test_memory_is_bounded_by_the_largest_lag() -> None:
     options = {
         "method": "Tsit5", "t_eval": [0.0, 500.0], "events": None, "jumps": None, "switches": None, "args": (),
         "rtol": 1e-6, "atol": 1e-9, "max_step": 0.5, "first_step": None, "max_steps": 10_000,
-        "breaking_points": (), "max_order": None,
+        "breaking_points": (), "max_order": None, "lag_states": None,
     }  # fmt: skip
     kept = {}
     for dense in (False, True):
