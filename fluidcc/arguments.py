@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.errors import InvalidCall, InvalidInput, UnknownName
 
 __all__ = ["choice", "explained", "explained_class", "flag", "mapping", "number", "numbers", "shown", "whole"]
 
@@ -133,7 +133,7 @@ def explained_class(made: C) -> C:
 
 
 def explained(function: Callable[P, R], about: str | None = None) -> Callable[P, R]:
-    """The same function, whose calls raise `InvalidInput` where Python's TypeError says that arguments do not fit.
+    """The same function, whose calls raise `InvalidCall` where Python's TypeError says that arguments do not fit.
 
     The text names the function, the argument and, from the docstring (or `about`), what it should be.
     """
@@ -151,7 +151,7 @@ def explained(function: Callable[P, R], about: str | None = None) -> Callable[P,
                 pass
             else:
                 raise  # from within: not about these arguments
-        raise InvalidInput(_sentence(function, text or "", signature, args, kwargs)) from None
+        raise InvalidCall(_sentence(function, text or "", signature, args, kwargs)) from None
 
     return call
 

@@ -10,6 +10,7 @@ __all__ = [
     "FluidccError",
     "FluidccWarning",
     "Infeasible",
+    "InvalidCall",
     "InvalidInput",
     "LawError",
     "NegativeRate",
@@ -33,6 +34,10 @@ class FluidccError(Exception):
 
 class InvalidInput(FluidccError, ValueError):
     """An argument has a value that no network, law or solver can take."""
+
+
+class InvalidCall(InvalidInput, TypeError):
+    """A call lacks an argument, or has one too many, twice or of an unknown name: a TypeError, as in Python."""
 
 
 class UnitsError(InvalidInput):

@@ -47,6 +47,17 @@ def test_wrong_calls_are_answered_by_a_remedy(text: str) -> None:
     assert str(caught.value).count(". ") == 0  # one sentence
 
 
+@pytest.mark.parametrize("text", [text for text in CALLS if "lacks" in text])
+def test_a_missing_argument_is_a_type_error_as_in_python(text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        CALLS[text]()
+
+
+def test_a_sweep_of_a_network_without_a_measure_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="the measure is missing; give a name"):
+        fc.sweep(fc.dumbbell([fc.LDCC], {"capacity": 1e6}), {"beta": [0.1]})
+
+
 def test_errors_from_within_stay_as_they_are() -> None:
     @explained
     def f(x: Any) -> Any:

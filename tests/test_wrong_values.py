@@ -233,16 +233,16 @@ def _public() -> list[tuple[str, Any]]:
 def test_calls_that_do_not_fit_are_answered_by_a_sentence(name: str, function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        with pytest.raises(errors.InvalidInput, match=r"\(\) has no argument 'nonsense'; "):
+        with pytest.raises(errors.InvalidCall, match=r"\(\) has no argument 'nonsense'; "):
             function(nonsense=1)
     if any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters):
-        with pytest.raises(errors.InvalidInput, match=r"\(\) lacks .*; give "):
+        with pytest.raises(errors.InvalidCall, match=r"\(\) lacks .*; give "):
             function()
 
 
 @pytest.mark.parametrize("kind", [fc.Source, fc.Link, fc.Jump, fc.Tick, fc.DelayLTI, fc.Scenario])
 def test_what_is_made_without_its_arguments_says_which(kind: Any) -> None:
-    with pytest.raises(errors.InvalidInput, match=rf"{kind.__name__}\(\) lacks .*; give "):
+    with pytest.raises(errors.InvalidCall, match=rf"{kind.__name__}\(\) lacks .*; give "):
         kind()
-    with pytest.raises(errors.InvalidInput, match=rf"{kind.__name__}\(\) has no argument 'nonsense'"):
+    with pytest.raises(errors.InvalidCall, match=rf"{kind.__name__}\(\) has no argument 'nonsense'"):
         kind(nonsense=1)

@@ -14,7 +14,7 @@ import numpy as np
 from fluidcc.arguments import explained
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
-from fluidcc.errors import InvalidInput
+from fluidcc.errors import InvalidCall, InvalidInput
 from fluidcc.network import Network
 from fluidcc.scenarios import Scenario
 from fluidcc.simulate import _positive
@@ -192,7 +192,7 @@ def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, opt
     chosen: dict[str, Any] = {"until": end, **checked(options, net), "window": span(window, end)}
     if net is not None:
         if not measures:
-            raise InvalidInput("the measure is missing; give a name such as 'mean_rate', or a function of a point")
+            raise InvalidCall("the measure is missing; give a name such as 'mean_rate', or a function of a point")
         targets = find_targets(net, given)
         packets = {name: size for name, t in targets.items() if (size := t.packet(net)) is not None}
         grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
