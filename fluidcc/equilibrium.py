@@ -275,7 +275,8 @@ def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: 
     least = np.full(rates.shape, math.inf)
     for k, (name, flow) in enumerate(net.flows.items()):
         for z in window_names(flow.law):
-            least[..., k] = np.minimum(least[..., k], states[name][z])
+            if z in states[name]:  # a flow that is off has none
+                least[..., k] = np.minimum(least[..., k], states[name][z])
     return np.where(rates > 0, least, math.inf)
 
 

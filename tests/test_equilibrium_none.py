@@ -23,6 +23,21 @@ def test_time_chooses_flows_and_capacities() -> None:
     assert last.one_way_delay.sel(flow="a") == last.one_way_delay.sel(flow="b")
 
 
+def test_a_window_flow_that_stops_leaves_the_others_as_if_it_had_never_been() -> None:
+    net = fc.Network().link("l", fc.RED, capacity="5 Mbit/s", delay="10 ms", buffer="1 Mbit")
+    net.flow("stays", fc.Reno, route=["l"])
+    alone, both = net, net.copy().flow("stops", fc.Reno, route=["l"], stop=5)
+    eq = fc.equilibrium(both)
+    assert eq.rate.sel(flow="stops") == 0
+    assert eq.rate.sel(flow="stays") == fc.equilibrium(alone).rate.item()
+    assert dict(eq.states["stops"]) == {}
+    assert fc.stability(both).phase_margin == pytest.approx(fc.stability(alone).phase_margin, rel=1e-9)
+    omega = [0.1, 1.0]
+    wanted = fc.linearize(alone).frequency_response(omega)
+    np.testing.assert_allclose(fc.linearize(both).frequency_response(omega), wanted, rtol=1e-9)
+    assert fc.equilibrium(both, at=1).states["stops"]["W"] == fc.equilibrium(both, at=1).states["stays"]["W"]
+
+
 def test_result_is_labelled_and_shown() -> None:
     eq = fc.equilibrium(with_flows(bottleneck(buffer=1e5), 2, fc.LDCC))
     for name, units in {"rate": "bit/s", "one_way_delay": "s", "rtt": "s", "loss": "1", "queueing_delay": "s"}.items():
