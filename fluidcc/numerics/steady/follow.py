@@ -16,6 +16,7 @@ from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from . import slots as s
 from .drops import dropped
 from .evaluate import evaluate
+from .residual import rests
 from .sizes import SMALL_QUEUE, changes, guarded, largest_capacity, scales, sizes, to_kink
 from .step import projected_step
 
@@ -162,7 +163,7 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
 def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[int, float, int]:
     """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of steps.
 
-    `P` is changed.
+    Where it ended well every equation holds. `P` is changed.
     """
     for i in range(I[s.UNKNOWNS]):
         u[i] = min(max(u[i], P[I[s.LOWER] + i]), P[I[s.UPPER] + i])
@@ -179,6 +180,9 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
     if status == CONVERGED:
         error, more = _finish(I, P, D, u)
         steps += more
+        sizes(I, P, D, u, 1e-6, True)
+        if not (evaluate(I, P, D, u) and rests(I, P, D, u)):
+            status = STALLED
     return status, error, steps
 
 

@@ -13,6 +13,7 @@ from . import slots as s
 from .dense import solve_scaled
 from .drops import change, derivatives, dropped
 from .eliminate import back, places
+from .residual import TOLERANCE, balanced
 from .rows import arrival_rows, kept_rows, link_rows
 
 __all__ = ["projected_step"]
@@ -82,8 +83,30 @@ def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
 
 
 @_jit
+def _solved(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
+    """Whether the last moves keep all bounds, and no state at one drifts off it by more than rounding."""
+    F, L, fixed = I[s.FLOWS], I[s.LINKS], I[s.FIXED]
+    for i in range(F, I[s.UNKNOWNS]):
+        if F + L <= i < F + 2 * L:
+            continue
+        end, lower, upper = u[i] + D[I[s.MOVE] + i], P[I[s.LOWER] + i], P[I[s.UPPER] + i]
+        if I[fixed + i]:
+            drift = _drift(I, P, D, i, u, h)
+            off = (drift > 0 and end < upper) or (drift < 0 and end > lower)
+            if off and abs(drift) > TOLERANCE * balanced(I, P, D, i):
+                return False
+        elif max(lower - end, end - upper) > TOLERANCE * D[I[s.SIZE] + i]:
+            return False
+    return True
+
+
+@_jit
 def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
-    """Put the move of one step of length `h` into `D`; False where it has none."""
+    """Put the move of one step of length `h` into `D`; False where it has none.
+
+    Too long a step may have none: that of a state which grows away from a bound leads to beyond it, where the bound
+    does not hold it.
+    """
     F, L, n = I[s.FLOWS], I[s.LINKS], I[s.UNKNOWNS]
     low, high, fixed, seen = I[s.LOW], I[s.HIGH], I[s.FIXED], I[s.SEEN]
     move, lower, upper = I[s.MOVE], I[s.LOWER], I[s.UPPER]
@@ -110,6 +133,8 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
             same = same and I[fixed + i] == I[low + i] + I[high + i]
             mark = (mark * 1000003 + 1 + I[low + i] + 2 * I[high + i]) % 1099511627689  # a hash that fits 64 bits
         for before in range(seen, seen + turn):
+            if I[before] == mark and not _solved(I, P, D, u, h):
+                return False
             same = same or I[before] == mark
         if same:
             break
