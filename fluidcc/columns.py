@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Expr, Symbol, lambdify
 
 from fluidcc.assembly import PLACE_OF_A_FLOW, PLACE_OF_A_LINK, Assembled
-from fluidcc.derive.trackers import shown_at_rest
+from fluidcc.derive.trackers import levels, shown_at_rest, trackers
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.numerics.steady.layout import Numbers
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
@@ -210,8 +210,9 @@ class Columns:
                 continue
             params = self._parameters("flow", name, flow.law, N.par, first + PLACE_OF_A_FLOW)
             N.par[:, first + 1], N.par[:, first + 2] = back, size
-            first += S.flow_par[r]
             constants = {e_b: N.trip[:, r] - N.base[:, r], packet: np.broadcast_to(size, self.points)}
+            self._levels(name, flow.law, {**params, **constants}, N.par[:, first + PLACE_OF_A_FLOW :], N.base[:, r])
+            first += S.flow_par[r]
             self._states("flow", name, flow, own[r], {**params, **constants}, N)
 
     def _constant(self, r: int, name: str, flow: Any, size: Any, N: Numbers) -> None:
@@ -231,6 +232,15 @@ class Columns:
             if values is not None:
                 table[:, first + i] = values
         return {p: table[:, first + i] for i, p in enumerate(law.params)}
+
+    def _levels(self, name: str, law: Any, known: dict[Symbol, Any], table: Any, base: Any) -> None:
+        """Put in the levels of trackers, which follow from the path's delay and from what they show at first."""
+        given = self.net.flows[name]
+        for i, (level, z) in ((list(law.params).index(p), (p, z)) for p, z in levels(law).items()):
+            if level in given.law.params:
+                continue
+            slope = self._evaluated(trackers(given.law)[z].delay, known)
+            table[:, i] = self._initial("flow", name, given, z, known) - slope * base
 
     def _states(self, kind: str, name: str, spec: Any, own: list[int], known: dict[Symbol, Any], N: Numbers) -> None:
         """Initial values and bounds of a law's states."""

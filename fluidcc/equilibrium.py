@@ -225,6 +225,8 @@ def _standing(net: Network, at: float) -> Network:
     """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
     held = net.derived(_held)
     laws = {name: _at_rest(flow.law, f"flow {name!r}") for name, flow in held.flows.items() if is_on(flow, at)}
+    for name, law in laws.items():  # those of sampled laws could not be held before
+        laws[name] = with_levels(law, held.propagation_delay(name), held.flows[name].initial)
     new = _with_laws(held, {name: law for name, law in laws.items() if law is not held.flows[name].law})
     for name, link in net.links.items():
         law = _at_rest(link.law, f"link {name!r}")

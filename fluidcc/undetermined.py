@@ -19,6 +19,8 @@ ASIDE = 1e-3
 """How far the second search starts from the equilibrium, relative to the largest unknown of a kind."""
 MOVED = 1e-6
 """What counts as another equilibrium, likewise; a search that slowly closes in on one ends within 1e-9."""
+VANISHED = 1e-9
+"""What is left of a state that decays, relative to its start."""
 NAMED = 6  # in a warning
 
 
@@ -60,9 +62,12 @@ def _with_a_queue(system: Assembled, search: Search, u: Any, size: Any, l: int) 
 
 
 def _sizes(system: Assembled, u: Any) -> Any:
-    """The size of each unknown: that of the largest of its kind, or its own where it is a state."""
+    """The size of each unknown: that of the largest of its kind, or its own where it is a state.
+
+    A state that has all but vanished since the start is as good as zero.
+    """
     F, L = system.shape.flows, system.shape.links
-    size = np.abs(u)
+    size = np.maximum(np.abs(u), VANISHED * np.abs(system.numbers.initial[0]))
     for part in (slice(F), slice(F, F + L), slice(F + L, F + 2 * L)):
         size[part] = np.max(size[part], initial=0.0)
     return size

@@ -54,7 +54,7 @@ _signal = Let(
 )
 
 # (3) and (4)
-_calm = Let("C'", Heaviside(none - queued / delta_s - signals / delta_s, 0) * (calm + delta_s))
+_calm = Let("C'", Heaviside(none - queued / delta_s - signals / delta_s, 0) * Min(calm + delta_s, LOGWIN))
 _clear = Heaviside(_calm / LOGWIN - (1 - none), 0)
 _gamma = Let("gamma", Min(gamma_max, QBOUND / (RTT + delta_s + DFILT)))
 _accelerated = Max(r, (1 + _gamma) * _received)
