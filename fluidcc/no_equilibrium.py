@@ -9,6 +9,7 @@ from sympy import Gt
 
 from fluidcc.assembly import Assembled
 from fluidcc.errors import FluidccError, InvalidInput, NoEquilibrium, SolverError
+from fluidcc.held_queue import ByLength, by_length
 from fluidcc.law import Steady
 from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
 from fluidcc.numerics.steady.search import Found, Search
@@ -35,16 +36,27 @@ def settled(system: Assembled, search: Search, point: int, found: Found) -> Foun
     held = _held(system, search, point, u)
     if held is not None and (again := _from_above(system, search, point, held)) is not None:
         return again
-    if found.status == GROWING or (held is not None and _surely_none(system, point, u, held)):
-        return NoEquilibrium(_why_none(system, point, u, held))
-    queue = system.queues(found.u)
-    l = int(np.argmax(queue))
-    return SolverError(
-        f"the search for an equilibrium did not converge in {found.steps} steps (last relative step "
-        f"{found.error:.1e}; the longest queue, of link {system.net.link_names[l]!r}, was at "
-        f"{min(queue[l], system.numbers.q_max[point, l]):.3g} s): give initial states nearer to it or finite "
-        "buffers, or simulate and look where it goes"
-    )
+    l, lengths = _lengths(system, search, point, u if held is None else held.u)
+    if lengths.rest is not None:
+        return lengths.rest
+    if lengths.switch is not None:
+        return NoEquilibrium(_why_switch(system, point, l, lengths.switch))
+    if lengths.always and held is not None and held.status == CONVERGED and _full_load(system, point, held.u)[l]:
+        return NoEquilibrium(_why_queue(system, point, held.u, l))
+    if (lengths.always or l < 0) and GROWING in (found.status, None if held is None else held.status):
+        return NoEquilibrium(_why_rate(system, u if held is None else held.u))
+    return SolverError(_tried(system, point, found))
+
+
+def _lengths(system: Assembled, search: Search, point: int, u: Any) -> tuple[int, ByLength]:
+    """The link in doubt, -1 where none has a queue, and what its rest is by the length of its queue."""
+    queued = np.array(system.shape.queued)
+    if not queued.any():
+        return -1, ByLength()
+    full = _full_load(system, point, u)
+    sizes = np.where(full, system.arrivals(u) / system.numbers.c[point], np.where(queued, system.queues(u), -1.0))
+    l = int(np.argmax(np.where(full, sizes, -1.0) if full.any() else sizes))
+    return l, by_length(system, search, point, u, l, np.flatnonzero(_endless(system, point, u)))
 
 
 def _longer(system: Assembled, point: int, u: Any) -> Any:
@@ -79,11 +91,6 @@ def _full_load(system: Assembled, point: int, u: Any) -> Any:
     return enough & _endless(system, point, u)
 
 
-def _surely_none(system: Assembled, point: int, u: Any, held: Found) -> bool:
-    """Whether a rate grows without limit beside long queues, or these grow for ever."""
-    return held.status == GROWING or (held.status == CONVERGED and bool(np.any(_full_load(system, point, held.u))))
-
-
 def _endless(system: Assembled, point: int, u: Any) -> Any:
     """The links whose queues have grown without limit."""
     queue = system.queues(u)
@@ -91,12 +98,21 @@ def _endless(system: Assembled, point: int, u: Any) -> Any:
     return np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & long
 
 
-def _why_none(system: Assembled, point: int, u: Any, held: Found | None) -> str:
+def _tried(system: Assembled, point: int, found: Found) -> str:
+    """What a search did that has neither found an equilibrium nor why there is none."""
+    queue, names = system.queues(found.u), system.net.link_names
+    l = int(np.argmax(queue))
+    longest = min(queue[l], system.numbers.q_max[point, l])
+    end = "grew without end" if found.status == GROWING else "did not converge"
+    return (
+        f"the search for an equilibrium {end} in {found.steps} steps (last relative step {found.error:.1e}; the "
+        f"longest queue, of link {names[l]!r}, was at {longest:.3g} s), nor was one found with that queue held at any "
+        "length: give initial states nearer to it or finite buffers, or simulate and look where it goes"
+    )
+
+
+def _why_rate(system: Assembled, u: Any) -> str:
     net = system.net
-    if held is not None:
-        u = held.u
-        if held.status != GROWING:
-            return _why_queue(system, point, u, _endless(system, point, u))
     flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
     start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
     endless_path = not any(np.isfinite(net.links[name].buffer) for name in flow.route)
@@ -105,18 +121,28 @@ def _why_none(system: Assembled, point: int, u: Any, held: Found | None) -> str:
     return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
 
 
-def _why_queue(system: Assembled, point: int, u: Any, endless: Any) -> str:
-    flows, place = system.net.flow_names, np.flatnonzero(endless)
+def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, float, float]) -> str:
+    length, before, after = switch
+    capacity, over = float(system.numbers.c[point, l]), length - float(system.numbers.q_max[point, l])
+    at = f"{over / (1 + over):.6g} of what arrives is lost" if over > 0 else f"its queueing delay is {length:.6g} s"
+    less = f"{before * capacity:.6g} bit/s" if np.isfinite(before) else "a rate that grows without limit"
+    return (
+        f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where {at}: just below, "
+        f"{less} arrives, just above, {after * capacity:.6g} bit/s, so that the network goes back and forth over it; "
+        "simulate it"
+    )
+
+
+def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
+    """For a link to which more comes than leaves, however long its queue."""
+    flows = system.net.flow_names
     arrivals, capacities = system.arrivals(u), system.numbers.c[point]
-    l = int(place[np.argmax((arrivals / capacities)[place])])
     on = [r for r, route in enumerate(system.shape.routes) if l in route and u[r] > 0]
     on.sort(key=lambda r: -u[r])
     rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
     arrival, capacity = float(arrivals[l]), float(capacities[l])
     name = system.net.link_names[l]
     start = f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without limit: "
-    if arrival < capacity * (1 - 1e-6):
-        return start + f"its flows ({rates}) slow down only when they lose packets; give it a finite buffer"
     alike: dict[str, list[str]] = {}
     for r in on[:5]:
         alike.setdefault(_floor(system, point, r), []).append(repr(flows[r]))
