@@ -14,9 +14,12 @@ from fluidcc.law import Steady
 from fluidcc.numerics.steady.follow import CONVERGED, GROWING, LONGEST_QUEUE, UNDEFINED
 from fluidcc.numerics.steady.search import Found, Search
 from fluidcc.switched_rest import across_switches, on_a_switch
-from fluidcc.symbols import pi, unfold
+from fluidcc.symbols import pi, plain, unfold
 
 __all__ = ["settled"]
+
+LARGEST_STATE = 1e20
+"""A state of this size, relative to its start and 1, that still moves away from 0 grows without limit."""
 
 DOUBTFUL_QUEUE = 30.0
 """Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
@@ -45,7 +48,8 @@ def settled(system: Assembled, search: Search, point: int, found: Found) -> Foun
         return NoEquilibrium(_why_queue(system, point, held.u, l))
     if (lengths.always or l < 0) and GROWING in (found.status, None if held is None else held.status):
         return NoEquilibrium(_why_rate(system, u if held is None else held.u))
-    return SolverError(_tried(system, point, found))
+    endless = _why_state(system, search, point, found.u)
+    return NoEquilibrium(endless) if endless else SolverError(_tried(system, point, found))
 
 
 def _lengths(system: Assembled, search: Search, point: int, u: Any) -> tuple[int, ByLength]:
@@ -115,10 +119,29 @@ def _why_rate(system: Assembled, u: Any) -> str:
     net = system.net
     flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
     start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
-    endless_path = not any(np.isfinite(net.links[name].buffer) for name in flow.route)
+    queued = [name for name in flow.route if net.links[name].law.queue is not None]
+    endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
     if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
-        return start + f"its law hears losses, but no buffer on {', '.join(flow.route)} is finite; give one"
+        return start + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
     return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
+
+
+def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
+    """The state that has grown beyond all sizes and still grows, if there is one."""
+    start = np.maximum(np.abs(system.numbers.initial[point]), 1.0)
+    growing = (np.abs(u) > LARGEST_STATE * start) & (search.residual(system.numbers, point, u) * u > 0)
+    owners: Any = (system.net.flows, system.net.links)
+    for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
+        for (name, spec), own in zip(specs.items(), states, strict=True):
+            named = [z for z in spec.law.states if z != getattr(spec.law, "queue", None)]
+            for z, i in zip(named, own, strict=False):
+                if growing[i]:
+                    return (
+                        f"state {plain(z)} of {kind} {name!r} ({spec.law.name}) grows without limit, as nothing that "
+                        f"it moves brings it to rest: at {u[i]:.3g} it still grows; choose laws that answer it, or "
+                        "simulate"
+                    )
+    return ""
 
 
 def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, float, float]) -> str:
@@ -160,11 +183,11 @@ def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str
     for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
         for (name, spec), own in zip(specs.items(), states, strict=True):
             if not np.all(np.isfinite(G[own])):
-                return (
-                    f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start; a "
-                    "round trip without any delay is a common cause: give its links or its access a delay"
-                )
-    return "the network has no finite rates at its start; give its links or flows a delay"
+                start = f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start"
+                if kind == "flow" and system.numbers.trip[point, system.net.flow_names.index(name)] == 0:
+                    return f"{start}, where its round trip takes no time: give its links or its access a delay"
+                return f"{start}: give other initial states or parameters"
+    return "the network has no finite rates at its start: give other initial states or delays"
 
 
 def _floor(system: Assembled, point: int, r: int) -> str:

@@ -50,7 +50,7 @@ def across_switches(system: Assembled) -> Found | str | None:
         search = Search(side.shape)
         there = search.everywhere(side.numbers).point(0)
         if there.status != CONVERGED:
-            said.append("there is no rest")
+            said.append("no rest was found")
             continue
         value = _value(side, name, switch.args[0], there.u)
         if (value > _ON) if on else (value < -_ON):
@@ -59,8 +59,7 @@ def across_switches(system: Assembled) -> Found | str | None:
     law = system.net.links[name].law
     return (
         f"link {name!r} ({law.name}) switches where {switch.args[0]} = 0, and the network rests on neither side: with "
-        f"the switch on {said[0]}, with it off {said[1]}. It goes back and forth over it: simulate it, or see "
-        "fluidcc.limit_cycle"
+        f"the switch on {said[0]}, with it off {said[1]}; simulate it, or see fluidcc.limit_cycle"
     )
 
 

@@ -140,3 +140,29 @@ def test_rates_that_stay_at_any_value_are_not_said_to_switch() -> None:
     with pytest.raises(FluidccError) as caught:
         fc.equilibrium(net)
     assert "switch" not in str(caught.value)
+
+
+def test_a_price_that_nobody_hears_grows_without_limit() -> None:
+    """NADA hears no price, so that 12 Mbit/s come to a link of 6 for ever; a price of 1e33 was called a rest."""
+    net = fc.Network().link("l", fc.DualLink, capacity=6e6, delay=0.02)
+    for i in range(8):
+        net.flow(f"f{i}", fc.NADA, route=["l"])
+    with pytest.raises(NoEquilibrium, match=r"state lambda of link 'l' \(DualLink\) grows without limit"):
+        fc.equilibrium(net)
+
+
+def test_no_buffer_is_asked_of_a_link_without_a_queue() -> None:
+    net = fc.Network().link("l", fc.DualLink, capacity=6e6, delay=0.02).flow("a", fc.Reno, route=["l"])
+    with pytest.raises(NoEquilibrium, match="give l a law whose signal"):
+        fc.equilibrium(net)
+
+
+def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
+    a = symbols("a", positive=True)
+    law = fc.Source(
+        "Odd", flow={x: k * x * a / (x - a)}, out={"rate": x}, params={k: 1, a: 5e5},
+        units={x: "bit/s", k: "1/s", a: "bit/s"}, initial={x: 1e6},
+    )  # fmt: skip
+    net = fc.Network().link("l", fc.DualLink, capacity=5e5, delay=0.02).flow("a", law, route=["l"])
+    with pytest.raises(FluidccError, match=r"flow 'a' \(Odd\) has no finite rate of change at its start: give other"):
+        fc.equilibrium(net)
