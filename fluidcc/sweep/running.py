@@ -61,9 +61,11 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
         kept = Store(Path(how.store) / folder, identity(task, chosen))
     try:
         task = _formed(task, kept)
-        if kept is not None and kept.begun and len(kept.finished()) == -(-len(points) // kept.chunk):
-            return task, kept.read()
-        done = set() if kept is None else kept.finished()
+        done: set[int] = set()
+        if kept is not None and kept.begun:
+            piece, done = kept.read()
+            if len(done) == math.ceil(len(points) / kept.chunk):
+                return task, piece
         chunk = how.chunk or len(points) if kept is None or not kept.begun else kept.chunk
         jobs = Jobs(points, chunk, done, cost=task.cost, fixed=how.chunk is not None)
         piece = _computed(task, how, jobs, kept)
@@ -89,7 +91,12 @@ def _computed(task: Task, how: Execution, jobs: Jobs, kept: Store | None) -> Pie
                     kept.write(number, part)
             count += len(piece)
             bar.reach(count)
-    return whole if kept is None else kept.read()
+    if kept is None:
+        return whole
+    whole, there = kept.read()
+    if len(there) < math.ceil(jobs.size / kept.chunk):
+        raise OSError(f"store {str(kept.path)!r} has lost results while it was written; sweep again to complete it")
+    return whole
 
 
 def _results(task: Task, how: Execution, jobs: Jobs) -> Iterator[tuple[int, Piece]]:
@@ -120,5 +127,5 @@ def _chunks(task: Task, jobs: Jobs, kept: Store) -> Chunks:
 def _formed(task: Task, kept: Store | None) -> Task:
     """The task with its schema; with its cost too if it is known from the store."""
     if kept is not None and kept.begun:
-        return replace(task, schema=kept.schema(), cost=task.cost or kept.cost)
+        return replace(task, schema=kept.schema, cost=task.cost or kept.cost)
     return task if task.schema else task.probed()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.errors import InvalidInput
 from fluidcc.sweep.store import differences
+from fluidcc.warned import warn
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,14 +114,126 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_a_damaged_chunk_is_noticed(tmp_path: Path) -> None:
-    fc.sweep(lambda p: p["x"], {"x": np.arange(4.0)}, store=tmp_path / "s", executor="serial", chunk=2)
-    (file,) = (p for p in (tmp_path / "s" / "value" / "c").rglob("*") if p.name == "1")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(OSError, match="damaged"):
-        fc.sweep(lambda p: p["x"], {"x": np.arange(4.0)}, store=tmp_path / "s", executor="serial")
+def tripled(point: Any) -> float:
+    if point["x"] == 4:
+        raise ValueError("no value here")
+    if point["x"] == 5:
+        warn("it may be wrong")
+    return 3 * float(point["x"])
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def chunk(store: Path, number: int) -> Path:
+    return store / "value" / "c" / str(number)
+
+
+# What befalls chunk 1 or 2 of a store: its values, or its note.
+DAMAGE: dict[str, Callable[[Path], Any]] = {
+    "its values are gone": lambda s: chunk(s, 1).unlink(),
+    "its values are cut short": lambda s: chunk(s, 1).write_bytes(chunk(s, 1).read_bytes()[:9]),
+    "its values are emptied": lambda s: chunk(s, 1).write_bytes(b""),
+    "a bit of its values is flipped": lambda s: chunk(s, 1).write_bytes(flipped(chunk(s, 1).read_bytes())),
+    "its values are those of another chunk": lambda s: chunk(s, 1).write_bytes(chunk(s, 0).read_bytes()),
+    "the values of all are gone": lambda s: shutil.rmtree(s / "value" / "c"),
+    "its note is gone": lambda s: (s / "chunks" / "2.json").unlink(),
+    "its note is empty": lambda s: (s / "chunks" / "2.json").write_text(""),
+    "its note is cut short": lambda s: (s / "chunks" / "2.json").write_text('{"seconds": 0.1, "err'),
+    "its note is of another shape": lambda s: (s / "chunks" / "2.json").write_text("[1, 2]"),
+    "its note lacks a part": lambda s: (s / "chunks" / "2.json").write_text('{"seconds": 0.1}'),
+    "its note is nested without end": lambda s: (s / "chunks" / "2.json").write_text("[" * 100_000),
+    "its note says another reason": lambda s: (s / "chunks" / "2.json").write_text(
+        (s / "chunks" / "2.json").read_text().replace("no value", "a value")),
+    "its note is that of another chunk": lambda s: shutil.copy(s / "chunks" / "0.json", s / "chunks" / "2.json"),
+    "all notes are gone": lambda s: shutil.rmtree(s / "chunks"),
+    "Zarr's note of the group is damaged": lambda s: (s / "zarr.json").write_text("[]"),
+    "a stranger is among the notes": lambda s: (s / "chunks" / "7x.json").write_text("{}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.filterwarnings("ignore::fluidcc.errors.FluidccWarning")
+def test_a_chunk_that_is_lost_or_damaged_is_computed_again(damage: str, tmp_path: Path) -> None:
+    grid = {"x": np.arange(8.0)}
+    first = fc.sweep(tripled, grid, store=tmp_path / "s", executor="serial", chunk=2)
+    DAMAGE[damage](tmp_path / "s")
+    for _ in range(2):  # what has been mended stays so
+        again = fc.sweep(tripled, grid, store=tmp_path / "s", executor="serial", chunk=2)
+        assert again.drop_attrs().identical(first.drop_attrs())
+        assert again.value.values.tolist()[:4] == [0, 3, 6, 9]
+        assert (again.attrs["failed"], again.attrs["warned"]) == (1, 1)
+
+
+def test_only_what_is_lost_is_computed_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def measured(point: Any) -> dict[str, float]:
+        with log.open("a") as file:
+            file.write(f"{point['x']:g} ")
+        return {"one": point["x"], "two": math.copysign(math.nan, -1)}  # NaN of any bits is a result
+
+    grid = {"x": np.arange(6.0)}
+    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
+    log.write_text("")
+    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
+    assert log.read_text() == ""
+    (tmp_path / "s" / "one" / "c" / "1").unlink()
+    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
+    assert log.read_text() == "2 3 "
+
+
+# What befalls the frame of a store, and what the refusal must name.
+FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "an array is gone": (lambda s: shutil.rmtree(s / "value"), "value is damaged"),
+    "what Zarr says of an array is cut short": (
+        lambda s: (s / "value" / "zarr.json").write_text('{\n"shape": '), "value is damaged"),
+    "an array has another shape": (
+        lambda s: (s / "value" / "zarr.json").write_text(
+            re.sub(r'"shape": \[\s*8', '"shape": [9', (s / "value" / "zarr.json").read_text())), "value is damaged"),
+    "sweep.json is empty": (lambda s: (s / "sweep.json").write_text(""), "sweep.json is damaged"),
+    "sweep.json is cut short": (
+        lambda s: (s / "sweep.json").write_text((s / "sweep.json").read_text()[:99]), "sweep.json is damaged"),
+    "sweep.json is of another shape": (lambda s: (s / "sweep.json").write_text("[]"), "sweep.json is damaged"),
+    "sweep.json is nested without end": (
+        lambda s: (s / "sweep.json").write_text("[" * 100_000), "sweep.json is damaged"),
+    "sweep.json says a chunk of no points": (
+        lambda s: (s / "sweep.json").write_text(
+            (s / "sweep.json").read_text().replace('"chunk": 2', '"chunk": 0')), "sweep.json is damaged"),
+    "sweep.json is gone": (lambda s: (s / "sweep.json").unlink(), "holds something else"),
+    "a file is where the notes are": (
+        lambda s: (shutil.rmtree(s / "chunks"), (s / "chunks").write_text("")), "chunks is damaged"),
+    "the lock is a folder": (lambda s: ((s / "lock").unlink(), (s / "lock").mkdir()), "its file 'lock' cannot be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", FRAME)
+def test_a_store_whose_frame_is_damaged_is_refused(damage: str, tmp_path: Path) -> None:
+    def run() -> Any:
+        return fc.sweep(lambda p: p["x"], {"x": np.arange(8.0)}, store=tmp_path / "s", executor="serial", chunk=2)
+
+    run()
+    do, says = FRAME[damage]
+    do(tmp_path / "s")
+    with pytest.raises(InvalidInput, match=says) as caught:
+        run()
+    assert str(tmp_path / "s") in str(caught.value)
+    assert re.search(r"; (give|delete|wait)", str(caught.value))
+
+
+@pytest.mark.parametrize("name", ["lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])
+def test_a_variable_with_a_name_of_the_stores_own_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="variable .* cannot be kept in a store under this name"):
+        fc.sweep(lambda p: {name: p["x"]}, {"x": [1.0, 2.0]}, store=tmp_path / "s", executor="serial")
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300])
+def test_a_store_that_no_folder_can_be_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="store .* cannot be "):
+        fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, store=tmp_path / name, executor="serial")
 
 
 def test_two_sweeps_cannot_share_a_store(tmp_path: Path) -> None:
