@@ -87,9 +87,7 @@ def test_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
         (["simulate", "p1", "--set", "flows.a.params.bta=3"], "p1.toml, flows.a.params: LDCC has no parameter 'bta'"),
         (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
         (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
-        (["simulate", "p1", "--figure", "x.jpeg"], "--figure x.jpeg: its name must end in .pdf, .png or .svg"),
-        (["simulate", "p1", "--output", "no/x.nc"], "no/x.nc: there is no folder no; make it"),
-        (["simulate", "p1", "--output", "x.png"], "--output and --figure are both x.png; give two names"),
+        (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
         (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
     ],
 )
@@ -174,7 +172,8 @@ def test_reproduce(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         def summary(self) -> str:
             return "3 claims: 3 proved"
 
-    def reproduce(folder: Path) -> Table:
+    def reproduce(folder: Path, force: bool) -> Table:
+        assert not force
         asked.append(folder)
         return Table()
 

@@ -56,9 +56,9 @@ COMMANDS = {
     "no number for a time": (["simulate", "mine.toml", "--until", "soon"], "until is 'soon'"),
     "time that runs back": (["simulate", "mine.toml", "--until=-1"], "until is -1.0; give a positive number"),
     "a tolerance that is none": (["simulate", "mine.toml", "--rtol", "nan"], "rtol is nan; give a number between"),
-    "a folder for an output": (["simulate", "mine.toml", "--output", "folder", "--figure", "f.png"], "is a folder"),
-    "a full disk": (["simulate", "mine.toml", "--output", "/dev/full", "--figure", "f.png"],
-                    "/dev/full: no space left on device; make room there, or give another place"),
+    "a folder for an output": (["simulate", "mine.toml", "--output", "folder.nc", "--force"], "is a folder"),
+    "a full disk": (["simulate", "mine.toml", "--output", "full.nc", "--figure", "f.png", "--force"],
+                    "full.nc: no space left on device; make room there, or give another place"),
     "a change of nothing": (["simulate", "mine.toml", "--set", "=3"], "--set =3: give KEY=VALUE"),
     "a stranger to change": (["simulate", "mine.toml", "--set", "flows.z.start=3"], "there is no flow 'z' to change"),
     "a time in words": (["stability", "mine.toml", "--at", "late"], "--at is 'late'"),
@@ -74,11 +74,13 @@ def test_wrong_commands_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "full.nc").symlink_to("/dev/full")
     (tmp_path / "mine.toml").write_text(text({}))
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     arguments, said = COMMANDS[mistake]
-    if "/dev/full" in arguments and not (os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)):
+    if "full.nc" in arguments and not (os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)):
         pytest.skip("this system has no /dev/full")
     assert main(arguments) == 2
     error = capsys.readouterr().err

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.arguments import explained
+from fluidcc.arguments import explained, flag, shown
 from fluidcc.claims.model import VERDICTS, papers
 from fluidcc.claims.tables import Table, table
+from fluidcc.errors import InvalidInput
 from fluidcc.progress import bar_class, watched
 from fluidcc.scenarios import scenarios
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+_MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
 _MEANING = {
     "proved": "by algebra, for all values",
     "reproduced": "computed, and as the paper prints it within its precision",
@@ -29,15 +33,17 @@ _MEANING = {
 
 
 @explained
-def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -> Table:
+def reproduce(folder: str | Path = "figures", *, force: bool = False, progress: bool | None = None) -> Table:
     """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
 
     Parameters
     ----------
     folder : str or Path
-        Where to; made if it is missing. Files of the same names are replaced: ``claims.md``, one picture for each
-        figure of a paper (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. Nothing in
-        them depends on when or where they were made.
+        Where to; made if it is missing. Written are ``claims.md``, one picture for each figure of a paper
+        (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. Nothing in them depends on
+        when or where they were made. In a folder that this function has made, they are replaced.
+    force : bool
+        Replace files of these names in any folder.
     progress : bool, optional
         Show progress bars; by default in a terminal or notebook.
 
@@ -45,10 +51,18 @@ def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -
     -------
     Table
         The claims, as in ``claims.md``.
+
+    Raises
+    ------
+    InvalidInput
+        If files of these names are in a folder that this function has not made.
     """
-    target = Path(folder)
+    if not isinstance(folder, str | Path) or "\0" in str(folder):
+        raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")
+    target, drawings = Path(folder), _drawings()
+    if not flag(force, "force"):
+        _check_folder(target, drawings)
     target.mkdir(parents=True, exist_ok=True)
-    drawings = _drawings()
     show = watched() if progress is None else progress
     bar = bar_class()(drawings.items(), desc="figures", unit="figure", leave=False, disable=not show)
     for name, drawing in bar:
@@ -57,6 +71,19 @@ def reproduce(folder: str | Path = "figures", *, progress: bool | None = None) -
     rows = table(progress=progress)
     (target / "claims.md").write_text(_document(rows), encoding="utf-8")
     return rows
+
+
+def _check_folder(target: Path, drawings: Iterable[str]) -> None:
+    """Refuse to replace what others have made."""
+    with suppress(OSError, ValueError):  # no such file, or one of others
+        if _MADE in (target / "claims.md").read_text(encoding="utf-8"):
+            return
+    for name in (*(f"{name}.png" for name in drawings), "claims.md"):
+        if os.path.lexists(target / name):
+            raise InvalidInput(
+                f"{target / name} is there already, and not made by `fluidcc reproduce`; give another folder, or "
+                "force=True (--force in a shell) to replace it"
+            )
 
 
 def _drawings() -> dict[str, Callable[[], Figure]]:
@@ -94,7 +121,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _document(rows: Table) -> str:
-    lines = ["# Claims", "", "Made by `fluidcc reproduce`; every value is computed anew. " + rows.summary() + ".", ""]
+    lines = ["# Claims", "", f"{_MADE}; every value is computed anew. {rows.summary()}.", ""]
     lines += [f"- **{v}**: {_MEANING[v]}" for v in VERDICTS]
     for paper in papers():
         of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluidcc.cli.changes import assignment, number
-from fluidcc.cli.places import check_folder, check_picture
+from fluidcc.files import PICTURES, check_new, writing
 
 if TYPE_CHECKING:
     from fluidcc.scenarios import Scenario
@@ -24,8 +24,7 @@ def run_stability(args: argparse.Namespace) -> None:
 
     scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
     if args.figure is not None:
-        check_picture("-o", args.figure)
-        check_folder(args.figure)
+        check_new(args.figure, "--figure", PICTURES, force=args.force, keep={"the scenario": Path(args.scenario)})
     time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
     report = stability(scenario.net, delays=args.delays, at=time, certify=args.certify)
     rows = rows_of(report)
@@ -48,5 +47,6 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
     drawn, ax = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
     nyquist(report, ax=ax)
     ax.set_title(f"{scenario.title or scenario.name}: {report.verdict}", fontsize="medium")
-    drawn.savefig(figure, dpi=150)
+    with writing(figure):
+        drawn.savefig(figure, dpi=150)
     plt.close(drawn)

@@ -8,9 +8,9 @@ from typing import Any
 
 from fluidcc import __version__
 from fluidcc.cli.judging import run_stability
-from fluidcc.cli.places import PICTURES
 from fluidcc.cli.running import run_simulate, run_sweep
 from fluidcc.cli.telling import run_claims, run_dask_config, run_list, run_reproduce
+from fluidcc.files import PICTURES
 
 __all__ = ["make_parser"]
 
@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--progress", action=argparse.BooleanOptionalAction, default=None, help="a progress bar (default: on long runs)"
     )
+    _add_force(one)
     one.set_defaults(run=run_simulate)
 
     _add_sweep(commands)
@@ -45,10 +46,12 @@ def make_parser() -> argparse.ArgumentParser:
     judged.add_argument("--delays", choices=("fifo", "frozen"), default="fifo", help="frozen: as the papers have it")
     judged.add_argument("--certify", action="store_true", help="prove the number of unstable roots")
     _add_set(judged)
+    _add_force(judged)
     judged.set_defaults(run=run_stability)
 
     again = commands.add_parser("reproduce", help="recompute every scenario, figure and claim")
     again.add_argument("--folder", type=Path, default=Path("figures"), help="where to (default: figures)")
+    _add_force(again)
     again.set_defaults(run=run_reproduce)
 
     said = commands.add_parser("claims", help="what the papers say, and what is computed")
@@ -78,6 +81,7 @@ def _add_sweep(commands: Any) -> None:
         "--progress", action=argparse.BooleanOptionalAction, default=None,
         help="a progress bar (default: on long sweeps)",
     )  # fmt: skip
+    _add_force(grid)
     grid.set_defaults(run=run_sweep)
 
 
@@ -86,3 +90,7 @@ def _add_set(command: argparse.ArgumentParser) -> None:
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="changes",
         help='replace a value of the file, such as flows.a.params.beta=0.2 or "until=90 s"; may be repeated',
     )  # fmt: skip
+
+
+def _add_force(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--force", action="store_true", help="replace files that are there already")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fluidcc import __version__
 from fluidcc.cli.changes import assignment, number
-from fluidcc.cli.places import check_places, writing
+from fluidcc.files import PICTURES, check_new, writing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +27,9 @@ def run_simulate(args: argparse.Namespace) -> None:
     scenario = Scenario.load(args.scenario, changes)
     output = args.output or Path(f"{scenario.name}.nc")
     figure = args.figure or output.with_suffix(".png")
-    check_places(output, figure)
+    read = {"the scenario": Path(args.scenario)}
+    check_new(output, "--output", (".nc",), force=args.force, keep=read)
+    check_new(figure, "--figure", PICTURES, force=args.force, keep={**read, "the output": output})
     tolerance = {} if args.rtol is None else {"rtol": args.rtol}
     result = scenario.simulate(progress=args.progress, **tolerance)
     result.attrs.update(scenario=scenario.name, title=scenario.title, fluidcc=__version__)
@@ -49,7 +51,8 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     shown += [name for name in ("loss", "price") if name in result and float(result[name].max()) > 0]
     axes = timeseries(result, shown)
     axes[0].set_title(scenario.title or scenario.name, fontsize="medium")
-    axes[0].figure.savefig(figure, dpi=150)
+    with writing(figure):
+        axes[0].figure.savefig(figure, dpi=150)
     plt.close(axes[0].figure)
 
 

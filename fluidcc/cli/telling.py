@@ -11,7 +11,7 @@ __all__ = ["run_claims", "run_dask_config", "run_list", "run_reproduce"]
 def run_reproduce(args: argparse.Namespace) -> None:
     from fluidcc import claims
 
-    print(f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder).summary()}")
+    print(f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder, force=args.force).summary()}")
 
 
 def run_claims(args: argparse.Namespace) -> None:

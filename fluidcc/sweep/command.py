@@ -21,9 +21,13 @@ def run_file(args: argparse.Namespace) -> None:
     """Run a sweep file by the arguments of the command line, which win over what the file says."""
     scenario, given, file = load_sweep(args.file)
     output = args.output or Path(file.output or f"{Path(args.file).stem}.nc")
-    check_output(output)
     if args.store is not None:
         given["store"] = args.store
+    keep = {"the sweep's file": Path(args.file)}
+    beside = Path(args.file).parent / file.scenario
+    keep |= {"its scenario": beside} if beside.is_file() else {}
+    keep |= {"its store": Path(given["store"])} if given["store"] is not None else {}
+    check_output(output, force=args.force, keep=keep)
     if args.workers is not None:
         given["workers"] = args.workers
     if args.executor is not None:

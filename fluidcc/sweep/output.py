@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import Unsupported
+from fluidcc.files import check_new, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,53 +18,47 @@ __all__ = ["ENDINGS", "check_output", "save", "table"]
 ENDINGS = (".nc", ".zarr", ".parquet", ".csv")
 
 
-def check_output(path: Path) -> None:
-    """Refuse a name that `save` could not use: before a long run rather than after it.
+def check_output(path: Path, *, force: bool = False, keep: Mapping[str, Path] | None = None) -> None:
+    """Refuse a name that `save` could not use, or must not: before a long run rather than after it.
 
     Raises
     ------
     InvalidInput
-        If its ending is none of the known, or its folder is not there.
+        See `fluidcc.files.check_new`.
     Unsupported
-        If the package for it is not installed.
+        If the package for its format is not installed.
     """
-    if path.suffix not in ENDINGS:
-        raise InvalidInput(f"output {str(path)!r}: its name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
-    if not path.parent.is_dir():
-        raise InvalidInput(
-            f"output {str(path)!r}: there is no folder {str(path.parent)!r}; make it, or write elsewhere"
-        )
-    if path.suffix == ".parquet":
+    check_new(path, "--output", ENDINGS, force=force, keep=keep)
+    if path.suffix.lower() == ".parquet":
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise Unsupported(
-                f"output {str(path)!r}: Parquet needs the package pyarrow, which is not installed; "
+                f"--output {path}: Parquet needs the package pyarrow, which is not installed; "
                 "install fluidcc[parquet], or write .nc, .zarr or .csv"
             ) from None
 
 
-def save(data: xr.Dataset, path: str | Path) -> Path:
-    """Write the results of a sweep.
+def save(data: xr.Dataset, path: Path) -> None:
+    """Write the results of a sweep to a file that `check_output` has found to be good.
 
     Parameters
     ----------
-    path : str or Path
+    path : Path
         Ends in .nc (NetCDF 4), .zarr, .parquet or .csv; the last two hold one row for each point, with a column for
         each axis, variable, and flow or link. Complex variables are two, ``root_real`` and ``root_imaginary``, but in
         Zarr.
     """
-    path = Path(path)
-    check_output(path)
-    if path.suffix == ".nc":
-        _split(data).to_netcdf(path, engine="h5netcdf")
-    elif path.suffix == ".zarr":
-        data.to_zarr(path, mode="w", zarr_format=2, consolidated=True)  # format 3 has no settled type for text yet
-    elif path.suffix == ".csv":
-        table(data).to_csv(path, index=False)
-    else:
-        table(data).to_parquet(path, index=False)
-    return path
+    ending = path.suffix.lower()
+    with writing(path):
+        if ending == ".nc":
+            _split(data).to_netcdf(path, engine="h5netcdf")
+        elif ending == ".zarr":
+            data.to_zarr(path, mode="w", zarr_format=2, consolidated=True)  # format 3 has no settled type for text yet
+        elif ending == ".csv":
+            table(data).to_csv(path, index=False)
+        else:
+            table(data).to_parquet(path, index=False)
 
 
 def _split(data: xr.Dataset) -> xr.Dataset:

@@ -140,9 +140,6 @@ def test_the_command_tells_of_doubtful_points(tmp_path: Path, capsys: pytest.Cap
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(tmp_path / "no.toml")]) == 2
     assert "no such file" in capsys.readouterr().err
-    file = write(tmp_path, GOOD)
-    assert main(["sweep", str(file), "-o", "x.txt"]) == 2
-    assert "must end in .nc, .zarr, .parquet or .csv" in capsys.readouterr().err
 
 
 def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
@@ -153,13 +150,15 @@ def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
 
     ds = fc.sweep(measured, {"x": [1, 2, 3]})
     for ending in (".nc", ".zarr"):
-        with opened(save(ds, tmp_path / f"out{ending}")) as read:
+        save(ds, tmp_path / f"out{ending}")
+        with opened(tmp_path / f"out{ending}") as read:
             root = read.root if "root" in read else read.root_real + 1j * read.root_imaginary
             np.testing.assert_array_equal(root, ds.root)
             assert [str(t) for t in read.error.astype(str).values] == ["", "ValueError: two", ""]
     assert list(table(ds)) == ["x", "error", "root_real", "root_imaginary"]
     for ending in (".csv", ".parquet") if importlib.util.find_spec("pyarrow") else (".csv",):
-        file = save(ds, tmp_path / f"out{ending}")
+        file = tmp_path / f"out{ending}"
+        save(ds, file)
         frame = pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
         assert list(frame["error"]) == ["", "ValueError: two", ""]
         assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx([-1, np.nan, -3], nan_ok=True)
