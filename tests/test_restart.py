@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,33 @@ def test_what_does_not_fit_is_refused_with_the_remedy(case: str) -> None:
     arguments: dict[str, Any] = {"until": 3.0, "restart": first} | options
     with pytest.raises(InvalidInput, match=words):
         fc.simulate(net, **arguments)
+
+
+DAMAGE: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda state: state[:0],
+    "a part": lambda state: state[: len(state) // 2],
+    "all but the end": lambda state: state[:-1],
+    "a bit flipped": lambda state: np.where(np.arange(len(state)) == len(state) // 2, state ^ 1, state),
+    "zeros": np.zeros_like,
+    "numbers": lambda state: state.astype(float),
+    "text": lambda state: state.astype(str),
+    "an archive of another": lambda state: np.frombuffer(_archive(), dtype=np.uint8),
+}
+
+
+def _archive() -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, about=np.array('{"version": 4}'))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_final_state_that_is_not_as_it_was_is_refused(damage: str) -> None:
+    first = fc.simulate(dumbbell(), 0.5)
+    state = DAMAGE[damage](first.final_state.values)
+    changed = first.drop_vars("final_state").assign(final_state=("final_state_byte", state))
+    with pytest.raises(InvalidInput, match=r"the final_state of restart is damaged.*; give a result of simulate"):
+        fc.simulate(dumbbell(), 1.0, restart=changed)
 
 
 def test_a_buffer_must_hold_what_is_queued() -> None:

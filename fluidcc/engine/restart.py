@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from fluidcc.engine.snapshot import (
     flow_places,
     link_places,
     past,
+    read_back,
 )  # fmt: skip
 from fluidcc.engine.workspace import Workspace
 from fluidcc.errors import InvalidInput
@@ -56,7 +56,7 @@ class FinalState:
         Raises
         ------
         InvalidInput
-            If there is none, or it is of another version.
+            If there is none, or it is damaged or of another version.
         """
         values = getattr(ds, "data_vars", {})
         if "final_state" not in values:
@@ -64,13 +64,8 @@ class FinalState:
                 f"restart is {type(ds).__name__} without the variable final_state; "
                 "give a result of simulate() as it was returned, or as read from its NetCDF file"
             )
-        try:
-            raw = np.asarray(ds["final_state"].values, dtype=np.uint8).tobytes()
-            with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            about = json.loads(str(arrays["about"]))
-        except (ValueError, OSError, KeyError) as error:
-            raise InvalidInput("the final_state of restart is damaged; give a result of simulate()") from error
+        arrays = read_back(ds["final_state"].values)
+        about = json.loads(str(arrays["about"]))
         if about["version"] != VERSION:
             raise InvalidInput(
                 f"the final_state of restart is of version {about['version']}, this fluidcc reads {VERSION}; "

@@ -1,7 +1,7 @@
 """Writing down the final state of a run: its states, and its history over the largest delay, as named arrays.
 
-They stand in one row of bytes (an ``.npz`` archive), a variable of the dataset like any other, so that it survives
-NetCDF, Zarr and pickling.
+They stand in one row of bytes (an ``.npz`` archive and its digest), a variable of the dataset like any other, so that
+it survives NetCDF, Zarr and pickling.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fluidcc.engine.hybrid import owner_of
 from fluidcc.engine.layout import Layout
 from fluidcc.engine.workspace import Workspace
+from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec
 from fluidcc.numerics.fluid import slots as s
@@ -27,10 +28,11 @@ from fluidcc.symbols import plain, unfold
 
 __all__ = [
     "CLOCKS", "COUNTS", "VERSION", "digest", "event_keys", "event_table", "flow_places", "link_places", "nudged",
-    "past", "snapshot",
+    "past", "read_back", "snapshot",
 ]  # fmt: skip
 
-VERSION = 3
+VERSION = 4
+_DIGEST = hashlib.sha256().digest_size
 Array = NDArray[Any]
 
 
@@ -73,8 +75,7 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
         What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its law; of a link, not
         its queue.
     """
-    with np.load(io.BytesIO(np.asarray(final, dtype=np.uint8).tobytes()), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = read_back(final)
     for (kind, name), moves in changes.items():
         first = arrays[f"{kind}_states_starts"][list(arrays[kind]).index(name)]
         for number, step in moves.items():
@@ -85,7 +86,28 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
 def _bytes(arrays: dict[str, Array]) -> Array:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # its stubs take the names for options
-    return np.frombuffer(buffer.getvalue(), dtype=np.uint8)
+    data = buffer.getvalue()
+    return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.uint8)
+
+
+def read_back(final: Any) -> dict[str, Array]:
+    """The arrays of a final state.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not to the bit as `snapshot` gave it.
+    """
+    given = np.asarray(final)
+    raw = given.tobytes() if given.dtype == np.uint8 else b""
+    data, end = raw[:-_DIGEST], raw[-_DIGEST:]
+    if hashlib.sha256(data).digest() != end:
+        raise InvalidInput(
+            "the final_state of restart is damaged, or of another version of fluidcc; give a result of simulate() as "
+            "it was returned, or run the first part again"
+        )
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def flow_places(space: Workspace) -> list[NDArray[np.int64]]:
