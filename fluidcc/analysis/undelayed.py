@@ -219,7 +219,9 @@ def _refined(flow: Mapping[Symbol, Expr], point: Mapping[Symbol, float], floors:
     moving = [z for z in flow if z not in floors or point[z] > floors[z]]
     F = Matrix([flow[z] for z in moving])
     J = np.array(lambdify(list(flow), F.jacobian(moving), "numpy")(*(point[z] for z in flow)), float)
-    if np.linalg.matrix_rank(J) < len(moving):
+    row = 1 / np.maximum(np.abs(J).max(axis=1, initial=0.0, keepdims=True), 1e-300)
+    column = 1 / np.maximum(np.abs(J * row).max(axis=0, initial=0.0), 1e-300)
+    if np.linalg.matrix_rank(row * J * column) < len(moving):  # in units of their own
         return {z: Float(point[z], DIGITS) for z in flow}  # equal capacities in series: any split of the queue will do
     exact = lambdify(list(flow), list(F), "mpmath")
     found = {z: Float(point[z], DIGITS) for z in flow}

@@ -101,7 +101,10 @@ class DelayLTI(Parts):
     @classmethod
     @explained
     def retarded(cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()) -> DelayLTI:
-        """The equation ``x' = A0 x + sum A_k x(t - tau_k) + B u``, ``y = C x``; a channel for each rank of an A_k.
+        """The equation ``x' = A0 x + sum A_k x(t - tau_k) + B u``, ``y = C x``.
+
+        Each A_k has a channel for each of its rows that is no multiple of another, or for each such column if these are
+        fewer; no entry is lost, however small it is beside others.
 
         Parameters
         ----------
@@ -148,9 +151,7 @@ class DelayLTI(Parts):
     @cached_property
     def neutral(self) -> bool:
         """Whether the delayed derivative acts on itself: det(I - D22 E(s)) depends on s."""
-        from fluidcc.numerics.linear.bounds import is_neutral
-
-        return is_neutral(self._block)
+        return self._search.neutral
 
     @cached_property
     def difference_norm(self) -> float:
@@ -162,9 +163,7 @@ class DelayLTI(Parts):
     @cached_property
     def essential_abscissa(self) -> float:
         """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system (an upper bound)."""
-        from fluidcc.numerics.linear.bounds import essential_abscissa
-
-        return essential_abscissa(self._block) if self.neutral else -np.inf
+        return self._search.essential / self._search.pencil.time
 
     def roots(
         self, count: int | None = None, region: tuple[float, float, float, float] | None = None

@@ -15,6 +15,9 @@ __all__ = ["delayed_terms", "rational"]
 
 Matrix = NDArray[np.float64]
 
+EQUAL = 4 * np.finfo(float).eps
+"""Relative difference up to which two numbers are one."""
+
 
 def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """A, B, C, D of a scalar transfer function in controllable form, coefficients by falling powers."""
@@ -38,7 +41,7 @@ def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Ma
 def delayed_terms(
     A0: ArrayLike, terms: Sequence[tuple[ArrayLike, float]], B: ArrayLike, C: ArrayLike
 ) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix]:
-    """A, B, C, D and delays of ``x' = A0 x + sum A_k x(t - tau_k) + B u``, a channel for each rank of an A_k."""
+    """A, B, C, D and delays of ``x' = A0 x + sum A_k x(t - tau_k) + B u``; for the channels see `_factored`."""
     A = np.atleast_2d(matrix(A0, "A0"))
     n = len(A)
     lefts, rights, delays = [], [], []
@@ -48,13 +51,38 @@ def delayed_terms(
         part, delay = np.atleast_2d(matrix(term[0], "A_k")), number(term[1], "the delay of A_k", least=0.0)
         if A.shape != (n, n) or part.shape != (n, n):
             raise InvalidInput(f"A0 has shape {A.shape} and an A_k {part.shape}; give square ones of one size")
-        u, size, v = np.linalg.svd(part)
-        rank = int(np.sum(size > n * np.finfo(float).eps * max(size[0], np.finfo(float).tiny)))
-        lefts.append(u[:, :rank] * np.sqrt(size[:rank]))
-        rights.append(np.sqrt(size[:rank])[:, None] * v[:rank])
-        delays += [delay] * rank
+        left, right = _factored(part)
+        lefts.append(left)
+        rights.append(right)
+        delays += [delay] * len(right)
     B1 = matrix(B, "B").reshape(n, -1) if np.size(B) else np.eye(n)
     C1 = matrix(C, "C").reshape(-1, n) if np.size(C) else np.eye(n)
     k = len(delays)
     D = np.zeros((len(C1) + k, B1.shape[1] + k))
     return A, np.hstack([B1, *lefts]), np.vstack([C1, *rights]), D, np.array(delays)
+
+
+def _factored(part: Matrix) -> tuple[Matrix, Matrix]:
+    """Factors of a matrix that give back each of its entries to rounding, so that none is lost beside a larger one.
+
+    Rows that are multiples of one another share a channel, or columns do, whichever takes fewer.
+    """
+    (left, right), (below, above) = _by_rows(part), _by_rows(part.T)
+    return (left, right) if len(right) <= len(above) else (above.T, below.T)
+
+
+def _by_rows(part: Matrix) -> tuple[Matrix, Matrix]:
+    """Which multiple of which of the different rows each row is, and these."""
+    different: list[int] = []
+    left = np.zeros(part.shape)
+    for i in np.flatnonzero(part.any(axis=1)):
+        first, k = int(np.argmax(part[i] != 0)), len(different)
+        for j, known in enumerate(part[different]):
+            factor = part[i, first] / known[first] if known[first] else 0.0
+            if (np.abs(factor * known - part[i]) <= EQUAL * np.abs(part[i])).all():
+                left[i, j] = factor
+                break
+        else:
+            left[i, k] = 1.0
+            different.append(int(i))
+    return left[:, : len(different)], part[different]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ __all__ = ["Blocks", "alike", "close_channels", "close_loop", "of_one_pattern", 
 Matrix = NDArray[np.float64]
 
 SINGULAR = 1e-12
-"""A loop matrix whose smallest singular value falls below this fraction of one is an algebraic loop."""
+"""A loop matrix that so small a relative change of its entries makes singular is an algebraic loop."""
 
 
 class Blocks(NamedTuple):
@@ -117,12 +118,20 @@ def close_channels(block: Blocks) -> Blocks:
 
 
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
-    if not len(matrix):
-        return matrix
-    values = np.linalg.svd(matrix, compute_uv=False)
-    if values[-1] < SINGULAR * max(1.0, values[0]):
-        raise InvalidInput(f"{problem} (smallest singular value {values[-1]:.1e}); put a delay or a lag into it")
-    return np.asarray(np.linalg.inv(matrix))
+    """The inverse of I less a loop, unless rounding of that loop decides whether there is one.
+
+    How rounding of entries tells on the inverse does not depend on the units of what they join (Bauer's condition).
+    """
+    most, one = np.inf, np.eye(len(matrix))
+    with suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(matrix)
+        told = np.abs(inverse) @ (one + np.abs(one - matrix))
+        most = told.sum(axis=1).max(initial=0.0)
+        if most > 1 / SINGULAR:  # as it is never but where units are far apart
+            most = np.abs(np.linalg.eigvals(told)).max()
+    if not most <= 1 / SINGULAR:
+        raise InvalidInput(f"{problem} (to {1 / most:.1e} of its entries); put a delay or a lag into it")
+    return np.asarray(inverse)
 
 
 def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:

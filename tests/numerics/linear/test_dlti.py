@@ -176,3 +176,53 @@ def test_a_block_used_wrongly_says_how_to_use_it(call: Any, says: str) -> None:
 def test_what_a_call_lacks_is_said(call: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         call(fc.DelayLTI.retarded(-1.0, (-0.5, 1.0)))
+
+
+@pytest.mark.parametrize("a", [1.0, 1e8, 1e15])
+def test_a_small_entry_of_a_delayed_term_is_kept_beside_a_large_one(a: float) -> None:
+    system = fc.DelayLTI.retarded(-np.eye(2), ([[0, a], [-4 / a, -1]], 1.0))
+    s = np.array([0.3 + 1j, 2j])
+    assert near(system.characteristic(s), (s + 1) ** 2 + (s + 1) * np.exp(-s) + 4 * np.exp(-2 * s))
+    assert system.count_unstable().unstable == 2
+
+
+def test_delayed_terms_give_back_their_matrices_bit_by_bit_or_to_rounding() -> None:
+    rng = np.random.default_rng(5)
+    scale = 10 ** rng.uniform(-150, 150, (6, 1))
+    column, row = rng.normal(size=(6, 1)) * scale, rng.normal(size=(1, 6)) / scale.T
+    for matrix, channels in (
+        (rng.normal(size=(6, 6)) * scale / scale.T, 6),
+        (np.triu(np.ones((6, 6)), 3), 3),
+        (column @ row, 1),
+        (np.outer([1, 0, 2, 3, 1, 7], row), 1),
+        (np.zeros((6, 6)), 0),
+    ):
+        system = fc.DelayLTI.retarded(-np.eye(6), (matrix, 1.0))
+        assert len(system.delays) == channels
+        np.testing.assert_allclose(system.B2 @ system.C2, matrix, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_roots_do_not_depend_on_the_units_of_the_states(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A0, A1, A2 = rng.normal(size=(3, 4, 4))
+    scale = 10 ** rng.uniform(-6, 6, 4)
+    given, scaled = (
+        fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7)) for d in (1.0, scale[:, None] / scale)
+    )
+    assert scaled.count_unstable().unstable == given.count_unstable().unstable
+    np.testing.assert_allclose(scaled.roots(count=4), given.roots(count=4), rtol=0, atol=1e-9)
+
+
+def test_a_loop_is_algebraic_by_its_gain_and_not_by_units() -> None:
+    g = lag(2, 1, 0.1)
+    assert near((g * 1e13)(S)[0, 0], 1e13 * lag_at(2, 1, 0.1))
+    gain = fc.DelayLTI.transfer([1], [1])
+    both = gain.append(gain)
+    for a in (1.0, 1e13):
+        closed = both.connect([[0, a], [-1 / a, 0]])
+        np.testing.assert_allclose(closed.D, [[0.5, a / 2], [-0.5 / a, 0.5]], rtol=1e-14)
+        with pytest.raises(InvalidInput, match="algebraic loop"):
+            both.connect([[0, a], [1 / a, 0]])
+    with pytest.raises(InvalidInput, match="algebraic loop"):
+        gain.connect([[1 - 1e-14]])

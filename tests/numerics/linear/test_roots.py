@@ -142,6 +142,14 @@ def test_a_neutral_system_without_strong_stability_is_refused() -> None:
         system.count_unstable()
 
 
+@pytest.mark.parametrize("a", [1.0, 1e8])
+def test_a_neutral_system_is_called_so_in_all_units(a: float) -> None:
+    inner = np.array([[0, 0, 0], [0, 0, a], [0, 0.5 / a, 0]])
+    system = fc.DelayLTI([[-1.0]], np.zeros((1, 3)), np.zeros((3, 1)), inner, delays=[1.0, 1.3])
+    assert system.neutral
+    assert system.essential_abscissa == pytest.approx(np.log(0.5) / 2.3)  # 1 = 0.5 exp(-2.3 c)
+
+
 def test_retarded_systems_are_not_called_neutral() -> None:
     nilpotent = fc.DelayLTI(0.0, np.array([1, 1, 0]), np.ones((3, 1)), np.diag([0, 1.0], k=1), delays=[1, 2])
     assert not nilpotent.neutral

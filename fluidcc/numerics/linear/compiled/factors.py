@@ -11,6 +11,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
+from fluidcc.numerics.linear.compiled.framing import balanced
 from fluidcc.numerics.linear.compiled.lanes import slope, value
 from fluidcc.numerics.linear.compiled.replay import CORNER, eliminate, is_poor, pivoted, put
 from fluidcc.numerics.linear.compiled.small import finite, solve, times
@@ -135,7 +136,10 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
 @njit(no_cpython_wrapper=True, **COUNTED)
 def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same by decomposition."""
-    n, size = len(matrix), np.abs(matrix).max()
+    n, scale = len(matrix), np.ones(len(matrix))
+    matrix = matrix.copy()
+    balanced(matrix, scale)
+    size, change = np.abs(matrix).max(), change * (np.ones((n, 1)) * scale) / scale.reshape((n, 1))
     turned = change
     for attempt in range(2):
         if attempt:  # a Jordan block: off by a hair it has eigenvectors

@@ -9,7 +9,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED
 
-__all__ = ["Outlook", "evened", "framed", "outlook", "sound", "tabled"]
+__all__ = ["Outlook", "balanced", "evened", "framed", "outlook", "sound", "tabled"]
 
 POLES = 24  # states up to which the poles of A tell where the loci have to be followed
 FAR = 100.0  # times the fastest that is in a loop, beyond which no crossing is looked for
@@ -115,6 +115,25 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
             matrix[i, j] /= scale[i]
         for j in range(size, matrix.shape[0]):
             matrix[j, i] *= scale[i]
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def balanced(matrix, scale):  # type: ignore[no-untyped-def]
+    """A square matrix evened out, without entries of rows that no other hears or that hear no other.
+
+    These are in no cycle, so that they make no eigenvalue, and no scaling would even them out.
+    """
+    for _ in range(len(matrix)):
+        for i in range(len(matrix)):
+            hears = told = False
+            for j in range(len(matrix)):
+                hears |= j != i and matrix[i, j] != 0
+                told |= j != i and matrix[j, i] != 0
+            if hears != told:
+                own = matrix[i, i]
+                matrix[i], matrix[:, i] = 0, 0
+                matrix[i, i] = own
+    evened(matrix, len(matrix), scale)
 
 
 @njit(**COUNTED)

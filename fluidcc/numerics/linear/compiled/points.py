@@ -11,6 +11,7 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.apart import address_of, call
 from fluidcc.numerics.linear.compiled.factors import Loop, abreast, eigen, ready
+from fluidcc.numerics.linear.compiled.framing import balanced
 from fluidcc.numerics.linear.compiled.lanes import slope, value
 from fluidcc.numerics.linear.compiled.replay import CORNER, is_poor, room
 from fluidcc.numerics.linear.compiled.singular import NEITHER, extremes, extremes_of_one, extremes_of_scalar
@@ -68,7 +69,7 @@ def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **COUNTED)
 def _rank(left, right):  # type: ignore[no-untyped-def]
-    """Of the product."""
+    """Of the product, without what is in no cycle of channels and whatever their units: neither makes an eigenvalue."""
     inner = left.shape[1]
     if inner < len(left):
         found = inner
@@ -80,7 +81,9 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
             found = min(found, full)
         if found == inner:
             return found
-    size = singular_values(times(left, right, False), np.zeros((0, len(left)), np.complex128))
+    whole = times(left, right, False)
+    balanced(whole, np.ones(len(whole)))
+    size = singular_values(whole, np.zeros((0, len(left)), np.complex128))
     return (size > RANK * size.max()).sum()
 
 
