@@ -47,8 +47,10 @@ class _Class:
     obeys: str | None
 
 
-def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> HeldLoop:
+def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> tuple[HeldLoop, int]:
     """The loop of a network of `PAQMECF` or `PAQMECF2` with sources of `ECF`, beside constant rates.
+
+    With it comes how many differences among identical flows there are: all are told the same factor, which keeps them.
 
     Raises
     ------
@@ -60,16 +62,17 @@ def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> HeldLoo
     filled = [link for n, link in net.links.items() if load[n] >= capacity_at(link, at) * (1 - _CLOSE)]
     for link in filled:
         _check(link)
-    found: dict[Any, float] = {}
+    found: dict[Any, list[float]] = {}
     for f, x in zip(flows, rate, strict=True):
         key = (tuple(f.route), f.access_delay, _obeyed(f, x, flows, rate, [link.name for link in filled]))
-        found[key] = found.get(key, 0.0) + x
-    classes = [_Class(route, access, x, obeys) for (route, access, obeys), x in found.items()]
+        found.setdefault(key, []).append(x)
+    classes = [_Class(route, access, sum(rates), obeys) for (route, access, obeys), rates in found.items()]
     if all(k.obeys is None for k in classes):
         raise Unsupported(
             "no router is filled by sources of fluidcc.ECF: each sends its r_max, and nothing moves; let them have more"
         )
-    return _loop(net, classes, filled, at)
+    among = sum(len(rates) - 1 for (_, _, obeys), rates in found.items() if obeys is not None)
+    return _loop(net, classes, filled, at), among
 
 
 def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStability", "sampled_stability"]
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class SampledStability:
@@ -44,9 +46,10 @@ class SampledStability:
     period : float
         T_s [s]; of several periods the least common multiple.
     multipliers : ndarray of complex
-        Eigenvalues of the monodromy matrix, by falling modulus.
+        Eigenvalues of the monodromy matrix, by falling modulus; N - 1 times those of the differences among N identical
+        flows.
     undetermined : int
-        How many multipliers of 1 are left out: shares of sources at several places that no router determines.
+        How many multipliers of 1 are left out: shares of sources that no router determines.
     """
 
     period: float
@@ -116,12 +119,13 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
     (True, 1)
     """
     require_network(net)
-    if (router := router_loop(net, at.at if isinstance(at, Equilibrium) else at)) is not None:
+    if (found := router_loop(net, at.at if isinstance(at, Equilibrium) else at)) is not None:
+        router, among = found
         if period is not None:
             raise InvalidInput(
                 f"the period is {period!r}, but the router has its own, {router.period:g} s; leave it out"
             )
-        return SampledStability(router.period, router.multipliers, router.undetermined)
+        return SampledStability(router.period, router.multipliers, router.undetermined + among)
     net, own = _continuous(net)
     if period is None:
         _need_own(net, own)
@@ -137,8 +141,9 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
     loop = local_loop(point)
     if loop.signal != "queueing delay":
         raise Unsupported(f"its links answer by {loop.signal}; the sampled law is analysed on queues that are not full")
-    held = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
-    return SampledStability(held.period, held.multipliers)
+    held, among = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
+    every = np.concatenate((held.multipliers, among))
+    return SampledStability(held.period, every[np.argsort(-np.abs(every), kind="stable")])
 
 
 def _continuous(net: Network) -> tuple[Network, dict[str, float]]:
@@ -180,12 +185,13 @@ def _tick(point: Point, k: int, h: float) -> Any:
     return _slopes()(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values)
 
 
-def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> HeldLoop:
-    """The queues as integrators of rates that are held.
+def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> tuple[HeldLoop, Array]:
+    """The queues as integrators of rates that are held, and the multipliers of the differences among identical flows.
 
     An input for the flows of a class that tick together, to each link that it crosses, at its forward delay. Of each
     of these it measures the mean of q over the period that ended a backward delay ago, and q itself at both ends of
-    that period, whose difference is the integral of q'.
+    that period, whose difference is the integral of q'. Links hear nothing of the differences among such flows: each
+    keeps of its own what it keeps of its rate.
     """
     inputs = [(k, h, n) for k, f in enumerate(point.classes) for h, n in Counter(periods[n] for n in f.names).items()]
     keep, paths, measurements = [], [], []
@@ -201,4 +207,6 @@ def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> HeldLoop:
                 Measurement(j, int(l), by_signal, behind),
                 Measurement(j, int(l), -by_signal, behind + h),
             ]
-    return HeldLoop([h for _, h, _ in inputs], len(loop.gamma), keep, paths, measurements)
+    held = HeldLoop([h for _, h, _ in inputs], len(loop.gamma), keep, paths, measurements)
+    once = [kept ** round(held.period / h) for kept, (_, h, _) in zip(keep, inputs, strict=True)]
+    return held, np.repeat(once, [n - 1 for _, _, n in inputs])

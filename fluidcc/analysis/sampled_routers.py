@@ -25,8 +25,9 @@ __all__ = ["inner_loop", "router_loop"]
 ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
 
 
-def router_loop(net: Network, at: Any) -> HeldLoop | None:
-    """The sampled loop of a network whose routers are P-AQM; None if it has no such router.
+def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
+    """The sampled loop of a network whose routers are P-AQM, and how many differences among identical flows stay for
+    ever; None if it has no such router.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def router_loop(net: Network, at: Any) -> HeldLoop | None:
             f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} bit/s; multipliers of "
             "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than leaves"
         )
-    return inner_loop(routers[0].law, total / capacity)
+    return inner_loop(routers[0].law, total / capacity), 0
 
 
 def _why(router: LinkSpec) -> str:

@@ -170,15 +170,54 @@ def test_long_periods_lose_stability_before_the_continuous_law_does() -> None:
     assert linearize(net).count_unstable().unstable == 0
 
 
-def test_a_parking_lot_and_identical_flows_have_their_multipliers() -> None:
+def test_a_parking_lot_has_its_multipliers() -> None:
     lot = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], {"capacity": 2.5e6, "delay": 0.02})
-    found = fc.sampled_stability(lot, 0.1)
-    assert found.stable
-    alone, many = (
-        fc.sampled_stability(_net(), 0.05),
-        fc.sampled_stability(_net(count=3).with_link("bottleneck", capacity=9e6), 0.05),
-    )
-    assert alone.radius == pytest.approx(many.radius, rel=1e-9)  # at the same share a flow
+    assert fc.sampled_stability(lot, 0.1).stable
+
+
+def test_identical_flows_have_the_multipliers_of_one_with_the_same_share_and_of_their_differences() -> None:
+    """Of (25) with the loss and the slope at zero x keeps 1 - eta (w/x) T_s/RTT of a difference at each tick."""
+    for period in (0.05, 0.15625):
+        alone, many = (
+            fc.sampled_stability(_net(), period),
+            fc.sampled_stability(_net(count=3).with_link("bottleneck", capacity=9e6), period),
+        )
+        rest = fc.equilibrium(_net())
+        kept = 1 - 0.4 * 20e3 / float(rest.rate[0]) * period / float(rest.rtt[0])
+        expected = np.append(alone.multipliers, [kept, kept])
+        np.testing.assert_allclose(many.multipliers, expected[np.argsort(-np.abs(expected), kind="stable")], rtol=1e-9)
+        assert many.decay_rate == pytest.approx(-np.log(kept) / period)
+        assert alone.decay_rate > 3 * many.decay_rate
+
+
+def test_differences_among_identical_sampled_flows_fade_as_their_multiplier_says() -> None:
+    period, n = 0.15625, 40
+    net = fc.dumbbell([fc.SampledLDCC(T_s=period)] * 3, {"capacity": 3e6}, rtt="50 ms")
+    (found,) = {round(float(abs(v)), 9) for v in fc.sampled_stability(net).multipliers[:2]}
+    assert found == pytest.approx(0.992, rel=1e-9)
+    for name, share in {"flow1": 1.001, "flow2": 0.999, "flow3": 1.0}.items():
+        net = net.with_flow(name, initial={"x": 1e6 * share})
+    at = (np.array([150, 150 + n]) + 0.5) * period
+    run = fc.simulate(net, float(at[-1]) + 0.01, t_eval=at, rtol=1e-10, progress=False)
+    apart = (run.rate.sel(flow="flow1") - run.rate.sel(flow="flow2")).values
+    assert (apart[1] / apart[0]) ** (1 / n) == pytest.approx(found, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda apart: fc.dumbbell([fc.LDCC(eta=0.4 + i * apart) for i in range(3)], {"capacity": 3e6}, rtt="50 ms"),
+        lambda apart: fc.dumbbell([fc.LDCC(eta=0.7 + i * apart) for i in range(4)], {"capacity": 1e6}, rtt="150 ms"),
+    ],
+)
+@pytest.mark.parametrize("period", [0.05, 0.15625, 0.4])
+def test_identical_flows_have_the_multipliers_of_flows_that_hardly_differ(make: Any, period: float) -> None:
+    alike, apart = (fc.sampled_stability(make(step), period) for step in (0.0, 1e-9))
+    assert alike.stable is apart.stable
+    assert alike.decay_rate == pytest.approx(apart.decay_rate, rel=1e-6)
+    near = np.abs(alike.multipliers[:, None] - apart.multipliers) < 1e-6
+    for value, found in zip(alike.multipliers[:6], near[:6], strict=True):
+        assert found.sum() == np.sum(np.abs(alike.multipliers - value) < 1e-6), value
 
 
 def test_what_it_cannot_do_is_said() -> None:
@@ -212,11 +251,14 @@ def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:
 
 @pytest.mark.parametrize("trip", [0.02, 0.07, 0.12, 0.15])
 def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -> None:
-    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R). What is measured is the new rate alone, as T_s = T - R."""
+    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R). What is measured is the new rate alone, as T_s = T - R.
+
+    All of the three sources are told the same factor, so that two shares stay as they are.
+    """
     T = 0.16
     first = fc.sampled_stability(_ecf(fc.PAQMECF(T_ECF=T, T_s=T - trip), trip / 2))
     second = fc.sampled_stability(_ecf(fc.PAQMECF2(T_ECF=T, T_s=T - trip, R=trip), trip / 2))
-    assert (first.period, second.period, first.undetermined) == (T, T, 0)
+    assert (first.period, second.period, first.undetermined, second.undetermined) == (T, T, 2, 2)
     np.testing.assert_allclose(
         np.sort_complex(first.multipliers[:2]), np.sort_complex(np.roots([1, -trip / T, trip / T]))
     )
