@@ -93,7 +93,8 @@ class LinearNetwork(DelayLTI):
         """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those that were found.
 
         With more than `LARGE` states in one part, slow roots of many flows lie so densely that contours between them
-        are long; then the count of unstable roots is proved and, where it can be, the first root.
+        are long; then the count of unstable roots is proved and, where it can be, the first root. Of a neutral system
+        they may be fewer: infinitely many lie near its essential abscissa.
         """
         if self._parts:
             return _merged(self._parts, count)
@@ -126,12 +127,18 @@ class LinearNetwork(DelayLTI):
         with Progress(float(times.max(initial=0.0)), about="response") as bar:
             return respond(self._block, times, impulse, bar.reach)
 
-    def deviations(self) -> dict[str, DelayLTI]:
+    def deviations(self, loop: str = "closed") -> dict[str, DelayLTI]:
         """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.
 
         A class of N flows has N - 1 copies of it: its poles decide how fast they become equal.
+
+        Parameters
+        ----------
+        loop : {"closed", "open"}
+            As for `fluidcc.linearize`: a law that hears its own past rate has a loop of its own.
         """
-        return {name: LinearNetwork.of(self.point, m) for name, m in deviations(self.point).items()}
+        choice(loop, "loop", ("closed", "open"))
+        return {name: LinearNetwork.of(self.point, m) for name, m in deviations(self.point, loop).items()}
 
 
 def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
@@ -151,8 +158,13 @@ def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
 
 
 def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
-    if system.n_states <= LARGE:
-        return system.roots(count=count)
+    while system.n_states <= LARGE:
+        try:
+            return system.roots(count=count)
+        except Unsupported:  # neutral, and so many reach into the chain of infinitely many
+            if count == 1:
+                raise
+            count //= 2
     system.count_unstable()
     with suppress(Undecided):  # once: discretisations of so many channels take minutes
         rightmost(system._search, 1, attempts=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.matrices import Matrices, deviations, has_loop
+from fluidcc.analysis.matrices import Matrices, all_flows, deviations, has_loop
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
@@ -171,28 +171,28 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
     if not np.any(point.regulating) and not has_loop(joined[1]):  # of which it warns
         alone |= dict.fromkeys(rows.tolist(), "no flow hears of any other")
         return
-    opened = _stack(joined[1])
     if roots:
         root, count = rightmost_of_stack(_stack(joined[0]))
-        poles = right_of_axis(opened)
-        extra = np.zeros(len(rows))
-        many = {f.label: f.count for f in point.classes}
+        poles = right_of_axis(_stack(joined[1]))
+        unstable, broken = (np.where(found < 0, np.nan, found) for found in (count, poles))
+        more = {f.label: f.count - 1 for f in point.classes}
+        opened = deviations(point, "open")
         for name, own in deviations(point).items():
             if not len(own.A):
                 continue
-            among, more = rightmost_of_stack(_stack(own))
+            among, count = rightmost_of_stack(_stack(own))
+            poles = right_of_axis(_stack(opened[name]))
             root = np.where(among.real > root.real, among, root)
-            extra = extra + np.where(more < 0, np.nan, more * (many[name] - 1))
-        sure = (count >= 0) & (poles >= 0) & np.isfinite(extra)
-        alone |= dict.fromkeys(rows[~sure].tolist(), UNSURE)
-        unstable = count + extra
+            unstable = unstable + np.where(count < 0, np.nan, more[name] * count)
+            broken = broken + np.where(poles < 0, np.nan, more[name] * poles)
+        alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
         for name, column in {
-            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable, "encirclements": count - poles,
+            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable, "encirclements": unstable - broken,
             "decay_rate": -root.real, "rightmost_root": root,
         }.items():  # fmt: skip
             table[name][rows] = column
     if margins:
-        found = margins_of_stack(*opened)
+        found = margins_of_stack(*_stack(all_flows(point, joined[1])))
         for name, key in MARGINS.items():
             table[name][rows] = getattr(found, key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fluidcc.analysis.rest import Lags
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["Matrices", "closed", "deviation", "deviations", "has_loop"]
+__all__ = ["Matrices", "all_flows", "closed", "deviation", "deviations", "has_loop"]
 
 
 @dataclass(frozen=True)
@@ -75,26 +75,67 @@ def has_loop(m: Any) -> bool:
     return bool((np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any())
 
 
-def deviations(point: Point) -> dict[str, Matrices]:
+def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
     """`deviation` of every class of two or more flows, by its label."""
     if all(f.count < 2 for f in point.classes):
         return {}
     laws, trips = sources(point), Lags(point).trip
-    return {f.label: _alone(point, f.label, laws[k], trips[k]) for k, f in enumerate(point.classes) if f.count > 1}
+    return {
+        f.label: _alone(point, f.label, laws[k], trips[k], loop) for k, f in enumerate(point.classes) if f.count > 1
+    }
 
 
 def deviation(point: Point, k: int) -> Matrices:
     """How the flows of class `k` differ from their mean: links hear nothing of that, each only its own past."""
-    return _alone(point, point.classes[k].label, sources(point)[k], Lags(point).trip[k])
+    return _alone(point, point.classes[k].label, sources(point)[k], Lags(point).trip[k], "closed")
 
 
-def _alone(point: Point, label: str, source: LinearLaw, trip: Any) -> Matrices:
+def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) -> Matrices:
     n, own = len(source.names), source.B[:, -1:]
     heard = matters(own) or matters(source.D[-1])
     kind, many = np.result_type(source.A, source.D, source.C), np.shape(point.x)[1:]
     B, C, D = (np.zeros((*shape, *many), kind) for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard)))
-    C[:], D[:, 0] = source.C, 1.0
+    C[0] = -source.C
     if heard:
-        B[:, 1], D[:, 1] = own[:, 0], source.D[-1]
+        B[:, 1], D[0, 1], D[1, 0] = own[:, 0], -source.D[-1], 1.0
     delays = np.array([trip])[: int(heard)]
-    return Matrices(source.A, B, C, D, delays, source.names, (label,), (label,), source.trackers)
+    states, ports = (tuple(f"differences in {name}" for name in names) for names in (source.names, (label,)))
+    opened = Matrices(source.A, B, C, D, delays, states, ports, ports, source.trackers)
+    return cast(Matrices, closed(opened)) if loop == "closed" else opened  # its own past is never heard at once
+
+
+def all_flows(point: Point, opened: Matrices) -> Matrices:
+    """The return ratio of all flows, from that by class: as of N flows each, in coordinates of orthonormal modes.
+
+    A class of N moves as one by its mean times sqrt(N): so singular values are those of all flows. The differences
+    among its flows are a loop, too, where the law hears its own past; else nothing returns of them.
+    """
+    weight = np.sqrt(point.count / point.count[0]).reshape(-1, *(1 for _ in opened.A.shape[1:]))
+    K = len(weight)
+    B, C, D = opened.B.copy(), opened.C.copy(), opened.D.copy()
+    C[:K] *= weight
+    D[:K] *= weight
+    B[:, :K] /= np.swapaxes(weight, 0, 1)
+    D[:, :K] /= np.swapaxes(weight, 0, 1)
+    found = replace(opened, B=B, C=C, D=D)
+    for own in deviations(point, "open").values():
+        if len(own.delays):
+            found = _beside(found, own)
+    return found
+
+
+def _beside(one: Matrices, other: Matrices) -> Matrices:
+    """Two systems that have nothing to do with one another, as one; of each there are as many outputs as inputs."""
+    a, b = (
+        np.concatenate((np.concatenate((m.A, m.B), axis=1), np.concatenate((m.C, m.D), axis=1))) for m in (one, other)
+    )
+    M = np.zeros((len(a) + len(b), len(a) + len(b), *a.shape[2:]), np.result_type(a, b))
+    M[: len(a), : len(a)], M[len(a) :, len(a) :] = a, b
+    sizes = [len(part) for m in (one, other) for part in (m.states, m.inputs, m.delays)]
+    order = np.argsort(np.repeat([0, 1, 2] * 2, sizes), kind="stable")  # states, inputs, channels
+    M = M[order][:, order]
+    n = len(one.states) + len(other.states)
+    return Matrices(
+        M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], np.concatenate((one.delays, other.delays)),
+        one.states + other.states, one.inputs + other.inputs, one.outputs + other.outputs, one.trackers,
+    )  # fmt: skip

@@ -37,7 +37,9 @@ class StabilityReport:
     """The verdict on a network near its equilibrium.
 
     Margins are those of the loop whose equilibrium and gains stay as they are (a margin of a parameter at which the
-    network finds another equilibrium is `fluidcc.stability_boundary`).
+    network finds another equilibrium is `fluidcc.stability_boundary`). The loop is broken at the rate of every flow.
+    So what a law hears of its own past belongs to it, also in the differences among identical flows: a window that is
+    clocked by acknowledgements bears a gain hardly above one there.
 
     Attributes
     ----------
@@ -50,16 +52,19 @@ class StabilityReport:
     encirclements : int
         Of -1 by the eigenloci of L, clockwise: unstable roots of the closed loop less those of the open one.
     open_unstable : int
-        Roots of the open loop with positive real part.
+        Roots of the open loop with positive real part, those among identical flows included.
     rightmost_roots : array of complex
-        By falling real part [1/s]; of a network of more than `LARGE` states those that were found
-        (`LinearNetwork.rightmost`). Without those at zero that belong to `free`.
+        By falling real part [1/s], N - 1 times those of the differences among N identical flows; of a network of more
+        than `LARGE` states those that were found (`LinearNetwork.rightmost`). Without those at zero that belong to
+        `free`.
     margins : Margins
         Of all flows together, with every frequency.
     delays : {"fifo", "frozen"}
         How delays were taken.
     closed, open : LinearNetwork
-        The closed loop, and the return ratio.
+        The closed loop, by class of identical flows; and the return ratio of all flows: of each class that of its mean
+        (times the root of their number, so that singular values are those of all flows), beside it that of its
+        differences if the law hears its own past.
     trackers : tuple of str
         States that were taken as parameters.
     free : tuple of FreeDirection

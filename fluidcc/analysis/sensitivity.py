@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.change import Parameter, Response, parameters, split
 from fluidcc.analysis.crossing import builder
-from fluidcc.analysis.matrices import Matrices
+from fluidcc.analysis.matrices import Matrices, all_flows
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
 from fluidcc.analysis.wiring import wire
 from fluidcc.arguments import shown
@@ -127,7 +127,7 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     for p in chosen:
         moved = answer.to(p)
         ds = root_slope(*split(build(moved)), root)
-        open_, change = split(wire(moved, "open", fifo, False))
+        open_, change = split(all_flows(moved, wire(moved, "open", fifo, False)))
         rows.append([-ds.real, ds.imag if root.imag >= 0 else -ds.imag, *_margin_slopes(open_, change, margins)])
     value = [-root.real, abs(root.imag), margins.gain, margins.phase, margins.delay, margins.modulus]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))

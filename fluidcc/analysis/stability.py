@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.analysis.continuum import left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
-from fluidcc.analysis.matrices import has_loop
+from fluidcc.analysis.matrices import all_flows, has_loop
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import wire_both
@@ -80,32 +81,32 @@ def stability(
     flag(certify, "certify")
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
-    fifo = delays == "fifo"
-    closed, opened = (LinearNetwork.of(point, joined) for joined in wire_both(point, fifo))
-    _warn_without_loop(point, opened)
-    count = closed.count_unstable()
-    P = opened.count_unstable()
+    joined, broken = wire_both(point, delays == "fifo")
+    closed, by_class, opened = (LinearNetwork.of(point, m) for m in (joined, broken, all_flows(point, broken)))
+    _warn_without_loop(point, by_class)
     among = closed.deviations()
-    more = {f.label: f.count - 1 for f in point.classes if f.count > 1}
-    others = {name: system.count_unstable() for name, system in among.items()}
-    unstable = count.unstable + sum(more[n] * int(c.unstable) for n, c in others.items())
-    on_axis = count.marginal + count.at_zero + sum(c.marginal + c.at_zero for c in others.values())
-    free, gone = left_out(point, {"": count, **others}) if on_axis else ((), {})
-    on_axis -= sum(gone.values())
+    times = {"": 1, **{f.label: f.count - 1 for f in point.classes}}
+    zeros = {"": closed.count_unstable(), **{name: system.count_unstable() for name, system in among.items()}}
+    poles = {name: system.count_unstable() for name, system in {"": by_class, **by_class.deviations("open")}.items()}
+    unstable, by_contour = (
+        sum(times[n] * getattr(c, kind) for n, c in zeros.items()) for kind in ("unstable", "by_contour")
+    )
+    open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
+    on_axis = sum(c.marginal + c.at_zero for c in zeros.values())
+    free, gone = left_out(point, zeros) if on_axis else ((), {})
     found = [without_zeros(closed.rightmost(roots + gone.get("", 0)), gone.get("", 0))]
-    for n, system in among.items():
-        zeros = gone.get(n, 0)
-        if system.n_states > zeros:
-            found.append(np.repeat(without_zeros(system.roots(count=1 + zeros), zeros), more[n]))
-    every = np.concatenate(found)
-    every = every[np.lexsort((-every.imag, -every.real))][: roots + 1]
+    for name, system in among.items():
+        left = gone.get(name, 0)
+        if system.n_states > left:
+            found.append(np.repeat(without_zeros(system.rightmost(roots + left), left), times[name]))
+    on_axis -= sum(gone.values())
     return StabilityReport(
         stable=unstable == 0 and on_axis == 0,
         marginal=unstable == 0 and on_axis > 0,
         unstable=unstable,
-        encirclements=count.by_contour - P.unstable,
-        open_unstable=P.unstable,
-        rightmost_roots=every,
+        encirclements=by_contour - open_unstable,
+        open_unstable=open_unstable,
+        rightmost_roots=_first(np.concatenate(found), roots),
         margins=margins(opened),
         delays=delays,
         closed=closed,
@@ -113,6 +114,17 @@ def stability(
         free=free,
         certificates=_certified(closed) if certify else {},
     )
+
+
+def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
+    """The rightmost of some roots, each beside its conjugate: one more where that is the last."""
+    upper = every[every.imag >= 0]
+    found: list[complex] = []
+    for root in upper[np.argsort(-upper.real, kind="stable")].tolist():
+        if len(found) >= count:
+            break
+        found += [root, root.conjugate()] if root.imag else [root]
+    return np.array(found, complex)
 
 
 def _certified(closed: LinearNetwork) -> dict[str, Certificate]:

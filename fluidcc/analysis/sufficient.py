@@ -160,6 +160,7 @@ def sufficient_conditions(
         As `fluidcc.linearize`.
     """
     from fluidcc.analysis.linearize import LinearNetwork
+    from fluidcc.analysis.matrices import all_flows
     from fluidcc.analysis.wiring import wire
 
     if isinstance(equilibrium, Point):
@@ -167,7 +168,9 @@ def sufficient_conditions(
     else:
         point = operating_point(net, equilibrium)
     if exact is None:
-        exact = _exact_margin(LinearNetwork.of(point, wire(point, "open")) if open_loop is None else open_loop)
+        exact = _exact_margin(
+            LinearNetwork.of(point, all_flows(point, wire(point, "open"))) if open_loop is None else open_loop
+        )
     try:
         loop = local_loop(point)
     except Unsupported as error:

@@ -14,6 +14,7 @@ from fluidcc.analysis.point import operating_point
 from fluidcc.analysis.positive import passivity
 from fluidcc.errors import FluidccWarning, InvalidInput
 from fluidcc.law import Source
+from fluidcc.numerics.linear.margins import margins
 from fluidcc.symbols import e, edot
 
 x = symbols("x", positive=True)
@@ -112,13 +113,19 @@ def test_passivity_decides_nothing_where_a_user_integrates() -> None:
 def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
     """No queue moves a window of one packet: lags cancel around the links, and no gain brings the loop to the axis.
 
-    Of the queue's derivatives there is nothing but rounding, and at some capacities not even that.
+    Of the queue's derivatives there is nothing but rounding, and at some capacities not even that. What one flow has
+    more than the others goes round by its own clock: its root at zero leaves with any gain, and a pair soon crosses.
     """
-    report = _judged(fc.dumbbell([fc.Vegas(alpha=0.5)] * 3, {"capacity": capacity}, rtt="10 ms"))
+    net = fc.dumbbell([fc.Vegas(alpha=0.5)] * 3, {"capacity": capacity}, rtt="10 ms")
+    report = _judged(net)
     assert report.stable
-    assert report.gain_margin == report.margins.gain_nearest == np.inf
-    assert np.isnan(report.margins.phase_crossover)
-    assert (report.margins.gain_down, report.phase_margin) == (0.0, np.inf)
+    together = margins(fc.linearize(net, "open"))
+    assert together.gain == together.gain_nearest == np.inf
+    assert np.isnan(together.phase_crossover)
+    assert (together.gain_down, together.phase) == (0.0, np.inf)
+    (own,) = report.closed.deviations("open").values()
+    assert report.gain_margin < 1.05  # 1/0.95 is what the clock itself bears
+    assert [(report.gain_margin * f * own).feedback().count_unstable().unstable for f in (0.999, 1.001)] == [1, 3]
     alone = -np.sort(-np.diag(report.closed.A))  # each state moves as it would by itself
     np.testing.assert_allclose(report.closed.roots(count=5), alone, rtol=1e-7, atol=1e-9)
 

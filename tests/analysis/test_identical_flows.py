@@ -1,0 +1,161 @@
+"""Identical flows are linearised as one class: every answer is that of flows that differ by next to nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import symbols
+
+import fluidcc as fc
+from fluidcc.analysis.many import verdicts_at
+from fluidcc.errors import Unsupported
+from fluidcc.sweep.targets import find_target
+from fluidcc.symbols import e, edot, x_tau
+
+NEXT_TO_NOTHING = 1e-9
+SCALARS = (
+    "stable", "marginal", "unstable", "encirclements", "open_unstable", "gain_margin", "critical_gain", "phase_margin",
+    "delay_margin", "modulus_margin", "sensitivity_peak", "complementary_peak", "decay_rate",
+)  # fmt: skip
+
+
+def _hears_itself(loop: float, slope: float) -> fc.Source:
+    """x' = w - loop x(t - RTT) - ..., where links hide as much of its own past from all flows together as `slope`."""
+    x = symbols("x", positive=True)
+    w, a, b, c, T = symbols("w a b c T", positive=True)
+    return fc.Source(
+        name="Echo",
+        flow={x: w - a * x_tau - b * (e - T) + c * edot},
+        out={"rate": x},
+        lower={x: 0},
+        params={w: 1.2e6 * loop, a: loop, b: 3.33e6 * loop, c: slope * loop * 1e6, T: 0.01},
+        units={x: "bit/s", w: "bit/s/s", a: "1/s", b: "bit/s/s/s", c: "bit/s/s", T: "s"},
+        initial={x: 1e6},
+    )
+
+
+def _runs_away() -> fc.Source:
+    """x' = r x - b (e - T) - c e': unstable by itself; the links hold all flows together, and none alone."""
+    x = symbols("x", positive=True)
+    r, b, c, T = symbols("r b c T", positive=True)
+    return fc.Source(
+        name="Runaway",
+        flow={x: r * x - b * (e - T) - c * edot},
+        out={"rate": x},
+        lower={x: 0},
+        params={r: 0.5, b: 8e6, c: 3e6, T: 0.01},
+        units={x: "bit/s", r: "1/s", b: "bit/s/s/s", c: "bit/s/s", T: "s"},
+        initial={x: 1e6},
+    )
+
+
+def _net(*groups: tuple[Any, int, float], apart: float, link: Any = fc.DropTail) -> fc.Network:
+    net = fc.Network().link("l", link, capacity=3e6, delay=0.01, buffer=3e7)
+    for g, (law, count, access) in enumerate(groups):
+        for i in range(count):
+            far = access * (1 + i * apart)
+            net.flow(f"f{g}{i}", law, route=["l"], access_delay=far, return_delay=0.03)
+    return net
+
+
+NETWORKS = {
+    "alike": lambda apart: _net((fc.LDCC, 3, 0.01), apart=apart),
+    "oscillating": lambda apart: _net((fc.LDCC(eta=3), 3, 0.1), apart=apart),
+    "beside another law": lambda apart: _net((fc.LDCC, 5, 0.01), (fc.NADA, 1, 0.02), apart=apart),
+    "near and far": lambda apart: _net((fc.LDCC, 5, 0.01), (fc.LDCC, 1, 0.04), apart=apart),
+    "windows over marks": lambda apart: _net((fc.Reno, 3, 0.01), (fc.Reno, 2, 0.04), apart=apart, link=fc.RED),
+    "hearing themselves": lambda apart: _net((_hears_itself(15.0, 0.3), 3, 0.01), apart=apart),
+    "unstable together": lambda apart: _net((_hears_itself(15.0, 0.9), 3, 0.01), apart=apart),
+    "unstable among themselves": lambda apart: _net((_hears_itself(20.0, 0.9), 4, 0.01), apart=apart),
+    "running away": lambda apart: _net((_runs_away(), 4, 0.01), apart=apart),
+}
+
+
+ALONE = ("beside another law",)
+"""Judged one by one even in a sweep: the states of NADA act on one another, so that poles are not told at once."""
+
+
+def _both(which: str, **how: Any) -> list[Any]:
+    return [fc.stability(NETWORKS[which](apart), **how) for apart in (0.0, NEXT_TO_NOTHING)]
+
+
+@pytest.mark.parametrize("which", NETWORKS)
+def test_verdict_margins_and_roots_are_those_of_flows_that_hardly_differ(which: str) -> None:
+    alike, apart = _both(which, roots=6)
+    assert len(alike.point.classes) < len(apart.point.classes) == len(apart.point.net.flows)
+    for name in SCALARS:
+        assert getattr(alike, name) == pytest.approx(getattr(apart, name), rel=1e-6), name
+    near = np.sort_complex(np.round(alike.rightmost_roots, 5)), np.sort_complex(np.round(apart.rightmost_roots, 5))
+    np.testing.assert_allclose(*near, atol=2e-5)
+    assert alike.unstable == alike.encirclements + alike.open_unstable
+
+
+@pytest.mark.parametrize("which", ["alike", "near and far", "windows over marks", "hearing themselves"])
+def test_derivatives_conditions_and_proofs_are_those_of_flows_that_hardly_differ(which: str) -> None:
+    alike, apart = _both(which, certify=True)
+    assert alike.certified is True
+    times = {f.label: f.count - 1 for f in alike.point.classes}
+    proved = sum(times.get(name, 1) * c.unstable for name, c in alike.certificates.items())
+    assert proved == sum(c.unstable for c in apart.certificates.values()) == 0
+    moved = []
+    for report in (alike, apart):
+        total: dict[str, Any] = {}
+        found = report.sensitivities
+        for parameter, row in zip(found.parameters, found.derivative, strict=True):
+            kind = parameter.name.rpartition(".")[2]
+            total[kind] = total.get(kind, 0) + row * max(1.0, abs(parameter.value))
+        moved.append(total)
+    scale = np.max(np.abs(list(moved[1].values())), axis=0)
+    scale[scale == 0] = 1.0  # the frequency of a real root
+    for kind, row in moved[1].items():
+        np.testing.assert_allclose(moved[0][kind] / scale, row / scale, atol=1e-5, err_msg=kind)
+    for mine, theirs in zip(alike.sufficient, apart.sufficient, strict=True):
+        assert (mine.name, mine.applies, mine.holds) == (theirs.name, theirs.applies, theirs.holds)
+        assert [mine.margin, mine.conservatism] == pytest.approx([theirs.margin, theirs.conservatism], nan_ok=True)
+    try:
+        assert alike.passivity.verdict.split(",")[0] == apart.passivity.verdict.split(",")[0]
+    except Unsupported:
+        with pytest.raises(Unsupported):
+            _ = apart.passivity
+
+
+@pytest.mark.parametrize("which", NETWORKS)
+def test_many_points_at_once_are_judged_as_one_by_one(which: str) -> None:
+    net = NETWORKS[which](0.0)
+    found = verdicts_at(net, {"c": find_target(net, "l.capacity")}, {"c": [2.9e6, 3e6]})
+    assert not found.errors
+    for i, capacity in enumerate((2.9e6, 3e6)):
+        one = fc.stability(net.with_link("l", capacity=capacity))
+        names = ("stable", "unstable", "encirclements", "gain_margin", "phase_margin", "delay_margin", "modulus_margin",
+                 "decay_rate")  # fmt: skip
+        for name in names:
+            assert getattr(found, name)[i] == pytest.approx(float(getattr(one, name)), rel=1e-9), name
+    assert set(found.alone) <= ({0, 1} if which in ALONE else set())
+
+
+def test_differences_among_flows_that_hear_themselves_have_margins_of_their_own() -> None:
+    """Each is s + a exp(-s RTT): its gain may grow by pi/(2 a RTT), and its roots are Lambert's W(-a RTT)/RTT."""
+    from scipy.special import lambertw
+
+    for loop in (15.0, 20.0):
+        report = fc.stability(NETWORKS["hearing themselves"](0.0).with_flow(
+            "f00", law=_hears_itself(loop, 0.9)).with_flow("f01", law=_hears_itself(loop, 0.9)).with_flow(
+            "f02", law=_hears_itself(loop, 0.9)))  # fmt: skip
+        trip = float(report.equilibrium.rtt[0])
+        assert report.critical_gain == pytest.approx(math.pi / (2 * loop * trip), rel=1e-9)
+        (mode,) = (m for m in report.modes if m.among)
+        assert mode.multiplicity == 2
+        assert mode.root == pytest.approx(complex(lambertw(-loop * trip)) / trip, rel=1e-9)
+        assert report.unstable == 2 + 2 * 2 * (loop * trip > math.pi / 2)
+
+
+def test_flows_that_run_away_count_as_often_as_there_are() -> None:
+    """Poles of the open loop: one for each flow; of the closed one: all differences stay."""
+    alike, _ = _both("running away")
+    assert alike.open_unstable == 4
+    assert alike.unstable == 3 + alike.closed.count_unstable().unstable
+    assert not alike.marginal
+    np.testing.assert_allclose([m.root for m in alike.modes if m.among], [0.5], rtol=1e-12)
