@@ -25,11 +25,12 @@ Floats = NDArray[np.float64]
 
 FIRST, LONGEST, SHORTEST = 0.05, 0.15, 1e-4  # steps, on a logarithmic scale
 MOST = 400
+SETTLED = 1e-11
 
 
 @dataclass(frozen=True)
 class BoundaryCurve:
-    """A curve on which a root is on the imaginary axis.
+    """A curve on which a root is on the imaginary axis: at each point to 1e-9, those at the bounds included.
 
     Attributes
     ----------
@@ -44,7 +45,8 @@ class BoundaryCurve:
         Whether that root is the rightmost one, so that the point bounds the region of stability; elsewhere another root
         is unstable already.
     ends : tuple of str
-        Why each end is where it is.
+        Why each end is where it is: "the bounds", or what is there within 1e-4 of the last point, such as the end of
+        the equilibrium or of a queue.
     """
 
     along: str
@@ -110,22 +112,23 @@ def _half(
     room = max(abs(box[0, int(sense > 0)] - begin[0]), SHORTEST)
     while len(rows) < MOST:
         try:
-            new, there, near, slope = _correct(point, start.mode, root, knobs, at, tangent, step, fifo)
+            found = _next(point, start.mode, root, knobs, at, tangent, step, box, fifo)
         except FluidccError as error:
             step /= 2
             if step < SHORTEST:
                 return rows, str(error)
             continue
+        new, there, near, slope, ended = found
         turned = _tangent(slope, tangent)
         if tangent @ turned < 0.95:  # too sharp a bend for this step
             step /= 2
             if step > SHORTEST:
                 continue
-        at, point, root, tangent = new, there, near, turned
-        if np.any(at < box[:, 0]) or np.any(at > box[:, 1]):
-            rows[len(rows) :] = [_row(*_to_edge(rows[-1], at, box), point, root, fifo)]
+        if np.max(np.abs(new - at)) > SETTLED:  # else the start is at the bounds itself
+            rows.append(_row(new, abs(near.imag), there, near, fifo))
+        if ended:
             return rows, "the bounds"
-        rows.append(_row(at, abs(root.imag), point, root, fifo))
+        at, point, root, tangent = new, there, near, turned
         step = min(1.5 * step, LONGEST)
         far = max(far, abs(at[0] - begin[0]) / room)
         bar.reach(min(far, 1.0) + (sense < 0))
@@ -137,13 +140,43 @@ def _row(at: Floats, frequency: float, point: Point, root: complex, fifo: bool) 
     return (*at.tolist(), frequency, float(best.real < root.real + 1e-6 * (1 + abs(root))))
 
 
-def _to_edge(last: Any, at: Floats, box: Floats) -> tuple[Floats, float]:
-    """The last step cut at the edge of the box, linearly."""
-    before = np.array(last[:2])
-    with np.errstate(all="ignore"):
-        shares = np.where(at > before, (box[:, 1] - before) / (at - before), (box[:, 0] - before) / (at - before))
-    share = float(np.nanmin(np.where(shares >= 0, shares, np.inf)))
-    return before + min(share, 1.0) * (at - before), float(last[2])
+def _next(
+    point: Point,
+    mode: str,
+    root: complex,
+    knobs: Any,
+    at: Floats,
+    tangent: Floats,
+    step: float,
+    box: Floats,
+    fifo: bool,
+) -> tuple[Floats, Point, complex, Floats, bool]:
+    """The point of the curve a step ahead, or at the edge of the box where the step leaves it; and whether it does."""
+    ahead, across = at + step * tangent, tangent
+    if (edge := _edge(at, ahead, box)) is not None:
+        ahead, across = edge
+    for _ in box:
+        found = _correct(point, mode, root, knobs, ahead, across, step, fifo)
+        beyond = _edge(at, found[0], box)
+        if beyond is None:
+            return (*found, edge is not None)
+        edge = ahead, across = beyond
+    raise _Lost("the curve could not be followed into a corner of the bounds")
+
+
+def _edge(at: Floats, ahead: Floats, box: Floats) -> tuple[Floats, Floats] | None:
+    """Where the way from `at` leaves the box, and across which axis; None if it does not."""
+    met = []
+    for i, ends in enumerate(box):
+        way, room = abs(ahead[i] - at[i]), abs(ends[int(ahead[i] > at[i])] - at[i])
+        if way > room + 1e-12:
+            met.append((room / way, i))
+    if not met:
+        return None
+    share, i = min(met)
+    place = at + share * (ahead - at)
+    place[i] = box[i, int(ahead[i] > at[i])]
+    return place, np.eye(len(box))[i]
 
 
 def _gradient(point: Point, mode: str, near: complex, knobs: Any, fifo: bool) -> tuple[complex, Floats]:
@@ -158,10 +191,10 @@ def _tangent(gradient: Floats, like: Floats) -> Floats:
 
 
 def _correct(
-    point: Point, mode: str, root: complex, knobs: Any, at: Floats, tangent: Floats, step: float, fifo: bool
+    point: Point, mode: str, root: complex, knobs: Any, near: Floats, across: Floats, step: float, fifo: bool
 ) -> tuple[Floats, Point, complex, Floats]:
-    """The point of the curve in the plane across the tangent, a step ahead, by Newton's method."""
-    u = at + step * tangent
+    """The point of the curve in the line through `near` that is normal to `across`, by Newton's method."""
+    u = near
     for _ in range(8):
         new = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
         _same_queues(point, new)
@@ -169,9 +202,9 @@ def _correct(
         root, gradient = _gradient(point, mode, root, knobs, fifo)
         if abs(root - before) > 0.5 * (abs(before) + 0.1):
             break
-        move = np.linalg.solve(np.array([gradient, tangent]), np.array([-root.real, step - tangent @ (u - at)]))
+        move = np.linalg.solve(np.array([gradient, across]), np.array([-root.real, across @ (near - u)]))
         u = u + move
-        if np.max(np.abs(move)) < 1e-11:
+        if np.max(np.abs(move)) < SETTLED:
             return u, point, root, gradient
         if np.max(np.abs(move)) > 2 * step:
             break

@@ -90,11 +90,11 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
     net = _one()
     curve = fc.stability_boundary(net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s"))
     assert isinstance(curve, BoundaryCurve)
-    assert curve.x[0] == pytest.approx(6e5)
-    assert curve.x[-1] == pytest.approx(2e6)
+    assert curve.ends == ("the bounds", "the bounds")
+    np.testing.assert_allclose(curve.x[[0, -1]], [6e5, 2e6], rtol=1e-14)
     assert curve.outermost.all()
     assert np.all(np.diff(curve.x) > 0)
-    for i in range(1, len(curve) - 1, 3):  # its two ends are cut off linearly
+    for i in [*range(0, len(curve), 3), len(curve) - 1]:
         eta, omega = _by_hand(curve.x[i], (curve.y[i] * 1.02, curve.frequency[i] * 0.99))
         assert curve.y[i] == pytest.approx(eta, rel=1e-9)
         assert curve.frequency[i] == pytest.approx(omega, rel=1e-8)
@@ -108,15 +108,35 @@ def test_a_curve_is_followed_round_its_fold() -> None:
     assert isinstance(curve, BoundaryCurve)
     turns = np.flatnonzero(np.diff(np.sign(np.diff(curve.x))) != 0)
     assert len(turns) == 1
-    assert curve.x[0] == pytest.approx(0.45)
-    assert curve.x[-1] == pytest.approx(0.45)
+    np.testing.assert_allclose(curve.x[[0, -1]], 0.45, rtol=1e-14)
     assert abs(curve.y[0] - curve.y[-1]) > 0.15
     rest, link = fc.equilibrium(net), net.links["bottleneck"]
     R, lag = float(rest.rtt[0]), float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp")
-    s = 1j * curve.frequency[1:-1]  # its two ends are cut off linearly
+    s = 1j * curve.frequency
     gains = -3750 / networks.tcp_plant(s, R, lag, 60, 3750)
-    np.testing.assert_allclose(curve.y[1:-1], gains.real, rtol=1e-8)
-    np.testing.assert_allclose(curve.x[1:-1], -gains.imag * s.imag, rtol=1e-8)
+    np.testing.assert_allclose(curve.y, gains.real, rtol=1e-8)
+    np.testing.assert_allclose(curve.x, -gains.imag * s.imag, rtol=1e-8)
+
+
+def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> None:
+    """Where it leaves through the bounds of its own parameter, beside it, and where it starts at the bounds."""
+    capacity = _one().links["bottleneck"].capacity
+    start = fc.stability_boundary(_one(), "eta")
+    assert isinstance(start, Boundary)
+    low = 0.99 * start.value
+    for along_bounds, bounds in (((0.3e6, 4e6), (low, 10.0)), ((capacity, 1.3e6), (0.1, 10.0))):
+        curve = fc.stability_boundary(_one(), "eta", bounds, along="capacity", along_bounds=along_bounds)
+        assert isinstance(curve, BoundaryCurve)
+        assert curve.ends[1] == "the bounds"
+        for i in (0, len(curve) - 1):
+            eta, omega = _by_hand(curve.x[i], (curve.y[i] * 1.001, curve.frequency[i] * 0.999))
+            assert (curve.y[i], curve.frequency[i]) == pytest.approx((eta, omega), rel=1e-9)
+        if bounds[0] == low:
+            assert curve.y[-1] == pytest.approx(low, rel=1e-14)
+            assert curve.x[-1] < 4e6
+        else:
+            np.testing.assert_allclose(curve.x[[0, -1]], along_bounds, rtol=1e-14)
+            assert np.all(np.diff(curve.x) > 0)
 
 
 def test_the_end_of_a_curve_says_what_happens_there() -> None:
