@@ -30,6 +30,7 @@ BETWEEN = 4.0  # error of the dense output inside a step, where the past is look
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
 LET_PASS = 100  # steps of a hair in a row at most
+ATTEMPTS = 2000  # at one step, some times as many as it takes from the longest to the shortest one
 
 
 @njit(**_CFG)
@@ -48,9 +49,11 @@ def _advance(F: Any, I: Any, address: int) -> int:
     h = F[s.HNEXT]
     end = stop if F[s.T] + 1.05 * h >= stop else F[s.T] + h
     hmin = 16.0 * EPS * max(abs(F[s.T]), 1e-3)
+    attempts = 0
     while True:
         h = end - F[s.T]
-        if h <= hmin and end < stop:
+        attempts += 1
+        if (h <= hmin and end < stop) or not h > 0.0 or attempts > ATTEMPTS:
             I[s.CODE] = s.NONFINITE if F[s.ERR] > 1e300 else s.COLLAPSE
             return 1
         F[s.H] = h
@@ -134,13 +137,13 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 @njit(**_CFG)
 def _anew(F: Any, I: Any, flipped: int) -> int:
     """Right-hand limits at F[T], and all that happens there. Return 0, or 1 with the reason in I[CODE]."""
-    if not I[s.NT]:
-        start(F, I, flipped)
-        return act(F, I)
-    keep_rates(F, I)
+    if I[s.NT]:
+        keep_rates(F, I)
     start(F, I, flipped)
     code = act(F, I)
-    repeat_jumps(F, I)
+    if I[s.NT]:
+        repeat_jumps(F, I)
+    arrive(F, I)  # what reaches the next link at this very instant: no step could end there
     return code
 
 

@@ -50,6 +50,7 @@ def resume(F: Any, I: Any, time: float, first_step: float) -> None:
             F[I[s.OSW] + k] = 2.0
     start(F, I, -1)
     act(F, I)
+    arrive(F, I)
     F[s.HPREV] = 0.0
     F[s.HNEXT] = min(F[s.HMAX], first_step if first_step > 0.0 else _first_step(F, I))
 
@@ -61,6 +62,7 @@ def start_anew(F: Any, I: Any, flow: int) -> None:
         if I[s.LOCATE] and I[I[s.JSWOWN] + k] == flow:
             F[I[s.OSW] + k] = 2.0
     forward_class(F, I, I[I[s.JFIRST] + flow], 0)
+    arrive(F, I)
     start(F, I, -1)
 
 

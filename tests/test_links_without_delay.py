@@ -1,0 +1,61 @@
+"""Links without a propagation delay: what enters one of them is at the next at that very instant."""
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+
+LAWS = ("AIMD", "GCC", "IIAD", "LDCC", "NADA", "Reno", "SQRT")
+
+
+def _two(first, capacities, law=fc.AIMD, flows=1, buffer=2e5):
+    net = fc.Network()
+    for k, (delay, capacity) in enumerate(zip((first, 0.005), capacities, strict=True)):
+        net.link(f"l{k}", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
+    for k in range(flows):
+        net.flow(f"f{k}", law, route=["l0", "l1"], return_delay=0.06, start=float(k))
+    return net
+
+
+def _one(capacity):
+    net = fc.Network().link("l1", fc.DropTail, capacity=capacity, delay=0.005, buffer=2e5)
+    return net.flow("f0", fc.AIMD, route=["l1"], return_delay=0.06)
+
+
+def test_a_link_without_delay_that_is_never_full_changes_nothing():
+    """With a jump at the source, which reaches the second, full link at once, the solver did not come to an end."""
+    both = fc.simulate(_two(0.0, (4.2e6, 1.85e6)), 15, engine="array", rtol=1e-9, atol=1e-12)
+    alone = fc.simulate(_one(1.85e6), 15, engine="array", rtol=1e-9, atol=1e-12)
+    assert both.attrs["jumps"] == alone.attrs["jumps"] >= 4
+    assert both.jump_time.values == pytest.approx(alone.jump_time.values, abs=1e-7)
+    for name in ("rate", "rtt"):
+        assert both[name].values == pytest.approx(alone[name].values, rel=1e-6)
+    for name in ("backlog", "entered", "lost"):
+        assert both[name].sel(link="l1").values == pytest.approx(alone[name].sel(link="l1").values, rel=1e-6, abs=1)
+
+
+@pytest.mark.parametrize("delays", ["fifo", "frozen"])
+@pytest.mark.parametrize("capacities", [(4e6, 3e6), (3e6, 4e6)])
+@pytest.mark.parametrize("law", LAWS)
+def test_what_leaves_a_link_without_delay_enters_the_next(law, capacities, delays):
+    """Steps of no length made totals of the second link NaN. (With frozen delays no queue thins what passes it.)"""
+    run = fc.simulate(_two(0.0, capacities, getattr(fc, law), 2, None), 20, delays=delays, engine="array")
+    first, second = run.isel(link=0), run.isel(link=1)
+    kept = first.backlog if delays == "fifo" else 0.0
+    assert second.entered.values == pytest.approx((first.entered - kept).values, rel=1e-5)
+    sent = run.rate.sum("flow").cumulative_integrate("time")
+    assert first.entered.values == pytest.approx(sent.values, rel=0.01, abs=1e4)
+
+
+@pytest.mark.parametrize("capacities", [(4.2e6, 1.85e6), (1.85e6, 4.2e6), (3e6, 2.9e6)])
+def test_no_delay_is_the_limit_of_small_ones(capacities):
+    runs = [fc.simulate(_two(d, capacities, flows=2), 15, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
+    totals = [np.append(run.entered.values[-1], run.lost.values[-1]) for run in runs]
+    assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"] >= 4
+    assert totals[0] == pytest.approx(totals[1], abs=100)
+
+
+def test_a_parameter_changed_by_a_restart_is_felt_behind_a_link_without_delay_at_once():
+    first = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC), 5, engine="array")
+    run = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC(eta=0.8)), 10, restart=first, engine="array")
+    assert run.entered.values[:, 1] == pytest.approx(run.entered.values[:, 0], rel=1e-6)
