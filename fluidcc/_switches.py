@@ -21,8 +21,10 @@ from sympy import (
     Not,
     Or,
     Piecewise,
+    Pow,
     Symbol,
     false,
+    log,
     sign,
     sympify,
     true,
@@ -47,6 +49,33 @@ class Switched(NamedTuple):
     out: dict[str, Expr]
     switches: tuple[Expr, ...]
     modes: tuple[Symbol, ...]
+
+    @property
+    def signs(self) -> tuple[Symbol, ...]:
+        """Symbols of what each mode would be by the sign of its switch here and now."""
+        return tuple(Symbol(f"{m}_here", integer=True, nonnegative=True) for m in self.modes)
+
+    def guarded(self, f: Expr) -> Expr:
+        """`f` with kinks decided here and now where the branch not taken may have no value.
+
+        A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative number, however
+        short it is, and so would never see where the branch changes.
+        """
+        if not f.has(Piecewise):
+            return f
+        here = dict(zip(self.modes, self.signs, strict=True))
+        if _may_fail(f):
+            return f.func(f.args[0].xreplace(here), *f.args[1:])
+        if isinstance(f, Piecewise):
+            fails = any(_may_fail(g) for branch, _ in f.args for g in branch.atoms(Pow, log))
+            return Piecewise(*((self.guarded(g), c.xreplace(here) if fails else c) for g, c in f.args))
+        return f.func(*(self.guarded(g) for g in f.args))
+
+
+def _may_fail(f: Expr) -> bool:
+    """Whether an expression is a root or logarithm of what may be negative."""
+    root = isinstance(f, Pow) and not f.exp.is_integer
+    return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
 
 
 def mode_symbol(k: int) -> Symbol:

@@ -24,7 +24,7 @@ from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
 __all__ = [
-    "count_switches", "event_kernel_address", "handwritten", "kernel_address", "law_lines", "law_names",
+    "count_kinks", "count_switches", "event_kernel_address", "handwritten", "kernel_address", "law_lines", "law_names",
 ]  # fmt: skip
 
 #: order of a source's signals in the workspace, and of a link's
@@ -47,7 +47,13 @@ def count_switches(law: Law) -> int:
     """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
     own = _own_states(law)
     bounds = sum(z in law.lower for z in own) + sum(z in law.upper for z in own)
-    return len(_used_switches(law)) + bounds + len(law.jumps)
+    return count_kinks(law) + bounds + len(law.jumps)
+
+
+@lru_cache(maxsize=512)
+def count_kinks(law: Law) -> int:
+    """The first switches of the law's kernel, which choose branches."""
+    return len(_used_switches(law))
 
 
 def _used_switches(law: Law) -> tuple[int, ...]:
@@ -104,19 +110,21 @@ def law_lines(
     switches: list[str] = []
     named = dict(names)
     for n, k in enumerate(_used_switches(law)):
-        more, (value,) = scalar_text([held.switches[k]], named, f"{prefix}s{n}_")
+        more, (value,) = scalar_text([held.guarded(held.switches[k])], named, f"{prefix}s{n}_")
         lines += [*more, f"{prefix}g{n} = {value}"]
         text = f"(1.0 if {prefix}g{n} > 0.0 else 0.0)"
         lines.append(f"{prefix}m{n} = {mode(n)}")
         if automatic:
             lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {text}")
-        named[held.modes[k]] = f"{prefix}m{n}"
-        more, sizes = scalar_text([Abs(term) for term in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_")
+        named[held.modes[k]], named[held.signs[k]] = f"{prefix}m{n}", text
+        more, sizes = scalar_text(
+            [Abs(held.guarded(f)) for f in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_"
+        )
         lines += more
         switches.append(f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)")
     own = _own_states(law)
     roots = [held.flow[z] for z in own] + [held.out[k] for k in _outputs(law) if k in held.out]
-    more, texts = scalar_text(roots, named, f"{prefix}t")
+    more, texts = scalar_text([held.guarded(f) for f in roots], named, f"{prefix}t")
     lines += more
     rest = iter(texts[len(own) :])
     outputs = [next(rest) if k in held.out else "0.0" for k in _outputs(law)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.compile import count_switches, kernel_address
+from fluidcc.compile import count_kinks, count_switches, kernel_address
 from fluidcc.engine.arrays import Arrays
 from fluidcc.engine.hybrid import event_rows, jump_switches
 from fluidcc.engine.layout import Group, Layout, base_delay, parameters
@@ -127,6 +127,7 @@ class Workspace(Arrays):
     def _groups(self) -> None:
         at = self.at
         owners: list[int] = []
+        kinks: list[int] = []
         rows: dict[int, list[int]] = {s.JGRP: [], s.JGRL: []}
         values: list[float] = []
         filled = self.sizes[0]
@@ -143,6 +144,8 @@ class Workspace(Arrays):
                 values += table
                 filled += len(table)
                 owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
+                of_kinks = count_kinks(g.law) * g.size
+                kinks += [1] * of_kinks + [0] * (number * g.size - of_kinks)
         # of each further offer: whether it is less than all before it, and whether it is more
         self.ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
@@ -152,6 +155,7 @@ class Workspace(Arrays):
         self.ints(s.JGRL, rows[s.JGRL])
         self.ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
         self.ints(s.JSWOWN, owners)
+        self.ints(s.JKINK, kinks + [0] * (len(owners) - len(kinks)))
         self.int_room(s.JTOGETHER, len(owners))
         self.int_room(s.JPEND, len(owners))
         self.head[s.NSW] = len(owners)

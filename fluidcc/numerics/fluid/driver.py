@@ -131,15 +131,15 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
     for k in range(I[s.NSW]):
         I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
     flip(F, I, index, mode)
-    return _anew(F, I, index)
+    return _anew(F, I, index, False)
 
 
 @njit(**_CFG)
-def _anew(F: Any, I: Any, flipped: int) -> int:
+def _anew(F: Any, I: Any, flipped: int, jumped: bool) -> int:
     """Right-hand limits at F[T], and all that happens there. Return 0, or 1 with the reason in I[CODE]."""
     if I[s.NT]:
         keep_rates(F, I)
-    start(F, I, flipped)
+    start(F, I, flipped, jumped)
     code = act(F, I)
     if I[s.NT]:
         repeat_jumps(F, I)
@@ -194,7 +194,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     if due(F, I):
         fresh |= arrive(F, I)
     if fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
-        return _anew(F, I, pending)
+        return _anew(F, I, pending, True)
     return 0
 
 

@@ -239,12 +239,12 @@ def act(F: Any, I: Any) -> int:
         return 1
     done = _ticks(F, I, tol)
     if done > 0:
-        start(F, I, -1)
+        start(F, I, -1, True)
     while done >= 0:
         done = _jumps(F, I, tol)
         if done == 0:
             break
         if done > 0:
-            start(F, I, -1)
+            start(F, I, -1, True)
     _next_timer(F, I, tol)
     return 1 if done < 0 else 0

@@ -48,7 +48,7 @@ def resume(F: Any, I: Any, time: float, first_step: float) -> None:
     for k in range(I[s.NSW]):
         if I[s.LOCATE]:
             F[I[s.OSW] + k] = 2.0
-    start(F, I, -1)
+    start(F, I, -1, True)
     act(F, I)
     arrive(F, I)
     F[s.HPREV] = 0.0
@@ -63,7 +63,7 @@ def start_anew(F: Any, I: Any, flow: int) -> None:
             F[I[s.OSW] + k] = 2.0
     forward_class(F, I, I[I[s.JFIRST] + flow], 0)
     arrive(F, I)
-    start(F, I, -1)
+    start(F, I, -1, True)
 
 
 @njit(**_CFG)

@@ -176,6 +176,7 @@ from .constants import CONSTANTS
     JTOGETHER,  # NSW 1: changes at the same instant as the first event of the step
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
+    JKINK,  # NSW 1: it chooses the branch of a kink; else it holds a state at a bound, or is the condition of a jump
     # jumps and ticks: see `hybrid`
     NHY,  # jumps and ticks, in all
     JUMPS,  # statistics
@@ -206,7 +207,7 @@ from .constants import CONSTANTS
     OSWITCHED,  # 3 x NSW values at the end of a step, and a hair before and after the first of them changes
     JCROSSED,  # NSW those that change in the step
     HEADER,
-) = range(187)
+) = range(188)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (

@@ -1,0 +1,118 @@
+"""Kinks that keep a law away from where it has no value: the branch taken is that of the values here and now."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sympy import Abs, Float, Heaviside, Max, Min, Piecewise, Rational, log, sqrt, symbols
+
+import fluidcc as fc
+from fluidcc.symbols import pi, t
+
+x = symbols("x", positive=True)
+w, a, on, off = symbols("w a on off", positive=True)
+(q,) = fc.DropTail.states
+RATE, FAST = 1e6, 0.5
+LAG = 0.02 + 0.03
+
+#: marks everything from 2 to 4 s, and nothing else
+Timed = fc.Link(
+    name="Timed",
+    flow=fc.DropTail.flow,
+    out={**fc.DropTail.out, "mark": Piecewise((1, (t > on) & (t < off)), (0, True))},
+    params={on: 2, off: 4},
+    units={**fc.DropTail.units, on: "s", off: "s"},
+    lower=fc.DropTail.lower,
+    upper=fc.DropTail.upper,
+    initial=fc.DropTail.initial,
+    queue=q,
+)
+
+#: g(pi), and its values at pi = 0 and 1
+GUARDS = {
+    "log of Min": (log(1 - Min(pi, 1 - Float(1e-9))), 0.0, np.log(1e-9)),
+    "log of Max": (log(Max(1 - pi, Float(1e-6))), 0.0, np.log(1e-6)),
+    "log in a branch": (Piecewise((log(1 - pi), pi < Rational(9, 10)), (-2, True)), 0.0, -2.0),
+    "quotient": (-1 / Max(1 - pi, Float(1e-3)), -1.0, -1e3),
+    "quotient with a step": (-1 / (1 - pi + Heaviside(pi - Rational(1, 2), 0)), -1.0, -1.0),
+    "quotient of Abs": (-1 / (Abs(pi - Rational(1, 2)) - Rational(1, 2) + pi + 1), -1.0, -0.5),
+    "root": (sqrt(Max(Rational(1, 2) - pi, 0)), np.sqrt(0.5), 0.0),
+    "root of a root": (sqrt(Max(1 - sqrt(Max(2 * pi - 1, 0)) - pi, 0)), 1.0, 0.0),
+}
+
+
+def _law(g, target=2):
+    return fc.Source(
+        name="Guarded",
+        flow={x: a * (w * (target + g) - x)},
+        out={"rate": x},
+        params={w: RATE, a: FAST},
+        units={x: "bit/s", w: "bit/s", a: "1/s"},
+        lower={x: 0},
+    )
+
+
+def _run(law, until=6, **kwargs):
+    net = fc.Network().link("l", Timed, capacity=1e9, delay=0.02)
+    return fc.simulate(net.flow("f", law, route=["l"], return_delay=0.03, initial={"x": RATE}), until, **kwargs)
+
+
+def _exponential(times, edges, targets):
+    """x' = a (target - x) from RATE on, with one target from each edge on."""
+    values, before = np.full(len(times), RATE), RATE
+    for begin, end, goal in zip(edges, [*edges[1:], np.inf], targets, strict=True):
+        here = (times >= begin) & (times <= end)
+        values[here] = goal + (before - goal) * np.exp(-FAST * (times[here] - begin))
+        before = goal + (before - goal) * np.exp(-FAST * (end - begin))
+    return values
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_guard_holds_when_a_mark_jumps(name):
+    """The exact solution, through jumps of the mark to 1 and back; branches were held while a jump arrived."""
+    g, low, high = GUARDS[name]
+    run = _run(_law(10 + g / 100), rtol=1e-9, engine="array")
+    goals = [RATE * (12 + v / 100) for v in (low, high, low)]
+    exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
+    assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
+
+
+def test_a_guard_holds_in_fused_steps_too():
+    g, low, high = GUARDS["log of Min"]
+    run = _run(_law(10 + g / 100), rtol=1e-9, engine="fused")
+    goals = [RATE * (12 + v / 100) for v in (low, high, low)]
+    exact = _exponential(run.time.values, [0.0, 2 + LAG, 4 + LAG], goals)
+    assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
+
+
+def test_a_root_is_left_where_its_argument_becomes_negative():
+    """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)) up to s = 0 after a time that is an integral, then s = 0.
+
+    With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', which is integrated by quadrature.
+    """
+    from scipy.integrate import quad
+
+    run = _run(_law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10), rtol=1e-10, atol=1e-13, engine="array")
+    slope = lambda s: FAST * (2 - 1.5 * (1 - s * s) + s / 10)  # noqa: E731  of x/w
+    when, _ = quad(lambda s: 3 * s / slope(s), 0.0, np.sqrt(1 / 3), epsabs=1e-13)
+    after = run.time.values > when
+    exact = RATE * (2 - 0.5 * np.exp(-FAST * (run.time.values[after] - when)))
+    assert run.rate.values[after, 0] == pytest.approx(exact, rel=1e-7)
+    assert run.attrs["steps"] < 300
+
+
+def test_a_link_decides_afresh_when_arrivals_jump():
+    """The mark sqrt(Max(y/c - 1, 0))/10 of what enters is 1/10 with two flows, and 0 when one has stopped."""
+    from fluidcc.symbols import c, y
+
+    mark = sqrt(Max(y / c - 1, 0)) / 10
+    law = replace(Timed, name="Rooted", out={**fc.DropTail.out, "mark": mark}, params={}, units=fc.DropTail.units)
+    net = fc.Network().link("l", law, capacity=1e6, delay=0.02)
+    net.flow("stays", fc.CBR(rate=5e5), route=["l"], return_delay=0.03)
+    net.flow("stops", fc.CBR(rate=1.5e6), route=["l"], return_delay=0.03, stop=2)
+    run = fc.simulate(net, 6, engine="array")
+    queue = 2.0  # [s] when the second flow stops: c has served half of what came
+    heard = run.time.values - LAG
+    expected = np.where((heard > 1e-9) & (heard < 2 + queue), 0.1, 0.0)
+    inside = np.abs(heard - (2 + queue)) > 1e-6
+    assert run.loss.sel(flow="stays").values[inside][10:] == pytest.approx(expected[inside][10:], abs=1e-9)
