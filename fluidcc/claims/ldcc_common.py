@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Symbol, lambdify
 
+from fluidcc.claims.printed import bound
 from fluidcc.equilibrium import equilibrium
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
@@ -86,11 +86,6 @@ def kbit(rate: float, digits: int = 4) -> str:
 
 def percent(ratio: float, digits: int = 3) -> str:
     return f"{ratio * 100:.{digits}g} %"
-
-
-def bound(ratio: float) -> str:
-    """The next larger power of ten that is not rounding: texts must not change with the last bits of a run."""
-    return "1e-9" if ratio < 1e-9 else f"1e{math.ceil(math.log10(ratio))}"
 
 
 def near(a: Any, b: Any, rtol: float = 1e-6) -> bool:
