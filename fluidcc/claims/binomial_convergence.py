@@ -45,7 +45,8 @@ def windows_and_rates() -> Outcome:
     )
 
 
-@claim("binomial", "(5)", "AIMD(alpha, beta) is as fast as TCP at the same loss.", "alpha = 3 beta/(2 - beta)")
+@claim("binomial", "(5)", "AIMD(alpha, beta) is as fast as TCP at the same loss, if losses are periodic.",
+       "alpha = 3 beta/(2 - beta)")  # fmt: skip
 def tcp_friendly_aimd() -> Outcome:
     _, alpha, beta = response.aimd_window.arguments
     friendly = response.aimd_window.form.subs(alpha, binomial.tcp_friendly_alpha.form)
@@ -240,7 +241,7 @@ def crossing_increase() -> Outcome:
 @claim(
     "binomial",
     "Section IV-A",
-    "AIMD is the only TCP-friendly binomial control that gets fairer monotonically.",
+    "If rates may be arbitrarily large, AIMD is the only TCP-friendly binomial control that gets fairer monotonically.",
     "k = 0, l = 1",
 )
 def only_aimd() -> Outcome:
@@ -248,7 +249,7 @@ def only_aimd() -> Outcome:
         proof(And(Eq(l, 1), Eq(k, 0)), where=[l >= 1, l <= 1, Eq(k + l, 1)]),  # (23), (24), k + l = 1
         proof(k > -1, where=[Eq(k, 0)]),
         computed="l >= 1 by (23), l <= 1 by (24), and k + l = 1",
-        reason="If rates may be arbitrarily large; with an upper limit on rates l > 1 is possible, see (39).",
+        reason="With an upper limit on rates l > 1 is possible, see (39).",
     )
 
 

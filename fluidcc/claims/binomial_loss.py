@@ -6,7 +6,8 @@ import numpy as np
 from sympy import Eq, Rational, limit, oo, symbols
 
 from fluidcc.claims.binomial_common import C, abstract, k, l, lam, n, percent, sigma, z
-from fluidcc.claims.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.claims.model import REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.claims.printed import compared
 from fluidcc.formulas import binomial
 
 F = binomial.loss.form
@@ -55,14 +56,16 @@ def loss_example() -> Outcome:
     # lambda such that (34) gives 0.1 % for one flow
     C0, half = 1.0, 0.5
     up = float(np.sqrt(1e-3 / (1 - 1e-3) * C0**2 * half * (2 - half) / 2))
-    found = binomial.loss(0, 1, up, half, C0, np.array([1, 10, 100]))
-    values = dict(zip(("1", "10", "100"), map(float, found), strict=True))
-    fits = 0.09 < found[1] < 0.11 and found[2] > 0.9
-    return Outcome(
-        REPRODUCED if fits else DIFFERS,
+    flows = np.array([1, 10, 100])
+    found = binomial.loss(0, 1, up, half, C0, flows)
+    small = binomial.loss_approximate(0, 1, up, half, C0, flows)
+    return compared(
+        zip(("0.1", "10", "100"), 100 * found, strict=True),
         f"by the exact form {', '.join(percent(v) for v in found)} for 1, 10 and 100 flows",
-        "By the approximation (36) it would be 0.1, 10 and 1000 %.",
-        values,
+        f"By the approximation (36) it would be {', '.join(percent(v, 2) for v in small[:2])} and "
+        f"{100 * small[2]:.0f} %: the 10 % are those of (36), the limit of 100 % is that of the "
+        "exact form.",
+        dict(zip(("1", "10", "100"), map(float, found), strict=True)),
     )
 
 
@@ -89,7 +92,7 @@ def loss_growth() -> Outcome:
     )
 
 
-@claim("binomial", "(37)", "AIMD, IIAD and SQRT scale as n^2, n^3 and n^2.5.", "2, 3, 2.5")
+@claim("binomial", "(37)", "The exponent l + 2k + 1 of AIMD, IIAD and SQRT is 2, 3 and 2.5.", "2, 3, 2.5")
 def exponents() -> Outcome:
     form, half = binomial.scalability_exponent.form, Rational(1, 2)
     return from_proofs(
@@ -121,7 +124,8 @@ def growth_bound() -> Outcome:
     )
 
 
-@claim("binomial", "Section V-A", "Of the TCP-friendly binomial schemes with l <= 1 AIMD scales best.", "n^(3-l)")
+@claim("binomial", "Section V-A", "Of the TCP-friendly binomial schemes with l <= 1 AIMD has the least exponent in "
+       "(37).", "n^(3-l)")  # fmt: skip
 def aimd_scales_best() -> Outcome:
     form = binomial.scalability_exponent.form
     return from_proofs(
