@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ __all__ = [
     "C7",
     "FLOWS",
     "PACKET",
+    "RATCHET_BUFFER",
     "T2",
     "T7",
     "TAU2",
     "TAU7",
+    "Knee",
     "backoffs",
     "coexistence",
     "fig1",
@@ -71,9 +73,9 @@ def sawtooth(law: Source, n: int, C: float, T: float, *, window: Any, stop: floa
     return simulate(net, stop, **{"samples": int(100 * stop) + 1, "rtol": 1e-7, **more}, progress=False)
 
 
-def backoffs(run: xr.Dataset, flow: str = "f1") -> NDArray[np.float64]:
-    """When a flow backed off [s]."""
-    cuts = [k for k, jump in enumerate(PlainDelayAIMD.jumps) if any(z.name == "w" for z in jump.reset)]
+def backoffs(run: xr.Dataset, flow: str = "f1", law: Source = PlainDelayAIMD) -> NDArray[np.float64]:
+    """When a flow of `law` backed off [s]."""
+    cuts = [k for k, jump in enumerate(law.jumps) if any(z.name == "w" for z in jump.reset)]
     times: NDArray[np.float64] = run.jump_time.values[(run.jump_of == flow) & np.isin(run.jump_rule, cuts)]
     return times
 
@@ -114,6 +116,10 @@ def fig5(Delta0: float) -> xr.Dataset:
     return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
 
 
+RATCHET_BUFFER = 1500
+"""Packets of buffer in the runs of Figs. 3 and 4; the paper has 400, see `delay_aimd_runs.ratchet_buffer`."""
+
+
 @lru_cache(maxsize=8)
 def ratchet_run(flows: int, delta: float) -> xr.Dataset:
     """Flows whose windows fill 200 ms, and which begin behind a queue of 80 ms that others have left."""
@@ -121,18 +127,33 @@ def ratchet_run(flows: int, delta: float) -> xr.Dataset:
     parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
     return sawtooth(
         PlainDelayAIMD(delta_p=delta), flows, C2, T2, window=0.2 * C2 / PACKET / flows * parts,
-        starts=np.linspace(0, 0.1, flows), stop=25.0, buffer=1500 * PACKET, q=0.08,
+        starts=np.linspace(0, 0.1, flows), stop=25.0, buffer=RATCHET_BUFFER * PACKET, q=0.08,
     )  # fmt: skip
 
 
-@lru_cache(maxsize=16)
-def fig7(n: int) -> tuple[float, float, float, float]:
-    """Utilisation, mean and largest queueing delay [s] after 30 s, and losses [bit], of `n` flows of Fig. 7."""
-    law = PlainDelayAIMD(tau0=TAU7)
-    run = sawtooth(law, n, C7, T7, window=1.1 * C7 * T7 / PACKET / n, stop=60.0, buffer=C7 * T7, rtol=1e-6)
-    late = run.sel(time=slice(30.0, None))
-    q = late.queueing_delay
-    return float(late.utilisation.mean()), float(q.mean()), float(q.max()), float(run.lost.max())
+class Knee(NamedTuple):
+    """What a run of Fig. 7 tells, over the whole epochs of its second half."""
+
+    utilisation: float
+    mean: float  # queueing delay [s]
+    largest: float  # queueing delay [s]
+    lost: float  # [bit]
+    epoch: float  # the last one of the first flow [s]
+
+
+@lru_cache(maxsize=32)
+def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
+    """The run of `n` flows of Fig. 7, delay-based ones or those of `law`, with `buffer` seconds of buffer."""
+    law = PlainDelayAIMD(tau0=TAU7) if law is None else law
+    stop = 60.0 if law.name == "PlainDelayAIMD" else 150.0  # loss-based epochs are longer
+    window = 1.1 * C7 * T7 / PACKET / n
+    run = sawtooth(law, n, C7, T7, window=window, stop=stop, buffer=C7 * buffer, rtol=1e-6)
+    when = backoffs(run, law=law)
+    when = when[when > stop / 2]
+    late = run.sel(time=slice(when[0], when[-1]))
+    q, epoch = late.queueing_delay, float(np.diff(when)[-1])
+    used, lost = float(late.utilisation.mean()), float(run.lost.max())
+    return Knee(used, float(q.mean()), float(q.max()), lost, epoch)
 
 
 @lru_cache(maxsize=2)

@@ -26,7 +26,7 @@ from fluidcc.claims.delay_aimd_common import (
 )
 from fluidcc.claims.delay_aimd_networks import NEAR, RATIOS, unfairness
 from fluidcc.formulas import delay_aimd
-from fluidcc.sources import PlainDelayAIMD, Vegas
+from fluidcc.sources import HTCP, PlainDelayAIMD, Vegas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,23 +156,26 @@ def drained() -> Figure:
 
 
 def fig7_knee() -> Figure:
-    """Utilisation and queueing delay over the number of flows."""
+    """Utilisation and queueing delay over the number of flows, and those of loss-based H-TCP."""
     figure, (left, right) = _figure(1, 2)
-    found = np.array([fig7(n) for n in FLOWS])
-    left.semilogx(FLOWS, 100 * found[:, 0], marker="o")
+    found, loss = (np.array([fig7(n, law) for n in FLOWS]) for law in (None, HTCP))
+    left.semilogx(FLOWS, 100 * loss[:, 0], marker="s", color="0.6", label="loss-based H-TCP")
+    left.semilogx(FLOWS, 100 * found[:, 0], marker="o", label="delay-based")
+    left.legend(frameon=False, fontsize="small")
     left.set(ylabel="utilisation [%]", ylim=(0, 105), xlabel="flows n [1]")
     right.semilogx(FLOWS, 1e3 * found[:, 2], marker="^", label="largest")
     right.semilogx(FLOWS, 1e3 * found[:, 1], marker="o", label="mean")
+    right.semilogx(FLOWS, 1e3 * loss[:, 1], marker="s", color="0.6", label="mean of loss-based H-TCP")
     closed = delay_aimd.mean_queueing_delay(TAU7, T7, delay_aimd.backoff_factor(T7, T7 + TAU7))
     right.axhline(1e3 * closed, color="black", linestyle=":", label="mean, constant increase and prompt feedback")
     right.axhline(30, color="C3", linestyle="--", label="what the paper's means stay below")
-    right.set(ylabel="queueing delay [ms]", xlabel="flows n [1]", ylim=(0, 125))
+    right.set(ylabel="queueing delay [ms]", xlabel="flows n [1]", ylim=(0, 180))
     right.legend(frameon=False, fontsize="small")
     for ax in (left, right):
         ax.set_xticks(FLOWS, [str(n) for n in FLOWS])
         ax.set_xticks([], minor=True)
         ax.margins(x=0.05)
-    figure.suptitle(r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms; no losses", fontsize="medium")
+    figure.suptitle(r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms", fontsize="medium")
     figure.set_size_inches(10, 3.8)
     return figure
 
