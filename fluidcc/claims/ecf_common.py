@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
-    "COUNTS", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages", "dccp", "dumbbell",
-    "ecf_margin", "framed", "inner_map", "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods",
-    "starting", "steady", "stopping", "two_nodes",
+    "COUNTS", "FAR", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages",
+    "dccp", "dumbbell", "ecf_margin", "framed", "held_at", "inner_map", "mean_field", "mean_net",
+    "outcome", "outer_loop", "outer_map", "periods", "starting", "steady", "stopping", "two_nodes", "unequal",
 ]  # fmt: skip
 
 PACKET = 12000.0
@@ -165,6 +165,34 @@ def two_nodes() -> xr.Dataset:
     for name, route in {"long": ["one", "two"], "a": ["two"], "b": ["two"], "c": ["one"]}.items():
         net.flow(name, ECF(r_max=30e6), route=route, access_delay=0.01, packet=PACKET)
     return simulate(net, 120, samples=1201).sel(time=slice(60.0, None))
+
+
+FAR = (0.02, 0.06, 0.1, 0.2)
+"""Round trips between sources and router of `unequal` [s]."""
+
+
+@lru_cache(maxsize=2)
+def unequal(near_first: bool) -> xr.Dataset:
+    """Four sources with the round trips `FAR` that begin with unequal rates, the near or the far one with the least.
+
+    The router allows for the longest round trip.
+    """
+    near, T = periods(FAR[-1] + 2 * HOPS)
+    link = PAQMECF(T_ECF=T, T_s=T - near)
+    net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
+    first = (3e6, 5e6, 9e6, 13e6) if near_first else (13e6, 9e6, 5e6, 3e6)
+    for i, (rtt, rate) in enumerate(zip(FAR, first, strict=True)):
+        net.flow(f"s{i + 1}", ECF, route=["aqm"], access_delay=rtt / 2, packet=PACKET, initial={"r1": rate})
+    return simulate(net, 300, samples=601).drop_vars("final_state")
+
+
+@lru_cache(maxsize=2)
+def held_at(aim: float) -> xr.Dataset:
+    """30 Poisson sources at 60 ms with the outer set point `aim` [s]; without the first 10 s."""
+    link = PAQMECF(aim=aim)
+    net = dumbbell(_LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30), np.full(30, np.inf))
+    r = simulate(net, 60.0, t_eval=INTERVAL * np.arange(round(60 / INTERVAL) + 1), seed=1)
+    return r.sel(time=slice(10.0, None)).drop_vars("final_state")
 
 
 @lru_cache(maxsize=4)

@@ -14,14 +14,16 @@ from fluidcc.claims.ecf_common import (
     C,
     averages,
     dccp,
+    held_at,
     mean_field,
     mean_net,
     outcome,
     steady,
 )  # fmt: skip
 from fluidcc.claims.model import DIFFERS, OUT_OF_REACH, REPRODUCED, Outcome, claim
+from fluidcc.claims.printed import compared
 from fluidcc.formulas import ecf
-from fluidcc.links import PAQM
+from fluidcc.links import PAQM, PAQMECF
 
 _MS = 1e3
 
@@ -29,7 +31,11 @@ _MS = 1e3
 @claim("ecf", "Section 3.2", "100 packets of 1500 bytes over 30 Mbit/s are 40 ms, 70 are 28 ms.", "40 ms, 28 ms")
 def set_points() -> Outcome:
     found = [float(ecf.set_point(n, PACKET, C)) for n in (100, 70)]
-    return outcome(found == [0.04, 0.028], "40 ms and 28 ms", "other delays", {"RED": found[0], "ECF": found[1]})
+    return compared(
+        zip(("40", "28"), (_MS * v for v in found), strict=True),
+        f"{_MS * found[0]:g} ms and {_MS * found[1]:g} ms",
+        values={"RED": found[0], "ECF": found[1]},
+    )
 
 
 @claim(
@@ -43,10 +49,10 @@ def ecf_delay() -> Outcome:
     delays = {key: v["delay"] for key, v in found.items()}
     far = delays[100, 0.24]
     text = "; ".join(f"RTT {_MS * r:.0f} ms: {', '.join(f'{_MS * delays[n, r]:.1f}' for n in COUNTS)}" for r in RTTS)
-    return Outcome(
-        DIFFERS, f"{text} ms for 10, 30, 100 sources (V1)",
-        f"At 100 sources and 240 ms the mean is {_MS * far:.1f} ms, the paper's 18.7 ms. But here it depends on the "
-        "RTT alone and not on the number of sources: it is below 28 ms since every forced decrease of the stall "
+    return compared(
+        [("18.7", _MS * far)], f"{text} ms for 10, 30, 100 sources (V1)",
+        "Here it depends on the RTT alone and not on the number of sources: it is below 28 ms "
+        "since every forced decrease of the stall "
         "rule lets the queue fall for a period, and by more the longer that is. Without that rule the queue rests "
         "at 28 ms.",
         {f"{n}, {r:g}": v for (n, r), v in delays.items()},
@@ -56,12 +62,13 @@ def ecf_delay() -> Outcome:
 @claim("ecf", "Fig. 8", "ECF's jitter is 2 to 5 ms, but 9.6 ms for 100 sources at 240 ms.", "2-5 ms, 9.6 ms")
 def ecf_jitter() -> Outcome:
     found = {v: [averages(steady("CBR", v, 100, r))["jitter"] for r in RTTS] for v in ("V1", "V2")}
-    good = 2e-3 < found["V2"][0] < 5e-3 and 2e-3 < found["V2"][1] < 5e-3 and abs(found["V2"][2] - 9.6e-3) < 1e-3
     text = "; ".join(f"{v}: {', '.join(f'{_MS * j:.1f}' for j in js)} ms" for v, js in found.items())
-    return outcome(
-        good, f"{text}, at RTTs of 60, 100, 240 ms", "other jitter", {f"{v} {r:g}": j for v, js in found.items()
-        for r, j in zip(RTTS, js, strict=True)},
-    )  # fmt: skip
+    return compared(
+        [(printed, _MS * j) for js in found.values() for printed, j in zip(("2-5", "2-5", "9.6"), js, strict=True)],
+        f"{text}, with 100 sources at RTTs of 60, 100, 240 ms",
+        "V1 swings more than printed, V2 less at 240 ms. The forced decrease, which is lost, was taken as 0.95.",
+        {f"{v} {r:g}": j for v, js in found.items() for r, j in zip(RTTS, js, strict=True)},
+    )
 
 
 @claim(
@@ -73,12 +80,13 @@ def ecf_jitter() -> Outcome:
 def utilisation() -> Outcome:
     ours = [averages(steady("CBR", "V1", n, r))["utilisation"] for n in COUNTS for r in RTTS]
     theirs = [averages(dccp(n, r))["utilisation"] for n in COUNTS[:2] for r in RTTS]
-    good = min(ours) > 0.997 and min(theirs) < 0.95
-    return outcome(
-        good, f"ECF {100 * min(ours):.1f} to {100 * max(ours):.1f} %; DCCP {100 * min(theirs):.0f} to "
+    return compared(
+        [*(("99.8-100", 100 * v) for v in ours), ("92", 100 * min(theirs))],
+        f"ECF {100 * min(ours):.1f} to {100 * max(ours):.1f} %; DCCP {100 * min(theirs):.0f} to "
         f"{100 * max(theirs):.0f} %",
-        "other utilisation", {"ECF": min(ours), "DCCP": min(theirs)},
-    )  # fmt: skip
+        "DCCP with 10 and 30 sources, whose windows all see the same marks; the printed 92 % is of 'some tests'.",
+        {"ECF": min(ours), "DCCP": min(theirs)},
+    )
 
 
 @claim(
@@ -90,14 +98,18 @@ def utilisation() -> Outcome:
 def red_delay() -> Outcome:
     found = {(n, r): averages(mean_field("TCP-like", "RED", n, r))["delay"] for n in COUNTS for r in RTTS}
     hybrid = {(n, r): averages(dccp(n, r))["delay"] for n in COUNTS[:2] for r in RTTS}
-    grows = all(found[10, r] < found[30, r] < found[100, r] for r in RTTS)
-    falls = all(found[n, 0.24] < found[n, 0.06] for n in COUNTS)
+    table = np.array([[found[n, r] for r in RTTS] for n in COUNTS])
+    grows, falls = bool(np.all(np.diff(table, axis=0) > 0)), np.all(np.diff(table, axis=1) < 0, axis=1)
+    bent = [str(n) for n, down in zip(COUNTS, falls, strict=True) if not down]
     text = "; ".join(f"RTT {_MS * r:.0f} ms: {', '.join(f'{_MS * found[n, r]:.0f}' for n in COUNTS)}" for r in RTTS)
     own = "; ".join(f"{', '.join(f'{_MS * hybrid[n, r]:.0f}' for n in COUNTS[:2])}" for r in RTTS)
     return outcome(
-        grows and falls, f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
+        grows and not bent, f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
         "ms. The largest ratio of adaptive RED stays within 0.01 and 0.5, while 2/W^2 is needed",
-        "it keeps its target", {f"{n}, {r:g}": v for (n, r), v in found.items()},
+        f"It {'grows' if grows else 'does not grow'} with the number of sources at each RTT; it "
+        "does not fall all along "
+        f"with the RTT for {' and '.join(bent) or 'no number of'} sources.",
+        {f"{n}, {r:g}": v for (n, r), v in found.items()},
     )  # fmt: skip
 
 
@@ -105,6 +117,30 @@ def red_delay() -> Outcome:
 def dccp_drops() -> Outcome:
     found = [averages(dccp(n, r))["loss"] for n in COUNTS[:2] for r in RTTS]
     return outcome(max(found) == 0, "no loss in any of the six runs", "it drops", {"largest": max(found)})
+
+
+@claim("ecf", "Section 3.2", "TFRC over RED drops nothing with 30 sources.", "0")
+def tfrc_drops() -> Outcome:
+    found = [averages(mean_field("TFRC", "RED", 30, rtt))["loss"] for rtt in RTTS]
+    return outcome(
+        max(found) == 0,
+        "no loss at RTTs of 60, 100, 240 ms",
+        f"It drops {100 * max(found):.2g} %.",
+        {f"{t:g}": v for t, v in zip(RTTS, found, strict=True)},
+    )
+
+
+@claim("ecf", "Section 2.3", "A queue that is held at the set point of P-AQM's inner loop loses 1 % or more.", ">= 1 %")
+def inner_drops() -> Outcome:
+    near, below = (averages(held_at(aim))["loss"] for aim in (PAQMECF.parameter("q_0"), PAQMECF.parameter("aim")))
+    return compared(
+        [(">= 1", 100 * near)],
+        "30 Poisson sources at 60 ms, whose ECF aims at the 40 ms of the inner loop, lose "
+        f"{100 * near:.1f} %; with the "
+        f"outer set point of 28 ms {100 * below:.1f} %",
+        "The settings of the paper that is referred to are not printed. Bursts of single packets are drawn (seed 1).",
+        {"at it": near, "below": below},
+    )
 
 
 @claim(
@@ -150,8 +186,8 @@ def poisson_fairness() -> Outcome:
     inside = told.min() > 0.98 and told.max() < 1.02
     edge = [1 - extreme * chance, 1 + extreme * chance]
     lucky = math.erf(0.02 / chance / math.sqrt(2)) ** 30
-    return Outcome(
-        DIFFERS,
+    return compared(
+        [("0.98-1.02", v) for some in (told, sent) for v in (some.min(), some.max())],
         f"the rates that ECF sets lie within {told.min():.3f} to {told.max():.3f} of the fair share, what 30 sources "
         f"send in 90 s within {sent.min():.3f} to {sent.max():.3f} (seeds 1 to 4)",
         f"No source is favoured for its start, and {'every' if inside else 'not every'} rate set is inside the "
@@ -173,33 +209,46 @@ def _tfrc(aqm: str, what: str) -> list[float]:
 @claim("ecf", "Section 3.2", "The queueing delay of 100 TFRC sources over P-AQM with ECN is 40 to 50 ms.", "40-50 ms")
 def tfrc() -> Outcome:
     delay = _tfrc("P-AQM", "delay")
-    good = min(delay) > 0.038 and max(delay) < 0.054 and delay == sorted(delay, reverse=True)
-    return outcome(
-        good, f"{', '.join(f'{_MS * v:.0f}' for v in delay)} ms at RTTs of 60, 100, 240 ms, the first "
-        f"{_MS * max(delay) - 50:.0f} ms above that range, with a set point of 40 ms for the inner loop (not printed)",
-        "another range", {f"{t:g}": v for t, v in zip(RTTS, delay, strict=True)},
-    )  # fmt: skip
+    return compared(
+        [("40-50", _MS * v) for v in delay],
+        f"{', '.join(f'{_MS * v:.0f}' for v in delay)} ms at RTTs of 60, 100, 240 ms",
+        "With a set point of 40 ms for the inner loop, which is not printed.",
+        {f"{t:g}": v for t, v in zip(RTTS, delay, strict=True)},
+    )
 
 
 @claim("ecf", "Section 3.2", "The jitter of the same runs is 2.8, 3.9 and 10.8 ms.", "2.8, 3.9, 10.8 ms")
 def tfrc_jitter() -> Outcome:
     jitter = _tfrc("P-AQM", "jitter")
-    near = np.allclose(jitter, [2.8e-3, 3.9e-3, 10.8e-3], rtol=0.3)
-    return Outcome(
-        REPRODUCED if near else DIFFERS, f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms at RTTs of 60, 100, 240 ms",
-        "It grows with the RTT as in the paper, and the first two values are near. At 240 ms nearly half is "
-        "missing: here the sources move together and smoothly, and what single packets and loss events add by "
+    return compared(
+        zip(("2.8", "3.9", "10.8"), (_MS * v for v in jitter), strict=True),
+        f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms at RTTs of 60, 100, 240 ms",
+        "It grows with the RTT as in the paper. At 240 ms nearly half is missing: here the sources "
+        "move together and smoothly, and what single packets and loss events add by "
         "chance, which is felt for longer the longer the RTT is, is not in a fluid.",
         {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
     )  # fmt: skip
+
+
+@claim("ecf", "Section 3.2", "The jitter of TFRC over RED is comparable to that of ECF.", "2-5 ms, 9.6 ms at 240 ms")
+def tfrc_jitter_over_red() -> Outcome:
+    jitter = _tfrc("RED", "jitter")
+    return compared(
+        zip(("2-5", "2-5", "9.6"), (_MS * v for v in jitter), strict=True),
+        f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms with 100 sources at RTTs of 60, 100, 240 ms",
+        "Over RED the fluid of TFRC comes to rest. What single packets and loss events add by chance is not in it.",
+        {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
+    )
 
 
 @claim("ecf", "Section 3.2", "Over RED the delay of TFRC is that of TCP-like, 15 ms above P-AQM.", "15 ms lower")
 def tfrc_over_red() -> Outcome:
     over, theirs = _tfrc("RED", "delay"), [averages(mean_field("TCP-like", "RED", 100, t))["delay"] for t in RTTS]
     marks = [float(mean_field(kind, "RED", 100, 0.06).loss.mean()) for kind in ("TFRC", "TCP-like")]
-    return Outcome(
-        REPRODUCED if np.allclose(over, theirs, rtol=0.1) else DIFFERS, "100 sources over RED: TFRC "
+    lower = [a - b for a, b in zip(over, _tfrc("P-AQM", "delay"), strict=True)]
+    alike = [(f"{_MS * a:.0f}", _MS * b) for a, b in zip(theirs, over, strict=True)]
+    return compared(
+        [("15", _MS * v) for v in lower] + alike, "100 sources over RED: TFRC "
         f"{', '.join(f'{_MS * v:.0f}' for v in over)} ms, TCP-like {', '.join(f'{_MS * v:.0f}' for v in theirs)} ms, "
         "at RTTs of 60, 100, 240 ms",
         f"TCP-like misses the target since its windows of 3 packets need {100 * marks[1]:.0f} % of marks at 60 ms, "
@@ -238,17 +287,13 @@ def tcp_queue() -> Outcome:
 )
 def overheads() -> Outcome:
     few, many = float(ecf.overhead(5, 0.16)), float(ecf.overhead(100, 0.52))
-    good = (
-        round(few / 1e3) == 14
-        and round(many / 1e3) == 86
-        and round(1e2 * few / C, 2) == 0.05
-        and round(1e2 * many / C, 1) == 0.3
-    )
-    return outcome(
-        good, f"N 56 bytes/T_ECF: {few / 1e3:.1f} kbit/s ({1e2 * few / C:.3f} %) and {many / 1e3:.1f} kbit/s "
+    return compared(
+        [("14", few / 1e3), ("86", many / 1e3), ("0.05", 1e2 * few / C), ("0.3", 1e2 * many / C)],
+        f"N 56 bytes/T_ECF: {few / 1e3:.1f} kbit/s ({1e2 * few / C:.3f} %) and {many / 1e3:.1f} "
+        "kbit/s "
         f"({1e2 * many / C:.2f} %)",
-        "other numbers", {"few": few, "many": many},
-    )  # fmt: skip
+        values={"few": few, "many": many},
+    )
 
 
 @claim(

@@ -72,16 +72,24 @@ def compared(
     computed, reason, values
         Of the outcome; the numbers that do not agree are put before `reason`.
     """
-    off = [f"{value:.4g} for {printed}" for printed, value in pairs if not agrees(printed, value)]
+    off = [f"{_shown(value, printed)} for {printed}" for printed, value in pairs if not agrees(printed, value)]
     if not off:
         return Outcome(REPRODUCED, computed, reason, values or {})
     said = f"Not as printed: {', '.join(off)}."
     return Outcome(DIFFERS, computed, f"{said} {reason}".strip(), values or {})
 
 
-def bound(ratio: float) -> str:
-    """Return the next larger power of ten that is not rounding.
+def _shown(value: float, printed: str) -> str:
+    """A number to as many digits as the printed one, or three; what is nothing beside it is 0."""
+    numbers = [text.replace(" ", "") for text in re.findall(_NUMBER, printed)]
+    small = min(float(text) for text in numbers) / 1e3
+    digits = max(len(text.replace(".", "")) for text in numbers)
+    return "0" if abs(value) < small else f"{value:.{max(3, digits)}g}"
 
-    Texts must not change with the last bits of a run.
+
+def bound(ratio: float) -> str:
+    """Return a power of ten above a small error, that is not rounding.
+
+    Texts must not change with the last bits of a run: it is three times as large at least, or 1e-9.
     """
-    return "1e-9" if ratio < 1e-9 else f"1e{math.ceil(math.log10(ratio))}"
+    return "1e-9" if 3 * ratio < 1e-9 else f"1e{math.ceil(math.log10(3 * ratio))}"

@@ -49,7 +49,10 @@ def test_one_number_that_does_not_agree_is_named_and_makes_a_difference() -> Non
     bad = compared([("352", 352.2), ("< 30", 32.3)], "both", "Why.")
     assert (bad.verdict, bad.reason) == ("differs", "Not as printed: 32.3 for < 30. Why.")
     assert compared([("1", 2.0)], "it").reason == "Not as printed: 2 for 1."
+    shown = compared([("219 889", 543_940.3), ("2-5", 3e-11), ("1.91", 1.9182)], "it").reason
+    assert shown == "Not as printed: 543940 for 219 889, 0 for 2-5, 1.92 for 1.91."
 
 
 def test_a_bound_does_not_move_with_the_last_bits() -> None:
     assert [bound(v) for v in (0.0, 5e-15, 4e-11, 2e-9, 0.03)] == ["1e-9", "1e-9", "1e-9", "1e-8", "1e-1"]
+    assert bound(0.999e-7) == bound(1.001e-7) == "1e-6"
