@@ -8,6 +8,7 @@ import pytest
 from sympy import Eq, Lt, symbols
 
 from fluidcc.claims import model
+from fluidcc.derive.prove import Verdict
 from fluidcc.errors import InvalidInput, UnknownName
 
 x, y = symbols("x y", positive=True)
@@ -27,10 +28,13 @@ def test_one_refuted_proof_refutes_the_claim_with_its_counterexample() -> None:
     assert "y = " in bad.reason
 
 
-def test_what_is_only_checked_is_not_called_proved() -> None:
-    only = model.proof(x + 1 / x >= 2)
-    found = model.from_proofs(only, computed="ok")
-    assert found.verdict == {"proved": "proved", "checked": "reproduced"}[only.status]
+def test_one_part_that_is_only_checked_keeps_the_claim_from_being_proved() -> None:
+    whole = model.proof(x + y > 0)
+    assert whole.status == "proved"
+    part = Verdict("", x + 1 > 0, "checked", "at random points")
+    for parts in ((part,), (whole, part), (part, whole), (whole, part, whole)):
+        found = model.from_proofs(*parts, computed="ok")
+        assert (found.verdict, found.reason) == ("reproduced", "checked to 50 digits at random points")
 
 
 def test_what_cannot_be_decided_is_said() -> None:
