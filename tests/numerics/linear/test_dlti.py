@@ -207,9 +207,7 @@ def test_roots_do_not_depend_on_the_units_of_the_states(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A0, A1, A2 = rng.normal(size=(3, 4, 4))
     scale = 10 ** rng.uniform(-6, 6, 4)
-    given, scaled = (
-        fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7)) for d in (1.0, scale[:, None] / scale)
-    )
+    given, scaled = (fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7)) for d in (1.0, scale[:, None] / scale))
     assert scaled.count_unstable().unstable == given.count_unstable().unstable
     np.testing.assert_allclose(scaled.roots(count=4), given.roots(count=4), rtol=0, atol=1e-9)
 
