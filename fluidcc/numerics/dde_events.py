@@ -105,8 +105,9 @@ class Monitor:
         g = [self.value(w, t, y, z) for w in self.watchers]
         if self.lags:
             for j, a in enumerate(self.delays.arguments(t, y)):
-                if math.isnan(a):
-                    raise Failure(f"lag {j} is NaN at t = {t:.10g}: it must be finite wherever the state is.")
+                if not math.isfinite(a):
+                    lag = "NaN" if math.isnan(a) else "infinite"
+                    raise Failure(f"lag {j} is {lag} at t = {t:.10g}: it must be finite wherever the state is.")
                 low, high = self.delays.points.interval(self.delays.branch[j])
                 g += [a - low, a - high]
         return g

@@ -89,6 +89,7 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exceptio
         ({"lags": lambda t, y: [1 - t], "t_span": (0, 5)}, "lag 0 becomes negative after t = 1.0000"),
         ({"jumps": [(0.5, lambda t, y: [np.inf])]}, "jump 0 at t = 0.5"),
         ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
+        ({"lags": lambda t, y: [1.0 if t < 0.5 else np.inf]}, "lag 0 is infinite at t = 0.[5-9]"),
         ({"history": lambda t: 1.0 if t > -0.5 else np.nan}, "fun returned nan at t = 0"),
         ({"events": lambda t, y: np.nan}, "event 0 returned NaN"),
     ],
