@@ -71,6 +71,7 @@ class Stepper:
     ) -> None:
         self.fun, self.args, self.pair, self.delays = fun, args, pair, delays
         self.rtol, self.atol, self.modes = rtol, atol, modes
+        self.stages = [(c, pair.A[i, :i]) for i, c in enumerate(pair.C.tolist())][1:]
         self.nfev = 0
         self.passes = 0  # repetitions of steps that look into themselves
 
@@ -133,27 +134,26 @@ class Stepper:
         trial.q, trial.rate_end = q, k[6].copy()
         trial.error = rms(h * (pair.E @ k) / scale)
         if trial.error <= 1.0:
-            defect = self._defect(trial) / _DEFECT
+            defect = self._defect(trial, scale) / _DEFECT
             trial.problem = trial.problem or ("" if math.isfinite(defect) else "not finite")
             trial.error = max(trial.error, defect)
         return trial
 
-    def _defect(self, trial: Trial) -> float:
+    def _defect(self, trial: Trial, scale: Array) -> float:
         """By how much the dense output fails the equation in the middle of the step, in units of the tolerance.
 
         The largest, for a kink may be that of one state among hundreds.
         """
         t, h, y = trial.time(0.5), trial.h, trial.at(0.5)
         z, _ = self.delays.states(t, y, trial.t, h, trial.y, trial.q)
-        defect = (h * self.evaluate(t, y, z) - trial.q @ _SLOPES) / self.tolerance(trial.y, trial.y_end)
-        return float(np.abs(defect).max())
+        return float(np.abs((h * self.evaluate(t, y, z) - trial.q @ _SLOPES) / scale).max())
 
     def _stages(self, k: Array, t: float, y: Array, h: float, q: Array) -> tuple[bool, float]:
         """Fill the stages k[1:]; whether any looked into the step, and the least lag at its end."""
-        pair, implicit = self.pair, False
-        for i in range(1, 7):
-            stage = y + h * (pair.A[i, :i] @ k[:i])
-            now = t + pair.C[i] * h
+        implicit = False
+        for i, (node, weights) in enumerate(self.stages, 1):
+            stage = y + h * (weights @ k[:i])
+            now = t + node * h
             z, inside = self.delays.states(now, stage, t, h, y, q)
             implicit = implicit or inside
             k[i] = self.evaluate(now, stage, z)
