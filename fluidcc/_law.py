@@ -158,7 +158,7 @@ class Law:
 
     # --- use ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *unnamed: Any, **values: Any) -> Self:
+    def __call__(self, /, *unnamed: Any, **values: Any) -> Self:
         """Return the same law with other parameter values (numbers in SI units, or text with units).
 
         Raises
@@ -169,12 +169,12 @@ class Law:
         names = {plain(s): s for s in self.params}
         if unnamed:
             known = ", ".join(names) or "none"
-            raise LawError(f"{self.name} takes parameters by name, not {unnamed[0]!r} by position; it has {known}")
+            raise LawError(f"{self.name} takes parameters by name, not {shown(unnamed[0])} by position; it has {known}")
         for name in values:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
                 hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(names) or 'none'}"
-                raise LawError(f"{self.name} has no parameter {name!r}: {hint}")
+                raise LawError(f"{self.name} has no parameter {shown(name)}: {hint}")
         return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
 
     @property

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import InvalidCall, InvalidInput, UnknownName
 
-__all__ = ["choice", "explained", "explained_class", "flag", "mapping", "number", "numbers", "shown", "whole"]
+__all__ = ["brief", "choice", "explained", "explained_class", "flag", "mapping", "number", "numbers", "shown", "whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,8 +37,13 @@ def shown(value: Any) -> str:
     """A value for a message: in one line, its middle left out where it is long."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # an integer of more digits than Python prints
-        text = f"{type(value).__name__} of very many digits"
+    except Exception:  # an integer of more digits than Python prints, a list nested without end, an odd object
+        text = f"{type(value).__name__} of very many digits" if isinstance(value, int) else type(value).__name__
+    return brief(text)
+
+
+def brief(text: str) -> str:
+    """Text for a message, its middle left out where it is long."""
     half = LONGEST // 2 - 3
     return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
 
@@ -82,7 +87,7 @@ def whole(value: Any, what: str, *, least: int = 0, most: int = MOST) -> int:
     """An integer within bounds; floats are not taken, even whole ones."""
     good = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if not good or not least <= int(value) <= most:
-        reach = f"of at least {least}" if most == MOST else f"from {least} to {most}"
+        reach = f"of at least {least}" if most == MOST and not (good and value > most) else f"from {least} to {most}"
         raise InvalidInput(f"{what} is {shown(value)}; give a whole number {reach}")
     return int(value)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from errno import EIO
 from pathlib import Path
 
-from fluidcc.arguments import shown
+from fluidcc.arguments import brief, shown
 from fluidcc.errors import InvalidInput
 
 __all__ = ["PICTURES", "check_new", "writing"]
@@ -42,19 +42,19 @@ def check_new(
     InvalidInput
         If its ending is none of these, its folder is not there, it is there, or it is one of `keep`.
     """
-    name = f"{what} {file if str(file).isprintable() else shown(str(file))}"
+    name = f"{what} {brief(str(file)) if str(file).isprintable() else shown(str(file))}"
     if file.suffix.lower() not in endings:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise InvalidInput(f"{name}: its name must end in {known}")
     try:
         there = _there(file)
+        clash = next((f"{k} is {place}" for k, place in (keep or {}).items() if _overlap(file, place)), None)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{name}: this cannot be written ({_said(error)}); give another name") from None
     if not there and not file.parent.is_dir():
         raise InvalidInput(f"{name}: there is no folder {file.parent}; make it, or write elsewhere")
-    for other, place in (keep or {}).items():
-        if _overlap(file, place):
-            raise InvalidInput(f"{name}: {other} is {place}, which must stay; give another name")
+    if clash:
+        raise InvalidInput(f"{name}: {clash}, which must stay; give another name")
     if there and not force:
         raise InvalidInput(f"{name}: it is there already; give another name, or --force to replace it")
     is_zarr = file.suffix.lower() == ".zarr" and any((file / n).is_file() for n in (".zgroup", "zarr.json"))

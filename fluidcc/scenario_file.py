@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from fluidcc.arguments import shown
+from fluidcc.arguments import brief, shown
 from fluidcc.errors import ScenarioError
 from fluidcc.patterns import near
 from fluidcc.placement import PACKET
 
-__all__ = ["FlowTable", "LinkTable", "ScenarioTable", "read"]
+__all__ = ["FlowTable", "LinkTable", "ScenarioTable", "read", "toml"]
 
 Quantity = float | str
 T = TypeVar("T")
@@ -100,10 +100,7 @@ def read(
     """
     if not isinstance(text, str | bytes):
         raise ScenarioError(f"the text of {file} is {shown(text)}; give TOML")
-    try:
-        data = tomllib.loads(text if isinstance(text, str) else text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{file} is not TOML: {error}") from None
+    data = toml(text, file)
     if not isinstance(changes, Mapping | None) or not all(isinstance(key, str) for key in changes or {}):
         raise ScenarioError(f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': 2}}")
     for key, value in (changes or {}).items():
@@ -112,6 +109,24 @@ def read(
     links = {name: _convert(table, LinkTable, file, ["links", name]) for name, table in whole.links.items()}
     flows = {name: _convert(table, FlowTable, file, ["flows", name]) for name, table in whole.flows.items()}
     return whole, links, flows
+
+
+def toml(text: str | bytes, file: str) -> dict[str, Any]:
+    """What TOML text says; `file` names it in messages.
+
+    Raises
+    ------
+    ScenarioError
+        If it is not TOML, or nested deeper, or with longer integers, than Python reads.
+    """
+    try:
+        return tomllib.loads(text if isinstance(text, str) else text.decode())
+    except RecursionError:
+        raise ScenarioError(f"{file} cannot be read: its values are nested too deeply; give tables in tables") from None
+    except ValueError as error:  # no TOML, no UTF-8, or an integer of thousands of digits
+        if not isinstance(error, tomllib.TOMLDecodeError | UnicodeDecodeError):
+            raise ScenarioError(f"{file} cannot be read: an integer has thousands of digits; give 1e9, say") from None
+        raise ScenarioError(f"{file} is not TOML: {brief(str(error))}") from None
 
 
 def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
@@ -123,7 +138,7 @@ def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
             known = ", ".join(data)
             raise ScenarioError(f"{file}, {key}: there is no {names[0][:-1]} {name!r} to change; it has {known}")
         if not isinstance(below, dict):
-            raise ScenarioError(f"{file}, {key}: {'.'.join(names[: depth + 1])} is {below!r}, which has no parts")
+            raise ScenarioError(f"{file}, {key}: {'.'.join(names[: depth + 1])} is {shown(below)}, which has no parts")
         data = below
     data[last] = value
 
@@ -139,14 +154,14 @@ def _explain(message: str, data: Any, kind: type, place: list[str]) -> str:
     """A sentence from msgspec's message, such as 'Expected `str`, got `int` - at `$.route[0]`'."""
     text, _, path = message.partition(" - at `")
     keys, value = _walk(path.strip("`$"), data)
-    where = ".".join([*place, *keys])
+    where = brief(".".join([*place, *keys]))
     if unknown := re.search(r"unknown field `(.*)`", text):
         fields = [f.name for f in msgspec.structs.fields(kind)]
-        return f"{'.'.join([*place, unknown[1]])}: there is no such key here; {near(unknown[1], fields)}"
+        return f"{brief('.'.join([*place, unknown[1]]))}: there is no such key here; {near(unknown[1], fields)}"
     if missing := re.search(r"missing required field `(.*)`", text):
         return f"{'.'.join([*place, missing[1]])} is missing; give {_RIGHT[missing[1]]}"
-    shown = "a table" if isinstance(value, dict) and value else repr(value)
-    return f"{where} is {shown}; give {_right(keys, place)}"
+    what = "a table" if isinstance(value, dict) and value else shown(value)
+    return f"{where} is {what}; give {_right(keys, place)}"
 
 
 def _right(keys: list[str], place: list[str]) -> str:

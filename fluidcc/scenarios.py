@@ -5,6 +5,7 @@ Each error is one sentence with the file, the key, the value and what would be r
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import msgspec
 
 from fluidcc import links as link_laws
 from fluidcc import sources as source_laws
-from fluidcc.arguments import explained, explained_class, shown
+from fluidcc.arguments import brief, explained, explained_class, shown
 from fluidcc.errors import FluidccError, ScenarioError, UnknownName
 from fluidcc.network import Network, require_network
 from fluidcc.patterns import near, quantity
@@ -93,15 +94,20 @@ class Scenario:
                 f"the scenario is {shown(path)}; give the path of a TOML file, or a name of fluidcc.scenarios"
             )
         file: Path | Traversable = Path(path)
-        if not file.is_file():
+        try:
+            there = file.is_file()
+        except OSError as error:  # a name too long, or a folder that must not be read
+            raise ScenarioError(f"{brief(str(path))}: {os.strerror(error.errno).lower()}; give a TOML file") from None
+        if not there:
             if file.is_dir():
                 raise ScenarioError(f"{path} is a folder; give a TOML file in it, or a ready scenario")
             if str(path) not in scenarios:
+                said = str(path) if str(path).isprintable() else shown(str(path))
                 close = get_close_matches(Path(path).stem, scenarios, n=3)
                 ready = (
                     f"did you mean the ready {' or '.join(close)}" if close else "give a TOML file or a ready scenario"
                 )
-                raise ScenarioError(f"{path}: no such file; {ready}{'?' if close else ''}")
+                raise ScenarioError(f"{said}: no such file; {ready}{'?' if close else ''}")
             file = scenarios.files[str(path)]
         return cls.loads(file.read_bytes(), file.name, changes)
 

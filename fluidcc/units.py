@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from fluidcc.arguments import shown
+from fluidcc.arguments import LONGEST, shown
 from fluidcc.errors import UnitsError
 
 __all__ = ["Dimension", "dimension", "dimension_of", "format_si", "to_si"]
@@ -60,7 +60,10 @@ def _table() -> dict[str, tuple[float, Dimension]]:
 
 
 _UNITS = _table()
-_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?\b|[+-]?nan\b)\s*(.*?)\s*$")
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf(?:inity)?\b|[+-]?nan\b)"
+    r"\s*(.*?)\s*$"
+)
 _EXAMPLES = {
     Dimension(bit=1, s=-1): ("a rate", "3.5 Mbit/s"),
     Dimension(s=1): ("a time", "25 ms"),
@@ -109,26 +112,30 @@ def dimension_of(text: str) -> Dimension | None:
 @lru_cache(maxsize=256)
 def _parse(unit: str) -> tuple[float, Dimension]:
     """Size in base units and dimension of a product of powers; what follows ``/`` divides, in brackets or alone."""
-    size, exponents, sign, inside = 1.0, [0, 0, 0], 1, False
-    text = unit.replace("**", "^").replace("·", "*").strip()
-    for token in re.findall(r"[*/()]|[^\s*/()]+", text):
-        if token == "(":
-            inside = True
-        elif token == ")":
-            sign, inside = 1, False
-        elif token == "*":
-            sign = sign if inside else 1
-        elif token == "/":
-            sign = -1
+    size, exponents = 1.0, [0, 0, 0]
+    group, sign, inside, awaited = 1, 1, False, True  # sign of a bracket and in it; whether a factor must come
+    tokens = re.findall(r"[*/()]|[^\s*/()]+", unit.replace("**", "^").replace("·", "*"))
+    for token in tokens:
+        if token in ("*", "/"):
+            if awaited:
+                raise UnitsError(f"{shown(unit)} is no unit")
+            sign, awaited = 1 if token == "*" else -1, True
+        elif token in ("(", ")"):
+            if inside != (token == ")") or (inside and awaited):
+                raise UnitsError(f"{shown(unit)} is no unit")
+            inside = not inside
+            group, sign, awaited = sign if inside else 1, 1, inside
         else:
-            name, _, power = token.partition("^")
-            if name not in _UNITS or (power and not re.fullmatch(r"[+-]?\d+", power)):
-                near = get_close_matches(name, _UNITS, n=2, cutoff=0.6)
-                raise UnitsError(f"{token!r} is no unit" + (f" (near: {', '.join(near)})" if near else ""))
-            n = sign * int(power or 1)
-            size *= _UNITS[name][0] ** n
-            exponents = [a + n * b for a, b in zip(exponents, _UNITS[name][1], strict=True)]
-            sign = sign if inside else 1
+            factor = re.fullmatch(r"([^^]+)(?:\^([+-]?[0-9]))?", token)
+            if factor is None or factor[1] not in _UNITS:
+                near = get_close_matches(token.partition("^")[0][:LONGEST], _UNITS, n=2, cutoff=0.6)
+                raise UnitsError(f"{shown(token)} is no unit" + (f" (near: {', '.join(near)})" if near else ""))
+            n = group * sign * int(factor[2] or 1)
+            size *= _UNITS[factor[1]][0] ** n
+            exponents = [a + n * b for a, b in zip(exponents, _UNITS[factor[1]][1], strict=True)]
+            sign, awaited = 1, False
+    if inside or (awaited and tokens) or not 0 < size < math.inf:
+        raise UnitsError(f"{shown(unit)} is no unit")
     return size, Dimension(*exponents)
 
 
@@ -175,7 +182,7 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
         except (TypeError, ValueError, OverflowError):
             raise UnitsError(f"{what} is {shown(value)}; give {_right(unit)}") from None
     if math.isnan(result) or (math.isinf(result) and not allow_inf):
-        raise UnitsError(f"{what} is {value!r}; give a finite number: {_right(unit)}")
+        raise UnitsError(f"{what} is {shown(value)}; give a finite number: {_right(unit)}")
     return result
 
 
@@ -189,24 +196,24 @@ def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, f
     """The number in a text, and what one of its units is in `unit`."""
     match = _NUMBER.match(text)
     if match is None:
-        raise UnitsError(f"{what} is {text!r}, which starts with no number; give {_right(unit)}")
+        raise UnitsError(f"{what} is {shown(text)}, which starts with no number; give {_right(unit)}")
     number, given = match.groups()
     if not given:
         return number, 1.0
     try:
         size, dim = _parse(given)
     except UnitsError as error:
-        raise UnitsError(f"{what} is {text!r}, where {error}; give {_right(unit)}") from None
+        raise UnitsError(f"{what} is {shown(text)}, where {error}; give {_right(unit)}") from None
     wanted = dimension(unit)
     if dim == wanted or (wanted == _PACKET_SIZE and dim == _BIT):  # "1 KB" says a packet size well enough
         return number, size
     swapped = dim.packet - wanted.packet
     if dim.s == wanted.s and dim.bit + swapped == wanted.bit:
         if packet is None:
-            raise UnitsError(f"{what} is {text!r}, and no packet size is known here; give {_right(unit)}")
+            raise UnitsError(f"{what} is {shown(text)}, and no packet size is known here; give {_right(unit)}")
         return number, size * packet**swapped
-    kind, _ = _EXAMPLES.get(dim, (f"a quantity in {given}", ""))
-    raise UnitsError(f"{what} is {text!r}, {kind}; give {_right(unit)}")
+    kind, _ = _EXAMPLES.get(dim, (f"a quantity in {shown(given)[1:-1]}", ""))
+    raise UnitsError(f"{what} is {shown(text)}, {kind}; give {_right(unit)}")
 
 
 def format_si(value: float, unit: str, digits: int = 4) -> str:

@@ -133,3 +133,20 @@ def test_format(value: float, unit: str, text: str) -> None:
 )
 def test_what_is_formatted_reads_back(value: float, unit: str) -> None:
     assert to_si(format_si(value, unit, digits=17), unit) == pytest.approx(value, rel=1e-14, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 bit//s", "1 bit/s)", "5 bit/s/", "5 (bit/s", "5 bit/(s", "5 *bit/s", "5 bit/s*", "5 bit()/s", "5 ((bit/s))",
+     "5 bit^/s", "3 Mbit^999999999/s", "3 Mbit^10/s", "1__0 Mbit/s", "1_ Mbit/s", "1_.5 Mbit/s", "5 /s",
+     "5 bit^9 Tbit^9 Tbit^9 Tbit^9 Tbit^9/s"],
+)  # fmt: skip
+def test_text_that_is_no_product_of_powers_is_refused(text: str) -> None:
+    with pytest.raises(UnitsError, match="no unit"):
+        to_si(text, "bit/s", "capacity")
+
+
+def test_what_divides_in_a_divisor_multiplies() -> None:
+    assert dimension("bit/(packet/s)") == dimension("bit*s/packet")
+    assert dimension("bit/(packet*s)") == dimension("bit/packet/s")
+    assert to_si("2_000 kbit/(ms/s)", "bit") == 2e9

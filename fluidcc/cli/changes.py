@@ -21,5 +21,5 @@ def number(text: str) -> Any:
     """A value as TOML writes it (a number, a list, quoted text), or else the text itself: 90 s."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

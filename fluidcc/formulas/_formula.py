@@ -210,7 +210,7 @@ class Formula:
 
     # --- its value --------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluate it."""
         values = self._values(args, kwargs)
         shape = common_shape(self.name, dict(zip(map(plain, self.arguments), values, strict=True)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.arguments import explained
+from fluidcc.arguments import explained, whole
 from fluidcc.engine.fused import fits
 from fluidcc.engine.layout import lay_out
 from fluidcc.errors import InvalidCall, InvalidInput
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make_task", "sweep"]
 
+MOST_FLOWS = 10**5  # copies of a flow
 WORTH = 2000  # points for which a fused step is compiled
 
 
@@ -232,11 +233,18 @@ def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
 
 
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
-    """Refuse a value that no point can take, before anything is computed."""
+    """Refuse a value that no point can take, before anything is computed.
+
+    Numbers that can be taken are those between two bounds, so the least and the greatest are tried, each in a network.
+    """
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
-        kind = targets[axis.name].kind
-        if kind == "option" or (kind == "trip" and moved) or _depends(net, targets, axis.name):
+        target = targets[axis.name]
+        if target.key == "until":
+            _positive(min(axis.values), f"axis {axis.name!r} of the grid")
+        elif target.key == "count":
+            whole(max(axis.values), f"axis {axis.name!r} of the grid", most=MOST_FLOWS)
+        if target.kind == "option" or (target.kind == "trip" and moved) or _depends(net, targets, axis.name):
             continue
-        for value in axis.values:
-            changed(net, {axis.name: targets[axis.name]}, {axis.name: value})
+        for value in axis.ends():
+            changed(net, {axis.name: target}, {axis.name: value})

@@ -9,7 +9,7 @@ from typing import Any
 
 from fluidcc.errors import InvalidInput, Unsupported
 from fluidcc.sweep.api import sweep
-from fluidcc.sweep.file import load_sweep
+from fluidcc.sweep.file import is_file, load_sweep
 from fluidcc.sweep.output import check_output, save
 
 __all__ = ["run_file"]
@@ -25,8 +25,8 @@ def run_file(args: argparse.Namespace) -> None:
         given["store"] = args.store
     keep = {"the sweep's file": Path(args.file)}
     beside = Path(args.file).parent / file.scenario
-    keep |= {"its scenario": beside} if beside.is_file() else {}
-    keep |= {"its store": Path(given["store"])} if given["store"] is not None else {}
+    keep |= {"its scenario": beside} if is_file(beside) else {}
+    keep |= {"its store": Path(given["store"])} if given["store"] else {}
     check_output(output, force=args.force, keep=keep)
     if args.workers is not None:
         given["workers"] = args.workers

@@ -17,20 +17,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from fluidcc.arguments import brief, shown
 from fluidcc.errors import FluidccError, ScenarioError
 from fluidcc.patterns import near
+from fluidcc.scenario_file import toml
 from fluidcc.scenarios import Scenario, scenarios
 
-__all__ = ["SweepFile", "load_sweep"]
+__all__ = ["SweepFile", "is_file", "load_sweep"]
 
-Quantity = float | str
+Quantity = int | float | str
 
 
 class Spread(msgspec.Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
@@ -57,10 +58,13 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
     workers: int | None = None
     executor: str | None = None
     set: dict[str, Any] = {}
-    options: dict[str, float | str | dict[str, Quantity]] = {}
+    options: dict[str, Quantity | dict[str, Quantity]] = {}
     title: str = ""
 
 
+OPTIONS = (
+    "atol", "delays", "engine", "first_step", "frozen_at", "max_step", "rtol", "samples", "seed", "step",
+)  # fmt: skip
 _RIGHT = {
     "chunk": "a whole number of points",
     "executor": "'threads', 'processes' or 'serial'",
@@ -93,18 +97,14 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
         If there is no such file, or something in it is wrong.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ScenarioError(f"{path}: no such file; give a TOML file with a scenario, a measure and a grid")
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path.name} is not TOML: {error}") from None
-    file = _convert(data, path.name)
+    if not is_file(path):
+        raise ScenarioError(f"{brief(str(path))}: no such file; give a TOML file with a scenario, a measure and a grid")
+    file = _convert(toml(path.read_bytes(), path.name), path.name)
     beside = path.parent / file.scenario
     try:
-        scenario = Scenario.load(beside if beside.is_file() else file.scenario, file.set)
+        scenario = Scenario.load(beside if is_file(beside) else file.scenario, file.set)
     except FluidccError as error:
-        key = "set" if file.scenario in scenarios or beside.is_file() else "scenario"
+        key = "set" if file.set and (file.scenario in scenarios or is_file(beside)) else "scenario"
         raise ScenarioError(f"{path.name}, {key}: {error}") from error
     given: dict[str, Any] = {
         "grid": {name: _axis(values) for name, values in file.grid.items()},
@@ -113,6 +113,13 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
         **file.options,
     }
     return scenario, given, file
+
+
+def is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no name that a file can have
+        return False
 
 
 def _axis(values: list[Quantity] | Spread) -> Any:
@@ -126,6 +133,10 @@ def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
     for key in data:
         if key not in known:
             raise ScenarioError(f"{name}, {key}: there is no such key here; {near(key, known)}")
+    options = data.get("options")
+    for key in options if isinstance(options, Mapping) else ():
+        if key not in OPTIONS:
+            raise ScenarioError(f"{name}, options.{key}: there is no such option; {near(key, OPTIONS)}")
     for key in ("scenario", "measure", "grid"):
         if key not in data:
             raise ScenarioError(f"{name}, {key} is missing; give {_RIGHT[key]}")
@@ -137,9 +148,9 @@ def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
                     msgspec.convert(values, list[Quantity] | Spread)
                 except msgspec.ValidationError:
                     right = "a list of values, or { from = ..., to = ..., points = ..., scale = 'log' }"
-                    raise ScenarioError(f"{name}, grid.{axis} is {values!r}; give {right}") from None
+                    raise ScenarioError(f"{name}, grid.{axis} is {shown(values)}; give {right}") from None
         try:
             msgspec.convert(value, field.type)
         except msgspec.ValidationError:
-            raise ScenarioError(f"{name}, {key} is {value!r}; give {_RIGHT[key]}") from None
+            raise ScenarioError(f"{name}, {key} is {shown(value)}; give {_RIGHT[key]}") from None
     return msgspec.convert(data, SweepFile)

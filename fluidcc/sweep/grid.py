@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import shown, whole
 from fluidcc.errors import InvalidInput
 from fluidcc.units import to_si
 
 __all__ = ["Axis", "Grid", "make_grid", "spread"]
+
+MOST_VALUES = 10**7  # of an axis
+MOST_POINTS = 10**10  # of a grid: results of one number each are 80 GB
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,14 @@ class Axis:
     values: tuple[Any, ...]
     unit: str = ""
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether every value is a number."""
         return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values)
+
+    def ends(self) -> tuple[Any, ...]:
+        """The least and the greatest value; all of them where they are not numbers."""
+        return (min(self.values), max(self.values)) if self.numeric else self.values
 
     def coordinate(self) -> tuple[str, Any, dict[str, str]]:
         """The axis as a coordinate of an xarray object; values that are no numbers by their names."""
@@ -84,9 +93,13 @@ def make_grid(given: Mapping[str, Any], units: Mapping[str, str], packets: Mappi
         If there is no axis, one is empty, a value is there twice, or cannot be read.
     """
     if not isinstance(given, Mapping) or not given:
-        raise InvalidInput(f"the grid is {given!r}; give axes by name, such as {{'beta': [0.1, 0.2]}}")
+        raise InvalidInput(f"the grid is {shown(given)}; give axes by name, such as {{'beta': [0.1, 0.2]}}")
     sizes = packets or {}
-    return Grid(tuple(_axis(str(n), values, units.get(str(n)), sizes.get(str(n))) for n, values in given.items()))
+    grid = Grid(tuple(_axis(str(n), values, units.get(str(n)), sizes.get(str(n))) for n, values in given.items()))
+    if grid.size > MOST_POINTS:
+        long = " times ".join(f"{len(axis.values)} of {axis.name!r}" for axis in grid.axes)
+        raise InvalidInput(f"the grid has {grid.size:.3g} points ({long}); give at most {MOST_POINTS:.0e}")
+    return grid
 
 
 def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis:
@@ -94,8 +107,11 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
     if isinstance(given, Mapping):
         return Axis(name, spread(given, unit or "1", what), unit or "")
     if isinstance(given, str) or not (isinstance(given, Sequence) or hasattr(given, "__array__")):
-        raise InvalidInput(f"{what} is {given!r}; give a list of values")
-    raw = np.asarray(given).tolist() if hasattr(given, "__array__") else list(given)
+        raise InvalidInput(f"{what} is {shown(given)}; give a list of values")
+    count = np.size(given) if hasattr(given, "__array__") else len(given)
+    if count > MOST_VALUES:
+        raise InvalidInput(f"{what} has {count} values; give at most {MOST_VALUES}")
+    raw = np.atleast_1d(np.asarray(given)).tolist() if hasattr(given, "__array__") else list(given)
     if any(isinstance(v, list) for v in raw):
         raise InvalidInput(f"{what} has {np.ndim(raw)} dimensions; give a list of values")
     if not raw:
@@ -103,17 +119,18 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
     if any(isinstance(v, float) and v != v for v in raw):
         raise InvalidInput(f"{what} has the value nan; leave it out")
     values = raw if unit is None else [_value(v, unit, what, packet) for v in raw]
-    for k, value in enumerate(values):
-        if any(value is other or value == other for other in values[:k] if type(value) is type(other)):
-            raise InvalidInput(f"{what} has the value {raw[k]!r} twice; give each once")
+    seen = set()
+    for as_given, value in zip(raw, values, strict=True):
+        key = (type(value), value if isinstance(value, Hashable) else repr(value))
+        if key in seen:
+            raise InvalidInput(f"{what} has the value {shown(as_given)} twice; give each once")
+        seen.add(key)
     return Axis(name, tuple(values), unit or "")
 
 
 def _value(value: Any, unit: str, what: str, packet: float | None) -> Any:
     if unit == "count":
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise InvalidInput(f"{what} has the value {value!r}; give whole numbers from 0 on")
-        return int(value)
+        return whole(value, what)
     return to_si(value, unit, what, packet=packet, allow_inf=True)
 
 
@@ -121,13 +138,12 @@ def spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
     """Values from ``{"from": a, "to": b, "points": n, "scale": "linear" or "log"}``."""
     unknown = set(given) - {"from", "to", "points", "scale"}
     if unknown or not {"from", "to", "points"} <= set(given):
-        raise InvalidInput(f"{what} is {dict(given)!r}; give from, to, points and, if it is to be 'log', scale")
+        raise InvalidInput(f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', scale")
     low, high = (to_si(given[key], unit, f"{key!r} of {what}") for key in ("from", "to"))
     count, scale = given["points"], given.get("scale", "linear")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise InvalidInput(f"points of {what} is {count!r}; give a whole number of at least 2")
+    count = whole(count, f"points of {what}", least=2, most=MOST_VALUES)
     if scale not in ("linear", "log"):
-        raise InvalidInput(f"scale of {what} is {scale!r}; give 'linear' or 'log'")
+        raise InvalidInput(f"scale of {what} is {shown(scale)}; give 'linear' or 'log'")
     if scale == "log" and not (low > 0 and high > 0):
         raise InvalidInput(f"{what} is logarithmic and runs from {low:g} to {high:g}; give ends above 0")
     if low == high:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.arguments import shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.network import Network
 from fluidcc.patterns import near
@@ -124,13 +125,17 @@ def find_measures(given: Any) -> tuple[Measure, ...]:
     else:
         pairs = []
     if not pairs:
-        raise InvalidInput(f"measure is {given!r}; give a name such as 'mean_rate', a function of a point, or a list")
+        raise InvalidInput(
+            f"measure is {shown(given)}; give a name such as 'mean_rate', a function of a point, or a list"
+        )
     found = tuple(_measure(label, what) for label, what in pairs)
     names = [m.name for m in found]
     refuse_taken(names)
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput(f"two measures are named {name!r}; give them names of their own: {{'name': measure}}")
+            raise InvalidInput(
+                f"two measures are named {shown(name)}; give them names of their own: {{'name': measure}}"
+            )
     return found
 
 
@@ -165,7 +170,7 @@ def _measure(label: str, what: Any) -> Measure:
         name = getattr(what, "__name__", "")
         return Measure(label or (name if name.isidentifier() else "value"), "own", function=what)
     if not isinstance(what, str):
-        raise InvalidInput(f"measure {label or what!r} is {what!r}; give a name or a function of a point")
+        raise InvalidInput(f"measure {shown(label or what)} is {shown(what)}; give a name or a function of a point")
     kind, _, key = what.partition("_")
     if what in STABILITY:
         return Measure(label or what, "stability", what)
@@ -178,7 +183,8 @@ def _measure(label: str, what: Any) -> Measure:
     if kind in KINDS and key in VARIABLES:
         return Measure(label or what, "trajectory", what)
     hint = near(what, known_measures())
-    raise UnknownName(f"there is no measure {what!r}; {hint} See fluidcc.sweep for all, or give a function of a point")
+    more = "give one of fluidcc.sweep.measures, or a function of a point"
+    raise UnknownName(f"there is no measure {shown(what)}; {hint if hint[-1] == '?' else more}")
 
 
 # --- values by name ---------------------------------------------------------------------------------------------------
@@ -237,7 +243,9 @@ def as_values(result: Any, name: str) -> dict[str, Value]:
         return {name: _labelled(result)}
     array = np.asarray(result)
     if array.dtype.kind not in "biufc":
-        raise InvalidInput(f"measure {name!r} returned {result!r}; return a number, an array or a mapping of these")
+        raise InvalidInput(
+            f"measure {shown(name)} returned {shown(result)}; return a number, an array or a mapping of these"
+        )
     dims = tuple(f"{name}_{k}" for k in range(array.ndim))
     return {name: Value(array, dims)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,4 +89,11 @@ class Piece:
 
 def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
     """Room for the results of some points, all NaN."""
-    return Piece({k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}, {})
+    try:
+        return Piece({k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}, {})
+    except MemoryError:
+        need = sum(count * math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in schema.values())
+        raise InvalidInput(
+            f"the results of {count} points take {need / 2**30:.3g} GiB, for which there is no memory here; give a "
+            "smaller grid"
+        ) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.arguments import shown, whole
 from fluidcc.errors import InvalidInput
 from fluidcc.progress import Progress
 from fluidcc.sweep.identity import identity
@@ -37,14 +38,14 @@ class Execution:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        if self.store is not None and not isinstance(self.store, str | Path):
-            raise InvalidInput(f"store is {self.store!r}; give the name of a folder, such as 'sweep.zarr'")
+        if self.store is not None and (not isinstance(self.store, str | Path) or self.store == ""):
+            raise InvalidInput(f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'")
         if self.progress is not None and not isinstance(self.progress, bool):
-            raise InvalidInput(f"progress is {self.progress!r}; give True, False, or nothing for a bar on long sweeps")
-        if self.chunk is not None and (isinstance(self.chunk, bool) or not isinstance(self.chunk, int)):
-            raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
-        if self.chunk is not None and self.chunk < 1:
-            raise InvalidInput(f"chunk is {self.chunk!r}; give a number of points from 1 on")
+            raise InvalidInput(
+                f"progress is {shown(self.progress)}; give True, False, or nothing for a bar on long sweeps"
+            )
+        if self.chunk is not None:
+            whole(self.chunk, "chunk", least=1)
 
 
 def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[Task, Piece]:

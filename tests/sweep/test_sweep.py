@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.errors import InvalidInput, SweepFailed, UnknownName
+from fluidcc.sweep import targets
+from fluidcc.sweep.grid import make_grid
 
 
 def network() -> fc.Network:
@@ -204,7 +208,7 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
             InvalidInput,
             "rtt of flow 'a' is 0.02 s, and its way there",
         ),
-        ({"grid": {"count": [1.5]}}, InvalidInput, "whole numbers"),
+        ({"grid": {"count": [1.5]}}, InvalidInput, "whole number"),
         ({"grid": {}}, InvalidInput, "give axes by name"),
         ({"measure": "mean_rat"}, UnknownName, "mean_rate"),
         ({"measure": None}, InvalidInput, "measure is missing"),
@@ -224,3 +228,48 @@ def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], says
     with pytest.raises(error) as caught:
         fc.sweep(given.pop("net"), given.pop("grid"), given.pop("measure"), **given)
     assert says in str(caught.value)
+
+
+def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, made, compared = sys.modules["fluidcc.sweep.api"], [], []
+
+    def changed(*given: Any) -> Any:
+        made.append(given)
+        return targets.changed(*given)
+
+    class Value:
+        def __hash__(self) -> int:
+            return id(self)
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return self is other
+
+    monkeypatch.setattr(api, "changed", changed)
+    for axis in ("beta", "capacity", "rtt", "a.initial.x", "start"):
+        made.clear()
+        api.make_task(network(), {axis: np.linspace(0.1, 0.2, 3000)}, "stable", None, None, {})
+        assert len(made) == 2, axis
+    for values in ([0.1, 0.2, -0.3, 0.4], [0.1, 0.2, math.inf, 0.4]):  # the bad one is found wherever it stands
+        with pytest.raises(InvalidInput, match=rf"beta is {values[2]:g}"):
+            api.make_task(network(), {"beta": values}, "stable", None, None, {})
+    make_grid({"x": [Value() for _ in range(3000)]}, {})
+    assert not compared
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ({"beta": [0.1, 0.2, 0.1]}, "axis 'beta' of the grid has the value 0.1 twice"),
+        ({"capacity": ["1 Mbit/s", 2e6, 1e6]}, "axis 'capacity' of the grid has the value 1000000.0 twice"),
+        ({"beta": {"from": 0.1, "to": 1, "points": 10**12}}, "points of axis 'beta' of the grid is 1000000000000"),
+        ({"seed": range(10**12)}, "axis 'seed' of the grid has 1000000000000 values"),
+        ({k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")}, r"the grid has 1e\+12 points"),
+        ({"count": [10**9]}, "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000"),
+        ({"until": [1, -1]}, "axis 'until' of the grid is -1"),
+        ({"seed": [-1]}, "axis 'seed' of the grid is -1"),
+    ],
+)
+def test_grids_that_cannot_be_are_refused_before_memory_is_taken(grid: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        fc.sweep(network(), grid, "stable")
