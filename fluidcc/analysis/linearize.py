@@ -94,7 +94,7 @@ class LinearNetwork(DelayLTI):
 
         With more than `LARGE` states in one part, slow roots of many flows lie so densely that contours between them
         are long; then the count of unstable roots is proved and, where it can be, the first root. Of a neutral system
-        they may be fewer: infinitely many lie near its essential abscissa.
+        there are no more than lie right of its essential abscissa, near which infinitely many are.
         """
         if self._parts:
             return _merged(self._parts, count)
@@ -158,13 +158,11 @@ def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
 
 
 def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
-    while system.n_states <= LARGE:
-        try:
-            return system.roots(count=count)
-        except Unsupported:  # neutral, and so many reach into the chain of infinitely many
-            if count == 1:
-                raise
-            count //= 2
+    if system.n_states <= LARGE:
+        for fewer in range(count, 1, -1):  # of a neutral system, those right of its chains of roots
+            with suppress(Unsupported):
+                return system.roots(count=fewer)
+        return system.roots(count=1)
     system.count_unstable()
     with suppress(Undecided):  # once: discretisations of so many channels take minutes
         rightmost(system._search, 1, attempts=1)

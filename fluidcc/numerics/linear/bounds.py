@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 
 SAFETY = 1.0 + 1e-9
 
+EQUAL = 1e-12
+"""Relative difference up to which two delays are one: sums of the same numbers in another order."""
+
 DENSE = 64
 """Rows up to which matrices stay dense."""
 
@@ -98,23 +101,52 @@ def summed(loop: Any, start: Any) -> Any:
     return total
 
 
+def turned(block: Blocks) -> Blocks:
+    """The block with the channels of each delay turned so that D22 is triangular among them.
+
+    Equal delays stay equal whatever becomes of them, as with flows of one round trip, so that such channels are one
+    vector behind one delay: its coordinates are free, and cycles that cancel leave abs(D22).
+    """
+    m, p = block.ports
+    kept = np.flatnonzero(difference(block).any(axis=0) & difference(block).any(axis=1))
+    kept = kept[np.argsort(block.delays[kept], kind="stable")]
+    apart = np.diff(block.delays[kept]) > EQUAL * block.delays[kept[1:]]
+    B, C, D = (part.astype(complex) for part in block[1:4])
+    for group in np.split(kept, np.flatnonzero(apart) + 1):
+        if len(group) > 1:
+            from scipy.linalg import schur
+
+            triangle, basis = schur(difference(block)[np.ix_(group, group)], output="complex")
+            columns, rows = m + group, p + group
+            B[:, columns], D[:, columns] = B[:, columns] @ basis, D[:, columns] @ basis
+            C[rows], D[rows] = basis.conj().T @ C[rows], basis.conj().T @ D[rows]
+            D[np.ix_(rows, columns)] = triangle
+    return block._replace(B=np.abs(B), C=np.abs(C), D=np.abs(D))
+
+
 def difference_norm(block: Blocks) -> float:
-    """The spectral radius of abs(D22), which bounds that of D22 diag(exp(i theta)) over all phases."""
-    inner = np.abs(difference(block))
-    return 0.0 if nilpotent(inner) else float(np.abs(np.linalg.eigvals(inner)).max())
+    """A bound of the spectral radius of D22 diag(exp(i theta)) over all phases, those of equal delays being equal."""
+    if nilpotent(np.abs(difference(block))):
+        return 0.0
+    return min(float(np.abs(np.linalg.eigvals(np.abs(difference(b)))).max()) for b in (block, turned(block)))
 
 
 def essential_abscissa(block: Blocks) -> float:
-    """The least c at which the spectral radius of abs(D22) exp(-c tau) is one [1/time]; minus infinity if nilpotent.
+    """The least c at which `difference_norm` of D22 exp(-c tau) is one [1/time]; minus infinity if it is never.
 
     Right of it the difference operator has no spectrum, whatever the ratios of the delays (strong stability, after
     Hale and Verduyn Lunel, Introduction to Functional Differential Equations, 1993, section 9.6). With one delay in
-    every cycle it is exact; otherwise it is an upper bound.
+    all cycles it is exact, and otherwise an upper bound.
     """
-    inner = np.abs(difference(block))
+    if nilpotent(np.abs(difference(block))):
+        return -np.inf
+    return min(_abscissa(np.abs(difference(b)), block.delays) for b in (block, turned(block)))
+
+
+def _abscissa(inner: Floats, lags: Floats) -> float:
+    """The least c at which the spectral radius of a matrix without negative entries, times exp(-c tau), is one."""
     if nilpotent(inner):
         return -np.inf
-    lags = block.delays
 
     def excess(c: float) -> float:
         return float(np.log(np.abs(np.linalg.eigvals(inner * np.exp(-c * lags))).max()))
@@ -130,22 +162,28 @@ def essential_abscissa(block: Blocks) -> float:
     return float(brentq(excess, low, high, xtol=1e-14 / lags.max(), rtol=1e-14)) if high > low else high
 
 
+def _sizes(block: Blocks, abscissa: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """abs of A, B2 E, C2, and D22 E at most, right of that abscissa."""
+    m, p = block.ports
+    size = np.exp(-abscissa * block.delays)
+    return np.abs(block.A), np.abs(block.B[:, m:]) * size, np.abs(block.C[p:]), np.abs(difference(block)) * size
+
+
 def radius(block: Blocks, abscissa: float) -> float:
     """No root with real part at least `abscissa` has a larger modulus; infinite where no bound exists.
 
     Each root is an eigenvalue of ``A + B2 E (I - D22 E)^-1 C2``, so its modulus is at most the spectral radius of the
     same expression in absolute values, with abs(E) at most exp(-abscissa tau).
     """
-    m, p = block.ports
-    A, B2, C2 = np.abs(block.A), np.abs(block.B[:, m:]), np.abs(block.C[p:])
-    inner = np.abs(difference(block))
-    size = np.exp(-abscissa * block.delays)
-    late, loop = B2 * size, inner * size
-    if nilpotent(inner):
+    A, late, C2, loop = _sizes(block, abscissa)
+    if nilpotent(loop):
         parts = [sparse(part) for part in (A, late, loop, C2)]
         return _collatz(lambda w: parts[0] @ w + parts[1] @ summed(parts[2], parts[3] @ w), len(A))
-    if spectral_bound(loop) < 1 or np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
-        return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
+    for one in (block, turned(block)):
+        A, late, C2, loop = _sizes(one, abscissa)
+        if spectral_bound(loop) < 1 or np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
+            return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
+    A, late, C2, loop = _sizes(block, abscissa)
     if is_neutral(block):
         return np.inf
     # retarded by cancellation: (I - D22 E)^-1 is the adjugate, a polynomial of degree below the number of channels

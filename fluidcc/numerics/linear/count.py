@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,9 +77,9 @@ def count_right(of: Search) -> RootCount:
         return _of_single_states(np.diag(of.core.A).astype(complex))
     if of.essential >= 0:
         raise Unsupported(
-            f"the system is neutral and its difference operator is not strongly stable (spectral radius of abs(D22) "
-            f"at least one, essential abscissa at most {of.essential / of.pencil.time:.3g} 1/s): chains of roots may "
-            "reach into the right half plane, so that their number is not defined"
+            "the system is neutral and its difference operator is not strongly stable (essential abscissa at most "
+            f"{of.essential / of.pencil.time:.3g} 1/s): chains of roots may reach into the right half plane, so that "
+            "their number is not defined"
         )
     top = of.reach_right_of(0.0)
     if not of.begun:
@@ -91,7 +92,8 @@ def count_right(of: Search) -> RootCount:
             problem = str(raised)
         of.improve(6 + 4 * attempt, reach=8.0 * (attempt + 1))
         if attempt:
-            of.hunt(0.0, top, top)
+            with suppress(OnContour):
+                of.complete((-0.1, top, 0.0, top))
     raise Undecided(f"the number of roots right of the imaginary axis could not be settled: {problem}")
 
 

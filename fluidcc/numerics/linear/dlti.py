@@ -155,7 +155,7 @@ class DelayLTI(Parts):
 
     @cached_property
     def difference_norm(self) -> float:
-        """Spectral radius of abs(D22); below one the difference operator is strongly stable."""
+        """A bound of the spectral radius of D22; below one the difference operator is strongly stable."""
         from fluidcc.numerics.linear.bounds import difference_norm
 
         return difference_norm(self._block)

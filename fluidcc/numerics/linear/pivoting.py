@@ -28,12 +28,18 @@ def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex
 
     Notes
     -----
-    Where the pencil is singular the complement and the slopes are infinite.
+    Where the pencil is singular the complement and the slopes are infinite. Rows are made even first: far to the left
+    those of lagged terms are huge, and as pivots they would leave nothing of the others.
     """
+    top = np.abs(value[:, :k, :k]).max(axis=2, initial=0.0)
+    scale = np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0))))
+    rows = np.concatenate((scale, np.ones((len(value), value.shape[1] - k))), axis=1)[:, :, None]
+    value, rate = value * rows, rate * rows
     inside, corner = (slice(None), slice(k), slice(k)), (slice(None), slice(k, None), slice(k, None))
     right, below = value[:, :k, k:], value[:, k:, :k]
     eliminated = _sparsely if k > SPARSE else _densely
     phase, log, total, across, back = eliminated(value[inside], rate[inside] if slope else None, right, below)
+    log = log - np.log(scale).sum(axis=1)
     block = value[corner] - below @ across
     block_rate = np.zeros_like(block)
     if slope:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,18 @@ LEAST = (10, 16, 24)
 
 AGAIN = 4
 """Searches for slow roots away from those that are known."""
+
+FARTHEST = -300.0
+"""Left of it, in units of 1/(longest delay), no region begins: exp(300) squared is still a number."""
+
+PARTS = 4000
+"""Boxes that are looked at until all roots in one are found."""
+
+FEW = 6
+"""Missing roots up to which Newton's iteration is tried in a box, conjugates among them; else it is halved at once."""
+
+SPREAD = np.array([0.07, 0.31, 0.52, 0.74, 0.95])
+"""Where it starts, from side to side."""
 
 APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
 """Where a determinant is compared with the polynomial of its roots, in units of 1/(longest delay)."""
@@ -128,23 +141,6 @@ class Search:
             if self.times.sum() == before:
                 break
 
-    def improve_near(self, box: Region, reach: float) -> None:
-        """The guesses of a finer discretisation that lie in or near a box."""
-        self.effort += 1
-        # At first hardly enough to guess the fastest roots; Newton's iteration does the rest, and all are counted.
-        density = 0.42 + 0.05 * self.effort
-        points = (
-            points_for(self.block.delays, reach, 8 + 6 * self.effort, density)
-            if not self.finite
-            else np.empty(0, np.int64)
-        )
-        shifts = box[0] + 1j * np.linspace(0, max(abs(box[2]), abs(box[3])), 5 + 3 * self.effort)
-        guesses = approximate_roots(self.block, points, shifts)
-        margin = 0.5 + 0.1 * (box[1] - box[0])
-        near = (guesses.real > box[0] - margin) & (guesses.real < box[1] + margin)
-        near &= (guesses.imag >= -1e-6) & (guesses.imag < box[3] + 1 + 0.1 * (box[3] - box[2]))
-        self.add(guesses[near])
-
     def add(self, guesses: Complex) -> None:
         """Polish guesses and merge them with what is known."""
         if not len(guesses):
@@ -181,18 +177,60 @@ class Search:
         """Every known root with its conjugate and multiplicity."""
         return mirrored(self.roots, self.times)
 
-    def inside(self, left: float, right: float, top: float) -> int:
-        """Known roots in a box that is symmetric to the real axis."""
-        s = self.known()
-        return int(((s.real > left) & (s.real < right) & (np.abs(s.imag) < top)).sum())
+    def missing(self, box: Region, density: float = 1.0) -> int:
+        """Roots in a box that are not known: the winding of what is left of f.
 
-    def missing(self, left: float, right: float, top: float, density: float = 1.0) -> int:
-        """Roots in that box which are not known: the winding of what is left of f."""
-        turns = -2 * winding(self.pencil, half_box(left, right, top), self.known(), density)
+        A box that stands on the real axis counts with its mirror image.
+        """
+        left, right, bottom, top = box
+        if bottom == 0:
+            turns = -2 * winding(self.pencil, half_box(left, right, top), self.known(), density)
+        else:
+            corners = complex(left, bottom), complex(left, top), complex(right, top), complex(right, bottom)
+            turns = -winding(self.pencil, np.array([*corners, corners[0]]), self.known(), density)
         count = round(turns)
         if abs(turns - count) > 0.02:
             raise OnContour(f"the argument does not close: {turns:.4f} turns")
         return count
+
+    def complete(self, box: Region, density: float = 1.0) -> None:
+        """Find every root in a box of the upper half plane: it is halved until nothing is missing in any part.
+
+        Raises
+        ------
+        OnContour
+            The argument cannot be followed around a part, or `PARTS` of them are not enough.
+        """
+        waiting = [box]
+        for _ in range(PARTS):
+            if not waiting:
+                return
+            part = waiting.pop()
+            missing = self.missing(part, density)
+            if 0 < missing <= FEW:
+                self.hunt(part)
+                missing = self.missing(part, density)
+            if missing > 0:
+                waiting += self._halves(part, density)
+            elif missing < 0:
+                raise OnContour(f"{-missing} more roots were found than the argument principle counts")
+        raise OnContour(f"roots were still missing in one of {PARTS} parts of the region")
+
+    def _halves(self, box: Region, density: float) -> list[Region]:
+        """Two parts of a box between which the argument can be followed."""
+        left, right, bottom, top = box
+        for share in (0.5, 0.44, 0.57, 0.37):
+            x, y = left + share * (right - left), bottom + share * (top - bottom)
+            wide = right - left > top - bottom
+            line = (complex(x, bottom), complex(x, top)) if wide else (complex(left, y), complex(right, y))
+            with suppress(OnContour):
+                winding(self.pencil, np.array(line), self.known(), density)
+                return (
+                    [(left, x, bottom, top), (x, right, bottom, top)]
+                    if wide
+                    else [(left, right, bottom, y), (left, right, y, top)]
+                )
+        raise OnContour(f"roots are too close to one another near s = {complex(x, y) / self.pencil.time:.6g} 1/s")
 
     def reach_right_of(self, left: float) -> float:
         """Half the side of a box that holds every root right of `left`."""
@@ -204,13 +242,13 @@ class Search:
             )
         return max(bound, abs(left)) * 1.05 + 0.5
 
-    def hunt(self, left: float, right: float, top: float) -> None:
-        """Newton away from all known roots, from points spread over the upper half of a box."""
-        for count in (6, 12):
-            x = np.linspace(left, right, count) if right - left < 4 else left + np.geomspace(0.02, right - left, count)
-            starts = (x[:, None] + 1j * np.linspace(0.01, top, 4 * count)[None, :]).ravel()
-            s, size = newton(self.pencil, starts, self.known(), 40)
-            self.add(s[(size < 1e-8) & (s.imag > -1e-6) & (s.real > left - 0.1)])
+    def hunt(self, box: Region) -> None:
+        """Newton away from all known roots, from points spread over a box."""
+        left, right, bottom, top = box
+        x, y = (low + (high - low) * SPREAD for low, high in ((left, right), (bottom, top)))
+        s, size = newton(self.pencil, (x[:, None] + 1j * y).ravel(), self.known(), 40)
+        near = (np.abs(s.real - 0.5 * (left + right)) < right - left) & (s.imag > -1e-6) & (s.imag < 2 * top - bottom)
+        self.add(s[(size < 1e-8) & near])
 
 
 def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
@@ -220,6 +258,8 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
 
     Raises
     ------
+    Unsupported
+        The system is neutral, and not as many roots are found right of its essential abscissa.
     Undecided
         The roots found and the argument principle do not agree.
     """
@@ -230,30 +270,37 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
         if attempt and not of.finite and of.without_lags():
             every = of.known()
             return every[: _whole(every, count)] / of.pencil.time
-        if attempt or not of.begun or len(of.known()) < count:
+        if not of.begun or attempt in (1, 2) or len(of.known()) < count:
             of.improve(count)
         every = of.known()
         if of.finite:
             if len(every) == len(of.block.A):
                 return every[: _whole(every, count)] / of.pencil.time
             continue
-        if len(every) < count:
-            continue
-        stop = _whole(every, count)
-        left = _gap(every.real, stop)
+        left = _gap(every.real, count)
+        if left <= of.essential:  # a line right of where infinitely many are, and nearer to it each time
+            room = float(every.real.max(initial=-np.inf)) - of.essential
+            left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
         try:
             top = of.reach_right_of(left)
-            missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
-            if missing > 0 and attempt >= 2:
-                of.hunt(left, max(top, left + 1), top)
-                missing = of.missing(left, max(top, left + 1), top, 1.0 + attempt)
+            box = (left, max(top, left + 1), 0.0, top)
+            if attempt >= 2:
+                of.complete(box, 1.0 + attempt)
+            missing = of.missing(box, 1.0 + attempt)
         except OnContour as raised:
             problem = str(raised)
             continue
-        if missing == 0:
-            every = of.known()
+        every = of.known()
+        right = int((every.real > left).sum())
+        if missing == 0 and right >= count:
             return every[: _whole(every, count)] / of.pencil.time
-        problem = f"the argument principle counts {missing} more right of {left / of.pencil.time:.6g} 1/s"
+        problem = f"{right} were found right of {left / of.pencil.time:.6g} 1/s, where there are {right + missing}"
+    if np.isfinite(of.essential):
+        raise Unsupported(
+            f"the system is neutral with essential abscissa {of.essential / of.pencil.time:.6g} 1/s, near which "
+            f"infinitely many roots may lie, and its {count} rightmost roots could not be settled: {problem}; ask for "
+            "fewer or for a bounded region"
+        )
     raise Undecided(f"the {count} rightmost roots could not be settled: {problem}; ask for fewer or for a region")
 
 
@@ -263,7 +310,7 @@ def roots_in(of: Search, region: Region) -> Complex:
     Raises
     ------
     InvalidInput
-        The box is empty or not finite.
+        The box is empty or not finite, or it begins too far to the left.
     Undecided
         A root lies on its edge, or the counts do not agree.
     """
@@ -273,16 +320,20 @@ def roots_in(of: Search, region: Region) -> Complex:
         raise InvalidInput(f"region is {shown(region)}; give {right}")
     low, high, bottom, top = ends.tolist()
     unit = of.pencil.time
+    if low * unit < FARTHEST and not of.finite:
+        raise InvalidInput(
+            f"region begins at re_min = {low:g} 1/s, where lagged terms exceed the range of floating-point numbers; "
+            f"begin at {FARTHEST / unit:.4g} 1/s, which is {FARTHEST:g} over the longest delay, or right of it"
+        )
     height = max(abs(bottom), abs(top)) * unit
-    box = (low * unit, high * unit, 0.0, height)
+    box = (low * unit, high * unit, 0.0, height * (1 + 1e-9))
     problem = ""
-    for attempt in range(4):
-        of.improve_near(box, 1.05 * max(height, 3.0) + 4 * attempt)
+    for attempt in range(3):
+        if of.finite:  # eigenvalues of A, however close to one another
+            of.improve(1)
         try:
-            missing = of.missing(box[0], box[1], height * (1 + 1e-9), 1.0 + attempt)
-            if missing > 0 and attempt >= 1:
-                of.hunt(box[0], box[1], height)
-                missing = of.missing(box[0], box[1], height * (1 + 1e-9), 1.0 + attempt)
+            of.complete(box, 1.0 + attempt)
+            missing = of.missing(box, 1.0 + attempt)
         except OnContour as raised:
             problem = str(raised)
             continue
@@ -291,7 +342,7 @@ def roots_in(of: Search, region: Region) -> Complex:
             inside = (s.real >= low) & (s.real <= high) & (s.imag >= bottom) & (s.imag <= top)
             return s[inside]
         problem = f"the argument principle counts {missing} more than were found"
-    raise Undecided(f"the roots in {region} could not be settled: {problem}; move the region's edges")
+    raise Undecided(f"the roots in {tuple(ends.tolist())} could not be settled: {problem}; move the region's edges")
 
 
 def _whole(every: Complex, count: int) -> int:
@@ -302,9 +353,9 @@ def _whole(every: Complex, count: int) -> int:
     return count
 
 
-def _gap(real: NDArray[np.float64], stop: int) -> float:
-    """A line left of the first `stop` real parts, in a gap wide enough to walk through."""
-    for i in range(stop, len(real)):
+def _gap(real: NDArray[np.float64], count: int) -> float:
+    """A line left of the first `count` real parts, in a gap wide enough to walk through; left of all if too few."""
+    for i in range(count, len(real)):
         if real[i - 1] - real[i] > 1e-3:
             return float(real[i - 1] - min(0.5 * (real[i - 1] - real[i]), 0.5))
-    return float(real[-1] - 0.05)
+    return float(real.min(initial=0.0)) - (0.05 if len(real) >= count else 0.5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import lambertw
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.errors import InvalidInput, Undecided, Unsupported
 
 transfer = fc.DelayLTI.transfer
 
@@ -45,6 +45,100 @@ def test_a_region_holds_all_its_roots() -> None:
     assert len(found) == inside.sum() == 26
     assert np.abs(np.sort_complex(found) - np.sort_complex(exact[inside])).max() < 1e-10
     assert not len(fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(0, 3, -9, 9)))
+
+
+def quasipolynomial(coefficients: np.ndarray, delays: np.ndarray) -> fc.DelayLTI:
+    """A system whose roots are those of the sum of polynomials (rising powers) times exp(-s delay), first delay 0."""
+    rows = coefficients / coefficients[0, -1]
+    n, k = rows.shape[1] - 1, len(delays) - 1
+    A = np.eye(n, k=1)
+    A[-1] = -rows[0, :n]
+    B = np.zeros((n, k))
+    B[-1] = -1.0
+    highest = rows[1:, n:]  # of powers that are delayed
+    return fc.DelayLTI(A, B, rows[1:, :n] + highest * A[-1], -highest * np.ones((1, k)), delays=delays[1:])
+
+
+EXAMPLES = {  # 2 and 3 of Vyhlidal and Zitek, QPmR, in Delay Systems (Springer 2014), pages 299-312
+    "nine delays": (
+        [
+            [0, -1.8, 0.001, 0, 0, -12.8, 0, 1.7, 0.2],
+            [51.7, 0, 0, 0, 0, 0, 0, 0, 0],
+            [1.5, -0.1, 0.04, 0.03, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0.5, 0, 0, 0, 0, 0],
+            [0, 25.2, 0, -0.9, 0.2, 0.15, 0, 0, 0],
+            [7.2, -1.4, 0, 0, 0.1, 0, 0.8, 0, 0],
+            [0, 19.3, 2.1, 0, -8.7, 0, 0, 0, 0],
+            [0, 6.7, 0, 0, 0, -1.1, 0, 1, 0],
+            [29.1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ],
+        [0.0, 24.99, 23.35, 19.9, 18.52, 13.32, 10.33, 8.52, 4.61],
+        (-2.25, 3.0, 0.0, 20.0),
+    ),
+    "neutral": (
+        [[2.1, 5, 0, 0.2, 1], [0, -2.1, 0, 0, 0.5], [0, 0, 3.2, 0, 0.3], [0, 0, 1.2, 0, 0], [3, 0, 0, 0, 0]],
+        [0.0, 1.5, 2.2, 4.3, 6.3],
+        (-10.0, 7.0, 0.0, 100.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name: str) -> None:
+    coefficients, delays, box = (np.array(part) for part in EXAMPLES[name])
+    system = quasipolynomial(coefficients, delays)
+
+    def terms(s: np.ndarray) -> np.ndarray:
+        powers = s[None, :] ** np.arange(coefficients.shape[1])[:, None]
+        return (coefficients @ powers) * np.exp(-s * delays[:, None])
+
+    left, right, _, top = box
+    corners = np.array([complex(left, -top), complex(right, -top), complex(right, top), complex(left, top)])
+    edges = [np.linspace(a, b, 60_001)[:-1] for a, b in zip(corners, np.roll(corners, -1), strict=True)]
+    angle = np.unwrap(np.angle(terms(np.concatenate([*edges, corners[:1]])).sum(axis=0)))
+    around = round((angle[-1] - angle[0]) / (2 * np.pi))
+    roots = system.roots(region=tuple(box))
+    assert 2 * (roots.imag > 0).sum() + (roots.imag == 0).sum() == around
+    assert len(roots) == {"nine delays": 83, "neutral": 101}[name]
+    found = terms(roots)
+    assert (np.abs(found.sum(axis=0)) < 1e-8 * np.abs(found).sum(axis=0)).all()
+    s = np.array([complex(left, 0.01), complex(left, 0.5 * top), complex(0.5 * left, 1.0), 1j])
+    exact = terms(s).sum(axis=0) / coefficients[0, -1]
+    np.testing.assert_allclose(system.characteristic(s), exact, rtol=1e-6)
+
+
+def test_hundreds_of_roots_are_all_found() -> None:
+    exact = scalar(0, -1, 1, 400)
+    inside = (exact.real > -8) & (exact.imag >= 0) & (exact.imag < 1000)
+    found = fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(-8, 2, 0, 1000))
+    assert len(found) == inside.sum() == 159
+    assert np.abs(found[np.argsort(found.imag)] - exact[inside][np.argsort(exact[inside].imag)]).max() < 1e-10
+    far = fc.DelayLTI.retarded(0, (-1, 1)).roots(count=160)
+    exact = exact[np.lexsort((-exact.imag, np.abs(exact.imag), -np.round(exact.real, 10)))]
+    assert np.abs(far - exact[:160]).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "tau", "unstable"), [(0.0, -1.0, 300.0, 96), (-1.0, 1.01, 1000.0, 45), (-1.0, -1.5, 1000.0, 356)]
+)
+def test_many_unstable_roots_are_counted_and_found(a: float, b: float, tau: float, unstable: int) -> None:
+    # as tau grows a pair crosses to the right at frequency sqrt(b^2 - a^2) each time its phase has turned once more
+    omega = np.sqrt(b * b - a * a)
+    first = -np.angle((1j * omega - a) / b) % (2 * np.pi)
+    assert 2 * int((omega * tau - first) // (2 * np.pi) + 1) + (a + b > 0) == unstable
+    count = fc.DelayLTI.retarded(a, (b, tau)).count_unstable()
+    assert count.unstable == count.by_contour == count.by_roots == len(count.roots) == unstable
+    assert np.abs(count.roots - a - b * np.exp(-tau * count.roots)).max() < 1e-12
+    assert len(np.unique(np.round(count.roots * tau, 6))) == unstable
+
+
+def test_an_edge_on_a_root_and_one_too_far_to_the_left_are_refused() -> None:
+    system = fc.DelayLTI.retarded(0, (-np.exp(-1), 2.0))
+    root = system.roots(count=1)[0].real
+    with pytest.raises(Undecided, match="a root lies on the contour; move the region's edges"):
+        system.roots(region=(root, 1, 0, 1))
+    with pytest.raises(InvalidInput, match="begin at -150 1/s"):
+        system.roots(region=(-800, 1, 0, 10))
 
 
 def test_multiple_roots_are_repeated() -> None:
@@ -148,6 +242,23 @@ def test_a_neutral_system_is_called_so_in_all_units(a: float) -> None:
     system = fc.DelayLTI([[-1.0]], np.zeros((1, 3)), np.zeros((3, 1)), inner, delays=[1.0, 1.3])
     assert system.neutral
     assert system.essential_abscissa == pytest.approx(np.log(0.5) / 2.3)  # 1 = 0.5 exp(-2.3 c)
+
+
+def test_channels_of_one_delay_are_one_delay_of_the_difference_operator() -> None:
+    # z(t) = M z(t - 1), with abs(M) of spectral radius 1.9 and M of 0.95: chains at log(0.95)
+    inner = np.zeros((4, 4))
+    inner[1:, 1:] = [[-0.95, 0.95, 0.95], [-0.475, 0.95, 0], [-0.475, 0, 0.95]]
+    late = [0.1 + 0.2, 0.3, 0.3]  # which differ in the last bit
+    into, read = np.array([[0, 0.1, 0.1, 0.1]]), np.array([[0], [0.2], [0.2], [0.2]])
+    system = fc.DelayLTI([[-1.0]], into, read, inner, delays=late)
+    assert system.essential_abscissa == pytest.approx(np.log(0.95) / 0.3, rel=1e-6)
+    assert system.difference_norm == pytest.approx(0.95, rel=1e-6)
+    assert system.count_unstable().unstable == 0
+    roots = system.roots(region=(-0.5, 1, 0, 400))
+    assert len(roots) > 15
+    assert roots.real.max() < 0
+    with pytest.raises(Unsupported, match="not strongly stable"):  # where the delays have nothing in common
+        fc.DelayLTI([[-1.0]], into, read, inner, delays=[0.3, 0.31, 0.32]).count_unstable()
 
 
 def test_retarded_systems_are_not_called_neutral() -> None:

@@ -175,6 +175,8 @@ def is_poor(whole, work, lane):  # type: ignore[no-untyped-def]
 def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it is singular.
 
+    Entries are compared in units of the largest of their row: far to the left rows of lagged terms are huge, and as
+    pivots they would leave nothing of the others.
     The Schur complement and its derivative come in `ratio` and `rate`, infinite where it is.
     """
     turn, log, total = 1.0 + 0j, 0.0, 0j
@@ -192,16 +194,21 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
             late = real[2 * entries + e] * np.exp(-s * lag)
             V[i, j] += late
             D[i, j] -= lag * late
+    weight = np.zeros(size)
+    for i in range(size):
+        top = np.abs(V[i, :size]).max()
+        weight[i] = 1 / top if top > 0 else 0.0
     for k in range(size):
         best = k
         for i in range(k + 1, size):
-            if abs(V[i, k]) > abs(V[best, k]):
+            if abs(V[i, k]) * weight[i] > abs(V[best, k]) * weight[best]:
                 best = i
         if V[best, k] == 0:
             ratio[:] = rate[:] = complex(np.inf, np.inf)
             return 0j, -np.inf, complex(np.inf, 0.0), True
         if best != k:
             turn = -turn
+            weight[k], weight[best] = weight[best], weight[k]
             for j in range(columns):
                 V[k, j], V[best, j] = V[best, j], V[k, j]
                 D[k, j], D[best, j] = D[best, j], D[k, j]
