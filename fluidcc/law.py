@@ -18,7 +18,16 @@ from fluidcc._parts import Jump, Steady, Tick
 from fluidcc._utility import marginal, with_utility
 from fluidcc.arguments import explained_class, shown
 from fluidcc.errors import LawError
-from fluidcc.symbols import LINK_INPUTS, LINK_OUTPUTS, SOURCE_INPUTS, SOURCE_OUTPUTS, expression, plain
+from fluidcc.symbols import (
+    LINK_INPUTS,
+    LINK_OUTPUTS,
+    RTT,
+    SOURCE_INPUTS,
+    SOURCE_OUTPUTS,
+    expression,
+    packet,
+    plain,
+)
 
 __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
 
@@ -47,6 +56,21 @@ class Source(Law):
         if self.utility is not None:
             object.__setattr__(self, "utility", expression(self.utility, f"{self.name}: the utility"))
         super().__post_init__()
+
+    @property
+    def static_window(self) -> Symbol | None:
+        """The state W of a law whose rate is W packet/RTT at every instant, else None.
+
+        So it is None where acknowledgements clock the window, or a rate is controlled.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> fc.Reno.static_window, fc.FAST.static_window
+        (W, None)
+        """
+        window = self.out["rate"] * RTT / packet
+        return window if window in self.states else None
 
     def with_utility(
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.matrices import Matrices, all_flows, deviations, has_loop
+from fluidcc.analysis.report import static_windows
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
@@ -54,8 +55,8 @@ class Verdicts:
     errors : dict of int to FluidccError
         Why a point has no verdict: what `fluidcc.stability` of that point's network raises.
     warnings : dict of int to tuple of str
-        What makes a verdict doubtful, by point: what is said of its equilibrium, and by `fluidcc.stability` of those
-        that it judged; no entry where nothing does.
+        What makes a verdict doubtful, by point: as `StabilityReport.warnings`, and what `fluidcc.stability` warns of
+        at those that it judged; no entry where nothing does.
     alone : dict of int to str
         The points that were judged by `fluidcc.stability` one by one, and why.
     """
@@ -140,6 +141,8 @@ def verdicts_at(
     else:
         for sort in sorts(columns, rest, alone):
             _judge(sort, table, alone, roots, margins)
+            if doubts := static_windows(sort.point):
+                warnings |= {i: (*warnings.get(i, ()), *doubts) for i in sort.rows.tolist()}
     for i in sorted(alone):
         try:
             with gathered() as said:

@@ -1,4 +1,12 @@
-"""AIMD window control, the hybrid automaton, and Reno, the fluid limit of Misra, Gong and Towsley that follows."""
+"""AIMD window control, the hybrid automaton, and Reno, the fluid limit of Misra, Gong and Towsley that follows.
+
+Both send their window over the round trip, W/RTT, as the sender hears of it. That is static, where
+TCP is clocked by acknowledgements. For active queue management Reno is a poor stand-in for TCP.
+With 60 flows, 3,750 packets/s, a round trip of 0.246 s and marks in proportion to the queue, its
+critical gain is 6.65e-5 a packet; that of Misra, Gong and Towsley's model, where the rate follows
+the queue's round trip at once, is 1.82e-4, and with a clock of acknowledgements it is 2.3e-4. Over
+RED its queue is up to 20 %, and its utilisation up to 19 %, off that of packets.
+"""
 
 from __future__ import annotations
 
@@ -22,5 +30,6 @@ Reno = AIMD.averaged(
     claims={
         "square-root law": Steady(Eq(W**2 * pi, a / b)),
     },
-    ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s",
+    ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s; static, W/RTT: it misjudges "
+    "TCP over queues that mark, by factors of about 3 in the critical gain (see fluidcc.stability)",
 )
