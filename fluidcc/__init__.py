@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.analysis.published import published
     from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.analysis.stability import stability
+    from fluidcc.analysis.undelayed import undelayed
     from fluidcc.derive.prove import prove
     from fluidcc.engine.fused import compile
     from fluidcc.equilibrium import equilibrium, hold_trackers
@@ -77,6 +78,7 @@ _HOME = {
     "sweep": "sweep",
     "synchronized": "synchronized",
     "two_queues": "topologies",
+    "undelayed": "analysis.undelayed",
     "with_estimator": "sources.probes",
     "with_pause": "sources.probes",
     "with_windowed_minimum": "sources.windowed",
@@ -119,6 +121,7 @@ __all__ = [
     "sweep",
     "synchronized",
     "two_queues",
+    "undelayed",
     "with_estimator",
     "with_pause",
     "with_windowed_minimum",

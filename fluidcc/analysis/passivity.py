@@ -23,8 +23,8 @@ __all__ = ["StorageReport", "check_storage"]
 ROUNDING = 1e-12
 """V' counts as positive above this, relative to the sum of its terms' sizes; it is computed in 50 digits."""
 _MADE: dict[type, str] = {
-    Undelayed: "an undelayed network: fluidcc.analysis.undelayed.undelayed(net)",
-    Storage: "a candidate, such as fluidcc.analysis.storage.paper_storage(system) or Storage.of(system, formula)",
+    Undelayed: "an undelayed network: fluidcc.undelayed(net)",
+    Storage: "a candidate, such as system.paper_storage() or system.storage(formula)",
 }
 _LOOKED_AT = 20  # samples that are computed in 50 digits
 
@@ -94,7 +94,7 @@ def check_storage(
     Parameters
     ----------
     system : Undelayed
-        From `fluidcc.analysis.undelayed.undelayed`.
+        From `fluidcc.undelayed`.
     storage : Storage
         The candidate.
     samples : int

@@ -106,7 +106,8 @@ def _definition(law: Law, name: str) -> Let:
             if let.name == name:
                 return let
     raise Unsupported(
-        f"{law.name} has no definition {name!r}, which this storage function is made of; give a formula by Storage.of()"
+        f"{law.name} has no definition {name!r}, which this storage function is made of; "
+        "give a formula by storage(formula)"
     )
 
 

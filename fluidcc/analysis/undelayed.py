@@ -25,6 +25,8 @@ from fluidcc.patterns import near
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
+    from fluidcc.analysis.passivity import StorageReport
+    from fluidcc.analysis.storage import Storage
     from fluidcc.law import Law
     from fluidcc.network import FlowSpec, Network
 
@@ -91,6 +93,44 @@ class Undelayed:
         expr = sympify(expr).xreplace(dict(self.frozen[name]))
         return unfold(expr).subs({e: self.delay[name], edot: 0, pi: 0}).subs({**own, **self.constants[name]})
 
+    def storage(self, formula: Any, name: str = "V") -> Storage:
+        """Make a candidate for a storage function of a formula in the states, as `Storage.of` does."""
+        from fluidcc.analysis.storage import Storage
+
+        return Storage.of(self, formula, name)
+
+    def paper_storage(self, *, alpha: float | None = None, literal: bool = False) -> Storage:
+        """Make the LDCC paper's candidate, (28) + (29): see `fluidcc.analysis.storage.paper_storage`."""
+        from fluidcc.analysis.storage import paper_storage
+
+        return paper_storage(self, alpha=alpha, literal=literal)
+
+    def repaired_storage(self) -> Storage:
+        """Make V*, which does decrease: see `fluidcc.analysis.storage.repaired_storage`."""
+        from fluidcc.analysis.storage import repaired_storage
+
+        return repaired_storage(self)
+
+    def check(self, candidate: Any, *, samples: int = 4096, seed: int = 0, spread: float = 100.0) -> StorageReport:
+        """Look for a state at which a candidate is not positive, or grows.
+
+        Parameters
+        ----------
+        candidate : Storage or Expr
+            Of `storage`, `paper_storage` or `repaired_storage`, or the formula itself.
+        samples, seed, spread
+            As for `fluidcc.analysis.passivity.check_storage`.
+
+        Returns
+        -------
+        StorageReport
+            Without a counterexample it is evidence, not a proof.
+        """
+        from fluidcc.analysis.passivity import check_storage
+
+        storage = self.storage(candidate) if isinstance(candidate, Expr) else candidate
+        return check_storage(self, storage, samples=samples, seed=seed, spread=spread)
+
 
 @explained
 def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -> Undelayed:
@@ -112,6 +152,23 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
         If a buffer is full, or a law has jumps, ticks or outputs that feed back at once.
     UnknownName
         If no law has a definition of a name in `held`.
+
+    Examples
+    --------
+    The paper's storage function grows at some states; one of the same kind does not.
+
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3.5 Mbit/s"}, rtt="50 ms")
+    >>> system = fc.undelayed(net, held="k")
+    >>> system
+    Undelayed(states: x_flow1, x_flow2, q_bottleneck; held: k)
+    >>> bool(system.check(system.paper_storage(), samples=64))
+    False
+    >>> bool(system.check(system.repaired_storage(), samples=64))
+    True
+    >>> x, *_ = system.states
+    >>> system.check((x - system.point[x]) ** 2, samples=64).positive_definite
+    False
     """
     require_network(net)
     held = (held,) if isinstance(held, str) else tuple(held)

@@ -54,6 +54,27 @@ def test_the_repaired_function_never_grows(free: Undelayed, held: Undelayed) -> 
         assert np.all(found.curvature > 0)
 
 
+def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> None:
+    """By public names alone: sum (x - x^)^2 + (q - q^)^2 is positive definite, and is told from V* by its growth."""
+    system = fc.undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05), held="k")
+    assert isinstance(system, Undelayed)
+    assert system.check(system.repaired_storage(), samples=64)
+    for printed in (system.paper_storage(), system.paper_storage(alpha=2.0)):
+        found = system.check(printed, samples=64)
+        assert (found.positive_definite, found.decreasing) == (True, False)
+    squares = sum((z / system.point[z] - 1) ** 2 for z in system.states)
+    bare, named = system.check(squares, samples=64), system.check(system.storage(squares, "squares"), samples=64)
+    assert (bare.name, named.name) == ("V", "squares")
+    assert (bare.positive_definite, bare.decreasing, bare.rate) == (True, False, named.rate)
+    state = dict(zip(system.states, bare.counterexample.values(), strict=True))
+    grows = sum(squares.diff(z) * f for z, f in system.flow.items()).subs(state)
+    assert grows > 0
+    with pytest.raises(InvalidInput, match=r"storage is 3; give a candidate, such as system.paper_storage\(\)"):
+        system.check(3)
+    with pytest.raises(InvalidInput, match="V contains y, no states of the network"):
+        system.check(Symbol("y") ** 2)
+
+
 def test_the_repaired_function_with_a_wrong_gain_is_found_out(free: Undelayed, held: Undelayed) -> None:
     # Its integral holds k where the network's k moves with the delay: close, but no Lyapunov function.
     wrong = Storage("V* with a constant k", repaired_storage(held).gradient)
