@@ -16,6 +16,10 @@ from fluidcc.warned import warn
 __all__ = ["IntervalModel"]
 
 _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
+_AT_ONCE = 5_000_000  # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
+RATES = 2**28  # rates that are kept, at most: 2 GiB
+INTERVALS = 10**10  # intervals times flows that are run, at most: minutes
+EXACT = 200_000  # intervals in rational arithmetic, whose numbers grow longer from interval to interval
 _TIE = 1e-12  # relative distance from the capacity below which rounding decides
 
 
@@ -46,6 +50,13 @@ class IntervalModel:
 
     def run(self, intervals: int, keep: bool) -> Synchronized:
         """The first intervals."""
+        flows, most = len(self.columns["n"]), EXACT if self.exact else RATES if keep else INTERVALS
+        if intervals * flows > most:
+            hint = ", or keep=False" if keep and not self.exact else ""
+            raise InvalidInput(
+                f"intervals is {intervals}, and with {flows} rates in each at most {most // flows} are run; "
+                f"give fewer{hint}"
+            )
         if self.exact:
             return self._exact_run(intervals, keep)
         from fluidcc.numerics.intervals import FELL, advance
@@ -53,12 +64,14 @@ class IntervalModel:
         x, sums = self.columns["initial"].copy(), np.zeros(5)
         rates = np.empty((intervals if keep else 0, len(x)))
         rng = np.random.default_rng(self.seed)
-        taken = advance(
-            x, *self._arguments(), np.zeros(self.delay), intervals, rates, sums,
-            int(self.hears == "one"), self.missed, rng,
-        )  # fmt: skip
-        if taken == FELL:
-            raise self._fell()
+        arguments, pending, some = self._arguments(), np.zeros(self.delay), max(1, _AT_ONCE // len(x))
+        for first in range(0, intervals, some):
+            taken = advance(
+                x, *arguments, pending, min(some, intervals - first), rates[first : first + some], sums,
+                int(self.hears == "one"), self.missed, rng,
+            )  # fmt: skip
+            if taken == FELL:
+                raise self._fell()
         counts = self.columns["n"].astype(np.int64)
         sent, lost, carried = (float(v) for v in sums[:3])
         return Synchronized(
@@ -76,13 +89,16 @@ class IntervalModel:
 
         x, pending, rng = self.columns["initial"].copy(), np.zeros(self.delay), np.random.default_rng(0)
         arguments = self._arguments()
-        period, taken = find_cycle(x, *arguments, pending, _LIMIT, rng)
+        mark, mark_pending, counts = x.copy(), pending.copy(), np.array([1, 0, 0])
+        period, some = 0, max(1, _AT_ONCE // len(x))
+        while period == 0 and counts[2] < _LIMIT:
+            period = find_cycle(x, *arguments, pending, mark, mark_pending, counts, some, rng)
         if period == FELL:
             raise self._fell()
         if period == 0:
             raise SolverError(
-                f"no periodic orbit in {taken} intervals; with k + l near 0 rates approach one very slowly, or wander "
-                "for ever: give intervals= and take means"
+                f"no periodic orbit in {counts[2]} intervals; with k + l near 0 rates approach one very slowly, or "
+                "wander for ever: give intervals= and take means"
             )
         keep, sums = np.empty((period, len(x))), np.zeros(5)
         advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fluidcc.arguments import shown, whole
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.law import Source
-from fluidcc.numerics.traffic import on_off_pareto, poisson_counts
+from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
 from fluidcc.symbols import noise, plain, symbols_of
 from fluidcc.units import to_si
 
@@ -144,7 +144,7 @@ def resolve_pattern(
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
     values = dict(spec.pattern.parameters)
     if spec.pattern.kind == "noise":
-        begun = np.arange(0.0, until, values["interval"])
+        begun = intervals(until, values["interval"])
         return begun, rng.standard_normal(len(begun))
     if spec.pattern.kind == "poisson":
         return poisson_counts(rng, until, packet=spec.packet, **values)

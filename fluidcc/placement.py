@@ -99,6 +99,11 @@ def initial_states(
         )
     for name in given or {}:
         if name not in table:
+            if not isinstance(name, str):
+                raise InvalidInput(
+                    f"initial of {of} has the key {shown(name)}; give states by name, such as "
+                    f"{{{next((n for n in table if n == plain(str(name))), next(iter(table), 'x'))!r}: 0.1}}"
+                )
             hint = near(name, table) if table else "it has none"
             raise UnknownName(f"initial of {of} names a state {name!r}, which {law.name} does not have; {hint}")
     values = {}

@@ -16,7 +16,7 @@ from fluidcc.engine.layout import Layout, lay_out, require_runnable
 from fluidcc.engine.restart import FinalState
 from fluidcc.engine.results import dataset
 from fluidcc.engine.running import run
-from fluidcc.engine.workspace import Workspace
+from fluidcc.engine.workspace import Workspace, sample_rows
 from fluidcc.errors import InvalidInput
 from fluidcc.network import Network, resolve_pattern
 from fluidcc.progress import Progress
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["simulate"]
+
+SAMPLES = 10_000_000  # sample times of a run, at most
+VALUES = 2**28  # numbers that all samples of a run are, at most: 2 GiB
+STEPS = 100_000_000  # steps that max_step asks for, at most
 
 
 @explained
@@ -67,11 +71,11 @@ def simulate(
     t_eval : array_like, optional
         Sample times [s]; by default `samples` of them, evenly from 0 to `until`.
     samples : int
-        Number of samples.
+        Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2 GiB.
     seed : int
         Of modulated flows.
     first_step, max_step : float, optional
-        Bounds of the step size [s].
+        Bounds of the step size [s]; `max_step` may ask for 10^8 steps.
     engine : {"auto", "array", "fused"}
         ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is faster on small
         networks; ``"auto"`` takes the fused step if it is already compiled.
@@ -125,8 +129,14 @@ def simulate(
     frozen = _frozen(net, delays, frozen_at)
     _check_tolerance(rtol, atol)
     at = lay_out(net if before is None else before.continued(net, frozen), frozen)
-    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
+    _require_room(at, len(times))
     longest = _positive(max_step, "max_step", math.inf)
+    if stop - since > STEPS * longest:
+        raise InvalidInput(
+            f"max_step is {longest:g} s, of which {stop - since:g} s have more than {STEPS:g}; "
+            f"give at least {(stop - since) / STEPS:.3g} s, or a smaller rtol for accuracy"
+        )
+    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     first = 0.0 if first_step is None else _positive(first_step, "first_step")
     space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
     address = _step_address(at, engine)
@@ -151,7 +161,7 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
     if until <= since:
         raise InvalidInput(f"until is {until:g} s, and restart ends at {since:g} s; give a later time")
     if t_eval is None:
-        return np.linspace(since, until, whole(samples, "samples", least=2, most=100_000_000))
+        return np.linspace(since, until, whole(samples, "samples", least=2, most=SAMPLES))
     times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
         raise InvalidInput("t_eval must be a list of finite times that increase strictly")
@@ -160,6 +170,16 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
             f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and until, {until:g} s"
         )
     return times
+
+
+def _require_room(at: Layout, samples: int) -> None:
+    """Refuse samples for which there may be no memory."""
+    rows = sample_rows(at)
+    if samples * rows > VALUES:
+        raise InvalidInput(
+            f"{samples} samples of {rows} variables are {samples * rows} numbers, and a run takes {VALUES}; "
+            f"give samples or t_eval of at most {VALUES // rows} times, or sweep statistics instead"
+        )
 
 
 def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) -> dict[str, float] | None:

@@ -51,7 +51,8 @@ def synchronized(
     initial : float or array_like, optional
         First rates; by default equal shares of the capacity.
     intervals : int
-        How many to run; the orbit needs none.
+        How many to run; the orbit needs none. Times the classes, at most 2^28 are kept (2 GiB), 10^10 run without
+        keeping them, and 200,000 in rational arithmetic.
     hears : {"all", "one"}
         Who hears of an overload: all flows, or one, drawn with probabilities as the rates (proportional loss).
     delay : int

@@ -23,7 +23,7 @@ from fluidcc.numerics.fluid.constants import CONSTANTS
 from fluidcc.numerics.fluid.passes import memory
 from fluidcc.symbols import plain
 
-__all__ = ["Workspace"]
+__all__ = ["Workspace", "sample_rows"]
 
 RING, HEAP = 64, 1024  # records and landings at first; both grow
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
@@ -226,7 +226,7 @@ class Workspace(Arrays):
             never += [(links + s.SLLOSS * nl, nl), (links + s.SLOST * nl, nl)]
         if not self.head[s.PRICES]:
             never += [(nf + s.SPRICE * nc, nc), (links + s.SLPRICE * nl, nl)]
-        rows = [math.nan] * (links + s.SLINKROWS * nl + self.at.n_states)
+        rows = [math.nan] * sample_rows(self.at)
         for first, count in never:
             rows[first : first + count] = [0.0] * count
         self.floats(s.OOUT, np.repeat(rows, size))
@@ -301,6 +301,11 @@ class Workspace(Arrays):
         where = len(self.I)
         self.I = np.concatenate([self.I, entries, np.zeros(3 * cap, dtype=np.int64)])
         self.I[s.JHEAP], self.I[s.HEAPCAP] = where, 2 * cap
+
+
+def sample_rows(at: Layout) -> int:
+    """How many variables are sampled."""
+    return len(at.flows) + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * len(at.links) + at.n_states
 
 
 def initial_backlog(link: LinkSpec) -> float:

@@ -157,28 +157,27 @@ def _same(x: Any, y: Any, p: Any, q: Any) -> bool:  # pragma: no cover - compile
 @_jit
 def find_cycle(
     x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
-    pending: Any, limit: int, rng: Any,
-) -> tuple[int, int]:  # fmt: skip  # pragma: no cover - compiled
+    pending: Any, mark: Any, mark_pending: Any, counts: Any, limit: int, rng: Any,
+) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Brent's search for the cycle that the map, in floating point, runs into; `x` ends on it.
 
-    Returns its period and the intervals taken; a period of 0 if there was none within `limit`, `FELL` if a rate fell to
-    zero or below.
+    It goes on where the call before has left `mark`, `mark_pending` and `counts`: the power of two that is tried, the
+    intervals since the mark (at first 1 and 0), and the intervals taken. Returns the period; 0 if there was none within
+    `limit` intervals of this call, `FELL` if a rate fell to zero or below.
     """
-    mark, mark_pending = x.copy(), pending.copy()
     keep, sums = np.empty((0, len(x))), np.zeros(5)
-    power, period, taken = 1, 0, 0
-    while taken < limit:
-        if period == power:
+    for _ in range(limit):
+        if counts[1] == counts[0]:
             mark[:], mark_pending[:] = x, pending
-            power *= 2
-            period = 0
+            counts[0] *= 2
+            counts[1] = 0
         fine = advance(
             x, blocks, k, l, lam, sigma, count, floor, capacity, pending, 1, keep, sums, 0, 0.0, rng
         )  # fmt: skip
         if fine == FELL:
-            return FELL, taken
-        period += 1
-        taken += 1
+            return FELL
+        counts[1] += 1
+        counts[2] += 1
         if _same(x, mark, pending, mark_pending):
-            return period, taken
-    return 0, taken
+            return int(counts[1])
+    return 0

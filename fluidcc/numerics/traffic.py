@@ -1,16 +1,22 @@
 """Random traffic as piecewise-constant rates: on/off bursts with Pareto periods, Poisson counts an interval.
 
 Each generator returns the times of the changes and the rates from then on. What it returns up to a time does not depend
-on how much longer it was asked to go on, so that a longer simulation repeats a shorter one.
+on how much longer it was asked to go on, so that a longer simulation repeats a shorter one. More than 2,000,000 changes
+of one rate are refused.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["on_off_pareto", "poisson_counts"]
+from fluidcc.errors import InvalidInput
 
+__all__ = ["intervals", "on_off_pareto", "poisson_counts"]
+
+CHANGES = 2_000_000  # changes of a rate that are drawn, at most
 _CHUNK = 64  # periods drawn at once
 
 
@@ -51,6 +57,8 @@ def on_off_pareto(
     t_min = np.array([mean_on, mean_off] if on else [mean_off, mean_on]) * (shape - 1) / shape
     ends = [np.zeros(1)]
     while ends[-1][-1] < duration:
+        if len(ends) * _CHUNK > CHANGES:
+            raise _too_many(f"{CHANGES} periods of means {mean_on:g} and {mean_off:g} s", ends[-1][-1], duration)
         periods = t_min * (1 - rng.random((_CHUNK // 2, 2))) ** (-1 / shape)
         ends.append(ends[-1][-1] + np.cumsum(periods.ravel()))
     times = np.concatenate(ends)
@@ -86,7 +94,27 @@ def poisson_counts(
     >>> times.tolist(), (rates * 0.01 / 8000 % 1).tolist()
     ([0.0, 0.01, 0.02], [0.0, 0.0, 0.0])
     """
-    n = max(int(np.ceil(duration / interval - 1e-9)), 1)
+    n = len(intervals(duration, interval))
     counts = rng.poisson(mean_rate * interval / packet, n)
     rates: NDArray[np.floating] = counts * (packet / interval)
-    return np.arange(n) * interval, rates
+    return intervals(duration, interval), rates
+
+
+def intervals(duration: float, interval: float) -> NDArray[np.floating]:
+    """Starts of the intervals [s].
+
+    Raises
+    ------
+    InvalidInput
+        If there are more than `CHANGES`.
+    """
+    n = max(math.ceil(duration / interval - 1e-9), 1)
+    if n > CHANGES:
+        raise _too_many(f"{CHANGES} intervals of {interval:g} s", CHANGES * interval, duration)
+    return np.arange(n) * interval
+
+
+def _too_many(what: str, reached: float, duration: float) -> InvalidInput:
+    return InvalidInput(
+        f"{what}, the most that are drawn, reach {reached:.3g} s of {duration:g}; make them longer, or the run shorter"
+    )
