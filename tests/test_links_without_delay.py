@@ -59,3 +59,32 @@ def test_a_parameter_changed_by_a_restart_is_felt_behind_a_link_without_delay_at
     first = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC), 5, engine="array")
     run = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC(eta=0.8)), 10, restart=first, engine="array")
     assert run.entered.values[:, 1] == pytest.approx(run.entered.values[:, 0], rel=1e-6)
+
+
+def _no_way(law, delay=0.0):
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.0, buffer=2e5)
+    return net.flow("f", law, route=["l"], return_delay=delay)
+
+
+def test_a_source_that_hears_nothing_needs_no_delay():
+    """4 Mbit/s into 3 Mbit/s fill 200 kbit in 0.2 s; then a quarter is lost."""
+    run = fc.simulate(_no_way(fc.CBR(rate=4e6)), 10, engine="array").isel(time=-1)
+    assert float(run.entered[0]) == pytest.approx(4e7)
+    assert float(run.lost[0]) == pytest.approx(1e6 * 9.8)
+    assert float(run.loss[0]) == pytest.approx(0.25)
+    assert float(run.rtt[0]) == pytest.approx(2e5 / 3e6)
+
+
+@pytest.mark.parametrize("law", ["Kelly", "PrimalPenalty", "RateAIMD"])
+def test_a_source_that_hears_through_states_needs_no_delay(law):
+    """It is the limit of small delays."""
+    runs = [fc.simulate(_no_way(getattr(fc, law), d), 10, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
+    assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"]
+    for name in ("rate", "entered", "lost"):
+        assert runs[0][name].values[-1] == pytest.approx(runs[1][name].values[-1], rel=1e-6, abs=1)
+
+
+@pytest.mark.parametrize("law", ["Reno", "LDCC", "FAST"])
+def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(law):
+    with pytest.raises(fc.errors.InvalidInput, match=f"{law} hears itself at once or divides by that"):
+        fc.simulate(_no_way(getattr(fc, law)), 10)

@@ -195,6 +195,8 @@ def limit_cycle(
         number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)
     flag(progress, "progress", unset=True)
     trip = max(net.base_rtt(name) for name in net.flows)
+    if trip <= 0.0:
+        raise Unsupported("no flow of the network has a propagation delay, the measure of its cycles; simulate it")
     longest = _LONGEST * trip if until is None else quantity(until, "s", "until", positive=True)
     most = whole(max_steps, "max_steps", least=1000, most=10**12)
     with Progress(float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps") as bar:

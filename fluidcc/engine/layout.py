@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sympy import Symbol
+from sympy import Pow, Symbol
 
 from fluidcc.engine.beginning import with_beginnings
 from fluidcc.engine.told import ACTING, acts, told_lags
@@ -16,11 +16,25 @@ from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.symbols import SOURCE_INPUTS, SUDDEN, Let, crossing, e_b, offer_max, offer_min, packet, symbols_of, x_tau
+from fluidcc.symbols import (
+    SOURCE_INPUTS,
+    SUDDEN,
+    Let,
+    crossing,
+    e,
+    e_b,
+    offer_max,
+    offer_min,
+    packet,
+    symbols_of,
+    unfold,
+    x_tau,
+)  # fmt: skip
 
 __all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
 
 _GIVEN = {"mark", "price", *ACTING}
+_CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a source
 
 LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
 
@@ -100,11 +114,20 @@ def require_runnable(net: Network) -> None:
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     for f in net.flows.values():
-        if net.base_rtt(f.name) <= 0.0:
+        if net.base_rtt(f.name) <= 0.0 and _needs_delay(f.law.structure, f.law):
             raise InvalidInput(
-                f"flow {f.name!r} has no propagation delay on its way there and back, an algebraic loop; "
-                "give a link delay, access_delay or return_delay above 0"
+                f"flow {f.name!r} has no propagation delay on its way there and back, and {f.law.name} hears itself at "
+                "once or divides by that (an algebraic loop); give a link delay, access_delay or return_delay above 0"
             )
+
+
+@lru_cache(maxsize=512)
+def _needs_delay(structure: tuple[Any, ...], law: Law) -> bool:
+    """Whether a rate follows at once what the network says, or the law divides by the round trip."""
+    if symbols_of(law.out["rate"]) & _CARRIED:
+        return True
+    inverse = (p.base for _, f in law.expressions() for p in unfold(f).atoms(Pow) if p.exp.is_nonnegative is not True)
+    return any(base.subs({e: 0, e_b: 0}) == 0 for base in inverse)
 
 
 def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
@@ -252,10 +275,10 @@ def _tellers(at: Layout) -> None:
     """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
     at.counted = any(crossing in _used(g.law) for g in at.link_groups)
-    carried, offered = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}, {offer_min, offer_max}
+    offered = {offer_min, offer_max}
     heard = {i: _used(g.law) for g in at.groups for i in g.members}
     members = _members(at)
-    at.hears = [any(heard[i] & carried for i in of) for of in members]
+    at.hears = [any(heard[i] & _CARRIED for i in of) for of in members]
     at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
     for (route, access, _), of in zip(at.classes, members, strict=True):
