@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Eq, Symbol, limit, oo, sqrt, symbols
 
 from fluidcc.claims.fast_common import ALPHA, PACKET, C
-from fluidcc.claims.model import NOT_GIVEN, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.claims.model import DIFFERS, NOT_GIVEN, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.derive.prove import Verdict
 from fluidcc.formulas import fast
 from fluidcc.formulas._formula import Formula
@@ -120,7 +120,8 @@ def threshold_order() -> Outcome:
     )
 
 
-@claim("fast", "Section III", "There is no sensible default for the duration of the pause.", "")
+@claim("fast", "Section III", "The time that a pause takes to empty the queue grows with n without bound.",
+       "no sensible default")  # fmt: skip
 def pause_length() -> Outcome:
     needed = fast.drain_time([1, 8, 64], C, ALPHA)
     return from_proofs(
@@ -192,8 +193,8 @@ def room() -> Outcome:
     needed = float(fast.probe_backlog(-0.5, 0.1 + fast.newcomer_backlog(8, ALPHA) / C + 8 * ALPHA / C,
                                       fast.equilibrium_rates(8, C, ALPHA).newcomer))  # fmt: skip
     return Outcome(
-        REPRODUCED,
+        REPRODUCED if needed > 1 else DIFFERS,
         f"-theta t_eps x0 packets: {needed:.0f} for eight flows at 100 ms with theta = -0.5 and t_eps = r*",
-        "",
+        "" if needed > 1 else "Not a packet is added to the queue.",
         {"packets": needed},
     )

@@ -89,10 +89,12 @@ def _improves(found: np.ndarray) -> bool:
     return bool(away[0] > 0.1 and np.all(np.diff(away) < 0))
 
 
-def _shown(found: np.ndarray) -> str:
+def _shown(found: np.ndarray, digits: int = 2) -> str:
     mean = found.mean(axis=1)
     pairs = zip(PEAKS, mean, found, strict=True)
-    return ", ".join(f"{m:.2f} ({min(row):.2f} to {max(row):.2f}) at {p / 1e6:g} Mbit/s" for p, m, row in pairs)
+    return ", ".join(
+        f"{m:.{digits}f} ({min(row):.{digits}f} to {max(row):.{digits}f}) at {p / 1e6:g} Mbit/s" for p, m, row in pairs
+    )
 
 
 def _values(found: np.ndarray) -> dict[str, float]:
@@ -157,7 +159,7 @@ def estimator_in_bursts() -> Outcome:
     probe = -float(METHODS["estimator"].parameter("theta")) * float(_over_seeds("FAST", "before").mean())
     return Outcome(
         REPRODUCED if worst < 0.1 else DIFFERS,
-        f"{_shown(found)}. {_SEEDED}",
+        f"{_shown(found, 1)}. {_SEEDED}",
         ""
         if worst < 0.1
         else f"Without background it is {100 * alone:.1f} % off. One probe measures what the whole queue changes in a "

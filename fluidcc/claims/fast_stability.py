@@ -10,7 +10,7 @@ from fluidcc.analysis.boundary import Boundary, stability_boundary
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.stability import stability
 from fluidcc.claims.fast_common import PACKET, C
-from fluidcc.claims.model import DIFFERS, NOT_GIVEN, Outcome, claim
+from fluidcc.claims.model import DIFFERS, NOT_GIVEN, REPRODUCED, Outcome, claim
 from fluidcc.engine.snapshot import nudged
 from fluidcc.law import Source
 from fluidcc.links import DropTail
@@ -113,7 +113,7 @@ def stability_needs_the_clock() -> Outcome:
     )
     vegas = [_judged(law, rtt).decay_rate for law in (StaticVegas, Vegas)]
     return Outcome(
-        DIFFERS,
+        DIFFERS if verdicts["StaticFAST"] != verdicts["FAST"] else REPRODUCED,
         f"growth of a small disturbance in simulation 5 % below and above each boundary: {shown}",
         f"At gamma r/tau = {values['between']:.2f} x = w/r is {verdicts['StaticFAST']}, and windows that send what is "
         f"acknowledged are {verdicts['FAST']}. Vegas, whose gain 1/r is small, is stable with both: it decays at "

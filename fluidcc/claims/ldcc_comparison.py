@@ -112,8 +112,8 @@ def comparison_gcc_parameters() -> Outcome:
 @claim(
     "ldcc",
     "V-D",
-    "It is impossible for GCC to reach an equilibrium rate: it necessarily oscillates, and so does the delay.",
-    "no equilibrium",
+    "It is impossible for GCC to reach an equilibrium rate.",
+    "no equilibrium; it necessarily oscillates",
 )
 def comparison_gcc_no_rest() -> Outcome:
     still = {edot: 0, pi: 0, p: 0, x_tau: A}
@@ -127,7 +127,8 @@ def comparison_gcc_no_rest() -> Outcome:
     return from_proofs(
         *parts,
         computed="with a delay that rests, decrease and hold are left at once, and in increase the rate grows: A' = A "
-        f"min(g, (cap - 1)/T) > 0. At 1.5 Mbit/s it has a limit cycle of {c.period:.4g} s, which each cycle approaches",
+        f"min(g, (cap - 1)/T) > 0. At 1.5 Mbit/s it has a limit cycle of {c.period:.4g} s",
+        reason="That it oscillates is computed, see the rows on Fig. 14.",
         values={"period": c.period},
     )
 
@@ -225,7 +226,7 @@ def comparison_gcc_varies() -> Outcome:
 # --- NADA -------------------------------------------------------------------------------------------------------------
 
 
-@claim("ldcc", "V-D", "NADA converges to OWD_eq = R_MAX OWD_min/R_eq, approximately.", "R_MAX OWD_min/R_eq")
+@claim("ldcc", "V-D", "The equilibrium of NADA is OWD_eq = R_MAX OWD_min/R_eq.", "R_MAX OWD_min/R_eq")
 def comparison_owd_eq() -> Outcome:
     error = max(
         abs(float(settled(NADA(R_max=R_MAX), c).one_way_delay.values[-1, 0]) / nada_delay(c) - 1) for c in CAPACITIES

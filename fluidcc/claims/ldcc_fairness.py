@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Eq, Rational, diff
+from sympy import Eq, diff
 
 from fluidcc.claims.ldcc_common import (
     FAIR_DELAYS,
@@ -24,6 +24,7 @@ from fluidcc.claims.ldcc_common import (
 )
 from fluidcc.claims.ldcc_networks import four_flows
 from fluidcc.claims.model import DIFFERS, NOT_GIVEN, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.claims.printed import compared
 from fluidcc.equilibrium import equilibrium
 from fluidcc.metrics import jain
 from fluidcc.scenarios import scenarios
@@ -48,23 +49,25 @@ def fair_rates(name: str) -> NDArray[np.float64]:
     "1/N <= J <= 1",
 )
 def jain_bounds() -> Outcome:
-    n = 5
-    rates = positive(*(f"x{k}" for k in range(1, n + 1)))
-    total, squares = sum(rates), sum(r**2 for r in rates)
-    pairs = [(a, b) for i, a in enumerate(rates) for b in rates[i + 1 :]]
-    above = proof(Eq(n * squares - total**2, sum((a - b) ** 2 for a, b in pairs)))  # >= 0, so J <= 1
-    below = proof(total**2 - squares > 0)  # so J > 1/N; J = 1/N where all rates but one are 0
-    same = proof(Eq((total**2 / (n * squares)).subs(dict.fromkeys(rates, rates[0])), 1))
-    one = proof(Eq((total**2 / (n * squares)).subs(dict.fromkeys(rates[1:], 0)), Rational(1, n)))
-    values = {"equal": jain([2.0] * n), "one": jain([2.0] + [0.0] * (n - 1)), "mixed": jain([1.0, 2.0, 3.0])}
-    if not near([values["equal"], values["one"], values["mixed"]], [1, 1 / n, 36 / 42], 1e-12):
+    # S = sum x, Q = sum x^2 of N rates, and a further rate x: N Q - S^2, the sum of the squared differences of all
+    # pairs, gains those to x; S^2 - Q, twice the sum of their products, gains 2 x S. Both begin with 0 at N = 1.
+    count, total, squares, rate = positive("N", "S", "Q", "x")
+    differences = squares - 2 * rate * total + count * rate**2  # sum of (x_i - x)^2
+    grown = (count + 1) * (squares + rate**2) - (total + rate) ** 2
+    above = proof(Eq(grown, count * squares - total**2 + differences))  # >= 0, so J <= 1
+    below = proof(Eq((total + rate) ** 2 - (squares + rate**2), total**2 - squares + 2 * rate * total))
+    same = proof(Eq((count * rate) ** 2 / (count * (count * rate**2)), 1))
+    one = proof(Eq(rate**2 / (count * rate**2), 1 / count))
+    values = {"equal": jain([2.0] * 5), "one": jain([2.0] + [0.0] * 4), "mixed": jain([1.0, 2.0, 3.0])}
+    if not near([values["equal"], values["one"], values["mixed"]], [1, 1 / 5, 36 / 42], 1e-12):
         return Outcome(DIFFERS, f"fluidcc.metrics.jain gives {values}", "by hand 1, 1/5 and 6/7", values)
     return from_proofs(
         above,
         below,
         same,
         one,
-        computed="for N = 5, by N sum x^2 - (sum x)^2 = sum (x_i - x_j)^2; the same identity holds for every N",
+        computed="for every N, by induction: N sum x^2 - (sum x)^2 is the sum of (x_i - x_j)^2 over all pairs, and "
+        "(sum x)^2 - sum x^2 twice that of x_i x_j",
         values=values,
     )
 
@@ -168,11 +171,10 @@ def lowest_capacity() -> Outcome:
 )
 def fig8_worst() -> Outcome:
     worst = {name: float(np.min(fair_rates(name) / (np.array(CAPACITIES)[:, None] / 4))) for name in THREEFOLD}
-    good = all(0.4 <= v <= 0.6 for v in worst.values())
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return compared(
+        [("about 0.5", v) for v in worst.values()],
         "; ".join(f"{v:.3f} for {k}" for k, v in worst.items()),
-        "At the largest capacity, with a shortest delay of 25 ms (chosen)." if good else "not about half",
+        "At the largest capacity, with a shortest delay of 25 ms (chosen).",
         worst,
     )
 

@@ -21,7 +21,7 @@ def _final(net: Network, until: float) -> object:
     return simulate(net, until, samples=2, progress=False).isel(time=-1)
 
 
-@claim("ldcc", "(10)", "With strictly concave utilities the NUM problem is concave and has one solution.", "unique")
+@claim("ldcc", "(10)", "With the strictly concave utilities w log x the NUM problem has one solution.", "unique")
 def num_unique() -> Outcome:
     net = parking(PrimalDual, DualLink)
     solution = num.solve(net)
@@ -62,7 +62,7 @@ def no_queue_at_optimum() -> Outcome:
 @claim(
     "ldcc",
     "(11)",
-    "A penalty g(y) that is positive and increasing turns NUM into an unconstrained concave problem.",
+    "The penalty g(y) = (y/c)^B, which is positive and increasing, turns NUM into an unconstrained concave problem.",
     "max sum U - sum int g",
 )
 def penalty_concave() -> Outcome:

@@ -105,8 +105,10 @@ def related_nada_consistent() -> Outcome:
 @claim(
     "ldcc",
     "VI",
-    "The new design of NADA reduces the self-inflicted delay in low capacity environments significantly.",
-    "",
+    "Where the propagation delay exceeds x_ref = 10 ms, the new design of NADA has less "
+    "self-inflicted delay at low "
+    "capacity.",
+    "significantly reduced",
 )
 def related_nada_new() -> Outcome:
     R, p, x_ref, r = symbols("R p x r", positive=True)

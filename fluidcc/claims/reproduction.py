@@ -40,8 +40,9 @@ def reproduce(folder: str | Path = "figures", *, force: bool = False, progress: 
     ----------
     folder : str or Path
         Where to; made if it is missing. Written are ``claims.md``, one picture for each figure of a paper
-        (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. Nothing in them depends on
-        when or where they were made. In a folder that this function has made, they are replaced.
+        (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. In a folder that this function
+        has made, they are replaced. Nothing in them depends on when they were made. On another kind of processor,
+        which rounds otherwise, the tables print the same, as far as has been seen, but some pixels of pictures change.
     force : bool
         Replace files of these names in any folder.
     progress : bool, optional

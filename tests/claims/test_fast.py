@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from fluidcc.claims import fast_estimator, fast_runs
 from fluidcc.claims.fast_common import ALPHA, FLOWS, C
 from fluidcc.claims.model import Outcome, claims_of
 
@@ -48,6 +49,20 @@ def test_every_equation_has_a_row(number: int) -> None:
 
 def test_misprints_are_not_confirmed_as_printed() -> None:
     assert {outcome(c.id.split(".")[1]).verdict for c in claims_of("fast") if c.erratum} == {"differs", "not given"}
+
+
+def test_an_estimator_that_is_always_exact_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_estimator, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0))
+    for check in ("exact_iff", "static_windows", "simultaneous"):
+        assert getattr(fast_estimator, check)().verdict == "reproduced"
+    monkeypatch.setattr(fast_estimator, "correction", lambda rounds, *_, **__: (2.0, rounds, 0.0))
+    for check in ("exact_iff", "simultaneous"):
+        assert getattr(fast_estimator, check)().verdict == "differs"
+
+
+def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_runs, "ratios", lambda method, over: 1 + 0.1 * np.sqrt(FLOWS))
+    assert fast_runs.reduction_over_n().verdict == "reproduced"
 
 
 def golden(n: int) -> float:

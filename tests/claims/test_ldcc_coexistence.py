@@ -65,6 +65,12 @@ def test_the_network_is_that_of_the_text() -> None:
     assert [net.flows[n].law.name for n in net.flow_names] == ["LDCC", "LDCC", "CBR"]
 
 
+def test_a_buffer_of_500_ms_is_not_roughly_600(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ldcc_coexistence.coexistence_buffers().verdict == "reproduced"
+    monkeypatch.setattr(ldcc_coexistence, "BUFFERS", (30, 160))
+    assert ldcc_coexistence.coexistence_buffers().verdict == "differs"
+
+
 def test_curves_that_do_not_cross_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ldcc_coexistence, "_rates", lambda n, law=None: (0.1e6, 1.9e6))
     assert ldcc_coexistence.coexistence_crossing().verdict == "differs"

@@ -143,6 +143,28 @@ def test_equal_rates_would_not_pass_for_half(monkeypatch: pytest.MonkeyPatch) ->
     assert ldcc_fairness.fig8_worst().verdict == "differs"
 
 
+def test_what_is_about_half_is_so_to_its_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for share, wanted in ((0.54, "reproduced"), (0.56, "differs")):
+        low = np.array(ldcc_fairness.CAPACITIES)[:, None] / 4 * np.array([share, 1.1, 1.1, 1.2])
+        monkeypatch.setattr(ldcc_fairness, "fair_rates", lambda name, low=low: low)
+        assert ldcc_fairness.fig8_worst().verdict == wanted
+
+
+def test_a_buffer_is_compared_with_the_printed_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """130 packets of 1000 bytes are 297 ms; of 1009.6 bytes they would be 300."""
+    assert ldcc_runs.buffer_130().verdict == "differs"
+    link = SimpleNamespace(buffer=130 * 8 * 1009.6, capacity=3.5e6)
+    fake = {"ldcc_fig5": SimpleNamespace(net=SimpleNamespace(links={"bottleneck": link}))}
+    monkeypatch.setattr(ldcc_runs, "scenarios", fake)
+    assert ldcc_runs.buffer_130().verdict == "reproduced"
+
+
+def test_equal_rates_downstream_and_equal_transients_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ldcc_model.run("ldcc_fig10")
+    monkeypatch.setattr(ldcc_model, "run", lambda name, delays="fifo": real)
+    assert ldcc_model.frozen_against_fifo().verdict == "reproduced"
+
+
 def test_a_monotone_fairness_would_be_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ldcc_fairness.equilibrium
     monkeypatch.setattr(ldcc_fairness, "jain", lambda rate: 1 - float(rate.sum()) / 1e8)
