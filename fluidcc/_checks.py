@@ -9,14 +9,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Derivative, Expr, I, Integral, Symbol, diff, lambdify, nan, oo, simplify, zoo
+from sympy import Derivative, Expr, Function, I, Integral, Symbol, diff, lambdify, nan, oo, simplify, zoo
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from fluidcc._dimensions import Dim, dim_of_text, explain, measure, same
+from fluidcc._handwritten import Handwritten
 from fluidcc.arguments import shown
 from fluidcc.errors import LawError, UnitsError
-from fluidcc.symbols import REPORTING, SIGNAL_UNITS, Let, plain, unfold
+from fluidcc.symbols import FUNCTIONS, REPORTING, SIGNAL_UNITS, Let, plain, unfold
 
 __all__ = ["check_law", "parameter_values"]
 
@@ -181,6 +182,10 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
     for kind, what in ((Derivative, "a derivative"), (Integral, "an integral"), (AppliedUndef, "an unknown function")):
         if found := f.atoms(kind):
             raise LawError(f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make it a state")
+    for g in sorted(f.atoms(Function), key=str):
+        if not isinstance(g, (*FUNCTIONS, Handwritten)):
+            few = ", ".join(one.__name__ for one in FUNCTIONS)
+            raise LawError(f"{law.name}: {place} holds {shown(g)}, but laws have no {g.func}; write it by {few}")
     for s in sorted(f.free_symbols - known, key=str):
         name = plain(s)
         twin = next((k for k in known if plain(k) == name), None)

@@ -9,13 +9,42 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from sympy import Expr, Symbol, SympifyError, sympify
+from sympy import (
+    Abs,
+    Expr,
+    Heaviside,
+    Max,
+    Min,
+    Piecewise,
+    Symbol,
+    SympifyError,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    ceiling,
+    cos,
+    cosh,
+    exp,
+    floor,
+    log,
+    sign,
+    sin,
+    sinh,
+    sympify,
+    tan,
+    tanh,
+)
+from sympy.codegen.cfunctions import expm1, log1p
 from sympy.logic.boolalg import Boolean
 
 from fluidcc.arguments import explained, shown
 from fluidcc.errors import LawError
 
 __all__ = [
+    "FUNCTIONS",
     "LINK_INPUTS",
     "LINK_OUTPUTS",
     "REPORTING",
@@ -77,8 +106,21 @@ q_max = Symbol(r"q_{\max}", positive=True)  # buffer / capacity, the longest que
 crossing = Symbol("crossing", nonnegative=True)  # how many flows that are on cross the link
 
 SOURCE_INPUTS = (
-    e, edot, pi, price, x_tau, e_b, packet, t, offer_min, offer_max, *factors, *raises, *reports, noise,
-)  # fmt: skip
+    e,
+    edot,
+    pi,
+    price,
+    x_tau,
+    e_b,
+    packet,
+    t,
+    offer_min,
+    offer_max,
+    *factors,
+    *raises,
+    *reports,
+    noise,
+)
 SUDDEN = (edot, pi, price, x_tau)  # of them those that data bring, and that may jump where the rates of sources do
 SOURCE_OUTPUTS = ("rate",)
 LINK_INPUTS = (y, c, q_max, t, crossing)
@@ -102,6 +144,12 @@ SIGNAL_UNITS = {
     **dict.fromkeys((*factors, *reports, noise, crossing), "1"),
     **dict.fromkeys(raises, "bit/s"),
 }
+
+FUNCTIONS = (
+    Abs, Heaviside, Max, Min, Piecewise, acos, acosh, asin, asinh, atan, atanh, ceiling, cos, cosh, exp, expm1, floor,
+    log, log1p, sign, sin, sinh, tan, tanh,
+)  # fmt: skip
+"""What laws may use, beside powers: kernels, equilibria and linearisations all have them."""
 
 
 def expression(value: Any, what: str) -> Any:
@@ -169,6 +217,20 @@ class Let(Symbol):
 
     def _eval_derivative_n_times(self, s: Any, n: Any) -> Expr:
         return self.definition.diff((s, n))
+
+    # What kind of function of other symbols it is, SymPy asks to find signs: a Symbol is a polynomial of itself.
+
+    def _eval_is_polynomial(self, syms: Any) -> Any:
+        return self.definition._eval_is_polynomial(syms)
+
+    def _eval_is_rational_function(self, syms: Any) -> Any:
+        return self.definition._eval_is_rational_function(syms)
+
+    def _eval_is_algebraic_expr(self, syms: Any) -> Any:
+        return self.definition._eval_is_algebraic_expr(syms)
+
+    def _eval_is_meromorphic(self, x: Any, a: Any) -> Any:
+        return self.definition._eval_is_meromorphic(x, a)
 
     def _eval_subs(self, old: Any, new: Any) -> Expr | None:
         changed = self.definition._subs(old, new)

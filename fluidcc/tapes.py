@@ -34,8 +34,11 @@ from sympy import (
     Rational,
     Symbol,
     acos,
+    acosh,
     asin,
+    asinh,
     atan,
+    atanh,
     ceiling,
     cos,
     cosh,
@@ -50,19 +53,21 @@ from sympy import (
     tan,
     tanh,
 )  # fmt: skip
+from sympy.codegen.cfunctions import expm1, log1p
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
-from fluidcc.derive.linear import slope
+from fluidcc.derive.linear import flat_steps, slope
 from fluidcc.derive.steady import Structure
 from fluidcc.errors import Unsupported
 from fluidcc.numerics.tape import Op, Tape
-from fluidcc.symbols import c, e, e_b, edot, packet, pi, plain, price, q_max, symbols_of, unfold, x_tau, y
+from fluidcc.symbols import FUNCTIONS, c, e, e_b, edot, packet, pi, plain, price, q_max, symbols_of, unfold, x_tau, y
 
 __all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
 
 _ONE = {
     exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN, cos: Op.COS, tan: Op.TAN,
     atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN, acos: Op.ACOS,
+    expm1: Op.EXPM1, log1p: Op.LOG1P, asinh: Op.ASINH, acosh: Op.ACOSH, atanh: Op.ATANH,
 }  # fmt: skip
 _MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
 _COMPARED = {Gt: (Op.GREATER, 0), Lt: (Op.GREATER, 1), Ge: (Op.NOT_LESS, 0), Le: (Op.NOT_LESS, 1), Eq: (Op.EQUAL, 0)}
@@ -127,7 +132,7 @@ def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
     Unsupported
         If an expression holds a function that no instruction computes.
     """
-    shared, reduced = cse([unfold(f) for f in expressions], list=True)
+    shared, reduced = cse([flat_steps(unfold(f)) for f in expressions], list=True)
     writer = _Writer(inputs)
     for symbol, f in shared:
         writer.known[symbol] = writer.register(f)
@@ -192,7 +197,7 @@ class _Writer:
             raise Unsupported(f"{plain(f)} has no steady value, so that what depends on it has no rest: simulate it")
         raise Unsupported(
             f"{plain(str(f.func))} is no function that equilibria are computed with: write {f} by "
-            f"{', '.join(sorted(g.__name__ for g in _ONE))}, Max, Min or Piecewise"
+            f"{', '.join(g.__name__ for g in FUNCTIONS)}"
         )
 
     def _sum(self, f: Expr) -> int:

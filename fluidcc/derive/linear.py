@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Expr, Function, Integer, Matrix, Pow, Symbol, lambdify
+from sympy import Derivative, Expr, Function, Integer, Matrix, Pow, Subs, Symbol, ceiling, floor, lambdify, sign
 
 from fluidcc.derive.steady import Structure
 from fluidcc.errors import InvalidInput
 from fluidcc.law import Law
 from fluidcc.symbols import plain
 
-__all__ = ["Branch", "Jacobians", "active_modes", "branch_function", "jacobian_function", "linearize_law", "modes_at",
-           "slope"]  # fmt: skip
+__all__ = [
+    "Branch", "Jacobians", "active_modes", "branch_function", "flat_steps", "jacobian_function", "linearize_law",
+    "modes_at", "slope",
+]  # fmt: skip
 
 
 class Jacobians(NamedTuple):
@@ -47,12 +49,17 @@ class _Power(Function):
         return exponent * _Power(base, exponent - 1)
 
 
+def flat_steps(f: Expr) -> Expr:
+    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step: 0."""
+    if not f.has(floor, ceiling, sign):
+        return f
+    return f.replace(lambda a: isinstance(a, Subs | Derivative), lambda a: Integer(0))
+
+
 def slope(f: Expr, s: Symbol) -> Expr:
     """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for (y/c)**B."""
     powers = {p: _Power(*p.args) for p in f.atoms(Pow) if not p.exp.is_number and not p.exp.has(s) and p.base.has(s)}
-    if not powers:
-        return f.diff(s)
-    derived = f.xreplace(powers).diff(s)
+    derived = flat_steps(f.xreplace(powers).diff(s))
     return derived.replace(lambda a: isinstance(a, _Power), lambda a: Pow(*a.args))
 
 

@@ -54,6 +54,11 @@ class Op(IntEnum):
     FLOOR = 29
     ASIN = 30
     ACOS = 31
+    EXPM1 = 32
+    LOG1P = 33
+    ASINH = 34
+    ACOSH = 35
+    ATANH = 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +155,16 @@ def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
             v = np.floor(a)
         elif o == 30:
             v = np.arcsin(a)
-        else:
+        elif o == 31:
             v = np.arccos(a)
+        elif o == 32:
+            v = np.expm1(a)
+        elif o == 33:
+            v = np.log1p(a)
+        elif o == 34:
+            v = np.arcsinh(a)
+        elif o == 35:
+            v = np.arccosh(a)
+        else:
+            v = np.arctanh(a)
         D[r + I[i + 1]] = v

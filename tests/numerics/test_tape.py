@@ -16,7 +16,8 @@ MEANING: dict[Op, Any] = {
     Op.NOT_LESS: np.greater_equal, Op.EQUAL: np.equal, Op.AND: np.logical_and, Op.OR: np.logical_or,
     Op.NOT: np.logical_not, Op.SELECT: lambda a, b, c: b if a else c, Op.SIN: np.sin, Op.COS: np.cos, Op.TAN: np.tan,
     Op.ATAN: np.arctan, Op.TANH: np.tanh, Op.SINH: np.sinh, Op.COSH: np.cosh, Op.FLOOR: np.floor, Op.ASIN: np.arcsin,
-    Op.ACOS: np.arccos,
+    Op.ACOS: np.arccos, Op.EXPM1: np.expm1, Op.LOG1P: np.log1p, Op.ASINH: np.arcsinh, Op.ACOSH: np.arccosh,
+    Op.ATANH: np.arctanh,
 }  # fmt: skip
 LOGIC = (Op.AND, Op.OR, Op.NOT, Op.SELECT)
 
