@@ -164,7 +164,7 @@ def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDAr
         return np.linspace(since, until, whole(samples, "samples", least=2, most=SAMPLES))
     times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))
     if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
-        raise InvalidInput("t_eval must be a list of finite times that increase strictly")
+        raise InvalidInput(f"t_eval is {shown(t_eval)}; give a list of finite times that increase strictly")
     if times[0] < since or times[-1] > until:
         raise InvalidInput(
             f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and until, {until:g} s"

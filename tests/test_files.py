@@ -166,3 +166,12 @@ def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"--output .*(cannot be written|there is no folder)") as caught:
         check_new(Path(name), "--output", (".nc",))
     assert "\0" not in str(caught.value)
+
+
+def test_a_full_disk_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("this system has no /dev/full")
+    Path("full.nc").symlink_to("/dev/full")
+    refused(
+        ["simulate", "own.toml", "-o", "full.nc", "--figure", "f.png", "--force"], "no space left on device", capsys
+    )
