@@ -187,6 +187,8 @@ class Network:
 
     def only(self, flows: Iterable[str]) -> Self:
         """A copy with these flows alone, in this order."""
+        if isinstance(flows, str) or not isinstance(flows, Iterable):
+            raise InvalidInput(f"the flows of only() are {shown(flows)}; give their names in a list")
         new = type(self)()
         new._links.update(self._links)
         for name in flows:

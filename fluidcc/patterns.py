@@ -100,8 +100,8 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
     if not isinstance(pattern, Mapping):
         return pattern if isinstance(pattern, Modulated) else series(pattern, what, positive=False)
     kind, values = pattern.get("kind"), {k: v for k, v in pattern.items() if k != "kind"}
-    if kind not in _KINDS:
-        raise UnknownName(f"{what} is of kind {kind!r}; {near(str(kind), _KINDS)}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise UnknownName(f"{what} is of kind {shown(kind)}; {near(kind if isinstance(kind, str) else '', _KINDS)}")
     if odd := {*values} ^ {*_KINDS[kind]}:
         verb = "has no" if min(odd) in values else "lacks its"
         raise UnknownName(f"{what}: {kind} {verb} {min(odd)!r}; it takes {', '.join(_KINDS[kind])}")

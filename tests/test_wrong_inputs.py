@@ -129,7 +129,7 @@ PYTHON: dict[str, tuple[Callable[[Any], Any], str, list[Any]]] = {
     "delay of a lag": (lambda v: lag(delay=v), "delay", [None, "abc", nan, -1]),
     "omega": (lambda v: lag().frequency_response(v), "omega", [None, "abc", nan]),
     "grid": (lambda v: swept(v), "the grid", [3, "beta", []]),
-    "an axis": (lambda v: swept({"beta": v}), "axis 'beta'", [None, 3, "abc", [nan], [None], ["3 s"]]),
+    "an axis": (lambda v: swept({"beta": v}), "axis 'beta'", [None, 3, "abc", [nan], [None], ["3 s"], [[1, 2], [3]]]),
     "a value of an axis": (lambda v: swept({"beta": v}), "beta", [[0.1, -2, 0.2], [0.1, inf]]),
     "its name": (lambda v: swept({v: [1]}), "axis", ["bta", "a.zeta", "c.beta", "", "a.", "."]),
     "a range": (lambda v: swept({"beta": {"from": 0.1, "to": 0.2, "points": v}}), "points of axis 'beta'",
@@ -156,6 +156,9 @@ PYTHON: dict[str, tuple[Callable[[Any], Any], str, list[Any]]] = {
     "a scenario": (lambda v: fc.Scenario.load(v), "", ["ldcc_fig55", "no.toml", "a\0b", "x" * 400, 3, None]),
     "a ready scenario": (lambda v: fc.scenarios[v], "no ready scenario", ["ldcc_fig55", 3, None]),
     "TOML": (lambda v: fc.Scenario.loads(v, "m.toml"), "m.toml", [None, 3]),
+    "flows of only": (lambda v: net().only(v), "flow", [None, 3, "ab", ["b"]]),
+    "kind of a pattern": (lambda v: flow(law=fc.CBR, pattern={"kind": v}), "pattern of flow 'a'", [3, [1], {}, "odd"]),
+    "results of a function": (lambda v: fc.sweep(lambda p: v, {"x": [1]}), "",  ["abc", None, {}, {"x": 3}, [[1], []]]),
     "a folder": (lambda v: fc.claims.reproduce(v), "folder", [None, 3, "a\0b"]),
 }  # fmt: skip
 

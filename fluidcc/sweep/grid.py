@@ -113,7 +113,7 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
         raise InvalidInput(f"{what} has {count} values; give at most {MOST_VALUES}")
     raw = np.atleast_1d(np.asarray(given)).tolist() if hasattr(given, "__array__") else list(given)
     if any(isinstance(v, list) for v in raw):
-        raise InvalidInput(f"{what} has {np.ndim(raw)} dimensions; give a list of values")
+        raise InvalidInput(f"{what} is {shown(raw)}, lists in a list; give a list of values")
     if not raw:
         raise InvalidInput(f"{what} has no values; give at least one")
     if any(isinstance(v, float) and v != v for v in raw):

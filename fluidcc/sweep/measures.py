@@ -237,6 +237,8 @@ def as_values(result: Any, name: str) -> dict[str, Value]:
     """
     if hasattr(result, "data_vars"):
         return {str(key): _labelled(array) for key, array in result.data_vars.items()}
+    if isinstance(result, Mapping) and not result:
+        raise InvalidInput(f"measure {shown(name)} returned {{}}; return at least one number")
     if isinstance(result, Mapping):
         return {str(key): value for k, v in result.items() for key, value in as_values(v, str(k)).items()}
     if hasattr(result, "dims") and hasattr(result, "coords"):

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from fluidcc.arguments import shown, whole
 from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweep.jobs import Job, Jobs
 from fluidcc.sweep.piece import Piece, empty_piece
@@ -25,6 +26,7 @@ __all__ = ["Pool", "cores", "make_pool"]
 AHEAD = 2  # jobs in flight for each worker, once it is known what is left: one that runs, and one for when it ends
 LIVES = 2  # workers that a job may take with it before it is split, and a single point before it is given up
 _asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # workers by client that can import fluidcc
+MOST_WORKERS = 10_000  # more threads or processes than any machine has room for
 PATIENCE = 10.0  # seconds without a result after which it is asked whether a cluster is still there
 
 
@@ -193,8 +195,8 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
     InvalidInput
         If it is not one.
     """
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise InvalidInput(f"workers is {workers!r}; give a whole number from 1 on")
+    if workers is not None:
+        workers = whole(workers, "workers", least=1, most=MOST_WORKERS)
     if executor is None:
         executor = "serial" if small or workers == 1 else "threads" if threads else "processes"
     if isinstance(executor, str):
@@ -203,7 +205,7 @@ def make_pool(executor: Any, workers: int | None, threads: bool, small: bool) ->
         return _cluster(executor, workers)
     if not callable(getattr(executor, "submit", None)):
         raise InvalidInput(
-            f"executor is {executor!r}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
+            f"executor is {shown(executor)}; give 'serial', 'threads', 'processes', a Dask client, or an executor of "
             "concurrent.futures"
         )
     return Pool(lambda: executor, workers or cores(), end=False, apart=not isinstance(executor, ThreadPoolExecutor))
@@ -278,7 +280,7 @@ def _local(name: str, workers: int | None) -> Pool:
             apart=True,
         )
     client = f", here distributed.Client({name!r})" if "://" in name else ""
-    raise InvalidInput(f"executor is {name!r}; give 'serial', 'threads', 'processes' or a Dask client{client}")
+    raise InvalidInput(f"executor is {shown(name)}; give 'serial', 'threads', 'processes' or a Dask client{client}")
 
 
 def cores() -> int:

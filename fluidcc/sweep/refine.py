@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.arguments import shown
 from fluidcc.errors import InvalidInput, UnknownName
 from fluidcc.patterns import near
 from fluidcc.sweep.piece import Piece, empty_piece
@@ -54,10 +55,12 @@ class Refine:
             or self.step < 1
             or self.step & (self.step - 1)
         ):
-            raise InvalidInput(f"step of the refinement is {self.step!r}; give a power of two, such as 8")
+            raise InvalidInput(f"step of the refinement is {shown(self.step)}; give a power of two, such as 8")
         names = (self.verdict,) if isinstance(self.verdict, str) else self.verdict
         if not isinstance(names, tuple | list) or not names or not all(isinstance(name, str) for name in names):
-            raise InvalidInput(f"refine is {self.verdict!r}; give the name of a measure, such as 'stable', or several")
+            raise InvalidInput(
+                f"refine is {shown(self.verdict)}; give the name of a measure, such as 'stable', or several"
+            )
 
     @property
     def verdicts(self) -> tuple[str, ...]:

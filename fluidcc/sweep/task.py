@@ -207,6 +207,11 @@ class Task:
             schema = self._completed(schema, numbers, first)
         schema = self._with_all_flows(schema, numbers)
         refuse_taken(schema)
+        for name in schema:
+            if name in self.grid.names:
+                raise InvalidInput(
+                    f"a measure is named {name!r}, as an axis of the grid is; name one of them otherwise"
+                )
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
         return self._of_schema(ordered)

@@ -185,7 +185,7 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
         ({"grid": {"beta": []}}, InvalidInput, "at least one"),
         ({"grid": {"beta": [0.1, 0.1]}}, InvalidInput, "twice"),
         ({"grid": {"beta": 0.1}}, InvalidInput, "give a list of values"),
-        ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "has 2 dimensions"),
+        ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "lists in a list"),
         ({"grid": {"beta": [0.1, float("nan")]}}, InvalidInput, "axis 'beta' of the grid has the value nan"),
         ({"grid": {"beta": ["0.1 s"]}}, InvalidInput, "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
         ({"grid": {"beta": [0.1], "a.beta": [0.2]}}, InvalidInput, "both set beta of 'a'"),
