@@ -67,7 +67,7 @@ def lag(**given: Any) -> Any:
 
 RATE = [None, True, "abc", "", nan, -1, 0, inf, "3 mbps", "25 ms", "1 bit//s", "5 bit/s/", "1__0 Mbit/s", 1j, b"x"]
 TIME = [True, "abc", nan, -1, "3 Mbit", "5 s/", "-3 s", 1j, b"x", {}]
-WHOLE = [None, True, "abc", nan, -1, 1.5, 1j, []]
+WHOLE: list[Any] = [None, True, "abc", nan, -1, 1.5, 1j, []]
 NUMBER = [None, True, "abc", nan, -1, inf, 1j, [1, 2]]
 NETWORK = [None, 3, "ldcc_fig5", fc.LDCC]
 

@@ -185,6 +185,16 @@ def test_only_what_is_lost_is_computed_again(tmp_path: Path) -> None:
     assert log.read_text() == "2 3 "
 
 
+def as_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("")
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 # What befalls the frame of a store, and what the refusal must name.
 FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an array is gone": (lambda s: shutil.rmtree(s / "value"), "value is damaged"),
@@ -203,9 +213,8 @@ FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda s: (s / "sweep.json").write_text(
             (s / "sweep.json").read_text().replace('"chunk": 2', '"chunk": 0')), "sweep.json is damaged"),
     "sweep.json is gone": (lambda s: (s / "sweep.json").unlink(), "holds something else"),
-    "a file is where the notes are": (
-        lambda s: (shutil.rmtree(s / "chunks"), (s / "chunks").write_text("")), "chunks is damaged"),
-    "the lock is a folder": (lambda s: ((s / "lock").unlink(), (s / "lock").mkdir()), "its file 'lock' cannot be"),
+    "a file is where the notes are": (lambda s: as_file(s / "chunks"), "chunks is damaged"),
+    "the lock is a folder": (lambda s: as_folder(s / "lock"), "its file 'lock' cannot be"),
 }  # fmt: skip
 
 
