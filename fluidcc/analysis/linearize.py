@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.matrices import Matrices, deviations
+from fluidcc.analysis.matrices import Matrices, all_flows, deviations
 from fluidcc.analysis.point import Point, operating_point
 from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import wire
@@ -29,6 +29,7 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.equilibrium import Equilibrium
     from fluidcc.network import Network
+    from fluidcc.numerics.linear.margins import Margins
 
 __all__ = ["LinearNetwork", "linearize"]
 
@@ -54,13 +55,16 @@ class LinearNetwork(DelayLTI):
 
     point: Point
     trackers: tuple[str, ...]
+    _loop: str
+    _held: str
 
     @classmethod
-    def of(cls, point: Point, m: Matrices) -> LinearNetwork:
-        """The system of matrices wired from a point."""
+    def of(cls, point: Point, m: Matrices, loop: str = "", held: str = "fifo") -> LinearNetwork:
+        """The system of matrices wired from a point; which loop they are, and whether delays are held."""
         new = cls(m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs)
-        held = [f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()]
-        new.point, new.trackers = point, (*held, *m.trackers)
+        known = [f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()]
+        new.point, new.trackers = point, (*known, *m.trackers)
+        new._loop, new._held = loop, held
         return new
 
     @property
@@ -99,6 +103,40 @@ class LinearNetwork(DelayLTI):
         if self._parts:
             return _merged(self._parts, count)
         return _rightmost(self, count)
+
+    @explained
+    def margins(self, channel: str | int | None = None, at: str | None = None) -> Margins:
+        """Gain, phase, delay and modulus margins, with their frequencies, as `DelayLTI.margins`.
+
+        Parameters
+        ----------
+        channel : str or int, optional
+            A class of flows, or a link or mark: margins of its own loop, all others closed.
+        at : {"ports", "delays"}, optional
+            As for `DelayLTI.margins`. By default the loop is broken at the ports, which are the links or marks with
+            ``fluidcc.linearize(net, "links")`` or ``"marks"``, and otherwise where the flows' rates enter the network,
+            as with `fluidcc.stability`; also if this is the closed loop.
+
+        Raises
+        ------
+        InvalidInput, UnknownName
+            As `DelayLTI.margins`.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> flows = {"near": fc.LDCC, "far": {"law": fc.LDCC(eta=0.8), "access_delay": "20 ms"}}
+        >>> net = fc.dumbbell(flows, {"capacity": "3 Mbit/s", "delay": "25 ms"})
+        >>> at_flows, at_queue = fc.linearize(net).margins(), fc.linearize(net, "links").margins()
+        >>> at_delays = fc.linearize(net).margins(at="delays")
+        >>> f"{at_flows.phase:.2f}, {at_queue.phase:.2f}, {at_delays.phase:.2f} deg"
+        '50.51, 50.51, 35.70 deg'
+        """
+        if at is None and self._loop == "closed":
+            opened = wire(self.point, "open", self._held == "fifo")
+            whole = all_flows(self.point, opened) if channel is None else opened
+            return LinearNetwork.of(self.point, whole).margins(channel)
+        return super().margins(channel, "ports" if at is None else at)
 
     @explained
     def step(self, t: ArrayLike) -> NDArray[np.float64]:
@@ -233,7 +271,7 @@ def linearize(
     if not joined.inputs:
         what = "answers the flows" if loop == "links" else "on a route sends a mark or a price"
         raise InvalidInput(f"no link {what}, so there is no loop to break at the {loop}; see loop='open'")
-    return LinearNetwork.of(point, joined)
+    return LinearNetwork.of(point, joined, loop, delays)
 
 
 def refuse_frozen_loss(point: Point, delays: str) -> None:

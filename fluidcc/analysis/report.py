@@ -17,7 +17,7 @@ from fluidcc.analysis.point import BUSY, FULL, Point
 from fluidcc.analysis.rest import link_outputs
 from fluidcc.analysis.split import with_alone
 from fluidcc.analysis.wiring import wire
-from fluidcc.arguments import choice, number, shown
+from fluidcc.arguments import choice, number, shown, whole
 from fluidcc.errors import UnknownName
 from fluidcc.patterns import near
 
@@ -170,7 +170,9 @@ class StabilityReport:
         point, k = with_alone(self.point, name)
         return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
 
-    def eigenloci(self, low: float | None = None, high: float | None = None, at: str = "flows") -> EigenLoci:
+    def eigenloci(
+        self, low: float | None = None, high: float | None = None, at: str = "flows", points: int | None = None
+    ) -> EigenLoci:
         """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s].
 
         Parameters
@@ -179,13 +181,16 @@ class StabilityReport:
             Ends of the frequencies; by default those that matter for the margins.
         at : {"flows", "links"}
             Where the loop is broken, as for `fluidcc.linearize`; the loci are the same unless a law hears its own past.
+        points : int, optional
+            So many frequencies at least, in equal ratios; by default only as many as the loci need.
 
         Raises
         ------
         UnknownName
             If `at` is neither.
         InvalidInput
-            If `low` or `high` is no positive number, or there is no range between them.
+            If `low` or `high` is no positive number, there is no range between them, or `points` is not from 2 to
+            1,000,000.
         """
         from fluidcc.numerics.linear.margins import eigenloci
 
@@ -193,7 +198,7 @@ class StabilityReport:
         right = "a positive frequency in rad/s"
         ends = [None if w is None else number(w, n, right, above=0.0) for n, w in (("low", low), ("high", high))]
         loop = self.open if at == "flows" else self.open_at_links
-        return eigenloci(loop, *ends)
+        return eigenloci(loop, *ends, 0 if points is None else whole(points, "points", least=2, most=1_000_000))
 
     @cached_property
     def open_at_links(self) -> LinearNetwork:

@@ -93,7 +93,8 @@ def stability(
     point = operating_point(net, at)
     refuse_frozen_loss(point, delays)
     joined, broken = wire_both(point, delays == "fifo")
-    closed, by_class, opened = (LinearNetwork.of(point, m) for m in (joined, broken, all_flows(point, broken)))
+    loops = ((joined, "closed"), (broken, "open"), (all_flows(point, broken), "open"))
+    closed, by_class, opened = (LinearNetwork.of(point, m, loop, delays) for m, loop in loops)
     _warn_without_loop(point, by_class)
     among = closed.deviations()
     times = {"": 1, **{f.label: f.count - 1 for f in point.classes}}

@@ -195,6 +195,56 @@ def test_margins_with_pade_converge_to_those_of_random_networks(seed: int) -> No
     assert errors[-1] < 1e-6
 
 
+def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
+    flows = {"near": fc.LDCC, "far": {"law": fc.LDCC(eta=0.8), "access_delay": "20 ms"}}
+    net = fc.dumbbell(flows, {"capacity": "3 Mbit/s", "delay": "25 ms"})
+    for delays in ("fifo", "frozen"):
+        report = fc.stability(net, delays=delays)
+        closed, opened = (fc.linearize(net, loop, delays) for loop in ("closed", "open"))
+        for found in (closed.margins(), opened.margins(), report.closed.margins(), report.open.margins()):
+            assert found.phase == report.phase_margin
+            assert (found.gain, found.delay, found.modulus) == (
+                report.gain_margin,
+                report.delay_margin,
+                report.modulus_margin,
+            )
+        assert closed.margins("far").delay == pytest.approx(report.of_flow("far").delay)
+        at_queue, at_delays = fc.linearize(net, "links", delays).margins(), closed.margins(at="delays")
+        assert at_queue.phase == pytest.approx(report.phase_margin)
+        assert at_delays.phase < report.phase_margin - 10
+        late = at_delays.delay  # more of it in every delay puts a root on the axis
+        longer = fc.DelayLTI(closed.A, closed.B, closed.C, closed.D, delays=closed.delays + late)
+        assert abs(longer.roots(count=1)[0].real) < 1e-9
+
+
+def test_eigenloci_of_a_report_take_a_resolution() -> None:
+    report = fc.stability(_one())
+    found = report.eigenloci(0.1, 50.0, points=300)
+    assert len(found.omega) >= 300
+    at = np.argmin(np.abs(np.abs(found.value[0]) - 1))
+    assert found.omega[at] == pytest.approx(report.crossover, rel=0.02)
+    with pytest.raises(InvalidInput, match="points is 1; give a whole number from 2"):
+        report.eigenloci(points=1)
+
+
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
+    def judged(*gains: float) -> fc.StabilityReport:
+        net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.025)
+        for i, gamma in enumerate(gains):
+            net.flow(f"f{i}", fc.FAST(gamma=gamma), route=["l"])
+        return fc.stability(net)
+
+    apart, near, equal = judged(0.5, 0.3), judged(0.5, 0.5000001), judged(0.5, 0.5)
+    for report in (apart, near, equal):
+        assert report.stable
+        root = report.rightmost_roots[0]
+        # the clock of acknowledgements shifts windows among flows at a rate of its own, whatever the gains
+        assert root == pytest.approx(equal.rightmost_roots[0], rel=1e-6)
+    trip = float(equal.equilibrium.rtt.values[0])
+    assert apart.closed.essential_abscissa == pytest.approx(np.log(0.95) / trip, rel=1e-6)
+
+
 def test_regimes() -> None:
     found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
     assert found == {

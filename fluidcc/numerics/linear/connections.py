@@ -16,7 +16,7 @@ from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-__all__ = ["append", "connect", "delayed", "feedback", "lift", "parallel", "select", "series"]
+__all__ = ["append", "at_delays", "connect", "delayed", "feedback", "lift", "parallel", "select", "series"]
 
 
 def _made(block: Blocks, **names: Sequence[str]) -> DelayLTI:
@@ -120,6 +120,27 @@ def delayed(block: DelayLTI, extra: float | ArrayLike, inputs: Pick) -> DelayLTI
     through = np.block([[passing, picked], [picked.T, np.zeros((k, k))]])
     bank = Blocks(np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through, np.array(lags))
     return series(block, _made(bank, inputs=block.inputs))
+
+
+def at_delays(block: DelayLTI) -> DelayLTI:
+    """The return ratio of a closed loop that is broken at all its delayed signals."""
+    m, p = block.n_inputs, block.n_outputs
+    k, (A, B, C, D, delays) = len(block.delays), block._block
+    if not k:
+        raise InvalidInput(f"{block!r} has no delayed signal at which a loop could be broken; see at='ports'")
+    late = [f"delay{i}" for i in range(k)]
+    return _made(
+        Blocks(
+            A,
+            np.hstack((B[:, m:], np.zeros((len(A), k)))),
+            np.vstack((np.zeros((k, len(A))), C[p:])),
+            np.block([[np.zeros((k, k)), -np.eye(k)], [D[p:, m:], np.zeros((k, k))]]),
+            delays,
+        ),
+        states=block.states,
+        inputs=late,
+        outputs=late,
+    )
 
 
 def select(block: DelayLTI, outputs: Pick, inputs: Pick) -> DelayLTI:

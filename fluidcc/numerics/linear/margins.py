@@ -146,14 +146,16 @@ def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     return found, every
 
 
-def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None) -> EigenLoci:
+def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None, points: int = 0) -> EigenLoci:
     """The eigenloci of a square return ratio on an adaptive grid, from `low` to `high` [rad/s].
 
-    Eigenvalues that are zero at every frequency, because the rank of the return ratio is deficient, are left out.
+    With `points` there are so many frequencies in equal ratios beside those that the grid needs. Eigenvalues that are
+    zero at every frequency, because the rank of the return ratio is deficient, are left out.
     """
     pencil = loop.pencil
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    omega, value = followed(address(), *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0], *ends)
+    parts = address(), *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0]
+    omega, value = followed(*parts, *ends, points)
     omega = omega / pencil.time
     if not len(value):
         raise InvalidInput(f"frequencies from {omega[0]:g} to {omega[1]:g} rad/s are no range; give others")

@@ -277,3 +277,54 @@ def test_gain_and_phase_margins_do_not_depend_on_the_units_of_the_channels(a: fl
         plain, scaled = margins(loop * gains), margins(loop * (np.array(gains) / units[:, None] * units))
         for name in ("gain", "gain_down", "phase", "delay", "crossover"):
             assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "tau"), [(2.0, 0.25), (1e-3, 400.0), (5e4, 1e-5)])
+def test_any_system_says_its_margins_those_of_a_delayed_integrator_in_closed_form(k: float, tau: float) -> None:
+    loop = transfer([k], [1, 0], tau)
+    for found in (loop.margins(), loop.margins("u0"), loop.feedback().margins(at="delays")):
+        assert found.gain == pytest.approx(np.pi / (2 * k * tau), rel=1e-10)
+        assert found.phase == pytest.approx(90 - np.degrees(k * tau), rel=1e-10)
+        assert found.delay == pytest.approx(np.pi / (2 * k) - tau, rel=1e-10)
+        assert found.crossover == found.delay_crossover == pytest.approx(k, rel=1e-10)
+        assert found.phase_crossover == pytest.approx(np.pi / (2 * tau), rel=1e-10)
+        value = k * np.exp(-1j * tau * found.modulus_frequency) / (1j * found.modulus_frequency)
+        assert found.modulus == pytest.approx(abs(1 + value), rel=1e-10)
+
+
+def test_broken_at_its_delays_a_loop_tolerates_just_so_much_more_delay_in_all_of_them() -> None:
+    # x' = -0.4 x - x(t - 0.5) - 0.3 x(t - 0.9)
+    system = fc.DelayLTI.retarded(-0.4, (-1.0, 0.5), (-0.3, 0.9))
+    extra = system.margins(at="delays").delay
+    later = fc.DelayLTI.retarded(-0.4, (-1.0, 0.5 + extra), (-0.3, 0.9 + extra))
+    assert abs(later.roots(count=1)[0].real) < 1e-9
+    gain = system.margins(at="delays").gain
+    stronger = fc.DelayLTI.retarded(-0.4, (-gain, 0.5), (-0.3 * gain, 0.9))
+    assert abs(stronger.roots(count=1)[0].real) < 1e-9
+    one = system.margins("delay0", at="delays").delay
+    assert abs(fc.DelayLTI.retarded(-0.4, (-1.0, 0.5 + one), (-0.3, 0.9)).roots(count=1)[0].real) < 1e-9
+
+
+def test_margins_of_what_is_no_loop_are_refused_in_a_sentence() -> None:
+    lag = transfer([1], [1, 1])
+    with pytest.raises(InvalidInput, match="here 1 outputs and 2 inputs"):
+        lag.append(lag).select(outputs=0).margins()
+    with pytest.raises(InvalidInput, match="has no delayed signal at which a loop could be broken"):
+        lag.margins(at="delays")
+    with pytest.raises(UnknownName, match="at is 'queue'; give 'ports' or 'delays'"):
+        lag.margins(at="queue")
+    with pytest.raises(UnknownName, match="there is no channel 'u7'; there are u0"):
+        lag.margins("u7")
+
+
+def test_eigenloci_have_at_least_as_many_points_as_were_asked_for_and_the_same_values() -> None:
+    loop = network(3, 4, 2)
+    coarse, fine = eigenloci(loop, 0.1, 30.0), eigenloci(loop, 0.1, 30.0, points=800)
+    assert np.isin(np.geomspace(0.1, 30.0, 800).round(9), fine.omega.round(9)).all()
+    assert len(coarse.omega) < 400
+    assert fine.omega[[0, -1]] == pytest.approx([0.1, 30.0])
+    assert (np.diff(fine.omega) >= 0).all()
+    every = np.linalg.eigvals(np.moveaxis(loop.frequency_response(fine.omega), 2, 0))
+    for locus in fine.value:
+        assert np.abs(every - locus[:, None]).min(axis=1).max() < 1e-9
+        assert (np.abs(np.diff(locus)) < 0.03 * (0.1 + np.abs(locus[1:]))).all()

@@ -23,13 +23,15 @@ STRONGEST = 1e18
 
 
 @njit(**COUNTED)
-def followed(address, whole, cut, real, frame, states, m, first, last):  # type: ignore[no-untyped-def]
+def followed(address, whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
+    """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios beside."""
     loop, ahead = loop_of(address, whole, cut, real, m), outlook(frame, states, m, real)
     least = ahead.low if np.isnan(first) else first
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
     if not 0 < least < most:
         return np.array([least, most]), np.empty((0, 0), np.complex128)
-    grid = trace(loop, least, most, ahead.swings, 1.0)
+    even = least * (most / least) ** (np.arange(1, points - 1) / (points - 1))
+    grid = trace(loop, least, most, np.sort(np.concatenate((ahead.swings, even))), 1.0)
     return grid.omega, grid.value
 
 
