@@ -196,9 +196,10 @@ class StabilityReport:
 
         choice(at, "at", ("flows", "links"))
         right = "a positive frequency in rad/s"
-        ends = [None if w is None else number(w, n, right, above=0.0) for n, w in (("low", low), ("high", high))]
+        low, high = (None if w is None else number(w, n, right, above=0.0) for n, w in (("low", low), ("high", high)))
         loop = self.open if at == "flows" else self.open_at_links
-        return eigenloci(loop, *ends, 0 if points is None else whole(points, "points", least=2, most=1_000_000))
+        count = 0 if points is None else whole(points, "points", least=2, most=1_000_000)
+        return eigenloci(loop, low, high, count)
 
     @cached_property
     def open_at_links(self) -> LinearNetwork:

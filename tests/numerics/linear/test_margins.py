@@ -267,14 +267,15 @@ def test_a_loop_that_is_not_square_is_refused() -> None:
 def test_gain_and_phase_margins_do_not_depend_on_the_units_of_the_channels(a: float) -> None:
     lag = transfer([1.5], [1, 1], 0.5)
     two, three = lag.append(lag), lag.append(lag).append(lag)
-    for loop, gains in (
+    for loop, wanted in (
         (two, [[0, 1], [-1, 0]]),
         (two, [[1, 1], [0, 1]]),
         (three, [[0, 1, 1], [-1, 0.2, 1], [0.1, -0.4, 0.3]]),
         (three, [[0, 1, 0], [-1, 0, 0], [1, 1, 0.3]]),
     ):
+        gains = np.array(wanted, float)
         units = np.geomspace(1, a ** (len(gains) - 1), len(gains))
-        plain, scaled = margins(loop * gains), margins(loop * (np.array(gains) / units[:, None] * units))
+        plain, scaled = margins(loop * gains), margins(loop * (gains / units[:, None] * units))
         for name in ("gain", "gain_down", "phase", "delay", "crossover"):
             assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-9)
 
