@@ -159,3 +159,22 @@ def test_flows_that_run_away_count_as_often_as_there_are() -> None:
     assert alike.unstable == 3 + alike.closed.count_unstable().unstable
     assert not alike.marginal
     np.testing.assert_allclose([m.root for m in alike.modes if m.among], [0.5], rtol=1e-12)
+
+
+def test_roots_on_the_axis_make_marginal_only_what_is_not_unstable() -> None:
+    """Swings of their own, a' = b and b' = -a, beside a flow that is stable or not, on another link."""
+    x = symbols("x", positive=True)
+    a, b = symbols("a b", real=True)
+    w, T = symbols("w T", positive=True)
+    swings = fc.Source(
+        "Swings", {x: (w + a - x) / T, a: b / T, b: -a / T}, {"rate": x}, {w: 1e6, T: 0.1},
+        {x: "bit/s", a: "bit/s", b: "bit/s", w: "bit/s", T: "s"}, initial={x: w, a: 0, b: 0},
+    )  # fmt: skip
+    for eta, unstable in ((0.4, 0), (5.0, 2)):
+        net = fc.dumbbell([fc.LDCC(eta=eta)], {"capacity": 3e6}, rtt="200 ms")
+        net.link("aside", fc.DropTail, capacity=1e8, delay=0.01)
+        for i in range(3):
+            net.flow(f"s{i}", swings, route=["aside"])
+        report = fc.stability(net)
+        assert (report.stable, report.marginal, report.unstable) == (False, not unstable, unstable)
+        assert report.encirclements == unstable

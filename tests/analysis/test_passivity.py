@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sympy import Symbol, log
+from sympy import Float, Symbol, log
 
 import fluidcc as fc
 from fluidcc.analysis.passivity import check_storage
@@ -52,6 +52,17 @@ def test_the_repaired_function_never_grows(free: Undelayed, held: Undelayed) -> 
         assert found.counterexample == {}
         assert found.rate <= 0
         assert np.all(found.curvature > 0)
+
+
+def test_growth_by_a_hundred_millionth_is_growth(held: Undelayed) -> None:
+    """V' = little f1 f2 of terms f1 f2 and -(1 - little) f1 f2: of their sizes little/2, up or down."""
+    one, other, _ = held.states
+    for little in (1e-8, 1e-10):
+        kept = Float(1 - little, 30)
+        gradient = {one: held.flow[other], other: -kept * held.flow[one]}
+        found = check_storage(held, Storage("nearly balanced", gradient), samples=64)
+        assert not found.decreasing
+        assert found.rate == pytest.approx(little / 2, rel=1e-4)
 
 
 def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> None:

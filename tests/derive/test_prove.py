@@ -188,3 +188,21 @@ def test_results_show_themselves() -> None:
 def test_what_is_no_statement_is_refused(statement: Any, where: tuple[Any, ...]) -> None:
     with pytest.raises(InvalidInput, match=r"^(statement|where) is (str|object) .*give a law, a formula, or a SymPy"):
         prove(statement, where=where)
+
+
+def test_what_fails_where_two_branches_meet_is_not_proved() -> None:
+    """abs(x - 1) is above zero on either side of 1, and zero there."""
+    z = symbols("z", real=True)
+    assert prove(Abs(z - 1) >= 0).status == "proved"
+    assert prove(Abs(z - 1) > 0).status != "proved"
+
+
+def test_a_claim_about_equilibria_is_as_good_as_the_worst_of_them() -> None:
+    """RTT z' = a - z + 2 max(z - 2 a, 0) stands still at a, and at 3 a."""
+    x, a = symbols("x a", positive=True)
+    claims = {"either": Steady(x >= a), "the one": Steady(Eq(x, a)), "the other": Steady(Eq(x, 3 * a))}
+    law = Source(
+        "Two", {x: (a - x + 2 * Max(x - 2 * a, 0)) / RTT}, {"rate": x}, {a: 1e6},
+        {x: "bit/s", a: "bit/s"}, claims=claims,
+    )  # fmt: skip
+    assert [verdict.status for verdict in prove(law)] == ["proved", "refuted", "refuted"]

@@ -65,3 +65,14 @@ def test_a_neutral_system_with_a_contraction_is_certified() -> None:
     a, c = 1.0, 0.5  # x' = -a x + c x'(t - 1)
     proved = certify(fc.DelayLTI(-a, [0, c], [1, -a], np.diag([0, c]), delays=[1.0]), roots=0)
     assert proved.stable is True
+
+
+def test_a_root_that_is_overlooked_leaves_the_rightmost_ones_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk around the half plane counts it all the same."""
+    system = fc.DelayLTI(np.diag([-1.0, -2.0, -3.0, -4.0]), np.zeros((4, 1)), np.zeros((1, 4)), [[0.0]])
+    assert [ball.centre.real for ball in certify(system, 3).rightmost] == pytest.approx([-1, -2, -3])
+    seen = np.array([-1.0, -3.0, -4.0], complex)
+    monkeypatch.setattr(fc.DelayLTI, "roots", lambda self, count: seen[:count])
+    proved = certify(system, 2)
+    assert (proved.certified, proved.unstable, proved.rightmost, proved.abscissa) == (True, 0, (), None)
+    assert "3 roots right of" in proved.reason and "of which 2 are enclosed" in proved.reason
