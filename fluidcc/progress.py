@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["BARE", "Progress", "bar_class", "watched"]
+__all__ = ["BARE", "Progress", "bar_class", "look", "unless", "watched"]
 
 PATIENCE = 2.0  # seconds without a bar; most runs end sooner
 INTERVAL = 0.25  # seconds between two looks of the bar
 FORMAT = "{l_bar}{bar}| {n:.4g} of {total:.4g} s [{elapsed} so far, {remaining} to go]"
 BARE = "{l_bar}{bar}| [{elapsed} so far]"  # for what has steps of no even length
+
+
+_here = threading.local()
+
+
+class Stopped(BaseException):
+    """The work of a thread is wanted no more."""
+
+
+def unless(stop: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work in this thread, which `look` ends once `stop` is set: Ctrl-C is heard by the main thread alone."""
+    _here.stop = stop
+    try:
+        return work(*arguments)
+    finally:
+        _here.stop = None
+
+
+def look() -> None:
+    """End this thread's work if it is wanted no more; to be called from time to time where work takes long."""
+    stop = getattr(_here, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 def watched() -> bool:
@@ -75,6 +100,7 @@ class Progress:
 
     def reach(self, time: float) -> None:
         """The run has come to `time` [s]."""
+        look()
         time = min(time, self._total)
         if self._bar is not None:
             self._bar.update(time - self._bar.n)

@@ -18,7 +18,7 @@ from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
 from fluidcc.progress import Progress
 
-__all__ = ["run"]
+__all__ = ["pause_after", "run"]
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
         Saying what went wrong, where, and what to try.
     """
     at, end, final = space.at, float(space.F[s.TEND]), None
-    space.I[s.BUDGET] = _pause_after(at)
+    space.I[s.BUDGET] = pause_after(at)
     stops: list[tuple[float, int, Any]] = [(until, -1, None)]  # where Python has something to do
     hops = max(len(f.route) for f in at.flows)
     if before is not None:
@@ -105,7 +105,7 @@ def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int
             raise _failure(space, space.at, code)
 
 
-def _pause_after(at: Layout) -> int:
+def pause_after(at: Layout) -> int:
     """Steps that take some tens of milliseconds, whatever the size: for the bar, and so that Ctrl-C is heard."""
     return max(1, 200_000 // (100 + sum(len(f.route) for f in at.flows)))
 

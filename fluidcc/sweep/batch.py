@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.engine.running import pause_after
 from fluidcc.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.progress import look
 from fluidcc.sweep.lanes_text import FIXED
 from fluidcc.sweep.measures import HANDED_BACK, KINDS
 from fluidcc.sweep.networks import PerThread, make_room
@@ -36,7 +38,7 @@ __all__ = ["Batch", "batch_of", "can_batch"]
 
 _shared: dict[str, Places] = {}  # of all threads
 _making = Lock()
-BLOCK = 512  # points in one call: a few tens of milliseconds, so that Ctrl-C is heard
+BLOCK = 512  # points that are put together at once
 
 
 def can_batch(task: Task) -> bool:
@@ -191,16 +193,22 @@ class Batch:
             heads = np.ascontiguousarray(np.pad(heads, ((0, 0), (0, grown))))
         values = np.ascontiguousarray(values)
         F, I = space.F.copy(), space.I.copy()
+        space.I[s.BUDGET] = 10 * pause_after(space.at)
+        anew = 1
         while done < len(which):
+            look()
             stop = len(which) if structure.places is None else done + 1  # the next run overwrites the samples
             done = run_many(
                 F, I, heads, space.I, which[:stop], where, values[:stop], structure.kinds, structure.rows,
-                out[:stop], codes[:stop], done, structure.hops, structure.address, advance,
+                out[:stop], codes[:stop], done, anew, structure.hops, structure.address, advance,
             )  # fmt: skip
+            anew = int(I[s.CODE] != s.PAUSED or done == stop)
             if done == stop:
                 last = done - 1
                 if structure.places is not None and codes[last] == s.DONE:
                     doubtful[last] = self._looked_at(structure, places[last], positions[:, last], F)
+                continue
+            if I[s.CODE] not in (s.GROW_RING, s.GROW_HEAP):
                 continue
             if I[s.CODE] == s.GROW_RING:
                 space.grow_ring()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
+from threading import Event
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -67,6 +68,7 @@ class Pool:
         self._pending: list[Future[Any]] = []
         self.workers = workers
         self._end = end
+        self._stop = Event()
         self._lost: tuple[type[BaseException], ...] = (BrokenExecutor, *lost)
         self._ahead = ahead
         self._present = present
@@ -80,15 +82,17 @@ class Pool:
         return self
 
     def __exit__(self, *about: object) -> None:
+        if about[0] is not None:
+            self._stop.set()
         for future in self._pending:
             future.cancel()
         if self._end and self._executor is not None:
-            self._executor.shutdown(wait=True)
+            self._executor.shutdown(wait=not self._stop.is_set())
 
     def run(self, task: Task, jobs: Jobs) -> Iterator[tuple[int, Piece]]:
         """Results of the jobs, by where their points begin, as they come."""
         self._executor = self._executor or self._make()
-        work = Sent(task) if self._apart else Near(task)
+        work = Sent(task) if self._apart else Near(task, self._stop)
         running: dict[Future[Piece | None], tuple[Job, int]] = {}
         ended: SimpleQueue[Future[Piece | None]] = SimpleQueue()  # a look at all would cost more, the more workers
         again: list[tuple[Job | None, int, Callable[..., Any]]] = []
@@ -152,7 +156,7 @@ class Pool:
 
     def _alone(self, task: Task, job: Job) -> Piece:
         """A job that loses its workers, point by point, each in a worker of its own."""
-        piece, work = empty_piece(task.schema, len(job.points)), Sent(task) if self._apart else Near(task)
+        piece, work = empty_piece(task.schema, len(job.points)), Sent(task) if self._apart else Near(task, self._stop)
         for row in range(len(job.points)):
             for life in range(LIVES):
                 executor = self._make()

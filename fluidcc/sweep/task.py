@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fluidcc.errors import FluidccError, InvalidInput, SweepFailed
 from fluidcc.network import Network
+from fluidcc.progress import look
 from fluidcc.scenarios import Scenario
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.measures import HANDED_BACK, Measure, Value, as_values, refuse_taken
@@ -164,6 +165,7 @@ class Task:
         doubts: dict[int, list[str]],
     ) -> None:
         for row in rows:
+            look()
             values, reasons, told = self.values_at(int(points[row]), measures)
             for name, value in values.items():
                 try:

@@ -18,6 +18,7 @@ from fluidcc.analysis.many import Verdicts, verdicts_at
 from fluidcc.equilibria import Equilibria, equilibria
 from fluidcc.errors import FluidccError, InvalidInput, Unsupported
 from fluidcc.network import Network
+from fluidcc.progress import look
 from fluidcc.sweep.measures import EQUILIBRIUM, Measure
 from fluidcc.sweep.networks import Networks, PerThread, Place
 from fluidcc.sweep.structures import STRUCTURAL
@@ -71,6 +72,7 @@ class Together:
         left: list[int] = []
         for place, members, positions in self.networks.groups(points):
             for start in range(0, len(members), BLOCK):
+                look()
                 some = slice(start, start + BLOCK)
                 rows = members[some]
                 try:

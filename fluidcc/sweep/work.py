@@ -6,8 +6,10 @@ import math
 import pickle
 import platform
 from functools import partial
+from threading import Event
 
 from fluidcc.errors import InvalidInput
+from fluidcc.progress import unless
 from fluidcc.sweep.identity import versions
 from fluidcc.sweep.jobs import Points
 from fluidcc.sweep.piece import Piece
@@ -20,10 +22,10 @@ TASKS = 4  # tasks that a worker keeps
 
 
 class Near:
-    """The work on a task for threads."""
+    """The work on a task for threads, which end early once `stop` is set."""
 
-    def __init__(self, task: Task) -> None:
-        self.usual = self.whole = task.evaluate
+    def __init__(self, task: Task, stop: Event) -> None:
+        self.usual = self.whole = partial(unless, stop, task.evaluate)
 
 
 class Sent:

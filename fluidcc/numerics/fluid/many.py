@@ -57,7 +57,7 @@ if not config.DISABLE_JIT:
     _SIGNATURE: tuple[Any, ...] = (
         int64(
             _A, _N, float64[:, ::1], _N, _N, _N, float64[:, ::1], _N, _N, float64[:, ::1], _N,
-            int64, int64, int64, _ADVANCE,
+            int64, int64, int64, int64, _ADVANCE,
         ),
     )  # fmt: skip
 else:
@@ -78,11 +78,15 @@ def run_many(
     out: Any,
     codes: Any,
     first: int,
+    anew: int,
     hops: int,
     address: int,
     advance: Any,
 ) -> int:
-    """Run points `first` to the last; return the number of the first one that needs a larger workspace, or of points.
+    """Run points `first` to the last; return the number of the first one that is not through, or of points.
+
+    I[CODE] then says why: it needs a larger workspace, or I0[BUDGET] steps have been taken, of all points together. If
+    that was in the middle of a run, the code is `slots.PAUSED`, and with `anew` 0 the next call goes on with it.
 
     Parameters
     ----------
@@ -101,20 +105,27 @@ def run_many(
         Results (points, statistics), and why each run ended.
     """
     a, b, ring = I0[s.OOUT], I0[s.OINIT], I0[s.OHIST]
-    times, count = I0[s.OTS], I0[s.NSAMP]
+    times, count, left = I0[s.OTS], I0[s.NSAMP], I0[s.BUDGET]
     for p in range(first, len(codes)):
-        head = which[p]
-        for k in range(len(I0)):
-            I[k] = I0[k]
-        for k in range(a):
-            F[k] = heads[head, k]
-        for k in range(b, ring):
-            F[k] = heads[head, a + k - b]
-        for k in range(len(where)):
-            F[where[k]] = values[p, k]
-        code = advance(F, I, address, hops, 0.0)
-        if code == s.GROW_RING or code == s.GROW_HEAP:
+        if left <= 0:
             return p
+        going_on = p == first and anew == 0
+        if not going_on:
+            head = which[p]
+            for k in range(len(I0)):
+                I[k] = I0[k]
+            for k in range(a):
+                F[k] = heads[head, k]
+            for k in range(b, ring):
+                F[k] = heads[head, a + k - b]
+            for k in range(len(where)):
+                F[where[k]] = values[p, k]
+        before = I[s.STEPS]
+        I[s.BUDGET] = left
+        code = advance(F, I, address, 0 if going_on else hops, 0.0)
+        if code == s.GROW_RING or code == s.GROW_HEAP or code == s.PAUSED:
+            return p
+        left -= I[s.STEPS] - before
         codes[p] = code
         for m in range(len(kinds)):
             out[p, m] = statistic(kinds[m], F, rows[m], times, count) if code == s.DONE else np.nan

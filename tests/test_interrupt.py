@@ -1,0 +1,111 @@
+"""Ctrl-C ends whatever runs: compiled code returns to Python from time to time, and threads look whether to go on."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.progress import Stopped, look, unless
+
+#: what prepares a call, and a call that takes hours
+ENDLESS = {
+    "simulate": (
+        """
+        net = fc.dumbbell([fc.AIMD, fc.AIMD], {"capacity": 1e7, "buffer": 1e5}, rtt=0.05)
+        run = lambda until: fc.simulate(net, until, samples=10, engine="array")
+        run(1)
+        """,
+        "run(1e9)",
+    ),
+    "solve_dde": (
+        "run = lambda until: fc.solve_dde(lambda t, y, Z: np.cos(7 * t) - Z[:, 0], (0, until), [1.0], [1.0])\nrun(1)",
+        "run(1e6)",
+    ),
+    "equilibrium": (
+        """
+        net = fc.dumbbell([fc.LDCC(eta=0.1 + i / 1e4) for i in range(50)], {"capacity": 3e9}, rtt=0.05)
+        fc.equilibrium(net)
+        """,
+        "[fc.equilibrium(net) for _ in range(10**9)]",
+    ),
+    "stability": (
+        """
+        net = fc.dumbbell([fc.LDCC(eta=0.1 + i / 100) for i in range(9)], {"capacity": 3e7}, rtt=0.05)
+        fc.stability(net)
+        """,
+        "[fc.stability(net) for _ in range(10**9)]",
+    ),
+    "sweep": (
+        """
+        net = fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.05)
+        def run(points, until):
+            grid = {"eta": np.linspace(0.1, 0.8, points), "beta": np.linspace(0.05, 0.2, points)}
+            fc.sweep(net, grid, ["mean_rate"], until=until, executor="threads", workers=2)
+        run(3, 1)
+        """,
+        "run(300, 1e7)",
+    ),
+    "synchronized": (
+        """
+        run = lambda n: fc.synchronized(0.5, 1, 0.01, 0.1, 10, intervals=n, keep=False)
+        run(10)
+        """,
+        "[run(9 * 10**9) for _ in range(10**6)]",
+    ),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
+@pytest.mark.parametrize("name", ENDLESS)
+def test_ctrl_c_ends_it(name):
+    """The child says when it begins, is interrupted, and says that it has heard; else it would go on for hours."""
+    prepare, call = ENDLESS[name]
+    text = f"""
+import fluidcc as fc
+import numpy as np
+{textwrap.dedent(prepare)}
+print("ready", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print("heard", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        assert child.poll() is None
+        os.killpg(child.pid, signal.SIGINT)
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.wait()
+    assert out == "heard\n"
+
+
+def test_a_thread_stops_at_the_next_look():
+    stop = threading.Event()
+    look()  # nothing to stop here
+    assert unless(stop, lambda: look() or 7) == 7
+    stop.set()
+    with pytest.raises(Stopped):
+        unless(stop, look)
+    look()
+
+
+def test_runs_in_pieces_are_those_without_a_pause(monkeypatch):
+    """Many runs in one call of compiled code, with and without returns to Python in between."""
+    net = fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.05)
+    grid = {"eta": np.linspace(0.1, 0.8, 5), "beta": np.linspace(0.05, 0.2, 4)}
+    whole = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
+    monkeypatch.setattr(sys.modules["fluidcc.sweep.batch"], "pause_after", lambda at: 1)
+    pieces = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
+    assert np.array_equal(whole.mean_rate, pieces.mean_rate)
+    assert np.array_equal(whole.max_queueing_delay, pieces.max_queueing_delay)
