@@ -239,9 +239,8 @@ def two_terms_better() -> Outcome:
     return compared(
         [("5", values["least"]), ("1000", values["most"])],
         f"{values['least']:.3g} times at l = 1, {values['most']:.3g} times at l = -0.5",
-        f"1000 is reached at l = {span.min():.2g}, and below the factor goes on growing, as 1/z^2. "
-        "Where the axis of the "
-        "figure begins is not said; Fig. 4(b) has l = -0.5.",
+        f"1000 is reached at l = {span.min():.2g}, and below the factor goes on growing, as "
+        "1/z^2. Where the axis of the figure begins is not said; Fig. 4(b) has l = -0.5.",
         values,
     )
 

@@ -126,8 +126,7 @@ def exponents_aimd() -> Outcome:
         [("1.91", found["AIMD1"][0]), ("1.27", found["AIMD2"][0])],
         "; ".join(f"{a} {f[0]:.2f} by ln s_100/ln 100" for a, f in found.items()),
         f"The printed exponents are ln s_100/ln 100 of the printed s_100, {own[0]:.3f} and "
-        f"{own[1]:.3f}, the first cut "
-        "off; ours differs as s_100 does. A least-squares fit gives "
+        f"{own[1]:.3f}, the first cut off; ours differs as s_100 does. A least-squares fit gives "
         + ", ".join(f"{f[1]:.2f} ({a})" for a, f in found.items())
         + ", pulled down by the dips.",
         {a: f[0] for a, f in found.items()},
@@ -160,8 +159,7 @@ def becomes_linear() -> Outcome:
         "exponent " + ", ".join(f"{v:.2f} for n = {a}" for a, v in slope.items()) + f"; two lines fit best if they "
         f"meet at n = {bend}",
         "By least squares of ln p_n on ln n. From n = 8 on the swing C/(2n) has fewer than two "
-        "steps of 50 kbit/s; but "
-        "the dips at 8 and 16 leave no single place where the curve bends.",
+        "steps of 50 kbit/s; but the dips at 8 and 16 leave no single place where the curve bends.",
         slope | {"bend": bend},
     )
 

@@ -41,13 +41,10 @@ def iscc_in_simulation() -> Outcome:
         f"True from n = 20 on: k = -1.2 is constant to {percent(flatness['late'], 2)} of its "
         "largest there, and k = -1.5 "
         f"{'falls' if np.all(np.diff(falling[late]) < 0) else 'does not fall'}. There several "
-        "decreases in a row are "
-        "needed to get below C, and neither (36) nor (42) holds, by which k = -1.2 grows as n^0.6 "
-        "and k = -1.5 is "
-        "constant. At smaller n the loss depends on how steps happen to fit: over all n k = -1.2 "
-        "moves by "
-        f"{percent(flatness['all'], 2)} of its largest. The paper does not say from which n on it "
-        "holds.",
+        "decreases in a row are needed to get below C, and neither (36) nor (42) holds, by which "
+        "k = -1.2 grows as n^0.6 and k = -1.5 is constant. At smaller n the loss depends on how "
+        f"steps happen to fit: over all n k = -1.2 moves by {percent(flatness['all'], 2)} of its "
+        "largest. The paper does not say from which n on it holds.",
         values,
     )
 

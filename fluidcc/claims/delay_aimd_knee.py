@@ -49,9 +49,9 @@ def knee_delay() -> Outcome:
     return compared(
         [("< 30", 1e3 * v) for v in mean.values()],
         f"{numbers([1e3 * v for v in mean.values()])} ms for {', '.join(map(str, FLOWS))} flows",
-        "All flows of this fluid see the same queue and back off together, which lets the queue overshoot tau0 by n "
-        "packets a round trip; and with many flows an epoch is short, so that the increase is nearly constant and the "
-        "mean nearer to tau0/2 plus the overshoot. "
+        "All flows of this fluid see the same queue and back off together, which lets the queue "
+        "overshoot tau0 by n packets a round trip; and with many flows an epoch is short, so that "
+        "the increase is nearly constant and the mean nearer to tau0/2 plus the overshoot. "
         "Packets of 1000 bytes were taken; testbed measurements, compared by size only.",
         {f"n = {n}": v for n, v in mean.items()},
     )
@@ -65,9 +65,8 @@ def knee_of_loss_based() -> Outcome:
     values = {f"n = {n}": run.mean for n, run in runs.items()}
     text = (
         f"mean queueing delays of {numbers(mean)} ms for {', '.join(map(str, FLOWS))} flows, the "
-        "largest the whole "
-        f"buffer of {ms(max(run.largest for run in runs.values()))}; utilisation "
-        f"{percent(min(run.utilisation for run in runs.values()))} at least"
+        f"largest the whole buffer of {ms(max(run.largest for run in runs.values()))}; "
+        f"utilisation {percent(min(run.utilisation for run in runs.values()))} at least"
     )
     shorter = [n for n in FLOWS if runs[n].mean <= ours[n].mean]
     if shorter:
@@ -83,8 +82,8 @@ def shorter_epochs() -> Outcome:
     return Outcome(
         DIFFERS if longer else REPRODUCED,
         f"{numbers(ours for ours, _ in epochs.values())} s for {', '.join(map(str, FLOWS))} flows "
-        "on the link of Fig. "
-        f"7, loss-based H-TCP {numbers(theirs for _, theirs in epochs.values())} s",
+        "on the link of Fig. 7, loss-based H-TCP "
+        f"{numbers(theirs for _, theirs in epochs.values())} s",
         f"Not with {', '.join(map(str, longer))} flows." if longer else "",
         {f"n = {n}": ours / theirs for n, (ours, theirs) in epochs.items()},
     )
@@ -108,12 +107,11 @@ def knee_of_any_number() -> Outcome:
     ratio = max(mean.values()) / min(mean.values())
     return compared(
         [("1", ratio), *(("100", 100 * fig7(n).utilisation) for n in FLOWS)],
-        f"from {FLOWS[0]} to {FLOWS[-1]} flows on the link of Fig. 7 the mean queueing delay grows "
-        f"{ratio:.2f}-fold, "
-        f"from {ms(min(mean.values()))} to {ms(max(mean.values()))}, with full utilisation",
+        f"from {FLOWS[0]} to {FLOWS[-1]} flows on the link of Fig. 7 the mean queueing delay "
+        f"grows {ratio:.2f}-fold, from {ms(min(mean.values()))} to {ms(max(mean.values()))}, with "
+        "full utilisation",
         "Late feedback adds n packets a round trip to the largest queue, and H-TCP's increase "
-        "depends on the length of "
-        "an epoch, which does depend on n.",
+        "depends on the length of an epoch, which does depend on n.",
         {"ratio": ratio},
     )
 
@@ -127,12 +125,10 @@ def knee_of_any_buffer() -> Outcome:
     return compared(
         [("1.00", max(mean) / min(mean)), *(("100", 100 * run.utilisation) for run in runs.values())],
         f"{flows} flows on the link of Fig. 7 with "
-        f"{numbers((1e3 * size for size in sizes), '.0f')} ms of "
-        "buffer: mean queueing "
-        f"delays of {numbers(1e3 * v for v in mean)} ms",
+        f"{numbers((1e3 * size for size in sizes), '.0f')} ms of buffer: mean queueing delays of "
+        f"{numbers(1e3 * v for v in mean)} ms",
         f"A buffer must hold tau0 and the overshoot, {ms(runs[0.25].largest)} here: with 55 ms "
-        "losses take "
-        f"over, and utilisation is {percent(short.utilisation, 2)}.",
+        f"losses take over, and utilisation is {percent(short.utilisation, 2)}.",
         {f"{size:g} s": run.mean for size, run in runs.items()} | {"short": short.utilisation},
     )
 
@@ -183,10 +179,9 @@ def synchronised() -> Outcome:
     off = _off(a, b)
     return Outcome(
         REPRODUCED if off < 1e-9 else DIFFERS,
-        f"epochs of {a['period']:.6f} and {b['period']:.6f} s, mean queueing delays of {ms(a['mean'], 6)} and "
-        f"{ms(b['mean'], 6)}; period and extremes of the two cycles agree within {bound(off)}, the "
-        "queue over its "
-        "largest",
+        f"epochs of {a['period']:.6f} and {b['period']:.6f} s, mean queueing delays of "
+        f"{ms(a['mean'], 6)} and {ms(b['mean'], 6)}; period and extremes of the two cycles agree "
+        f"within {bound(off)}, the queue over its largest",
         "" if off < 1e-9 else f"off by {percent(off)}",
         {"off": off, **a},
     )

@@ -162,13 +162,13 @@ def rtt_unfairness() -> Outcome:
         DIFFERS,
         f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its round trip of {ms(NEAR)}: "
         f"{shown}",
-        "With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T + tau0) of its window. "
-        "Rates of flows that back off together are as ln(1 + tau0/T), proved, which is 1/T for small tau0, where those "
-        f"of standard TCP are as 1/T^2. The runs agree within {percent(near_by, 1)} up to 4, and "
-        f"{percent(max(off), 1)} up to 8. With Algorithm 1's cap of 0.9 flows beyond T = 9 tau0 "
-        "lose that: "
-        f"{capped:.0f} at {RATIOS[-1]:g}. The paper shows no measurement of it. Constant "
-        "increase; standard TCP with tau0 of buffer.",
+        "With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T + "
+        "tau0) of its window. Rates of flows that back off together are as ln(1 + tau0/T), "
+        "proved, which is 1/T for small tau0, where those of standard TCP are as 1/T^2. The runs "
+        f"agree within {percent(near_by, 1)} up to 4, and {percent(max(off), 1)} up to 8. With "
+        f"Algorithm 1's cap of 0.9 flows beyond T = 9 tau0 lose that: {capped:.0f} at "
+        f"{RATIOS[-1]:g}. The paper shows no measurement of it. Constant increase; standard TCP "
+        "with tau0 of buffer.",
         values,
     )
 
@@ -214,12 +214,10 @@ def slow_start_exit() -> Outcome:
     return Outcome(
         DIFFERS if late else REPRODUCED,
         "window at the exit, of C RTT [packets], by RTT and tau0, where slow start doubles until "
-        "the "
-        f"queueing delay is tau0: {shown}",
-        f"A round of w packets leaves w/2 of them in the queue for a moment, so it ends at "
+        f"the queueing delay is tau0: {shown}",
+        "A round of w packets leaves w/2 of them in the queue for a moment, so it ends at "
         f"{min(over):.1f} to {max(over):.1f} C tau0, whatever C RTT is: too soon where the round "
-        "trip is "
-        f"longer than that many tau0, and not where it is shorter.",
+        "trip is longer than that many tau0, and not where it is shorter.",
         {f"T = {T:g}, tau0 = {tau0:g}": left / full for (T, tau0), (left, full) in found.items()},
     )
 

@@ -99,8 +99,7 @@ def busy_with_two_round_trips() -> Outcome:
     return Outcome(
         REPRODUCED if agrees("100", 100 * used) else DIFFERS,
         f"mean utilisation {percent(used)}, below 99 % in {percent(short, 2)} of the time, "
-        "smallest "
-        f"{percent(least, 2)}, with 60 and 120 ms",
+        f"smallest {percent(least, 2)}, with 60 and 120 ms",
         f"The near flow has {rates[0] / rates[1]:.2f} times the rate of the far one, as loss-based flows would favour "
         "it. "
         + (
@@ -190,15 +189,12 @@ def algorithm_increase() -> Outcome:
     return Outcome(
         DIFFERS if abs(longer["longer"] - 1) > 0.01 else REPRODUCED,
         f"at the beta of Fig. 2, {beta:.3f}, the factor is {factor:.3f}, and an epoch lasts "
-        f"{epochs[1]:.2f} s instead "
-        f"of {epochs[0]:.2f} s, {longer['longer']:.2f} times as long ({longer['by (2)']:.2f} by "
-        "(2) with prompt "
-        "feedback)",
+        f"{epochs[1]:.2f} s instead of {epochs[0]:.2f} s, {longer['longer']:.2f} times as long "
+        f"({longer['by (2)']:.2f} by (2) with prompt feedback)",
         "(1), (2) and (6) have no such factor, and the library has none. It is 1 only for beta = "
-        "1/2. With a constant "
-        f"increase an epoch would be {1 / factor:.2f} times as long; that of (2) makes up for most "
-        "of it. H-TCP has the "
-        "factor to keep the mean rate of a flow free of beta.",
+        f"1/2. With a constant increase an epoch would be {1 / factor:.2f} times as long; that of "
+        "(2) makes up for most of it. H-TCP has the factor to keep the mean rate of a flow free "
+        "of beta.",
         {"factor": factor, **longer},
     )
 

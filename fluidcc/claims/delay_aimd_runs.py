@@ -70,10 +70,8 @@ def just_empties() -> Outcome:
         [("0", 1e3 * low), ("20", 1e3 * top)],
         f"queueing delay from {ms(low)} to {ms(top)}, {ms(mean)} in the mean",
         "The round trip in (3) is that of a packet sent a round trip ago, so a few packets stay, "
-        "and the window grows "
-        "on until the news comes. "
-        f"H-TCP's increase speeds up, so the queue is long only at the end: with a constant one the mean would be "
-        f"{ms(closed)}. {NS}",
+        "and the window grows on until the news comes. H-TCP's increase speeds up, so the queue "
+        f"is long only at the end: with a constant one the mean would be {ms(closed)}. {NS}",
         {"low": low, "top": top, "mean": mean, "closed": closed, "period": period},
     )
 
@@ -94,8 +92,8 @@ def _fits(packets: float) -> bool:
 
 _OTHER_BUFFER = (
     f"The paper's buffer is of 400 packets, in which the round trip is at most {ms(_room(400))}, "
-    "and an estimate of "
-    f"200 ms never finds tau0: see the row on it. {RATCHET_BUFFER} packets were taken. "
+    f"and an estimate of 200 ms never finds tau0: see the row on it. {RATCHET_BUFFER} packets "
+    "were taken. "
 )
 
 
@@ -138,10 +136,8 @@ def ratchet_buffer() -> Outcome:
         DIFFERS,
         f"{text}, below the {ms(_NEEDED)} at which the estimated delay would reach tau0",
         "So no backoff by delay starts the ratchet; with packets of 1500 bytes a loss can, as (4) "
-        "is applied at losses "
-        "too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip on an empty path would "
-        "correct the estimate "
-        "at once.",
+        "is applied at losses too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip "
+        "on an empty path would correct the estimate at once.",
         values,
     )
 
@@ -156,10 +152,8 @@ def ratchet_of_ten() -> Outcome:
     return Outcome(
         REPRODUCED if there is not None and _fits(400) else DIFFERS,
         f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to {ms(first.max())} at "
-        "0.5 s, all within "
-        f"0.1 % of {ms(T2)} after {there or np.nan:.1f} s; with delta = 1 still "
-        f"{ms(never[-1].min())} to "
-        f"{ms(never[-1].max())} at the end",
+        f"0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; with delta = 1 still "
+        f"{ms(never[-1].min())} to {ms(never[-1].max())} at the end",
         (_OTHER_BUFFER if there is not None else "They do not converge. ")
         + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows of random size "
         "(seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to 240 ms, which a source that has "

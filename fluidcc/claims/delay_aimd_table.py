@@ -95,11 +95,9 @@ def coefficient() -> Outcome:
         f"with {a:g}, rounds": float(v) for a, v in rounds.items()
     }
     text = (
-        f"of Table I at most {fluid[0.5]} entries can be had with 0.5 and {fluid[0.25]} with 0.25, "
-        "whatever the round "
-        "trip, beta and the queue at the backoff; in whole round trips of 10 to 300 ms, with 0 or "
-        f"{QUEUE:g} packets "
-        f"of queue, {rounds[0.5]} and {rounds[0.25]}"
+        f"of Table I at most {fluid[0.5]} entries can be had with 0.5 and {fluid[0.25]} with "
+        "0.25, whatever the round trip, beta and the queue at the backoff; in whole round trips "
+        f"of 10 to 300 ms, with 0 or {QUEUE:g} packets of queue, {rounds[0.5]} and {rounds[0.25]}"
     )
     if fluid[0.5] >= fluid[0.25] or rounds[0.5] >= rounds[0.25]:
         return Outcome(REPRODUCED, text, "", values)

@@ -152,9 +152,8 @@ def measured_rate() -> Outcome:
 
 _READINGS = (
     "The formulas are not legible, and the prose speaks both of one change over T_ECF and of a "
-    "mean round trip: both "
-    "readings are kept, as V1 and V2. What sources then do is another matter: (11) asks for half "
-    "of an increase."
+    "mean round trip: both readings are kept, as V1 and V2. What sources then do is another "
+    "matter: (11) asks for half of an increase."
 )
 
 

@@ -133,8 +133,8 @@ def rtt_fairness() -> Outcome:
     begun = {name: r.rate.sel(time=20.0).values for name, r in runs.items()}
     text = "; ".join(
         f"{', '.join(f'{v:.3f}' for v in share[name])} of the fair share after 300 s if {name} "
-        "begins with the least "
-        f"(after 20 s {', '.join(f'{v:.2f}' for v in begun[name] / begun[name].mean())})"
+        "begins with the least (after 20 s "
+        f"{', '.join(f'{v:.2f}' for v in begun[name] / begun[name].mean())})"
         for name in runs
     )
     return compared(
@@ -179,8 +179,7 @@ def red_margins() -> Outcome:
     return outcome(
         agree and not falls, ". ".join(lines) + f" (RTT {', '.join(f'{1e3 * r:.0f}' for r in RTTS)} ms)",
         f"They do not grow all along {' and '.join(falls)}. Section 3.2 has the jitter grow with "
-        "the RTT, Section 5 has it "
-        "fall somewhat. Verdicts of the linearised loop and runs agree."
+        "the RTT, Section 5 has it fall somewhat. Verdicts of the linearised loop and runs agree."
         if agree else "Verdict and run disagree somewhere.", values,
     )  # fmt: skip
 

@@ -52,9 +52,8 @@ def ecf_delay() -> Outcome:
     return compared(
         [("18.7", _MS * far)], f"{text} ms for 10, 30, 100 sources (V1)",
         "Here it depends on the RTT alone and not on the number of sources: it is below 28 ms "
-        "since every forced decrease of the stall "
-        "rule lets the queue fall for a period, and by more the longer that is. Without that rule the queue rests "
-        "at 28 ms.",
+        "since every forced decrease of the stall rule lets the queue fall for a period, and by "
+        "more the longer that is. Without that rule the queue rests at 28 ms.",
         {f"{n}, {r:g}": v for (n, r), v in delays.items()},
     )  # fmt: skip
 
@@ -107,8 +106,7 @@ def red_delay() -> Outcome:
         grows and not bent, f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
         "ms. The largest ratio of adaptive RED stays within 0.01 and 0.5, while 2/W^2 is needed",
         f"It {'grows' if grows else 'does not grow'} with the number of sources at each RTT; it "
-        "does not fall all along "
-        f"with the RTT for {' and '.join(bent) or 'no number of'} sources.",
+        f"does not fall all along with the RTT for {' and '.join(bent) or 'no number of'} sources.",
         {f"{n}, {r:g}": v for (n, r), v in found.items()},
     )  # fmt: skip
 
@@ -136,8 +134,7 @@ def inner_drops() -> Outcome:
     return compared(
         [(">= 1", 100 * near)],
         "30 Poisson sources at 60 ms, whose ECF aims at the 40 ms of the inner loop, lose "
-        f"{100 * near:.1f} %; with the "
-        f"outer set point of 28 ms {100 * below:.1f} %",
+        f"{100 * near:.1f} %; with the outer set point of 28 ms {100 * below:.1f} %",
         "The settings of the paper that is referred to are not printed. Bursts of single packets are drawn (seed 1).",
         {"at it": near, "below": below},
     )
@@ -290,8 +287,7 @@ def overheads() -> Outcome:
     return compared(
         [("14", few / 1e3), ("86", many / 1e3), ("0.05", 1e2 * few / C), ("0.3", 1e2 * many / C)],
         f"N 56 bytes/T_ECF: {few / 1e3:.1f} kbit/s ({1e2 * few / C:.3f} %) and {many / 1e3:.1f} "
-        "kbit/s "
-        f"({1e2 * many / C:.2f} %)",
+        f"kbit/s ({1e2 * many / C:.2f} %)",
         values={"few": few, "many": many},
     )
 

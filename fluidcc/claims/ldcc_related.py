@@ -106,8 +106,7 @@ def related_nada_consistent() -> Outcome:
     "ldcc",
     "VI",
     "Where the propagation delay exceeds x_ref = 10 ms, the new design of NADA has less "
-    "self-inflicted delay at low "
-    "capacity.",
+    "self-inflicted delay at low capacity.",
     "significantly reduced",
 )
 def related_nada_new() -> Outcome:
