@@ -183,7 +183,7 @@ def test_lags_read_for_one_state_each_give_the_same_solution(kind: str, history:
     lengths = np.concatenate([[0.0], rng.uniform(0.2, 1.5, 7)])
     lags = lengths if kind == "constant" else lambda t, y: lengths * (1 + 0.1 * np.sin(t))
 
-    def rate(t: float, y: Array, heard: Array) -> Array:
+    def rate(t: float, y: Array, heard: Array) -> Any:
         return np.bincount(target, np.sin(heard - y[target]), 5)
 
     options: dict[str, Any] = {"jumps": [(0.7, lambda t, y: y + 0.1)]}

@@ -118,48 +118,108 @@ def test_a_kink_in_one_of_many_states_is_seen(at: float) -> None:
         assert np.abs((result.y[0] - exact) / np.maximum(1, exact)).max() <= 20 * rtol
 
 
+# DETEST C1 to C4 (Enright & Hayashi, "The evaluation of numerical software for delay differential equations", 1997),
+# whose lags have kinks in the state (C1), nearly vanish (C2), or reach back to a jump of the past (C3).
+
+
 @njit
-def c1_by_small_steps(end: float, steps: int) -> Array:
-    """DETEST C1 by the classical fixed-step method on its own cubic Hermite polynomials."""
+def small_steps(fun: Any, lags: Any, history: Any, end: float, steps: int) -> Array:
+    """The states by the classical fixed-step method, on its own cubic Hermite polynomials; lags longer than a step."""
     h = end / steps
-    y, rate = np.empty(steps + 1), np.empty(steps + 1)
-    y[0], rate[0] = 0.5, 0.0
-
-    def slope(t: float, now: float, y: Array, rate: Array, last: int) -> float:
-        at = t - 1 - abs(now)
-        past = 0.5
-        if at > 0:
-            i = min(int(at / h), last - 1)
-            u = at / h - i
-            past = (1 - u) ** 2 * ((1 + 2 * u) * y[i] + u * h * rate[i])
-            past += u**2 * ((3 - 2 * u) * y[i + 1] - (1 - u) * h * rate[i + 1])
-        return -2 * past * (1 - now**2)
-
-    rate[0] = slope(0.0, 0.5, y, rate, 0)
+    now = history(0.0)
+    y, rate = np.empty((steps + 1, now.size)), np.empty((steps + 1, now.size))
+    y[0] = now
+    stage, slopes = now.copy(), np.zeros((4, now.size))
     for i in range(steps):
-        t, now = i * h, y[i]
-        b = slope(t + h / 2, now + h / 2 * rate[i], y, rate, i)
-        c = slope(t + h / 2, now + h / 2 * b, y, rate, i)
-        d = slope(t + h, now + h * c, y, rate, i)
-        y[i + 1] = now + h / 6 * (rate[i] + 2 * b + 2 * c + d)
-        rate[i + 1] = slope(t + h, y[i + 1], y, rate, i + 1)
+        for k in range(5):
+            t = (i + (0.0, 0.5, 0.5, 1.0, 1.0)[k]) * h
+            if k == 4:
+                stage = y[i] + h / 6 * (slopes[0] + 2 * slopes[1] + 2 * slopes[2] + slopes[3])
+                y[i + 1] = stage
+                break
+            stage = y[i] + (0.0, 0.5, 0.5, 1.0)[k] * h * slopes[max(k - 1, 0)]
+            lag = lags(t, stage)
+            past = np.empty((now.size, lag.size))
+            for j in range(lag.size):
+                at = t - lag[j]
+                if at <= 0:
+                    past[:, j] = history(at)
+                    continue
+                m = min(int(at / h), i - 1)
+                u = at / h - m
+                past[:, j] = (1 - u) ** 2 * ((1 + 2 * u) * y[m] + u * h * rate[m])
+                past[:, j] += u**2 * ((3 - 2 * u) * y[m + 1] - (1 - u) * h * rate[m + 1])
+            slopes[k] = fun(t, stage, past)
+            if k == 0:
+                rate[i] = slopes[0]
     return y
 
 
-@pytest.fixture(scope="module")
-def c1_exact() -> Array:
-    coarse, fine = c1_by_small_steps(30.0, 750_000), c1_by_small_steps(30.0, 1_500_000)
-    assert np.abs(coarse - fine[::2]).max() < 2e-8
-    return fine
+def blood(s0: float, t1: float, gamma: float, q: float, k: float, a: float, past: Any) -> tuple[Any, Any, Any]:
+    """Mahaffy, Belair and Mackey's model of erythropoiesis, C3 and C4."""
+
+    @njit
+    def fun(t: float, y: Array, Z: Array) -> Array:
+        made = a / (1 + 0.0382 * y[0] ** 6.96)
+        lived = 1 - q * np.exp(gamma * y[2]) / (s0 * Z[1, 1])
+        return np.array([s0 * Z[1, 0] - gamma * y[0] - q, made - k * y[1], lived])
+
+    @njit
+    def lags(t: float, y: Array) -> Array:
+        return np.array([t1, t1 + y[2]])
+
+    return fun, lags, past
 
 
-@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
-def test_the_kink_of_detest_c1_is_seen_though_nobody_declares_it(c1_exact: Array, rtol: float) -> None:
-    """y' = -2 y(t - 1 - |y|) (1 - y^2) (Enright and Hayashi), where a shift of y at t = 9.7 comes back 169-fold."""
-    result = solve_dde(
-        lambda t, y, Z: -2 * Z[:, 0] * (1 - y**2), (0, 30), 0.5, lambda t, y: [1 + abs(y[0])], rtol=rtol, atol=rtol,
-        dense_output=True,
-    )  # fmt: skip
-    assert result.sol is not None
-    t = np.linspace(0, 30, 3001)
-    assert np.abs(result.sol(t)[0] - c1_exact[::500]).max() <= 300 * rtol + 1e-8
+DETEST: dict[str, tuple[Any, Any, Any, float, int, float]] = {  # fun, lags, history, end, small steps, tolerances
+    "C1": (
+        njit(lambda t, y, Z: -2 * Z[:, 0] * (1 - y**2)),
+        njit(lambda t, y: np.array([1 + abs(y[0])])),
+        njit(lambda t: np.array([0.5])),
+        30.0,
+        100_000,
+        600.0,  # a shift of y at t = 9.7 comes back 169-fold
+    ),
+    "C2": (
+        njit(
+            lambda t, y, Z: np.array([-2 * Z[0, 0], (np.abs(Z[0, 0]) - np.abs(y[0])) / (1 + np.abs(Z[0, 0]))])
+        ),
+        njit(lambda t, y: y[1:]),
+        njit(lambda t: np.array([1.0, 0.5])),
+        40.0,
+        400_000,
+        100.0,
+    ),
+    "C3": (
+        *blood(
+            0.0031, 6.0, 0.001, 0.0275, 2.8, 6570.0, njit(lambda t: np.array([3.325, 9.5 if t <= -6 else 10.0, 120.0]))
+        ),
+        300.0,
+        400_000,
+        100.0,
+    ),
+    "C4": (
+        *blood(0.00372, 3.0, 0.1, 0.00178, 6.65, 15600.0, njit(lambda t: np.array([3.5, 10.0, 50.0]))),
+        100.0,
+        100_000,
+        100.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DETEST)
+def test_detest_c_is_solved_though_nobody_declares_a_kink(name: str) -> None:
+    fun, lags, history, end, steps, tolerances = DETEST[name]
+    exact = small_steps(fun, lags, history, end, steps)
+    coarse = small_steps(fun, lags, history, end, steps // 2)
+    size = np.maximum(1, np.abs(exact))
+    doubt = (np.abs(exact[::2] - coarse) / size[::2]).max()
+    assert doubt < 1e-6
+    for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+        result = solve_dde(
+            fun.py_func, (0, end), history.py_func, lags.py_func, rtol=rtol, atol=rtol,
+            t_eval=np.linspace(0, end, 2001), breaking_points=[-6.0] if name == "C3" else [],
+        )  # fmt: skip
+        assert result.success, result.message
+        error = np.abs(result.y.T - exact[:: steps // 2000]) / size[:: steps // 2000]
+        assert error.max() <= tolerances * rtol + doubt
