@@ -24,7 +24,8 @@ from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
 __all__ = [
-    "count_kinks", "count_switches", "event_kernel_address", "handwritten", "kernel_address", "law_lines", "law_names",
+    "bound_switches", "bounded_states", "count_kinks", "count_switches", "event_kernel_address", "handwritten",
+    "kernel_address", "law_lines", "law_names",
 ]  # fmt: skip
 
 #: order of a source's signals in the workspace, and of a link's
@@ -45,9 +46,7 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
 @lru_cache(maxsize=512)
 def count_switches(law: Law) -> int:
     """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
-    own = _own_states(law)
-    bounds = sum(z in law.lower for z in own) + sum(z in law.upper for z in own)
-    return count_kinks(law) + bounds + len(law.jumps)
+    return count_kinks(law) + len(_bounds(law)) + len(law.jumps)
 
 
 @lru_cache(maxsize=512)
@@ -104,9 +103,13 @@ def law_lines(
         Of all temporary names.
     automatic : bool
         Whether a negative mode stands for 'decide by the sign of the switch here and now'.
+
+    Notes
+    -----
+    A state that is held at a bound is put there first, under its own name: all that follows has it there exactly.
     """
     held = law.switched()
-    lines: list[str] = []
+    lines = _put_on_bounds(law, names, mode, prefix, automatic)
     switches: list[str] = []
     named = dict(names)
     for n, k in enumerate(_used_switches(law)):
@@ -128,7 +131,7 @@ def law_lines(
     lines += more
     rest = iter(texts[len(own) :])
     outputs = [next(rest) if k in held.out else "0.0" for k in _outputs(law)]
-    flows = _bounded(law, own, texts, names, mode, prefix, automatic, lines, switches)
+    flows = _bounded(law, own, texts, names, prefix, automatic, lines, switches)
     for j, jump in enumerate(law.jumps):
         more, (value,) = decided_text([jump.when], names, f"{prefix}j{j}_", law.name)
         lines += more
@@ -136,31 +139,56 @@ def law_lines(
     return lines, flows, outputs, switches
 
 
+def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
+    """The switch of each bound of an own state, the state, the bound, and the sign of the gap between them."""
+    kinks, sides = len(_used_switches(law)), ((law.lower, ""), (law.upper, "-"))
+    found = [(z, bounds[z], sign) for z in _own_states(law) for bounds, sign in sides if z in bounds]
+    return [(kinks + n, *one) for n, one in enumerate(found)]
+
+
+@lru_cache(maxsize=512)
+def bound_switches(law: Law) -> tuple[int, ...]:
+    """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0 where it is held."""
+    return tuple(n for n, *_ in _bounds(law))
+
+
+def bounded_states(law: Law) -> list[int]:
+    """Numbers of the own states that have a bound."""
+    return [k for k, z in enumerate(_own_states(law)) if z in law.lower or z in law.upper]
+
+
+def _put_on_bounds(
+    law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
+) -> list[str]:
+    """What a held state is: its bound, to the last bit, wherever within rounding it was when it got there."""
+    lines = []
+    for n, z, bound, sign in _bounds(law):
+        more, (value,) = scalar_text([unfold(bound)], names, f"{prefix}b{n}_")
+        lines += [*more, f"{prefix}b{n} = {value}", f"{prefix}m{n} = {mode(n)}"]
+        held = f"{prefix}m{n} <= 0.5"
+        if automatic:  # nothing was located, so that it may stand well beyond its bound
+            held += f" and ({prefix}m{n} >= 0.0 or {sign}({names[z]} - {prefix}b{n}) < 0.0)"
+        lines.append(f"{names[z]} = {prefix}b{n} if {held} else {names[z]}")
+    return lines
+
+
 def _bounded(
-    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], mode: Callable[[int], str],
-    prefix: str, automatic: bool, lines: list[str], switches: list[str],
+    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], prefix: str, automatic: bool,
+    lines: list[str], switches: list[str],
 ) -> list[str]:  # fmt: skip
     """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow leads away from it."""
-    flows = []
-    for j, z in enumerate(own):
-        flow = f"{prefix}f{j}"
-        lines.append(f"{flow} = {texts[j]}")
-        flows.append(flow)
-        for bounds, sign in ((law.lower, ""), (law.upper, "-")):
-            if z not in bounds:
-                continue
-            n = len(switches)
-            more, (bound,) = scalar_text([unfold(bounds[z])], names, f"{prefix}b{n}_")
-            gap = f"{sign}({names[z]} - ({bound}))"
-            lines += [*more, f"{prefix}m{n} = {mode(n)}"]
-            if automatic:
-                free = f"(1.0 if {gap} > 0.0 or {sign}{flow} > 0.0 else 0.0)"
-                lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {free}")
-            # A free state that stands a hair beyond its bound and comes back stays free.
-            free = f"({gap} if {sign}{flow} <= 0.0 else abs({gap}))"
-            lines.append(f"{prefix}g{n} = {free} if {prefix}m{n} > 0.5 else {sign}{flow}")
-            lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
-            switches.append(f"{prefix}g{n}")
+    flows = [f"{prefix}f{j}" for j in range(len(own))]
+    lines += [f"{flow} = {text}" for flow, text in zip(flows, texts, strict=False)]
+    for n, z, _, sign in _bounds(law):
+        flow, gap = flows[own.index(z)], f"{sign}({names[z]} - {prefix}b{n})"
+        if automatic:
+            free = f"(1.0 if {gap} > 0.0 or {sign}{flow} > 0.0 else 0.0)"
+            lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {free}")
+        # A free state that stands a hair beyond its bound and comes back stays free.
+        free = f"({gap} if {sign}{flow} <= 0.0 else abs({gap}))"
+        lines.append(f"{prefix}g{n} = {free} if {prefix}m{n} > 0.5 else {sign}{flow}")
+        lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
+        switches.append(f"{prefix}g{n}")
     return flows
 
 
@@ -188,7 +216,10 @@ def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbo
 
 
 def kernel_text(law: Law) -> str:
-    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable."""
+    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable.
+
+    When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
+    """
     rows, own, names = _numbered(law)
     lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
     used = " ".join([*lines, *flows, *outputs, *switches])
@@ -199,6 +230,7 @@ def kernel_text(law: Law) -> str:
     stride = "su" if isinstance(law, Link) else "n"
     body += [f"o[{k}*{stride} + i] = {text}" for k, text in enumerate(outputs)]
     store = [f"g[{k}*n + i] = {text}" for k, text in enumerate(switches)]
+    store += [f"z[{k}*n + i] = z{k}" for k in bounded_states(law)]
     text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n    for i in range(n):\n"
     text += "".join(f"        {line}\n" for line in body)
     if store:

@@ -1,83 +1,120 @@
-"""What would take memory or time without end is refused first, in one sentence that names the value and the remedy."""
+"""A projected state at its bound is at its bound exactly, and so is all that comes of it."""
 
-import tracemalloc
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
+from sympy import cos, symbols
 
 import fluidcc as fc
-from fluidcc import interval_model
+from fluidcc.law import Jump, Link, Source
+from fluidcc.links import DropTail
+from fluidcc.symbols import t
+from tests.scan.stepped import Flow
+from tests.scan.stepped import Link as Steps
+from tests.scan.stepped import run as stepped
+
+z, x = symbols("z x", nonnegative=True)
+low, high, f, g, P, wait = symbols("low high f g P wait", positive=True)
+LOW, HIGH, F = 0.3, 0.7, 0.7  # no binary fractions
+STEP = 0.05  # [s] at most, since nothing else changes in these networks while all states are held
 
 
-def _net(law=None, **given):
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
-    return net.flow("f", law or fc.CBR(rate=1e6), route=["l"], return_delay=0.03, **given)
+def swinging(**more: Any) -> Source:
+    """z' = cos(f t) within [0.3, 0.7]: it is at one bound or the other for most of the time."""
+    params = {low: LOW, high: HIGH, f: F, g: 1, P: 1e6, wait: 0.01}
+    return Source(
+        "Swing", flow={z: g * cos(f * t), x: 0}, out={"rate": P * z}, params=params,
+        units={**dict.fromkeys((z, x, low, high), "1"), f: "1/s", g: "1/s", P: "bit/s", wait: "s"},
+        lower={z: low}, upper={z: high}, initial={z: 0.5, x: 0}, **more,
+    )  # fmt: skip
 
 
-def _drawn(**pattern):
-    return fc.simulate(_net(pattern=pattern), 10)
+def over(link: Link, *laws: Source, **more: Any) -> fc.Network:
+    net = fc.Network().link("l", link, capacity=5e6, delay=0.01, **more)
+    for k, law in enumerate(laws):
+        net.flow(f"f{k}", law, route=["l"], return_delay=0.03)
+    return net
 
 
-(x,) = fc.LDCC.states
-ENDLESS = {
-    "intervals of a Poisson pattern": (
-        lambda: _drawn(kind="poisson", mean_rate=1e6, interval=1e-12),
-        "2000000 intervals of 1e-12 s",
-    ),
-    "periods of a Pareto pattern": (
-        lambda: _drawn(kind="on_off_pareto", peak=1e6, mean_on=1e-9, mean_off=1e-9, shape=1.5),
-        "2000000 periods of means 1e-09 and 1e-09 s",
-    ),
-    "steps": (lambda: fc.simulate(_net(fc.LDCC), 10, max_step=1e-12), "max_step is 1e-12 s.* give at least 1e-07 s"),
-    "samples": (lambda: fc.simulate(_net(fc.LDCC), 10, samples=10**8), "samples is 100000000"),
-    "samples of many variables": (
-        lambda: fc.simulate(fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, rtt=0.1), 10, samples=10**7),
-        "10000000 samples of [0-9]+ variables.* at most [0-9]+ times",
-    ),
-    "intervals kept": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12), "or keep=False"),
-    "intervals": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12, keep=False), "intervals is 10+, "),
-    "exact intervals": (
-        lambda: fc.synchronized(0, 1, "1/10", "1/2", 1, intervals=10**9, exact=True),
-        "at most 200000 are run",
-    ),
-}
+@pytest.mark.parametrize(("count", "engine"), [(1, "array"), (1, "fused"), (70, "array")])
+def test_a_state_is_at_its_bounds_exactly_and_for_as_long_as_its_equation_says(count: int, engine: str) -> None:
+    """Of seventy flows no switch is located: it takes them the rest of a step until they are there exactly."""
+    run = fc.simulate(over(DropTail, *[swinging()] * count), 20.0, max_step=STEP, samples=20_001, engine=engine)
+    values, rate = run.Swing_z.values, run.rate.values
+    if count == 1:
+        assert values.min() == LOW
+        assert values.max() == HIGH
+    # It leaves a bound where cos(f t) changes its sign, and is at the other one after 0.4 f = 1 - cos(f dt).
+    turns = [(n + 0.5) * np.pi / F for n in range(5)]
+    begins = [np.arcsin(0.2 * F) / F, *(turn + np.arccos(1 - 0.4 * F) / F for turn in turns)]
+    ends = [*turns, 20.0]
+    time = run.time.values
+    for n, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        there = (time > begin + (1e-3 if count == 1 else STEP)) & (time < end - (1e-3 if count == 1 else STEP))
+        assert np.count_nonzero(there) > 200
+        assert np.all(values[there] == (LOW if n % 2 else HIGH))
+        assert np.all(rate[there] == 1e6 * (LOW if n % 2 else HIGH))
 
 
-@pytest.mark.parametrize("name", ENDLESS)
-def test_what_has_no_end_is_refused_before_memory_is_taken(name):
-    call, message = ENDLESS[name]
-    tracemalloc.start()
-    try:
-        with pytest.raises(fc.errors.InvalidInput, match=message):
-            call()
-        assert tracemalloc.get_traced_memory()[1] < 200e6
-    finally:
-        tracemalloc.stop()
+@pytest.mark.parametrize("engine", ["array", "fused"])
+def test_a_trigger_at_a_bound_does_not_fire(engine: str) -> None:
+    law = swinging(jumps=tuple(Jump(when, {x: x + 1}, refractory=wait) for when in (z - high, low - z)))
+    run = fc.simulate(over(DropTail, law), 20.0, max_step=STEP, engine=engine)
+    assert run.attrs["jumps"] == 0
 
 
-@pytest.mark.parametrize("key", [1, None, x])
-def test_initial_states_go_by_name(key):
-    with pytest.raises(fc.errors.InvalidInput, match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}"):
-        _net(fc.LDCC, initial={key: 3})
-    with pytest.raises(fc.errors.InvalidInput, match="initial of link 'l' has the key .* by name, such as {'q': 0.1}"):
-        fc.Network().link("l", fc.DropTail, capacity=3e6, initial={key: 1})
+def test_what_a_router_says_at_a_bound_is_the_same_number_wherever_it_is_looked_up() -> None:
+    """The mark ratio rises to 0.7 and stays; what flows hear of it is between two floats of 0.7."""
+    mark = symbols("mark", nonnegative=True)
+    law = Link("Rising", flow={**DropTail.flow, mark: f}, out={**DropTail.out, "mark": mark},
+               params={f: 0.3, high: HIGH}, units={**DropTail.units, mark: "1", f: "1/s", high: "1"},
+               queue=DropTail.queue, lower=DropTail.lower, upper={**DropTail.upper, mark: high},
+               initial={**DropTail.initial, mark: 0})  # fmt: skip
+    late = fc.simulate(over(law, fc.LDCC, fc.CBR(rate=1e5)), 20.0, samples=5001, engine="array").isel(
+        time=slice(1000, None)
+    )
+    assert np.all(late.Rising_mark.values == HIGH)
+    assert len(np.unique(late.loss.values)) == 1
+    assert abs(late.loss.values[0, 0] - HIGH) < 2e-16
 
 
-@pytest.mark.parametrize("chance", [{}, {"hears": "one", "seed": 3}, {"delay": 3, "missed": 0.1}])
-def test_intervals_run_in_pieces_are_those_run_at_once(chance, monkeypatch):
-    """Compiled code returns to Python from time to time, so that Ctrl-C is heard."""
-    arguments = ([0.5, 0.2], 1, 0.01, 0.1, 10.0)
-    whole = fc.synchronized(*arguments, intervals=1000, **chance)
-    monkeypatch.setattr(interval_model, "_AT_ONCE", 14)
-    pieces = fc.synchronized(*arguments, intervals=1000, **chance)
-    assert np.array_equal(whole.rates, pieces.rates)
-    assert (whole.sent, whole.lost, whole.carried) == (pieces.sent, pieces.lost, pieces.carried)
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-12])
+@pytest.mark.parametrize(
+    ("laws", "step", "until", "jumps"),
+    [
+        (("RateAIMD", "LDCC"), 1e-4, 20.0, 15),
+        (("RateBinomial", "Vegas"), 2.5e-5, 20.0, 31),
+        (("HTCP",), 2.5e-5, 6.0, None),
+    ],
+)
+def test_no_rounding_of_marks_makes_a_source_behind_pi_back_off(
+    laws: tuple[str, ...], step: float, until: float, jumps: int | None, rtol: float
+) -> None:
+    """As by Euler's method, where the mark ratio is cut off at 0."""
+    net = over(fc.PI, *(getattr(fc, law) for law in laws), buffer=8e5)
+    run = fc.simulate(net, until, rtol=rtol, samples=40_001, engine="array")
+    assert run.PI_p.values.min() == 0.0
+    sent, cuts = stepped([Steps("PI", 5e6, 0.01, 8e5)], [Flow(law, (0,), 0.0, 0.03, 0.0) for law in laws], until, step)
+    mean = np.trapezoid(run.rate.values, run.time.values, axis=0) / until
+    np.testing.assert_allclose(mean, sent[:, -1] / until, rtol=1e-3)
+    if jumps is not None:
+        assert run.attrs["jumps"] == jumps
+        assert abs(cuts.sum() - jumps) <= 1  # of which the scheme sees one more at some steps
+    assert laws != ("RateAIMD", "LDCC") or abs(mean[0] / 1e6 - 2.0778) < 3e-4
 
 
-def test_a_cycle_found_in_pieces_is_that_found_at_once(monkeypatch):
-    model = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3)
-    whole = model.orbit
-    monkeypatch.setattr(interval_model, "_AT_ONCE", 7)
-    pieces = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3).orbit
-    assert whole.period == pieces.period > 1
-    assert np.array_equal(whole.rates, pieces.rates)
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8])
+def test_htcp_behind_pi_sends_what_finer_tolerances_have_it_send(rtol: float) -> None:
+    """4.06 Mbit/s, at any; Euler's method follows it for the first six seconds only."""
+    run = fc.simulate(over(fc.PI, fc.HTCP, buffer=8e5), 20.0, rtol=rtol, samples=40_001, engine="array")
+    assert float(np.trapezoid(run.rate.values[:, 0], run.time.values)) / 20.0 == pytest.approx(4.06e6, abs=5e3)
+
+
+def test_a_path_without_loss_or_marks_has_a_loss_of_exactly_none() -> None:
+    run = fc.simulate(over(fc.PI, fc.RateAIMD, fc.LDCC, buffer=8e5), 20.0, samples=20_001, engine="array")
+    loss = run.loss.values
+    assert loss.min() == 0.0
+    assert np.count_nonzero(loss == 0.0) > 0.5 * loss.size

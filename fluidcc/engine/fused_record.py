@@ -24,7 +24,9 @@ def constant(value: float) -> str:
 
 def _fit(names: list[str]) -> list[str]:
     """Coefficients of the quartic through five values at equal distances."""
-    return [" + ".join(f"{float(w)!r}*{v}" for w, v in zip(row, names, strict=True) if w != 0.0) for row in FIT]
+    first, *others = names
+    rows = ([f"{float(w)!r}*({v} - {first})" for w, v in zip(row, others, strict=True)] for row in FIT)
+    return [first, *(" + ".join(row) for row in rows)]
 
 
 def _dense(base: str, name: str, i: int) -> list[str]:

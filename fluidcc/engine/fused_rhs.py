@@ -11,7 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fluidcc.compile import LINK_OUT, LINK_ROWS, SOURCE_ROWS, count_switches, law_lines, law_names
+from fluidcc.compile import (
+    LINK_OUT,
+    LINK_ROWS,
+    SOURCE_ROWS,
+    bounded_states,
+    count_switches,
+    law_lines,
+    law_names,
+)
 from fluidcc.engine.fused_spans import Spans, chosen, total
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.engine.told import acts
@@ -31,6 +39,7 @@ class LawText:
     flows: list[str]
     outputs: list[str]
     switches: list[str]
+    bounded: list[str]  # states that have bounds, on which they are put where they are held
 
     @classmethod
     def of(cls, group: Group, name: str) -> LawText:
@@ -41,15 +50,15 @@ class LawText:
         lines, flows, outputs, switches = law_lines(law, names, lambda n: f"M{n}", "L", automatic=False)
         text = " ".join([*lines, *flows, *outputs, *switches])
         arguments = sorted(set(re.findall(r"\b[ZUPM]\d+\b", text)), key=lambda a: ("ZUPM".index(a[0]), int(a[1:])))
-        return cls(name, arguments, lines, flows, outputs, switches)
+        return cls(name, arguments, lines, flows, outputs, switches, [f"Z{k}" for k in bounded_states(law)])
 
     def uses(self, kind: str) -> list[int]:
         """Numbers of the arguments of a kind."""
         return [int(a[1:]) for a in self.arguments if a[0] == kind]
 
     def definition(self) -> str:
-        """The function; it returns flows, outputs and switches."""
-        results = [*self.flows, *self.outputs, *self.switches]
+        """The function; it returns flows, outputs, switches and bounded states."""
+        results = [*self.flows, *self.outputs, *self.switches, *self.bounded]
         body = [*self.lines, f"return {', '.join(results)},"]
         return f"def {self.name}({', '.join(self.arguments)}):\n" + "".join(f"    {line}\n" for line in body)
 
@@ -195,7 +204,7 @@ class Rhs:
             else:
                 lines += [f"e{k}_{tag} = acc{k} + (now - lag{k}) - th{leaf}", f"edot{k}_{tag} = ce{leaf} - 1.0"]
             if self.lossy:
-                lines.append(f"pi{k}_{tag} = 1.0 - cs{leaf}")
+                lines.append(f"pi{k}_{tag} = lost(cs{leaf})")
             if self.prices:
                 lines.append(f"pr{k}_{tag} = cp{leaf}")
             lines.append(f"tk{k}_{tag} = now - acc{k}")
@@ -254,11 +263,12 @@ class Rhs:
 
     def _results(self, group: Group, j: int, stage: int | None, outputs: list[str]) -> list[str]:
         """Names of what a law returns; of the inner nodes only the outputs matter, and nothing else may be touched."""
-        states = (group.states + n * group.size + j for n in range(len(group.own)))
+        states = [group.states + n * group.size + j for n in range(len(group.own))]
         modes = self.modes(group, j)
+        bounded = [f"z{states[n]}" for n in bounded_states(group.law)]
         if stage is None:
-            return [*(f"d_{k}" for k in states), *outputs, *(f"v_{mode[1:]}" for mode in modes)]
-        return [*(f"d{stage}_{k}" for k in states), *outputs, *(f"v{mode[1:]}" for mode in modes)]
+            return [*(f"d_{k}" for k in states), *outputs, *(f"v_{mode[1:]}" for mode in modes), *bounded]
+        return [*(f"d{stage}_{k}" for k in states), *outputs, *(f"v{mode[1:]}" for mode in modes), *bounded]
 
     def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""

@@ -28,7 +28,7 @@ from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
 from fluidcc.numerics.fluid.pieces import near_time, near_work, seek_time, seek_work
 from fluidcc.numerics.fluid.{inverts}
-from fluidcc.numerics.fluid.reads import work
+from fluidcc.numerics.fluid.reads import lost, work
 from fluidcc.numerics.fluid.passes import judge, measure, mix
 from fluidcc.numerics.fluid.stays import link_stays, switch_stays
 from fluidcc.numerics.fluid.vectors import all_of, choose, equal_at, put_vector, total, vector_at, worst
@@ -218,6 +218,7 @@ def _evaluate(rhs: Rhs) -> list[str]:
     lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
     lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
     lines += [*_spans("z", s.EVALSTATES, rhs.spans.states), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
+    lines += [f"o = I[{s.EVALSTATES}]", *put("z{i}", rhs.spans.states)]
     lines += [f"o = I[{s.EVALINTO}]", *put("d0_{i}", rhs.spans.states)]
     lines += [f"o = I[{s.ORATE}]", *put("x{i}", rhs.spans.flows)]
     lines += _put(s.OARR, [f"a{l}" for l in range(nl)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fluidcc.compile import count_switches, event_kernel_address
+from fluidcc.compile import bound_switches, count_switches, event_kernel_address
 from fluidcc.engine.layout import Group, Layout
 from fluidcc.law import Law, Tick
 from fluidcc.numerics.fluid import slots as s
@@ -68,9 +68,13 @@ def _constant(law: Law, tick: Tick) -> bool:
     return bool(symbols_of(tick.every) <= {*law.params, *law.constants})
 
 
-def jump_switches(rows: list[list[int]], count: int) -> list[int]:
-    """Of each of the `count` switches, the number of the jump whose condition it is, or -1."""
-    which = [-1] * count
+def jump_switches(at: Layout, rows: list[list[int]]) -> list[int]:
+    """Of each switch, the number of the jump whose condition it is, or what it is else."""
+    which = [s.NO_JUMP] * at.n_switches
+    for g in (*at.groups, *at.link_groups):
+        for n in bound_switches(g.law):
+            first = g.switches + n * g.size
+            which[first : first + g.size] = [s.OF_BOUND] * g.size
     for k, row in enumerate(rows):
         if row[s.HSWITCH] >= 0:
             which[row[s.HSWITCH]] = k

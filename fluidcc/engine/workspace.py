@@ -195,7 +195,7 @@ class Workspace(Arrays):
         self.event_rows = rows
         n = len(rows)
         self.ints(s.JHY, [*chain.from_iterable(rows)])
-        self.ints(s.JHSW, jump_switches(rows, self.at.n_switches))
+        self.ints(s.JHSW, jump_switches(self.at, rows))
         for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0.0), (s.OHPER, 0.0), (s.OHLAST, -math.inf), (s.OHG, 0.0)):
             self.room(slot, n, value)
         self.room(s.OHNEW, 2)

@@ -107,11 +107,14 @@ def flip(F: Any, I: Any, index: int, mode: int) -> None:
         forward(F, I, index, 0)
         bend(F, I, index)
         return
-    told = -1
+    told, landed = -1, False
     for k in range(I[s.NSW]):
         if k == index - nl or I[I[s.JPEND] + k]:
             F[I[s.OSW] + k] = 0.0 if F[I[s.OSW] + k] > 0.5 else 1.0
-            if crossed(F, I, k):
+            landed |= I[I[s.JHSW] + k] == s.OF_BOUND and F[I[s.OSW] + k] < 0.5
+    for k in range(I[s.NSW]):
+        if k == index - nl or I[I[s.JPEND] + k]:
+            if crossed(F, I, k, landed):
                 continue  # the condition of a jump, which is no kink
             owner = I[I[s.JSWOWN] + k]
             link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner

@@ -57,14 +57,18 @@ def restart(F: Any, I: Any, flow: int) -> None:
 
 
 @njit(**_CFG)
-def crossed(F: Any, I: Any, switch: int) -> bool:
-    """Whether this switch is the condition of a jump, which is now due if the condition has become true."""
+def crossed(F: Any, I: Any, switch: int, landed: bool) -> bool:
+    """Whether this switch is the condition of a jump, which is now due if the condition has become true.
+
+    Not so where a state has `landed` on its bound just then: beyond it the condition may never be true. It is looked
+    at again once the state is there exactly.
+    """
     if I[s.NHY] == 0 or I[I[s.JHSW] + switch] < 0:
         return False
     k = I[I[s.JHSW] + switch]
     row = I[s.JHY] + s.HSIZE * k
     if F[I[s.OSW] + switch] > 0.5:
-        I[row + s.HDUE] = 1
+        I[row + s.HDUE] = 0 if landed else 1
     else:
         I[row + s.HDUE] = FELL
         if F[s.T] > F[I[s.OHLAST] + k]:

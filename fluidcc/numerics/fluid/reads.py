@@ -16,11 +16,19 @@ from ..compiling import njit
 from . import slots as s
 from .vectors import all_of, beside, lanes
 
-__all__ = ["Four", "act_place", "invert", "invert_four", "read_list", "read_nodes", "solve", "work"]
+__all__ = ["Four", "act_place", "invert", "invert_four", "lost", "read_list", "read_nodes", "solve", "work"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path
 Four = tuple[float, float, float, float]
 _INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
+
+
+@njit(**_INLINE)
+def lost(kept: float) -> float:
+    """The loss or mark ratio of a path that lets through `kept`: 0 where it differs from that by rounding alone."""
+    ratio = 1.0 - kept
+    return ratio if abs(ratio) > ROUNDING else 0.0
 
 
 @njit(**_CFG)

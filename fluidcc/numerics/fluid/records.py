@@ -15,8 +15,9 @@ __all__ = ["FIT", "carry_on", "keep_node", "linear_record", "place", "write_reco
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _P = np.ascontiguousarray(TSIT5.P)
-#: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4, 1
-FIT = np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))
+#: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4, 1, by the last
+#: four less the first, so that what is constant stays so to the last bit
+FIT = np.ascontiguousarray(np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))[1:, 1:])
 
 
 @njit(**_CFG)
@@ -101,11 +102,13 @@ def carry_on(F: Any, I: Any, before: int, r: int, nq: int, nl: int) -> None:
 
 @njit(**_CFG)
 def _fit(F: Any, source: int, stride: int, target: int) -> None:
-    for j in range(5):
+    first = F[source]
+    F[target] = first
+    for j in range(4):
         acc = 0.0
-        for k in range(5):
-            acc += FIT[j, k] * F[source + k * stride]
-        F[target + j] = acc
+        for k in range(4):
+            acc += FIT[j, k] * (F[source + (k + 1) * stride] - first)
+        F[target + 1 + j] = acc
 
 
 @njit(**_CFG)
@@ -168,9 +171,11 @@ def _link_quartics(F: Any, I: Any, l: int, b: int, h: float) -> None:
 def _add_rate(F: Any, I: Any, i: int, target: int, h: float) -> None:
     nf = I[s.NF]
     if I[s.NODES]:
-        for j in range(5):
-            for k in range(5):
-                F[target + j] += FIT[j, k] * F[I[s.ORN] + k * nf + i]
+        rates = I[s.ORN] + i
+        F[target] += F[rates]
+        for j in range(4):
+            for k in range(4):
+                F[target + 1 + j] += FIT[j, k] * (F[rates + (k + 1) * nf] - F[rates])
     elif I[I[s.JON] + i] != s.ON or I[I[s.JRATE] + i] < 0:
         F[target] += F[I[s.ORN] + i]
     else:

@@ -7,7 +7,7 @@ from typing import Any
 from ..compiling import njit
 from . import slots as s
 from .calls import call_kernel, call_step
-from .reads import read_nodes
+from .reads import lost, read_nodes
 from .told import act, dropped_then, j_acts, tell
 
 __all__ = ["add_by_first_link", "evaluate", "group_switches"]
@@ -35,7 +35,7 @@ def _signals(F: Any, I: Any, now: float, want: int) -> None:
             F[u + i] = a + (now - F[I[s.OCLAG] + k]) - F[th + leaf]
             F[u + nf + i] = F[ce + leaf] - 1.0
         if lossy:
-            F[u + 2 * nf + i] = 1.0 - F[cs + leaf]
+            F[u + 2 * nf + i] = lost(F[cs + leaf])
         if prices:
             F[u + 3 * nf + i] = F[cp + leaf]
         F[u + 7 * nf + i] = now - a

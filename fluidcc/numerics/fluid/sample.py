@@ -35,16 +35,18 @@ def _straight(F: Any, o: int, stride: int, k: int, u: Any) -> Any:
 def rate_lanes(F: Any, I: Any, i: int, u: Any) -> Any:
     """Rates of flow `i`, which are none of its states, at some places.
 
-    Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1; straight lines where that falls below 0: the
-    values are exact, and so is their sign, so that only what the quartic misses between them makes it negative.
+    Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1, less the first, so that what is constant stays so
+    to the last bit; straight lines where that falls below 0: no value is, so that only what the quartic misses between
+    them makes it negative.
     """
     o, stride = I[s.ORN] + i, I[s.NF]
     if not I[s.NODES]:
         return spread(F[o], LANES)
-    a, b, c, d, e = u, u - 0.25, u - 0.5, u - 0.75, u - 1.0
-    v = F[o] * b * c * d * e * (32.0 / 3.0) - F[o + stride] * a * c * d * e * (128.0 / 3.0)
-    v = v + F[o + 2 * stride] * a * b * d * e * 64.0 - F[o + 3 * stride] * a * b * c * e * (128.0 / 3.0)
-    v = v + F[o + 4 * stride] * a * b * c * d * (32.0 / 3.0)
+    a, b, c, d, e, first = u, u - 0.25, u - 0.5, u - 0.75, u - 1.0, F[o]
+    v = first - (F[o + stride] - first) * a * c * d * e * (128.0 / 3.0)
+    v = v + (F[o + 2 * stride] - first) * a * b * d * e * 64.0
+    v = v - (F[o + 3 * stride] - first) * a * b * c * e * (128.0 / 3.0)
+    v = v + (F[o + 4 * stride] - first) * a * b * c * d * (32.0 / 3.0)
     early = choose(u < 0.25, _straight(F, o, stride, 0, u), _straight(F, o, stride, 1, u))
     late = choose(u < 0.75, _straight(F, o, stride, 2, u), _straight(F, o, stride, 3, u))
     return choose(v >= 0.0, v, choose(u < 0.5, early, late))

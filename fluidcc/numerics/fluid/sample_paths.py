@@ -10,7 +10,7 @@ from ..compiling import njit
 from . import slots as s
 from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic
-from .reads import invert, read_list, solve, work
+from .reads import invert, lost, read_list, solve, work
 from .vectors import all_of, choose, leading, vector_at
 
 __all__ = ["hop", "sample_path"]
@@ -59,7 +59,7 @@ def _hops(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
         read_list(F, I, nodes, count, cursors, now, 1, nrec)
         cursors = I[s.JNCUR]
         F[row + s.SDELAY * step + j] = constant + (F[ocq] if frozen else now - F[oth])
-        F[row + s.SLOSS * step + j] = 1.0 - F[ocs]
+        F[row + s.SLOSS * step + j] = lost(F[ocs])
         F[row + s.SPRICE * step + j] = F[ocp] if prices else 0.0
 
 

@@ -191,7 +191,7 @@ from .constants import CONSTANTS
     OHNEW,  # 2: what a kernel returns besides states
     OLOG,  # 2 x LOGCAP: time, number of the jump or tick; -1 where only the modes may have changed
     JHY,  # HSIZE x NHY: see H... below
-    JHSW,  # NSW jump of which a switch is the condition, -1: none
+    JHSW,  # NSW jump of which a switch is the condition; NO_JUMP: none, OF_BOUND: it is that of a bound
     # links that drop before their queue, or tell sources something: see `told`
     NACT,  # such links
     COUNTED,  # 1: some link's law knows how many flows cross it
@@ -271,6 +271,7 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
     HSIZE,
 ) = range(18)  # fmt: skip
 (LINK_TICK, SOURCE_TICK, LINK_JUMP, SOURCE_JUMP) = range(4)
+(NO_JUMP, OF_BOUND) = (-1, -2)
 
 # --- kinds of breaking points --------------------------------------------------------------------------------------
 (AT_CLASS, AT_LINK, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(7)
