@@ -7,11 +7,12 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test check reproduce notebooks bench cluster-demo clean constraints help
+.PHONY: setup test scan check reproduce notebooks bench cluster-demo clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
 	@echo 'make test       the test suite (ARGS=... is passed on to pytest)'
+	@echo 'make scan       all pairs of laws over all links, and 200 random networks, of which the suite runs a sample'
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
@@ -23,6 +24,9 @@ setup:
 
 test: setup
 	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+scan: setup
+	SCAN=full $(PY) -m pytest -n 2 tests/scan $(ARGS)
 
 check: setup
 	$(PY) -m ruff check .
