@@ -197,4 +197,4 @@ def run(links: Any, flows: Any, until: float, step: float) -> tuple[Any, Any]:
     paths = (np.array([len(route) for route in routes]), table(routes).astype(int))
     of_flows = (np.array(laws), *paths, *map(np.array, times), table(p), table(z))
     n, routers = round(until / step), (np.array(kinds), table(q), table(u))
-    return _march(step, n, *of_links, *routers, *of_flows)  # type: ignore[no-any-return]
+    return _march(step, n, *of_links, *routers, *of_flows)

@@ -19,11 +19,14 @@ CAPACITY, BUFFER, UNTIL = 5e6, 8e5, 5.0
 SAMPLES = 100_001  # some laws send bursts of a tenth of a millisecond
 CASES = list(product(links.__all__, combinations_with_replacement(sources.__all__, 2)))
 
-# Pairs of which the solution itself changes by more than the tolerance when anything does, and why.
-SENSITIVE = {
+# Pairs that are left out, and why: the solution changes by more than the tolerance when anything does, or overflows.
+LEFT_OUT = {
     # The rate of marks that start to grow, p', is above 0 by a millionth of its size, and for half a millisecond, at
     # 1.622 s: whether the cut at the first mark follows is decided by the tenth digit of the rates.
     ("PI", ("HTCP", "RateAIMD")),
+    # The first hears no price and has no queue to stop it: it grows to 60 times the capacity, where the price, the
+    # eighth power of that, changes within a step by more than a quartic can follow, and samples of the second overflow.
+    ("PenaltyLink", ("PlainDelayAIMD", "ScalableSource")),
 }
 
 
@@ -39,7 +42,7 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
     return np.trapezoid(run.rate.values, run.time.values, axis=0) / UNTIL, run.attrs["jumps"]
 
 
-@pytest.mark.parametrize(("link", "pair"), sample([c for c in CASES if c not in SENSITIVE], 307))
+@pytest.mark.parametrize(("link", "pair"), sample([case for case in CASES if case not in LEFT_OUT], 307))
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(link: str, pair: tuple[str, str]) -> None:
     (rates, jumps), (finer, more) = (outcome(link, pair, rtol) for rtol in (1e-6, 1e-8))
     np.testing.assert_allclose(rates, finer, rtol=1e-3, atol=1e-5 * CAPACITY)
