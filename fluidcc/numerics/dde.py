@@ -59,8 +59,8 @@ def solve_dde(
     lags : array_like, shape (m,), or callable
         Constants, or ``lags(t, y, *args)`` or ``lags(t, y)``; in units of t.
     lag_states : array_like of int, shape (m,), optional
-        The one state that each lag is read for: Z has then the shape (m,), with ``Z[j]`` the state ``lag_states[j]``
-        at ``t - lag j``. In a network with many lags this saves most of the work.
+        The one state that each lag is read for: Z has then the shape (m,), with ``Z[j]`` the state
+        ``lag_states[j]`` at ``t - lag j``. In a network with many lags this saves most of the work.
     method : {"Tsit5", "DP5"}
         Tsitouras' pair of order 5(4) or that of Dormand and Prince ("RK45" is accepted), each with its own dense
         output of order four.
@@ -86,8 +86,8 @@ def solve_dde(
     args : tuple
         Passed on to `fun`, `lags`, events, switches and changes.
     rtol, atol : float; float or array_like, shape (n,)
-        The local error is kept below ``atol + rtol * abs(y)``: at the end of a step in the root mean square, and
-        within it (by the defect in its middle) in each state.
+        The local error is kept below ``atol + rtol * abs(y)``: at the end of a step in the root
+        mean square, and within it (by the defect in its middle) in each state.
     max_step, first_step : float, optional
         Bounds on the step size, and the first one.
     max_steps : int

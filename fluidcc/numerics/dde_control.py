@@ -20,11 +20,12 @@ _EPS = float(np.finfo(float).eps)
 class Control:
     """Trial steps until one is good, and the size of the next.
 
-    Where a refused error does not shrink like that of a smooth problem, a jump or kink of the right-hand side (or of
-    a lag) is suspected. All that it can do within a step is bounded by h/2 times the mismatch between `fun` at the
-    end and the continuation of the previous piece, and this bound must be below the tolerance until that place is
-    passed. (It is too severe to be asked of every step.) The step that passes it shows by an error far above that of
-    its smooth neighbour; its end becomes a breaking point, so that the kinks that the lags make of it are known.
+    Where a refused error does not shrink like that of a smooth problem, a jump or kink of the
+    right-hand side (or of a lag) is suspected. All that it can do within a step is bounded by h/2
+    times the mismatch between `fun` at the end and the continuation of the previous piece, and this
+    bound must be below the tolerance until that place is passed. (It is too severe to be asked of
+    every step.) The step that passes it shows by an error far above that of its smooth neighbour;
+    its end becomes a breaking point, so that the kinks that the lags make of it are known.
     """
 
     def __init__(self, problem: Problem, stepper: Stepper, monitor: Monitor, stats: Statistics) -> None:

@@ -37,7 +37,7 @@ class Integration:
         self.t, self.y = p.t0, p.history.constant.copy()
         self.scale = max(abs(p.t0), abs(p.tf))
         self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
-        self.aside = self.tolerance / 4  # so far from a time at which fun may jump, its value is that of one side
+        self.aside = self.tolerance / 4  # so far from a jump of fun, its value is that of one side
         self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
         self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count, p.lag_states)
         switches = sum(w.kind == "switch" for w in p.watchers)

@@ -1,9 +1,10 @@
 """One trial step of an explicit Runge-Kutta pair on a delay equation.
 
-The error of a step is that of its dense output, which delayed look-ups read: estimated both by the embedded solution
-and by the defect in the middle of the step. The stages alone do not see enough: none lies between 0.33 and 0.9 of
-the step (Tsit5; 0.3 and 0.8 of DP5), and the error weights of those behind nearly cancel, so that a kink passes with
-20 times the tolerance as a rule, and sometimes with 500 times; the defect leaves 3 as a rule, and 40 at the most.
+The error of a step is that of its dense output, which delayed look-ups read: estimated both by the
+embedded solution and by the defect in the middle of the step. The stages alone do not see enough:
+none lies between 0.33 and 0.9 of the step (Tsit5; 0.3 and 0.8 of DP5), and the error weights of
+those behind nearly cancel, so that a kink passes with 20 times the tolerance as a rule, and
+sometimes with 500 times; the defect leaves 3 as a rule, and 40 at the most.
 
 Where a lag is shorter than the step (or vanishes), the step looks into itself. The stages then read a provisional
 dense output, first the continuation of the previous piece, and are repeated until the polynomial no longer changes:
@@ -26,7 +27,7 @@ __all__ = ["Failure", "Stepper", "Trial", "rms"]
 
 _POWERS = np.array([[0.5, 1.0], [0.25, 1.0], [0.125, 1.0], [0.0625, 1.0]])  # (u, u^2, u^3, u^4) at u = 1/2 and 1
 _SLOPES = np.array([1.0, 1.0, 0.75, 0.5])  # of (u, u^2, u^3, u^4) at u = 1/2
-_DEFECT = 6.0  # of the right-hand side t^4 in the middle, by the largest error of the dense output (6.07, both pairs)
+_DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense output (both pairs: 6.07)
 _MAX_PASSES = 12
 
 

@@ -151,10 +151,9 @@ PROBLEMS = {
 }
 
 
-# Waltman, "A threshold model of antigen-stimulated antibody production", Theoretical Immunology 8 (1978) 437-453; as in
-# Enright & Hayashi, "A DDE solver based on a continuous Runge-Kutta method with defect control" (1997). Cells act a
-# threshold after they were met: the integral of y1 y2 + y3 from y5(t) to t is what it was at t0, and that of
-# 1e-12 + y2 + y3 from y6(t) to t what it was at t1.
+# Waltman, "A threshold model of antigen-stimulated antibody production", Theoretical Immunology 8
+# (1978) 437-453. Cells act a threshold after they were met: the integral of y1 y2 + y3 from y5(t)
+# to t is what it was at t0, and that of 1e-12 + y2 + y3 from y6(t) to t what it was at t1.
 
 WALTMAN_TIMES = (35.0, 197.0)
 WALTMAN_START = np.array([5e-6, 1e-15, 0, 0, 0, 0])

@@ -118,8 +118,9 @@ def test_a_kink_in_one_of_many_states_is_seen(at: float) -> None:
         assert np.abs((result.y[0] - exact) / np.maximum(1, exact)).max() <= 20 * rtol
 
 
-# DETEST C1 to C4 (Enright & Hayashi, "The evaluation of numerical software for delay differential equations", 1997),
-# whose lags have kinks in the state (C1), nearly vanish (C2), or reach back to a jump of the past (C3).
+# DETEST C1 to C4 (Enright & Hayashi, "The evaluation of numerical software for delay differential
+# equations", 1997), whose lags have kinks in the state (C1), nearly vanish (C2), or reach back to a
+# jump of the past (C3).
 
 
 @njit
