@@ -165,7 +165,7 @@ class LinearNetwork(DelayLTI):
         with Progress(float(times.max(initial=0.0)), about="response") as bar:
             return respond(self._block, times, impulse, bar.reach)
 
-    def deviations(self, loop: str = "closed") -> dict[str, DelayLTI]:
+    def deviations(self, loop: str = "closed") -> dict[str, LinearNetwork]:
         """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.
 
         A class of N flows has N - 1 copies of it: its poles decide how fast they become equal.

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStability", "sampled_stability"]
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class SampledStability:
@@ -141,8 +139,8 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
     loop = local_loop(point)
     if loop.signal != "queueing delay":
         raise Unsupported(f"its links answer by {loop.signal}; the sampled law is analysed on queues that are not full")
-    held, among = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
-    every = np.concatenate((held.multipliers, among))
+    held, differences = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
+    every = np.concatenate((held.multipliers, differences))
     return SampledStability(held.period, every[np.argsort(-np.abs(every), kind="stable")])
 
 
@@ -185,7 +183,7 @@ def _tick(point: Point, k: int, h: float) -> Any:
     return _slopes()(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values)
 
 
-def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> tuple[HeldLoop, Array]:
+def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> tuple[HeldLoop, NDArray[np.complex128]]:
     """The queues as integrators of rates that are held, and the multipliers of the differences among identical flows.
 
     An input for the flows of a class that tick together, to each link that it crosses, at its forward delay. Of each
@@ -209,4 +207,4 @@ def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> tuple[Hel
             ]
     held = HeldLoop([h for _, h, _ in inputs], len(loop.gamma), keep, paths, measurements)
     once = [kept ** round(held.period / h) for kept, (_, h, _) in zip(keep, inputs, strict=True)]
-    return held, np.repeat(once, [n - 1 for _, _, n in inputs])
+    return held, np.repeat(np.array(once, complex), [n - 1 for _, _, n in inputs])

@@ -92,8 +92,8 @@ def test_nothing_is_said_of_other_laws_nor_of_other_links() -> None:
     for law in (fc.LDCC, fc.Kelly):
         net = fc.Network().link("l", fc.RED, capacity=3e6, delay=0.02).flow("f", law, route=["l"])
         assert not fc.stability(net).warnings
-    large = {"capacity": 30e6, "delay": 0.05, "buffer": 3e5}
-    assert not fc.stability(fc.Network().link("l", fc.DropTail, **large).flow("f", fc.Reno, route=["l"])).warnings
+    large = fc.Network().link("l", fc.DropTail, capacity=30e6, delay=0.05, buffer=3e5)
+    assert not fc.stability(large.flow("f", fc.Reno, route=["l"])).warnings
 
 
 def test_many_points_carry_what_one_does() -> None:
