@@ -1,6 +1,9 @@
 """What would take memory or time without end is refused first, in one sentence that names the value and the remedy."""
 
+from __future__ import annotations
+
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,12 +12,12 @@ import fluidcc as fc
 from fluidcc import interval_model
 
 
-def _net(law=None, **given):
+def _net(law: Any = None, **given: Any) -> Any:
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
     return net.flow("f", law or fc.CBR(rate=1e6), route=["l"], return_delay=0.03, **given)
 
 
-def _drawn(**pattern):
+def _drawn(**pattern: Any) -> Any:
     return fc.simulate(_net(pattern=pattern), 10)
 
 
@@ -44,7 +47,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_has_no_end_is_refused_before_memory_is_taken(name):
+def test_what_has_no_end_is_refused_before_memory_is_taken(name: Any) -> None:
     call, message = ENDLESS[name]
     tracemalloc.start()
     try:
@@ -56,7 +59,7 @@ def test_what_has_no_end_is_refused_before_memory_is_taken(name):
 
 
 @pytest.mark.parametrize("key", [1, None, x])
-def test_initial_states_go_by_name(key):
+def test_initial_states_go_by_name(key: Any) -> None:
     with pytest.raises(fc.errors.InvalidInput, match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}"):
         _net(fc.LDCC, initial={key: 3})
     with pytest.raises(fc.errors.InvalidInput, match="initial of link 'l' has the key .* by name, such as {'q': 0.1}"):
@@ -64,7 +67,7 @@ def test_initial_states_go_by_name(key):
 
 
 @pytest.mark.parametrize("chance", [{}, {"hears": "one", "seed": 3}, {"delay": 3, "missed": 0.1}])
-def test_intervals_run_in_pieces_are_those_run_at_once(chance, monkeypatch):
+def test_intervals_run_in_pieces_are_those_run_at_once(chance: Any, monkeypatch: Any) -> None:
     """Compiled code returns to Python from time to time, so that Ctrl-C is heard."""
     arguments = ([0.5, 0.2], 1, 0.01, 0.1, 10.0)
     whole = fc.synchronized(*arguments, intervals=1000, **chance)
@@ -74,7 +77,7 @@ def test_intervals_run_in_pieces_are_those_run_at_once(chance, monkeypatch):
     assert (whole.sent, whole.lost, whole.carried) == (pieces.sent, pieces.lost, pieces.carried)
 
 
-def test_a_cycle_found_in_pieces_is_that_found_at_once(monkeypatch):
+def test_a_cycle_found_in_pieces_is_that_found_at_once(monkeypatch: Any) -> None:
     model = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3)
     whole = model.orbit
     monkeypatch.setattr(interval_model, "_AT_ONCE", 7)

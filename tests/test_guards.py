@@ -1,6 +1,9 @@
 """Kinks that keep a law away from where it has no value: the branch taken is that of the values here and now."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +44,7 @@ GUARDS = {
 }
 
 
-def _law(g, target=2):
+def _law(g: Any, target: Any = 2) -> Any:
     return fc.Source(
         name="Guarded",
         flow={x: a * (w * (target + g) - x)},
@@ -52,12 +55,12 @@ def _law(g, target=2):
     )
 
 
-def _run(law, until=6, **kwargs):
+def _run(law: Any, until: Any = 6, **kwargs: Any) -> Any:
     net = fc.Network().link("l", Timed, capacity=1e9, delay=0.02)
     return fc.simulate(net.flow("f", law, route=["l"], return_delay=0.03, initial={"x": RATE}), until, **kwargs)
 
 
-def _exponential(times, edges, targets):
+def _exponential(times: Any, edges: Any, targets: Any) -> Any:
     """x' = a (target - x) from RATE on, with one target from each edge on."""
     values, before = np.full(len(times), RATE), RATE
     for begin, end, goal in zip(edges, [*edges[1:], np.inf], targets, strict=True):
@@ -68,7 +71,7 @@ def _exponential(times, edges, targets):
 
 
 @pytest.mark.parametrize("name", GUARDS)
-def test_a_guard_holds_when_a_mark_jumps(name):
+def test_a_guard_holds_when_a_mark_jumps(name: Any) -> None:
     """The exact solution, through jumps of the mark to 1 and back; branches were held while a jump arrived."""
     g, low, high = GUARDS[name]
     run = _run(_law(10 + g / 100), rtol=1e-9, engine="array")
@@ -77,7 +80,7 @@ def test_a_guard_holds_when_a_mark_jumps(name):
     assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
 
 
-def test_a_guard_holds_in_fused_steps_too():
+def test_a_guard_holds_in_fused_steps_too() -> None:
     g, low, high = GUARDS["log of Min"]
     run = _run(_law(10 + g / 100), rtol=1e-9, engine="fused")
     goals = [RATE * (12 + v / 100) for v in (low, high, low)]
@@ -85,7 +88,7 @@ def test_a_guard_holds_in_fused_steps_too():
     assert run.rate.values[:, 0] == pytest.approx(exact, rel=1e-7)
 
 
-def test_a_root_is_left_where_its_argument_becomes_negative():
+def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
     """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)) up to s = 0 after a time that is an integral, then s = 0.
 
     With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', which is integrated by quadrature.
@@ -101,7 +104,7 @@ def test_a_root_is_left_where_its_argument_becomes_negative():
     assert run.attrs["steps"] < 300
 
 
-def test_a_link_decides_afresh_when_arrivals_jump():
+def test_a_link_decides_afresh_when_arrivals_jump() -> None:
     """The mark sqrt(Max(y/c - 1, 0))/10 of what enters is 1/10 with two flows, and 0 when one has stopped."""
     from fluidcc.symbols import c, y
 

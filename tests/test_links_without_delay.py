@@ -1,5 +1,9 @@
 """Links without a propagation delay: what enters one of them is at the next at that very instant."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +12,7 @@ import fluidcc as fc
 LAWS = ("AIMD", "GCC", "IIAD", "LDCC", "NADA", "Reno", "SQRT")
 
 
-def _two(first, capacities, law=fc.AIMD, flows=1, buffer=2e5):
+def _two(first: Any, capacities: Any, law: Any = fc.AIMD, flows: Any = 1, buffer: Any = 2e5) -> Any:
     net = fc.Network()
     for k, (delay, capacity) in enumerate(zip((first, 0.005), capacities, strict=True)):
         net.link(f"l{k}", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
@@ -17,12 +21,12 @@ def _two(first, capacities, law=fc.AIMD, flows=1, buffer=2e5):
     return net
 
 
-def _one(capacity):
+def _one(capacity: Any) -> Any:
     net = fc.Network().link("l1", fc.DropTail, capacity=capacity, delay=0.005, buffer=2e5)
     return net.flow("f0", fc.AIMD, route=["l1"], return_delay=0.06)
 
 
-def test_a_link_without_delay_that_is_never_full_changes_nothing():
+def test_a_link_without_delay_that_is_never_full_changes_nothing() -> None:
     """With a jump at the source, which reaches the second, full link at once, the solver did not come to an end."""
     both = fc.simulate(_two(0.0, (4.2e6, 1.85e6)), 15, engine="array", rtol=1e-9, atol=1e-12)
     alone = fc.simulate(_one(1.85e6), 15, engine="array", rtol=1e-9, atol=1e-12)
@@ -37,7 +41,7 @@ def test_a_link_without_delay_that_is_never_full_changes_nothing():
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 @pytest.mark.parametrize("capacities", [(4e6, 3e6), (3e6, 4e6)])
 @pytest.mark.parametrize("law", LAWS)
-def test_what_leaves_a_link_without_delay_enters_the_next(law, capacities, delays):
+def test_what_leaves_a_link_without_delay_enters_the_next(law: Any, capacities: Any, delays: Any) -> None:
     """Steps of no length made totals of the second link NaN. (With frozen delays no queue thins what passes it.)"""
     run = fc.simulate(_two(0.0, capacities, getattr(fc, law), 2, None), 20, delays=delays, engine="array")
     first, second = run.isel(link=0), run.isel(link=1)
@@ -48,25 +52,25 @@ def test_what_leaves_a_link_without_delay_enters_the_next(law, capacities, delay
 
 
 @pytest.mark.parametrize("capacities", [(4.2e6, 1.85e6), (1.85e6, 4.2e6), (3e6, 2.9e6)])
-def test_no_delay_is_the_limit_of_small_ones(capacities):
+def test_no_delay_is_the_limit_of_small_ones(capacities: Any) -> None:
     runs = [fc.simulate(_two(d, capacities, flows=2), 15, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
     totals = [np.append(run.entered.values[-1], run.lost.values[-1]) for run in runs]
     assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"] >= 4
     assert totals[0] == pytest.approx(totals[1], abs=100)
 
 
-def test_a_parameter_changed_by_a_restart_is_felt_behind_a_link_without_delay_at_once():
+def test_a_parameter_changed_by_a_restart_is_felt_behind_a_link_without_delay_at_once() -> None:
     first = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC), 5, engine="array")
     run = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC(eta=0.8)), 10, restart=first, engine="array")
     assert run.entered.values[:, 1] == pytest.approx(run.entered.values[:, 0], rel=1e-6)
 
 
-def _no_way(law, delay=0.0):
+def _no_way(law: Any, delay: Any = 0.0) -> Any:
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.0, buffer=2e5)
     return net.flow("f", law, route=["l"], return_delay=delay)
 
 
-def test_a_source_that_hears_nothing_needs_no_delay():
+def test_a_source_that_hears_nothing_needs_no_delay() -> None:
     """4 Mbit/s into 3 Mbit/s fill 200 kbit in 0.2 s; then a quarter is lost."""
     run = fc.simulate(_no_way(fc.CBR(rate=4e6)), 10, engine="array").isel(time=-1)
     assert float(run.entered[0]) == pytest.approx(4e7)
@@ -76,7 +80,7 @@ def test_a_source_that_hears_nothing_needs_no_delay():
 
 
 @pytest.mark.parametrize("law", ["Kelly", "PrimalPenalty", "RateAIMD"])
-def test_a_source_that_hears_through_states_needs_no_delay(law):
+def test_a_source_that_hears_through_states_needs_no_delay(law: Any) -> None:
     """It is the limit of small delays."""
     runs = [fc.simulate(_no_way(getattr(fc, law), d), 10, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
     assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"]
@@ -85,6 +89,6 @@ def test_a_source_that_hears_through_states_needs_no_delay(law):
 
 
 @pytest.mark.parametrize("law", ["Reno", "LDCC", "FAST"])
-def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(law):
+def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(law: Any) -> None:
     with pytest.raises(fc.errors.InvalidInput, match=f"{law} hears itself at once or divides by that"):
         fc.simulate(_no_way(getattr(fc, law)), 10)
