@@ -119,7 +119,7 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
         few.place, [states[name] for name in few.net.flows], {name: states[name] for name in net.links}
     )
     names = {"flow": list(net.flows), "link": list(net.links)}
-    told = Equilibrium(names, values, every, found.error, system.at)
+    told = Equilibrium(names, values, every, found.error, system.at, _net=net)
     if np.min(windows, initial=math.inf) < FEW:
         of_all = {name: float(windows[k]) for name, k in few.place.items()}
         told = replace(told, warnings=tuple(few_packets(of_all)))

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.columns_of_text import in_columns
-from fluidcc.errors import UnknownName
+from fluidcc.errors import UnknownName, Unsupported
+from fluidcc.named_values import values_of_lets
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from fluidcc.network import Network
 
 __all__ = ["COLUMNS", "Equilibrium"]
 
@@ -77,6 +80,7 @@ class Equilibrium:
     at: float = math.inf
     free: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    _net: Network | None = None
 
     def array(self, name: str) -> Any:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
@@ -94,6 +98,41 @@ class Equilibrium:
             raise UnknownName(f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}")
         arrays = {k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy() for k, v in values.items()}
         return replace(self, _values={**self._values, **arrays}, states=self.states if states is None else states)
+
+    def lets(self, name: str) -> dict[str, float]:
+        """The values of the named expressions (`Let`) of a flow's or link's law, by name, in SI units.
+
+        Parameters
+        ----------
+        name : str
+            Of a flow or link.
+
+        Returns
+        -------
+        dict
+            Without those that depend on what has no value at rest, such as time, or the states of a flow that is off.
+            Of several expressions of one name the second is called by that name and "_2", and so on.
+
+        Raises
+        ------
+        UnknownName
+            If there is no flow or link of that name.
+        Unsupported
+            If the equilibrium is one of many points, which keep no network.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
+        >>> eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l"]))
+        >>> eq.lets("a").keys()
+        dict_keys(['RTT', 'U', 'k', 'v'])
+        >>> round(eq.lets("a")["v"], 6)  # (17): at rest v = w/x
+        0.01
+        """
+        if self._net is None:
+            raise Unsupported("an equilibrium of many points has no network; ask that of fluidcc.equilibrium(network)")
+        return values_of_lets(self, self._net, name)
 
     def _labelled(self, name: str) -> xr.DataArray:
         import xarray as xr
