@@ -23,6 +23,9 @@ LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
 NEAR = 1e-4
 """So near to its capacity [relative] a search goes on by itself."""
 
+OVERLOAD = 1e3
+"""A load that is still rising at this size rises without limit."""
+
 HALVINGS = 100
 
 
@@ -43,13 +46,14 @@ class ByLength(NamedTuple):
         The equilibrium.
     switch : tuple of float or None
         The length [s] at which the load falls through 1 at once, and the load there and a hair beyond.
-    always : bool
-        Whether more arrived than leaves at every length at which the flows settle, and at the longest.
+    least : float
+        The least load at a length at which the flows settle, infinite where they grow at all; 0 where that is not known
+        at the longest.
     """
 
     rest: Found | None = None
     switch: tuple[float, float, float] | None = None
-    always: bool = False
+    least: float = 0.0
 
 
 def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, beside: Any) -> ByLength:
@@ -74,10 +78,10 @@ def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, 
         v = start.copy()
         v[i] = length
         found = search.again(system.numbers, point, v, ceiling=np.inf, held=kept)
-        load = np.inf if found.status == GROWING else np.nan
-        if found.status == CONVERGED:
-            lost, drop = found.told[2 * first + len(system.shape.queued) :].reshape(3, -1)[::2, link]
-            load = system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / system.numbers.c[point, link]
+        lost, drop = found.told[2 * first + len(system.shape.queued) :].reshape(3, -1)[::2, link]
+        load = system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / system.numbers.c[point, link]
+        if found.status != CONVERGED:
+            load = np.inf if found.status == GROWING or load > OVERLOAD else np.nan
         return _Load(length, float(load), found)
 
     lengths = [*(q for q in LENGTHS if q < full), *(full + q for q in LENGTHS if np.isfinite(full))]
@@ -98,7 +102,7 @@ def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, 
             if at_once and _determined(system, held, low) and _determined(system, held, high):
                 return ByLength(switch=(high.length, low.load, high.load))
     told = [one.load for one in loads if not np.isnan(one.load)]
-    return ByLength(always=min(told, default=0.0) > 1 and loads[-1].load > 1)
+    return ByLength(least=0.0 if np.isnan(loads[-1].load) else min(told))
 
 
 def _determined(system: Assembled, held: Any, one: _Load) -> bool:

@@ -44,9 +44,11 @@ def settled(system: Assembled, search: Search, point: int, found: Found) -> Foun
         return lengths.rest
     if lengths.switch is not None:
         return NoEquilibrium(_why_switch(system, point, l, lengths.switch))
-    if lengths.always and held is not None and held.status == CONVERGED and _full_load(system, point, held.u)[l]:
+    always = lengths.least > 1
+    if always and held is not None and held.status == CONVERGED and _full_load(system, point, held.u)[l]:
         return NoEquilibrium(_why_queue(system, point, held.u, l))
-    if (lengths.always or l < 0) and GROWING in (found.status, None if held is None else held.status):
+    growing = GROWING in (found.status, None if held is None else held.status)
+    if lengths.least == np.inf or (growing and (always or l < 0)):
         return NoEquilibrium(_why_rate(system, u if held is None else held.u))
     endless = _why_state(system, search, point, found.u)
     return NoEquilibrium(endless) if endless else SolverError(_tried(system, point, found))

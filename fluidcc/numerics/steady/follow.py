@@ -113,10 +113,12 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
         if _too_far(I, P, u, ceiling):
             return GROWING, error, count + 1
         if h > 1e8 and error < 1e-9:
-            return CONVERGED, error, count + 1
+            sizes(I, P, D, u, 1e-6, True)
+            if rests(I, P, D, u):  # else what moves slowly may still go far
+                return CONVERGED, error, count + 1
         ratio = change / largest
         h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
-    return STALLED, error, limit
+    return CONVERGED if h > 1e8 and error < 1e-9 else STALLED, error, limit
 
 
 @_making
