@@ -30,7 +30,7 @@ from benchmarks.networks import as_network, delays
 from benchmarks.reference.cases import P1
 from benchmarks.speed import Row, Skipped
 from benchmarks.sweep import GRID, MARGINS, MEASURES, THREE, three_flows
-from fluidcc.sweep.dask_config import DASK_CONFIG
+from fluidcc.sweeps.dask_config import DASK_CONFIG
 
 __all__ = ["CASES", "cluster", "job"]
 

@@ -26,7 +26,7 @@ from benchmarks.networks import as_network, delays
 from benchmarks.reference.cases import P1
 from benchmarks.speed import ROOT, Row, Skipped, fastest, ours, theirs
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.sweep import Refine
+from fluidcc.sweeps import Refine
 
 __all__ = [
     "GRID",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.probes import with_estimator, with_pause
     from fluidcc.sources.windowed import with_windowed_minimum
-    from fluidcc.sweep import sweep
+    from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
     from fluidcc.synchronized import synchronized
     from fluidcc.topologies import dumbbell, parking_lot, two_queues
@@ -75,7 +75,7 @@ _HOME = {
     "sampled_stability": "analysis.sampled",
     "stability": "analysis.stability",
     "stability_boundary": "analysis.boundary",
-    "sweep": "sweep",
+    "sweep": "sweeps",
     "synchronized": "synchronized",
     "two_queues": "topologies",
     "undelayed": "analysis.undelayed",

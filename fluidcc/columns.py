@@ -27,7 +27,7 @@ _LEAST = {"capacity": False, "buffer": False, "packet": False}  # these are posi
 
 
 class Place(Protocol):
-    """What is set, as `fluidcc.sweep.targets.Target` says it."""
+    """What is set, as `fluidcc.sweeps.targets.Target` says it."""
 
     @property
     def kind(self) -> str: ...

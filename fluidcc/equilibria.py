@@ -105,7 +105,7 @@ def equilibria(
         What all points have in common.
     targets : mapping of str to Target
         What is changed, by axis: each has ``kind``, ``key``, ``flows`` and ``links`` as those of a sweep do
-        (`fluidcc.sweep.targets.find_target`). Kind "parameter" sets the parameter `key` of the laws of these flows or
+        (`fluidcc.sweeps.targets.find_target`). Kind "parameter" sets the parameter `key` of the laws of these flows or
         links; "initial" the initial state "initial.<key>"; "argument" the capacity, delay or buffer of links, or the
         access_delay, return_delay or packet of flows; "rtt" scales all delays as `fluidcc.sweep` does; "option" changes
         nothing here.
@@ -131,7 +131,7 @@ def equilibria(
     --------
     >>> import fluidcc as fc
     >>> from fluidcc.equilibria import equilibria
-    >>> from fluidcc.sweep.targets import find_target
+    >>> from fluidcc.sweeps.targets import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> many = equilibria(net, {"beta": find_target(net, "beta")}, {"beta": [0.01, 0.1, 0.2]})
     >>> many.found, many.queueing_delay[1:, 0].round(6)

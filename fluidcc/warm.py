@@ -28,7 +28,7 @@ from fluidcc.numerics.linear.stack import rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.scenarios import scenarios
 from fluidcc.simulate import simulate
-from fluidcc.sweep.pool import cores
+from fluidcc.sweeps.pool import cores
 from fluidcc.synchronized import synchronized
 
 __all__ = ["groups", "main"]

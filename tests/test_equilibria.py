@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fluidcc as fc
 from fluidcc.equilibria import equilibria
 from fluidcc.errors import FluidccError, InvalidInput, NoEquilibrium, Unsupported
-from fluidcc.sweep.targets import changed, find_target
+from fluidcc.sweeps.targets import changed, find_target
 
 ARRAYS = ("rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "saturated", "full", "arrival_rate")
 SPANS = {

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
@@ -84,3 +87,23 @@ def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
 def test_one_law_does_not_make_the_others() -> None:
     code = "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if m.startswith('fluidcc.sources.')])"
     assert run(code) == "fluidcc.sources.ldcc"
+
+
+def test_no_room_has_the_name_of_a_public_function() -> None:
+    rooms = {module.name for module in iter_modules(fc.__path__) if module.ispkg}
+    assert {name for name in rooms & {*fc.__all__} if not isinstance(getattr(fc, name), ModuleType)} == set()
+
+
+def test_what_docstrings_send_users_to_can_be_imported() -> None:
+    import fluidcc.sweeps.measures as m
+    from fluidcc.sweeps import Point, Refine
+
+    assert "equilibrium_rate" in m.known_measures()
+    assert (Point.__module__, Refine.__module__) == ("fluidcc.sweeps.point", "fluidcc.sweeps.refine")
+    text = fc.sweep.__doc__ or ""
+    for name in re.findall(r"`(fluidcc(?:\.\w+)+)`", text):
+        home, _, last = name.rpartition(".")
+        try:
+            import_module(name)
+        except ImportError:
+            assert hasattr(import_module(home), last), name

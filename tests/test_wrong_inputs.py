@@ -17,7 +17,7 @@ import fluidcc as fc
 from fluidcc.arguments import brief, shown
 from fluidcc.cli import main
 from fluidcc.errors import FluidccError
-from fluidcc.sweep.file import load_sweep
+from fluidcc.sweeps.file import load_sweep
 
 x, g = symbols("x g", positive=True)
 nan, inf = math.nan, math.inf

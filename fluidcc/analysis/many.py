@@ -124,7 +124,7 @@ def verdicts_at(
     --------
     >>> import fluidcc as fc
     >>> from fluidcc.analysis.many import verdicts_at
-    >>> from fluidcc.sweep.targets import find_target
+    >>> from fluidcc.sweeps.targets import find_target
     >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s"), rtt="50 ms")
     >>> found = verdicts_at(net, {"eta": find_target(net, "eta")}, {"eta": [0.4, 0.8, 3.0]})
     >>> found.stable, found.phase_margin.round(2)

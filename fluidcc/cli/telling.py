@@ -32,7 +32,7 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_dask_config(args: argparse.Namespace) -> None:
-    from fluidcc.sweep.dask_config import DASK_CONFIG
+    from fluidcc.sweeps.dask_config import DASK_CONFIG
 
     print(DASK_CONFIG)
 

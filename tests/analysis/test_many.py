@@ -11,7 +11,7 @@ import fluidcc as fc
 from fluidcc.analysis.many import Verdicts, verdicts_at
 from fluidcc.columns import Columns
 from fluidcc.equilibrium import system_of
-from fluidcc.sweep.targets import find_target
+from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
 
 FIELDS = ("stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin", "delay_margin",

@@ -1,0 +1,9 @@
+"""Sweeps: any measure over a grid of anything, from one core to a cluster. `fluidcc.sweep` is the function."""
+
+from __future__ import annotations
+
+from fluidcc.sweeps.api import sweep
+from fluidcc.sweeps.point import Point
+from fluidcc.sweeps.refine import Refine
+
+__all__ = ["Point", "Refine", "sweep"]

@@ -1,0 +1,250 @@
+"""`sweep`: any measure over a grid of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.arguments import explained, whole
+from fluidcc.engine.fused import fits
+from fluidcc.engine.layout import lay_out
+from fluidcc.errors import InvalidCall, InvalidInput
+from fluidcc.network import Network
+from fluidcc.scenarios import Scenario
+from fluidcc.simulate import _positive
+from fluidcc.sweeps.grid import Grid, make_grid
+from fluidcc.sweeps.measures import HANDED_BACK, find_measures
+from fluidcc.sweeps.options import checked, span
+from fluidcc.sweeps.refine import Refine, refined
+from fluidcc.sweeps.results import labelled
+from fluidcc.sweeps.running import Execution, run
+from fluidcc.sweeps.structures import can_batch_some, structural
+from fluidcc.sweeps.suited import with_step
+from fluidcc.sweeps.targets import Target, between, changed, find_targets
+from fluidcc.sweeps.task import Task
+from fluidcc.warned import warn
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["make_task", "sweep"]
+
+MOST_FLOWS = 10**5  # copies of a flow
+WORTH = 2000  # points for which a fused step is compiled
+
+
+@explained
+def sweep(
+    model: Network | Scenario | Callable[[Mapping[str, Any]], Any],
+    grid: Mapping[str, Any],
+    measure: Any = None,
+    *,
+    executor: Any = None,
+    workers: int | None = None,
+    store: str | Path | None = None,
+    refine: str | Sequence[str] | Refine | None = None,
+    progress: bool | None = None,
+    chunk: int | None = None,
+    until: float | str | None = None,
+    window: tuple[Any, Any] | None = None,
+    step: float | str | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """Measure a network at every point of a grid.
+
+    Parameters
+    ----------
+    model : Network, Scenario or function
+        What is swept. A function is called with each point, a mapping from axes to values, and returns a Network, a
+        Scenario, or results: a number, an array, or a mapping of these (then `measure` is left out).
+    grid : mapping of str to values
+        The axes: sequences of numbers, of text with units, or ``{"from": a, "to": b, "points": n, "scale": "log"}``.
+        Of a network an axis is a parameter of the laws (``"beta"``: of every flow that has it, or of the links; or
+        ``"a.beta"``, of flow or link a; ``"flows.beta"``, ``"links.beta"``), ``"capacity"``, ``"delay"``, ``"buffer"``,
+        ``"access_delay"``, ``"return_delay"``, ``"packet"``, ``"start"``, ``"stop"``, ``"law"``, an initial state
+        (``"initial.x"``, ``"a.initial.x"``), a number of flows (``"count"``, ``"a.count"``: so many copies of flow a),
+        ``"rtt"`` (all propagation delays in proportion), ``"a.rtt"`` (the return delay of flow a, such that its round
+        trip takes this long without queues), or ``"seed"`` and ``"until"`` of the runs.
+    measure : str, function, or list or mapping of these
+        See `fluidcc.sweeps.measures`. A function is called with a `Point`, which has ``.net``, ``.run``,
+        ``.equilibrium`` and ``.stability``.
+    executor : optional
+        ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of `concurrent.futures`. By default
+        threads for work that releases the GIL, and processes for other work, on all cores. The result is the same.
+    workers : int, optional
+        Number of workers.
+    store : str or Path, optional
+        Folder (Zarr) where finished chunks are kept: the same call with the same store goes on where it was.
+    refine : str, sequence of str or Refine, optional
+        Names of yes-or-no measures: only points near where one changes are measured; see `fluidcc.sweeps.Refine`.
+    progress : bool, optional
+        Show a progress bar; by default on sweeps over two seconds, in a terminal or notebook.
+    chunk : int, optional
+        Points in a chunk; by default about half a second of work, as measured.
+    until : float or str, optional
+        End of the runs [s], for measures of trajectories; a scenario has its own.
+    window : pair, optional
+        Span [s] of which the statistics are; by default the whole run.
+    step : float or str, optional
+        Run trajectories by fixed steps of at most so many seconds, eight points side by side; for long smooth
+        oscillations, see Notes.
+    **options
+        Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine.
+
+    Returns
+    -------
+    xarray.Dataset
+        A variable for each measure over the axes of the grid (and over ``flow`` or ``link`` where it has a value for
+        each). If points failed, their values are NaN and the variable ``error`` says why; the attribute ``failed``
+        is their number. If results are doubtful, the variable ``warning`` says of each point why, in the words that a
+        single run, equilibrium, verdict or limit cycle has for it; the attribute ``warned`` is the number of these.
+        With `step`, the variable ``handed_back`` says of each point why it was run by free steps all the same, and is
+        empty where it was not; the attribute ``handed_back`` is the number of these.
+
+    Warns
+    -----
+    FluidccWarning
+        If results are doubtful: at how many points, and why at the first of them. If `step` does for fewer than half
+        of the points.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used, or `store` belongs to another sweep.
+    SweepFailed
+        If no point can be measured.
+
+    Notes
+    -----
+    With `step`, the errors of single steps are held to `rtol` and `atol` as ever, but the step is not chosen from them:
+    a point at which one exceeds them is handed back to free steps, and so is one at which a queue empties or fills or
+    a law changes its branch. So results are as good as without; what differs is the time. A point's step is the
+    largest up to `step` that divides its shortest feedback delay, which is also the longest that it can be. Needed are
+    constant delays (``delays="frozen"``), at most 8 flows of smooth laws, over one link each, that neither start nor
+    stop, and queues that stay busy. Compiling takes some seconds, once for each structure. `python -m benchmarks
+    lanes` measures, for three LDCC flows over 60 s: where they oscillate for long, near the boundary of stability,
+    free steps take 1.6 to 4 times as long at equal error; where they settle, so that free steps grow, 0.8 to 1.4 times.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, dict(capacity="2 Mbit/s"), rtt="50 ms")
+    >>> ds = fc.sweep(net, {"beta": [0.1, 0.2], "capacity": ["1 Mbit/s", "2 Mbit/s"]}, "equilibrium_rtt")
+    >>> ds.equilibrium_rtt.dims, ds.sizes["capacity"]
+    (('beta', 'capacity', 'flow'), 2)
+    """
+    task = make_task(model, grid, measure, until, window, options | {"step": step})
+    began = perf_counter()
+    how = Execution(executor, workers, store, progress, chunk)
+    if refine is None:
+        task, piece = run(task, how, range(task.grid.size))
+        data = labelled(task, piece)
+    else:
+        data = refined(task, refine, partial(run, how=how))
+    data.attrs["seconds"] = perf_counter() - began
+    if 2 * data.attrs.get(HANDED_BACK, 0) > task.grid.size:
+        warn(_too_coarse(data), stacklevel=3)
+    if data.attrs["warned"]:
+        warn(_doubtful(data), stacklevel=3)
+    return data
+
+
+def _too_coarse(data: xr.Dataset) -> str:
+    """How many points a fixed step did not do for, and mostly why."""
+    reasons, counts = np.unique(data[HANDED_BACK].values, return_counts=True)
+    counts[reasons == ""] = 0
+    most = int(np.argmax(counts))
+    return (
+        f"{data.attrs[HANDED_BACK]} of {data.attrs['points']} points were run by free steps all the same, "
+        f"{counts[most]} of them since {reasons[most]}; give a smaller step or a larger rtol, or leave step out"
+    )
+
+
+def _doubtful(data: xr.Dataset) -> str:
+    """How many points carry a warning, and which one the first."""
+    texts = data["warning"].values
+    first = np.unravel_index(int(np.argmax(texts.ravel() != "")), texts.shape)
+    at = {str(dim): data[dim].values[k].item() for dim, k in zip(data["warning"].dims, first, strict=True)}
+    where = ", ".join(
+        f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}" for axis, value in at.items()
+    )
+    return (
+        f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable 'warning'; the "
+        f"first, at {where}: {texts[first]}"
+    )
+
+
+def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
+    """The work that the arguments of `sweep` mean; `given` is its grid."""
+    measures = () if measure is None else find_measures(measure)
+    net = model.net if isinstance(model, Scenario) else model if isinstance(model, Network) else None
+    if isinstance(model, Scenario):
+        own = {key: getattr(model, key) for key in ("seed", "delays")}
+        options = {**own, **{k: v for k, v in options.items() if v is not None}}
+        until = model.until if until is None else until
+    end = None if until is None else _positive(until, "until")
+    step = options.pop("step", None)
+    chosen: dict[str, Any] = {"until": end, **checked(options, net), "window": span(window, end)}
+    if net is not None:
+        if not measures:
+            raise InvalidCall("the measure is missing; give a name such as 'mean_rate', or a function of a point")
+        targets = find_targets(net, given)
+        packets = {name: size for name, t in targets.items() if (size := t.packet(net)) is not None}
+        grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
+        _check_values(net, grid, targets)
+    elif callable(model):
+        targets, grid = {}, make_grid(given, {})
+    else:
+        ready = f", such as fluidcc.Scenario.load({model!r})" if isinstance(model, str) else ""
+        raise InvalidInput(f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a point")
+    trajectories = any(m.kind == "trajectory" for m in measures)
+    if trajectories and net is not None and end is None and "until" not in grid.names:
+        raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
+    chosen["engine"] = _engine(chosen.get("engine"), net, grid, structural(targets))
+    task = Task(model if net is None else net, grid, targets, measures, chosen)
+    task = replace(task, batched=trajectories and can_batch_some(task))
+    return task if step is None else with_step(task, _positive(step, "step"))
+
+
+def _engine(given: str | None, net: Network | None, grid: Grid, differ: bool) -> str:
+    """The same on every machine, whatever has been compiled there before, since results differ in their last bits.
+
+    Where numbers of flows or laws are swept, no step is compiled: there would be one for each.
+    """
+    if given not in (None, "auto"):
+        return str(given)
+    return "fused" if net is not None and grid.size >= WORTH and not differ and fits(lay_out(net)) else "array"
+
+
+def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
+    """Whether the values that an axis may have depend on those of another one."""
+    one = targets[axis]
+    if one.kind != "parameter":
+        return False
+    keys = {t.key for name, t in targets.items() if name != axis and t.kind == "parameter"}
+    laws = [*(net.flows[f].law for f in one.flows), *(net.links[l].law for l in one.links)]
+    return any(one.key in names and names & keys for law in laws for names in between(law))
+
+
+def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
+    """Refuse a value that no point can take, before anything is computed.
+
+    Numbers that can be taken are those between two bounds, so the least and the greatest are tried, each in a network.
+    """
+    moved = any(t.key in ("delay", "access_delay") for t in targets.values())
+    for axis in grid.axes:
+        target = targets[axis.name]
+        if target.key == "until":
+            _positive(min(axis.values), f"axis {axis.name!r} of the grid")
+        elif target.key == "count":
+            whole(max(axis.values), f"axis {axis.name!r} of the grid", most=MOST_FLOWS)
+        if target.kind == "option" or (target.kind == "trip" and moved) or _depends(net, targets, axis.name):
+            continue
+        for value in axis.ends():
+            changed(net, {axis.name: target}, {axis.name: value})

@@ -1,0 +1,53 @@
+"""From the results of all points to a labelled dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fluidcc
+from fluidcc.sweeps.measures import HANDED_BACK, TOLD
+from fluidcc.sweeps.piece import Piece
+from fluidcc.sweeps.suited import ABOUT, why
+from fluidcc.sweeps.task import Task
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["labelled"]
+
+
+def labelled(task: Task, piece: Piece) -> xr.Dataset:
+    """The results over the axes of the grid; with ``error``, why points failed, and ``warning``, why they are doubtful.
+
+    Each of the two is there only if it says something of some point.
+    """
+    import xarray as xr
+
+    grid = task.grid
+    coords: dict[str, Any] = {axis.name: axis.coordinate() for axis in grid.axes}
+    data: dict[str, Any] = {}
+    schema = {name: v for name, v in task.schema.items() if name != HANDED_BACK}
+    for name, v in schema.items():
+        values = piece.values[name].reshape(*grid.shape, *v.shape)
+        if v.boolean and not np.any(np.isnan(values)):
+            values = values.astype(bool)
+        data[name] = ((*grid.names, *v.dims), values, dict(v.attrs))
+        coords.update({dim: list(labels) for dim, labels in v.coords.items()})
+    told = ((piece.errors, "why the point could not be measured"), (piece.doubts, "what makes its results doubtful"))
+    for name, (texts, what) in zip(TOLD, told, strict=True):
+        if texts:
+            column = np.full(grid.size, "", dtype=object)
+            column[list(texts)] = list(texts.values())
+            about = {"long_name": f"{what}; empty where nothing is to be said"}
+            data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
+    if HANDED_BACK in task.schema:
+        data[HANDED_BACK] = (grid.names, why(piece.values[HANDED_BACK]).reshape(grid.shape), {"long_name": ABOUT})
+    result = xr.Dataset(data, coords)
+    result.attrs.update(axes=list(grid.names), points=grid.size, failed=len(piece.errors), warned=len(piece.doubts))
+    result.attrs.update(point_seconds=piece.seconds)
+    if HANDED_BACK in data:
+        result.attrs[HANDED_BACK] = int(np.count_nonzero(result[HANDED_BACK]))
+    result.attrs["fluidcc"] = fluidcc.__version__
+    return result

@@ -1,0 +1,288 @@
+"""Checkpoints: finished chunks on disk, so that a sweep that is killed goes on where it was.
+
+The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as the sweep's. Last
+of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once and whole, with the reasons of the
+points that failed, the warnings of those that are doubtful, and a digest of all. A chunk without it, or whose values
+are not those of the digest, is computed again. A store whose frame is damaged (``sweep.json``, or what Zarr says of an
+array) is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec.structs import asdict
+
+from fluidcc.arguments import shown
+from fluidcc.errors import InvalidInput
+from fluidcc.sweeps.piece import Piece, Variable, empty_piece
+
+__all__ = ["Store", "differences"]
+
+T = TypeVar("T")
+
+_MAKING = "making"  # a file that is there while the store is made
+_WHOLE = {"array.write_empty_chunks": True}  # else NaN of other bits than the fill value's is not kept
+_OWN = ("chunks", "lock", "sweep.json", "zarr.json", _MAKING)  # the other names in a store
+
+
+class _About(msgspec.Struct):
+    """``sweep.json``: what the store is of, and its form."""
+
+    identity: dict[str, Any]
+    size: Annotated[int, msgspec.Meta(ge=1)]
+    chunk: Annotated[int, msgspec.Meta(ge=1)]
+    cost: Annotated[float, msgspec.Meta(ge=0)]
+    schema: Annotated[dict[str, Variable], msgspec.Meta(min_length=1)]
+
+
+class _Note(msgspec.Struct):
+    """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from its first."""
+
+    seconds: float
+    errors: dict[int, str]
+    doubts: dict[int, str]
+    digest: str
+
+
+class Store:
+    """The results of a sweep on disk.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder of the store; made if it is not there.
+    identity : mapping
+        What the results depend on, as JSON: a store with another one is refused.
+
+    Raises
+    ------
+    InvalidInput
+        If the store belongs to another sweep, saying what changed; if it is in use, or no store at all.
+    """
+
+    def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self._identity = json.loads(json.dumps(identity))
+        self._lock: Any = None
+        self._arrays: dict[str, Any] = {}
+        self.size, self.chunk, self.cost = 0, 0, 0.0
+        self.schema: dict[str, Variable] = {}
+        try:
+            there = self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+        except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
+            raise InvalidInput(f"store {shown(str(path))} cannot be read ({_said(error)}); give another") from None
+        if there:
+            self._open()
+
+    def _open(self) -> None:
+        about = self.path / "sweep.json"
+        if not about.is_file():
+            names = {p.name for p in self.path.iterdir()} if self.path.is_dir() else {""}
+            if _MAKING not in names and not all(n == "lock" or n.startswith(f".{_MAKING}") for n in names):
+                raise InvalidInput(f"store {str(self.path)!r} holds something else than a sweep; give another name")
+            self._hold()  # killed while it was made: begin() makes it anew
+            return
+        self._hold()
+        try:
+            known = _read(about, _About)
+            changes = differences(known.identity, self._identity)
+            if changes:
+                more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
+                raise InvalidInput(
+                    f"store {str(self.path)!r} belongs to another sweep: {'; '.join(changes[:5])}{more}. "
+                    "Give another store, or delete it"
+                )
+            self._take(known)
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self, known: _About) -> None:
+        """Open the arrays of a store that was there before."""
+        import zarr
+
+        place = self.path / "chunks"
+        try:
+            place.mkdir(exist_ok=True)
+            for name, v in known.schema.items():
+                place = self.path / name
+                with zarr.config.set(_WHOLE):
+                    array: Any = zarr.open_array(str(place), mode="r+")
+                if array.shape != (known.size, *v.shape) or str(array.dtype) != v.dtype:
+                    raise ValueError(f"shape {array.shape} of {array.dtype}")
+                self._arrays[name] = array
+        except Exception as error:  # of many classes, by what is damaged
+            raise InvalidInput(_damaged(place, error)) from None
+        self.size, self.chunk, self.cost, self.schema = known.size, known.chunk, known.cost, known.schema
+
+    def _hold(self) -> None:
+        """Keep others from writing into the store at the same time; the system lets go of it when this process ends."""
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system
+            return
+        try:
+            self._lock = open(self.path / "lock", "w")  # noqa: SIM115 - held as long as the store
+        except OSError as error:
+            raise InvalidInput(
+                f"store {str(self.path)!r}: its file 'lock' cannot be written ({_said(error)}); give another store"
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise InvalidInput(f"store {str(self.path)!r} is in use by another sweep; wait, or give another") from None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the store was there before."""
+        return bool(self.schema)
+
+    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int, cost: float) -> None:
+        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one.
+
+        `cost` is how many seconds a point takes, for those who resume.
+        """
+        import zarr
+        from zarr.codecs import BloscCodec, Crc32cCodec
+
+        for name in schema:
+            if name in _OWN or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
+                raise InvalidInput(f"variable {shown(name)} cannot be kept in a store under this name; rename it")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"store {str(self.path)!r} cannot be made ({_said(error)}); give another") from None
+        if self._lock is None:
+            self._hold()
+        _replace(self.path / _MAKING, "")
+        group = zarr.open_group(str(self.path), mode="a")
+        common: dict[str, Any] = {"compressors": [BloscCodec(), Crc32cCodec()], "overwrite": True}
+        with zarr.config.set(_WHOLE):
+            for name, v in schema.items():
+                self._arrays[name] = group.create_array(
+                    name,
+                    shape=(size, *v.shape),
+                    chunks=(min(chunk, size), *(max(n, 1) for n in v.shape)),
+                    dtype=v.dtype,
+                    fill_value=complex(np.nan, np.nan) if v.dtype == "complex128" else np.nan,
+                    dimension_names=("point", *v.dims),
+                    attributes=dict(v.attrs),
+                    **common,
+                )
+        about = _About(self._identity, size, chunk, cost, dict(schema))
+        _replace(self.path / "sweep.json", json.dumps(asdict(about), default=vars, indent=1))
+        (self.path / "chunks").mkdir(exist_ok=True)
+        (self.path / _MAKING).unlink()
+        self.size, self.chunk, self.schema = size, chunk, dict(schema)
+
+    def _note(self, number: int) -> Path:
+        return self.path / "chunks" / f"{number}.json"
+
+    def write(self, number: int, piece: Piece) -> None:
+        """Keep the results of chunk `number`."""
+        first = number * self.chunk
+        self._note(number).unlink(missing_ok=True)  # it is of values that are replaced now
+        for name, values in piece.values.items():
+            self._arrays[name][first : first + len(values)] = values
+        note = _Note(piece.seconds, piece.errors, piece.doubts, _digest(piece))
+        _replace(self._note(number), json.dumps(asdict(note)))
+
+    def _chunk(self, number: int) -> Piece | None:
+        """What was written as chunk `number`, or None if it is not there, or not as it was."""
+        first = number * self.chunk
+        try:
+            note = _read(self._note(number), _Note)
+            values = {name: np.asarray(a[first : first + self.chunk]) for name, a in self._arrays.items()}
+        except Exception:  # of many classes, by what is damaged
+            return None
+        piece = Piece(values, note.errors, note.seconds, doubts=note.doubts)
+        return piece if _digest(piece) == note.digest else None
+
+    def read(self) -> tuple[Piece, set[int]]:
+        """All values, the reasons of the failed points, and the warnings of others; and which chunks these are.
+
+        A chunk that is missing, or not as it was written, is left out.
+        """
+        whole, numbers = empty_piece(self.schema, self.size), set()
+        for first in range(0, self.size, self.chunk):
+            piece = self._chunk(first // self.chunk)
+            if piece is not None:
+                whole.put(first, piece)
+                numbers.add(first // self.chunk)
+        return whole, numbers
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.replace(file)
+
+
+def _read(file: Path, kind: type[T]) -> T:
+    """What a file of the store says, if it has the right form."""
+    try:
+        return msgspec.convert(json.loads(file.read_bytes()), kind, str_keys=True)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(_damaged(file, error)) from None
+
+
+def _digest(piece: Piece) -> str:
+    """The same for equal results only."""
+    digest = hashlib.sha256(repr((sorted(piece.errors.items()), sorted(piece.doubts.items()))).encode())
+    for name in sorted(piece.values):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(piece.values[name]).data)
+    return digest.hexdigest()[:16]
+
+
+def _damaged(place: Path, why: Exception | str) -> str:
+    return f"{place} is damaged ({' '.join(str(why).split())}); delete the store, or give another"
+
+
+def _said(error: Exception) -> str:
+    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+
+
+def differences(old: Any, new: Any, place: str = "") -> list[str]:
+    """What differs between two identities, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in dict.fromkeys((*old, *new)):
+            here = f"{place} {key}".strip()
+            if key not in new:
+                found.append(f"{here} is no longer there")
+            elif key not in old:
+                found.append(f"{here} is new")
+            else:
+                found += differences(old[key], new[key], here)
+        return found
+    if old == new:
+        return []
+    texts = [_short(old), _short(new)]
+    return [f"{place} was {texts[0]}, now {texts[1]}" if texts[0] != texts[1] else f"{place} has changed"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= 60:
+        return text
+    if isinstance(value, list):
+        return f"{len(value)} values from {json.dumps(value[0])} to {json.dumps(value[-1])}"
+    return f"{text[:50]}..."

@@ -1,0 +1,181 @@
+"""Sweep files, the command line, and results on disk."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import fluidcc as fc
+from fluidcc.cli import main
+from fluidcc.errors import InvalidInput, ScenarioError, Unsupported
+from fluidcc.sweeps.file import load_sweep
+from fluidcc.sweeps.output import check_output, save, table
+
+GOOD = """
+scenario = "small.toml"
+measure = ["mean_rate", "equilibrium_rtt"]
+until = "3 s"
+window = ["1 s", "3 s"]
+
+[grid]
+beta = [0.1, 0.2]
+capacity = { from = "2 Mbit/s", to = "4 Mbit/s", points = 3 }
+
+[set]
+"flows.a.params.eta" = 0.3
+
+[options]
+rtol = 1e-7
+"""
+SMALL = """
+until = "9 s"
+[links.l]
+capacity = "3 Mbit/s"
+delay = "25 ms"
+[flows.a]
+law = "LDCC"
+route = ["l"]
+[flows.b]
+law = "LDCC"
+route = ["l"]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "small.toml").write_text(SMALL)
+    file = folder / "sweep.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_is_the_call(tmp_path: Path) -> None:
+    scenario, given, _ = load_sweep(write(tmp_path, GOOD))
+    ds = fc.sweep(scenario, given.pop("grid"), given.pop("measure"), **given)
+    net = scenario.net
+    assert net.flows["a"].law.parameter("eta") == 0.3
+    grid = {"beta": [0.1, 0.2], "capacity": [2e6, 3e6, 4e6]}
+    wanted = fc.sweep(net, grid, ["mean_rate", "equilibrium_rtt"], until=3, window=(1, 3), rtol=1e-7)
+    xr.testing.assert_equal(ds, wanted)
+
+
+MISTAKES = [
+    ('scenario = "small.toml"', 'scenario = "smal"', "scenario: smal: no such file"),
+    ('measure = ["mean_rate", "equilibrium_rtt"]', "measure = 3", "measure is 3; give the name of a measure"),
+    ('measure = ["mean_rate", "equilibrium_rtt"]', "", "measure is missing; give the name of a measure"),
+    ("until =", "untl =", "untl: there is no such key here; did you mean 'until'"),
+    ("beta = [0.1, 0.2]", "beta = true", "grid.beta is True; give a list of values"),
+    ('window = ["1 s", "3 s"]', 'window = "1 s"', "window is '1 s'; give two times"),
+    ('"flows.a.params.eta"', '"flows.c.params.eta"', "set: small.toml, flows.c.params.eta: there is no flow 'c'"),
+    ("[grid]", "[grid", "is not TOML"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "says"), MISTAKES, ids=[m[2][:30] for m in MISTAKES])
+def test_mistakes_name_file_key_value_and_remedy(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ScenarioError) as caught:
+        load_sweep(write(tmp_path, GOOD.replace(old, new)))
+    assert str(caught.value).startswith("sweep.toml")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr", ".csv", ".parquet"])
+def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file, output = write(tmp_path, GOOD), tmp_path / f"out{ending}"
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    store = ["--store", str(tmp_path / "store")] if ending == ".nc" else []
+    assert main(["sweep", str(file), "--output", str(output), "--executor", "serial", *store]) == 0
+    assert "6 points" in capsys.readouterr().out
+    wanted = fc.sweep(*_call(file), **_rest(file))
+    if ending in (".csv", ".parquet"):
+        frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
+        assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
+        np.testing.assert_array_equal(frame["mean_rate[b]"], wanted.mean_rate.sel(flow="b").values.ravel())
+        np.testing.assert_array_equal(frame["capacity"], [2e6, 3e6, 4e6] * 2)
+        return
+    with opened(output) as read:
+        xr.testing.assert_equal(read.load(), wanted)
+        assert read.attrs["axes"] == ["beta", "capacity"]
+
+
+def opened(path: Path) -> Any:
+    if path.suffix == ".nc":
+        return xr.open_dataset(path, engine="h5netcdf")
+    return xr.open_zarr(path)
+
+
+def _call(file: Path) -> tuple[Any, Any, Any]:
+    scenario, given, _ = load_sweep(file)
+    return scenario, given["grid"], given["measure"]
+
+
+def _rest(file: Path) -> dict[str, Any]:
+    return {k: v for k, v in load_sweep(file)[1].items() if k not in ("grid", "measure")}
+
+
+@pytest.mark.filterwarnings("default::fluidcc.errors.FluidccWarning")
+def test_the_command_tells_of_doubtful_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
+    file = write(tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n')
+    (tmp_path / "small.toml").write_text(SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay'))
+    assert main(["sweep", str(file), "--output", str(tmp_path / "out.csv"), "--executor", "serial"]) == 0
+    said = capsys.readouterr()
+    assert "2 points in " in said.out
+    assert said.out.endswith("0 failed, 1 with a warning\n")
+    assert said.err.startswith(
+        "fluidcc: warning: 1 of 2 points carry a warning, in the variable 'warning'; the first, at "
+    )
+    texts = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["warning"].tolist()
+    assert ["single packets then rule" in text for text in texts] == [True, False]
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", str(tmp_path / "no.toml")]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
+    def measured(p: Any) -> dict[str, Any]:
+        if p["x"] == 2:
+            raise ValueError("two")
+        return {"root": complex(-p["x"], 1.0)}
+
+    ds = fc.sweep(measured, {"x": [1, 2, 3]})
+    for ending in (".nc", ".zarr"):
+        save(ds, tmp_path / f"out{ending}")
+        with opened(tmp_path / f"out{ending}") as read:
+            root = read.root if "root" in read else read.root_real + 1j * read.root_imaginary
+            np.testing.assert_array_equal(root, ds.root)
+            assert [str(t) for t in read.error.astype(str).values] == ["", "ValueError: two", ""]
+    assert list(table(ds)) == ["x", "error", "root_real", "root_imaginary"]
+    for ending in (".csv", ".parquet") if importlib.util.find_spec("pyarrow") else (".csv",):
+        file = tmp_path / f"out{ending}"
+        save(ds, file)
+        frame = pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
+        assert list(frame["error"]) == ["", "ValueError: two", ""]
+        assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx([-1, np.nan, -3], nan_ok=True)
+
+
+def test_outputs_that_cannot_be_written_are_refused_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        check_output(tmp_path / "no" / "x.nc")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(Unsupported, match=r"needs the package pyarrow, .* install fluidcc\[parquet\]"):
+        check_output(tmp_path / "x.parquet")
+
+
+def test_a_cluster_without_dask_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    file = write(tmp_path, GOOD)
+    assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
+    assert "needs the package distributed; install fluidcc[cluster]" in capsys.readouterr().err

@@ -1,0 +1,275 @@
+"""Grids over everything, measures of everything, failures told, the same result however it is computed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, SweepFailed, UnknownName
+from fluidcc.sweeps import targets
+from fluidcc.sweeps.grid import make_grid
+
+
+def network() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="0.5 s")
+    for k, name in enumerate(("a", "b")):
+        net.flow(name, fc.LDCC, route=["l"], initial={"x": 1e5 * (k + 1)})
+    return net
+
+
+def test_equilibria_follow_the_closed_form() -> None:
+    """Equation (19) of the LDCC paper: e = (e_b r + T)/(1 - r), r = w/(beta x)."""
+    grid = {"beta": [0.1, 0.2], "w": ["20 kbit/s", "40 kbit/s"], "capacity": [2e6, 3e6]}
+    ds = fc.sweep(network().with_link("l", buffer=None), grid, "equilibrium_one_way_delay")
+    r = ds.w / (ds.beta * ds.capacity / 2)
+    wanted = (0.025 * r + 0.1) / (1 - r)
+    values = ds.equilibrium_one_way_delay.transpose(*wanted.dims, "flow")
+    np.testing.assert_allclose(values, wanted.values[..., None] * np.ones(2), rtol=1e-8)
+    assert ds.capacity.attrs["units"] == "bit/s"
+    assert ds.attrs["failed"] == 0
+
+
+AXES: list[tuple[str, Any, Any]] = [
+    ("beta", 0.15, lambda n: [n.flows[f].law.parameter("beta") for f in "ab"] == [0.15, 0.15]),
+    ("a.beta", 0.15, lambda n: [n.flows[f].law.parameter("beta") for f in "ab"] == [0.15, 0.1]),
+    ("flows.eta", 0.3, lambda n: n.flows["b"].law.parameter("eta") == 0.3),
+    ("capacity", "4 Mbit/s", lambda n: (n.links["l"].capacity, n.links["l"].buffer) == (4e6, 2e6)),
+    ("buffer", "40 ms", lambda n: n.links["l"].buffer == pytest.approx(0.04 * 3e6)),
+    ("l.delay", "30 ms", lambda n: n.links["l"].delay == 0.03),
+    ("buffer", "100 packets", lambda n: n.links["l"].buffer == 8e5),
+    ("b.return_delay", "40 ms", lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04)),
+    ("access_delay", "5 ms", lambda n: n.base_rtt("a") == pytest.approx(0.06)),
+    ("rtt", "80 ms", lambda n: (n.base_rtt("a"), n.links["l"].delay) == pytest.approx((0.08, 0.04))),
+    ("b.rtt", "80 ms", lambda n: (n.base_rtt("b"), n.base_rtt("a"), n.links["l"].delay) == (0.08, 0.05, 0.025)),
+    ("a.initial.x", 3e5, lambda n: [n.flows[f].initial["x"] for f in "ab"] == [3e5, 2e5]),
+    ("initial.backlog", "1 packet", lambda n: n.links["l"].initial["q"] == 8000 / 3e6),
+    ("count", 3, lambda n: n.flow_names == ("a", "b", "a_2", "a_3", "b_2", "b_3")),
+    ("a.count", 0, lambda n: n.flow_names == ("b",)),
+    ("b.start", 5, lambda n: n.flows["b"].intervals == ((5.0, float("inf")),)),
+    ("a.law", fc.CBR(rate=1e5), lambda n: n.flows["a"].law.name == "CBR"),
+]
+
+
+@pytest.mark.parametrize(("axis", "value", "check"), AXES, ids=[a[0] for a in AXES])
+def test_every_kind_of_axis(axis: str, value: Any, check: Any) -> None:
+    net = network()
+    if axis == "a.law":
+        net = net.with_flow("a", initial=None, law=fc.CBR)
+    ds = fc.sweep(net, {axis: [value]}, {"right": lambda p: bool(check(p.net))}, executor="serial")
+    assert ds.right.dtype == bool
+    assert ds.right.values.all()
+
+
+def test_axes_act_together() -> None:
+    grid = {"l.capacity": [2e6, 4e6], "count": [1, 2], "beta": [0.1, 0.2], "rtt": [0.05, 0.1]}
+
+    def seen(p: Any) -> list[float]:
+        net = p.net
+        law = net.flows["b"].law
+        return [net.links["l"].capacity, len(net.flows) / 2, law.parameter("beta"), net.base_rtt("b")]
+
+    ds = fc.sweep(network(), grid, {"seen": seen}, executor="serial")
+    for k, axis in enumerate(grid):
+        np.testing.assert_allclose(ds.seen[..., k], ds[axis].broadcast_like(ds.seen[..., k]).values)
+
+
+def test_axes_as_ranges_with_units() -> None:
+    ds = fc.sweep(network(), {"capacity": {"from": "1 Mbit/s", "to": "100 Mbit/s", "points": 3, "scale": "log"}},
+                  {"c": lambda p: p.net.links["l"].capacity})  # fmt: skip
+    np.testing.assert_allclose(ds.c, [1e6, 1e7, 1e8])
+
+
+def test_trajectories_are_those_of_simulate() -> None:
+    grid = {"beta": [0.1, 0.2], "a.return_delay": [0.025, 0.04]}
+    ds = fc.sweep(network(), grid, ["mean_rate", "final_rate", "max_backlog"], until=10, rtol=1e-8, window=(5, 10))
+    net = network().with_flow("a", law=fc.LDCC(beta=0.2), return_delay=0.04)
+    net = net.with_flow("b", law=fc.LDCC(beta=0.2))
+    run = fc.simulate(net, 10, rtol=1e-8, samples=20001)
+    mean = fc.metrics.mean(run.rate, 5, 10)
+    np.testing.assert_allclose(ds.mean_rate[1, 1], mean, rtol=1e-6)
+    np.testing.assert_allclose(ds.final_rate[1, 1], run.rate[-1], rtol=1e-6)
+    np.testing.assert_allclose(ds.max_backlog[1, 1], run.backlog.sel(time=slice(5, 10)).max("time"), rtol=1e-5)
+
+
+def test_a_scenario_brings_its_own_end() -> None:
+    scenario = fc.Scenario("s", network(), until=4.0)
+    ds = fc.sweep(scenario, {"beta": [0.1]}, {"end": lambda p: float(p.run.time[-1])})
+    assert ds.end.item() == 4.0
+
+
+def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
+    """Each point has its own end; the options of `simulate` mean what they mean there."""
+    ds = fc.sweep(network(), {"until": ["2 s", "4 s"], "beta": [0.1]}, "final_rate", executor="serial")
+    for k, end in enumerate((2, 4)):
+        np.testing.assert_array_equal(ds.final_rate[k, 0], fc.simulate(network(), end).rate[-1])
+    ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, max_step="1 ms", first_step="0.1 ms")
+    run = fc.simulate(network(), 2, max_step="1 ms", first_step="0.1 ms")
+    np.testing.assert_array_equal(ds.final_rate[0], run.rate[-1])
+    first = fc.simulate(network(), 1)
+    ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, restart=first, window=(1, 2))
+    np.testing.assert_allclose(ds.final_rate[0], fc.simulate(network(), 2).rate[-1], rtol=1e-5)
+
+
+def test_a_function_may_build_networks() -> None:
+    ds = fc.sweep(
+        lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05), {"c": [1e6, 2e6]}, "equilibrium_rate"
+    )
+    np.testing.assert_allclose(ds.equilibrium_rate[:, 0], [1e6, 2e6])
+
+
+def test_failures_are_told_and_the_rest_goes_on() -> None:
+    def measured(p: Any) -> dict[str, float]:
+        if p["x"] == 2:
+            raise ZeroDivisionError("no such thing")
+        return {"double": 2 * p["x"]}
+
+    ds = fc.sweep(measured, {"x": [1, 2, 3]})
+    assert ds.double.values.tolist()[::2] == [2, 6]
+    assert np.isnan(ds.double[1])
+    assert ds.error.values.tolist() == ["", "ZeroDivisionError: no such thing", ""]
+    assert ds.attrs["failed"] == 1
+
+
+def test_one_failed_measure_leaves_the_others() -> None:
+    net = network().with_link("l", buffer=None)  # delay cannot hold CBR back
+    net.flow("udp", fc.CBR(rate=1e5), route=["l"])
+    ds = fc.sweep(net, {"udp.rate": [1e5, 4e6]}, ["equilibrium_rate", "final_rate"], until=2)
+    assert "NoEquilibrium" in ds.error.values[1]
+    assert np.isnan(ds.equilibrium_rate[1]).all()
+    assert np.isfinite(ds.final_rate).all()
+
+
+def test_nothing_to_measure_at_all_is_an_error() -> None:
+    with pytest.raises(SweepFailed, match="ValueError: never"):
+        fc.sweep(lambda p: [][p["x"]] if p["x"] > 99 else _never(), {"x": [1, 2]})
+
+
+def _never() -> float:
+    raise ValueError("never")
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+@pytest.mark.parametrize("chunk", [1, 5])
+def test_the_result_is_the_same_however_computed(executor: str, chunk: int) -> None:
+    grid = {"beta": np.linspace(0.1, 0.3, 4), "w": [2e4, 3e4]}
+    once = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial", chunk=8)
+    again = fc.sweep(
+        network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor=executor, workers=2, chunk=chunk
+    )
+    for name in ("mean_rate", "equilibrium_rtt"):
+        assert again[name].values.tobytes() == once[name].values.tobytes()
+
+
+def test_nothing_is_compiled_during_a_sweep() -> None:
+    from numba.core import event
+
+    net = network()
+    grid: dict[str, Any] = {"beta": np.linspace(0.1, 0.3, 5), "a.return_delay": [0.02, 0.03], "capacity": [2e6, 3e6]}
+    fc.sweep(net, {k: v[:1] for k, v in grid.items()}, ["mean_rate"], until=2)
+    with event.install_recorder("numba:compile") as compiled:
+        ds = fc.sweep(net, grid, ["mean_rate", "max_backlog"], until=2, executor="serial")
+    assert ds.attrs["points"] == 20
+    assert compiled.buffer == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"grid": {"bita": [1]}}, UnknownName, "did you mean 'beta'"),
+        ({"grid": {"c.beta": [1]}}, UnknownName, "no flow or link 'c'"),
+        ({"grid": {"beta": []}}, InvalidInput, "at least one"),
+        ({"grid": {"beta": [0.1, 0.1]}}, InvalidInput, "twice"),
+        ({"grid": {"beta": 0.1}}, InvalidInput, "give a list of values"),
+        ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "lists in a list"),
+        ({"grid": {"beta": [0.1, float("nan")]}}, InvalidInput, "axis 'beta' of the grid has the value nan"),
+        ({"grid": {"beta": ["0.1 s"]}}, InvalidInput, "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
+        ({"grid": {"beta": [0.1], "a.beta": [0.2]}}, InvalidInput, "both set beta of 'a'"),
+        ({"grid": {"buffer": ["50 ms", "25 packets"]}}, InvalidInput, "axis 'buffer' of the grid is '50 ms'"),
+        ({"grid": [0.1]}, InvalidInput, "give axes by name"),
+        ({"until": -1}, InvalidInput, "until is -1; give a positive time"),
+        ({"rtol": 2}, InvalidInput, "rtol is 2"),
+        ({"samples": 1}, InvalidInput, "samples is 1"),
+        ({"engine": "warp"}, InvalidInput, "engine is 'warp'"),
+        ({"delays": "warp"}, InvalidInput, "delays is 'warp'"),
+        ({"seed": 1.5}, InvalidInput, "seed is 1.5"),
+        ({"max_step": "1 bit"}, InvalidInput, "max_step is '1 bit'"),
+        ({"store": 3}, InvalidInput, "give the name of a folder"),
+        ({"executor": "tcp://host:1"}, InvalidInput, "here distributed.Client('tcp://host:1')"),
+        ({"net": "ldcc_fig5"}, InvalidInput, "fluidcc.Scenario.load('ldcc_fig5')"),
+        ({"grid": {"capacity": ["3 ms"]}}, InvalidInput, "axis 'capacity' of the grid"),
+        ({"grid": {"capacity": [-1.0]}}, InvalidInput, "capacity of link 'l'"),
+        (
+            {"grid": {"a.rtt": ["20 ms"]}},
+            InvalidInput,
+            "rtt of flow 'a' is 0.02 s, and its way there",
+        ),
+        ({"grid": {"count": [1.5]}}, InvalidInput, "whole number"),
+        ({"grid": {}}, InvalidInput, "give axes by name"),
+        ({"measure": "mean_rat"}, UnknownName, "mean_rate"),
+        ({"measure": None}, InvalidInput, "measure is missing"),
+        ({"measure": ["mean_rate", "mean_rate"]}, InvalidInput, "two measures"),
+        ({"until": None}, InvalidInput, "give until="),
+        ({"window": (5, 99)}, InvalidInput, "window"),
+        ({"executor": "cluster"}, InvalidInput, "Dask client"),
+        ({"workers": 0}, InvalidInput, "workers is 0"),
+        ({"chunk": 0}, InvalidInput, "chunk is 0"),
+        ({"progress": "yes"}, InvalidInput, "progress is 'yes'"),
+        ({"rtoll": 1}, InvalidInput, "no argument 'rtoll'"),
+        ({"net": 3}, InvalidInput, "give a Network"),
+    ],
+)
+def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], says: str) -> None:
+    given: dict[str, Any] = {"net": network(), "grid": {"beta": [0.1]}, "measure": "mean_rate", "until": 2, **change}
+    with pytest.raises(error) as caught:
+        fc.sweep(given.pop("net"), given.pop("grid"), given.pop("measure"), **given)
+    assert says in str(caught.value)
+
+
+def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, made, compared = sys.modules["fluidcc.sweeps.api"], [], []
+
+    def changed(*given: Any) -> Any:
+        made.append(given)
+        return targets.changed(*given)
+
+    class Value:
+        def __hash__(self) -> int:
+            return id(self)
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return self is other
+
+    monkeypatch.setattr(api, "changed", changed)
+    for axis in ("beta", "capacity", "rtt", "a.initial.x", "start"):
+        made.clear()
+        api.make_task(network(), {axis: np.linspace(0.1, 0.2, 3000)}, "stable", None, None, {})
+        assert len(made) == 2, axis
+    for values in ([0.1, 0.2, -0.3, 0.4], [0.1, 0.2, math.inf, 0.4]):  # the bad one is found wherever it stands
+        with pytest.raises(InvalidInput, match=rf"beta is {values[2]:g}"):
+            api.make_task(network(), {"beta": values}, "stable", None, None, {})
+    make_grid({"x": [Value() for _ in range(3000)]}, {})
+    assert not compared
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ({"beta": [0.1, 0.2, 0.1]}, "axis 'beta' of the grid has the value 0.1 twice"),
+        ({"capacity": ["1 Mbit/s", 2e6, 1e6]}, "axis 'capacity' of the grid has the value 1000000.0 twice"),
+        ({"beta": {"from": 0.1, "to": 1, "points": 10**12}}, "points of axis 'beta' of the grid is 1000000000000"),
+        ({"seed": range(10**12)}, "axis 'seed' of the grid has 1000000000000 values"),
+        ({k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")}, r"the grid has 1e\+12 points"),
+        ({"count": [10**9]}, "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000"),
+        ({"until": [1, -1]}, "axis 'until' of the grid is -1"),
+        ({"seed": [-1]}, "axis 'seed' of the grid is -1"),
+    ],
+)
+def test_grids_that_cannot_be_are_refused_before_memory_is_taken(grid: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        fc.sweep(network(), grid, "stable")

@@ -1,0 +1,181 @@
+"""Points found together are those found one by one, whatever the axes change and however they are cut into chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.sweeps.api import make_task
+from fluidcc.sweeps.measures import EQUILIBRIUM
+from fluidcc.sweeps.networks import KEPT
+from fluidcc.sweeps.together import MARGINS, ROOTS, Together
+
+ALL = [f"equilibrium_{name}" for name in EQUILIBRIUM]
+JUDGED = [*ROOTS, *MARGINS]
+
+
+def network() -> fc.Network:
+    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms")
+    net.link("m", fc.DropTail, capacity="4 Mbit/s", delay="10 ms", buffer="0.2 s")
+    net.flow("a", fc.LDCC, route=["l", "m"])
+    net.flow("b", fc.LDCC, route=["l"], return_delay="60 ms")
+    return net.flow("udp", fc.CBR(rate="0.5 Mbit/s"), route=["m"])
+
+
+GRIDS: list[tuple[str, dict[str, Any]]] = [
+    ("parameters", {"beta": [0.1, 0.2], "a.w": [1e4, 3e4], "udp.rate": [1e5, 2e6]}),
+    ("capacities and a buffer that follows", {"capacity": [2e6, 5e6], "m.buffer": [1e5, "1 Mbit"]}),
+    ("delays", {"l.delay": [0.01, 0.05], "a.access_delay": [0.0, 0.02], "b.return_delay": [0.05, 0.1]}),
+    ("a buffer in seconds", {"m.buffer": ["0.1 s", "0.3 s"], "beta": [0.1, 0.3]}),
+    ("a buffer in seconds beside capacities", {"m.buffer": ["0.1 s", "0.3 s"], "m.capacity": [2e6, 4e6]}),
+    ("round trips of one flow", {"b.rtt": [0.09, 0.2], "eta": [0.3, 0.4]}),
+    ("round trips beside delays", {"b.rtt": [0.09, 0.2], "l.delay": [0.01, 0.04]}),
+    ("numbers of flows", {"a.count": [1, 3], "a.beta": [0.1, 0.2], "b.count": [0, 1]}),
+    ("starts and stops", {"a.start": [0.0, 5.0], "b.stop": [10.0, float("inf")], "beta": [0.1, 0.2]}),
+    ("initial states and ends", {"a.initial.x": [1e5, 2e5], "until": [1.0, 2.0], "capacity": [3e6, 3.5e6]}),
+    ("laws", {"b.law": [fc.LDCC, fc.LDCC(beta=0.2)], "a.beta": [0.1, 0.2]}),
+]
+
+
+@pytest.mark.parametrize("grid", [g[1] for g in GRIDS], ids=[g[0] for g in GRIDS])
+def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
+    task = make_task(network(), grid, ALL, None, None, {}).probed()
+    points = np.arange(task.grid.size)
+    together = task.evaluate(points)
+    for number in points.tolist():
+        values, failed, _ = task.values_at(number)
+        assert bool(failed) == (number in together.errors)
+        for name, wanted in values.items():
+            row = np.full(task.schema[name].shape, np.nan)
+            task.schema[name].fill(wanted, row, name)
+            scale = float(np.nanmax(np.abs(row))) or 1.0
+            np.testing.assert_allclose(together.values[name][number], row, rtol=1e-8, atol=1e-9 * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("grid", [g[1] for g in GRIDS[1::2]], ids=[g[0] for g in GRIDS[1::2]])
+def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
+    task = make_task(network(), grid, JUDGED, None, None, {}).probed()
+    points = np.arange(task.grid.size)
+    together = task.evaluate(points)
+    for number in points.tolist():
+        values, failed, _ = task.values_at(number)
+        assert bool(failed) == (number in together.errors)
+        for name, wanted in values.items():
+            np.testing.assert_allclose(
+                together.values[name][number], wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}"
+            )
+
+
+def test_flows_that_have_stopped_are_left_out() -> None:
+    grid = {"eta": [0.3, 2.5], "a.beta": [0.1, 0.2]}
+    rest = network().without_flow("a")
+    data = fc.sweep(network().with_flow("a", stop=10.0), grid, JUDGED, executor="serial")
+    wanted = fc.sweep(rest, {"eta": grid["eta"]}, JUDGED, executor="serial")
+    assert data.attrs["failed"] == 0
+    for name in JUDGED:
+        for k in range(2):
+            np.testing.assert_allclose(data[name][:, k], wanted[name], rtol=1e-9, err_msg=name)
+
+
+def test_verdicts_do_not_depend_on_chunks_or_on_what_else_is_measured() -> None:
+    grid = {"eta": np.linspace(0.2, 3.0, 6), "capacity": [2e6, 5e6]}
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    whole = fc.sweep(net, grid, JUDGED, executor="serial", chunk=12)
+    cut = fc.sweep(net, grid, ["equilibrium_rate", *reversed(JUDGED)], executor="threads", workers=2, chunk=1)
+    assert whole.attrs["failed"] == cut.attrs["failed"] == 0
+    assert set(whole.stable.values.ravel().tolist()) == {True, False}
+    for name in JUDGED:
+        assert cut[name].values.tobytes() == whole[name].values.tobytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7])
+def test_chunks_do_not_matter_to_the_last_bit(chunk: int) -> None:
+    grid = {"beta": np.linspace(0.05, 0.3, 4), "capacity": [2e6, 3e6, 5e6], "b.count": [0, 1, 2]}
+    whole = fc.sweep(network(), grid, ALL, executor="serial", chunk=36)
+    cut = fc.sweep(network(), grid, ALL, executor="threads", workers=2, chunk=chunk)
+    for name in ALL:
+        assert cut[name].values.tobytes() == whole[name].values.tobytes()
+
+
+def test_a_point_without_equilibrium_says_what_the_search_says() -> None:
+    net = fc.dumbbell({"a": fc.LDCC, "udp": fc.CBR(rate=1e5)}, {"capacity": "1 Mbit/s"}, rtt="50 ms")
+    ds = fc.sweep(net, {"udp.rate": [1e5, 2e6], "beta": [0.1, 0.2]}, ["equilibrium_rate", "equilibrium_full"])
+    with pytest.raises(fc.errors.NoEquilibrium) as alone:
+        fc.equilibrium(net.with_flow("udp", law=fc.CBR(rate=2e6)))
+    said = f"NoEquilibrium: {' '.join(str(alone.value).split())}"
+    assert ds.error.values[1, 0] == f"equilibrium_rate: {said}; equilibrium_full: {said}"
+    assert ds.attrs["failed"] == 2
+    assert np.isnan(ds.equilibrium_rate.values[1]).all()
+    assert np.isnan(ds.equilibrium_full.values[1]).all()
+    assert np.isfinite(ds.equilibrium_rate.values[0]).all()
+
+
+def test_a_combination_that_no_network_can_have_fails_alone() -> None:
+    """The way there is longer than the round trip that is asked for, at some of the delays."""
+    ds = fc.sweep(network(), {"b.rtt": [0.03, 0.2], "l.delay": [0.01, 0.05]}, "equilibrium_rtt", executor="serial")
+    assert (ds.error.values != "").tolist() == [[False, True], [False, False]]
+    assert "its way there alone takes 0.05 s" in ds.error.values[0, 1]
+
+
+@pytest.mark.parametrize("law", [fc.RED, fc.AdaptiveRED], ids=lambda law: law.name)
+def test_parameters_that_must_fit_one_another_fail_where_they_do_not(law: Any) -> None:
+    """Found together, run together, and one by one: that law ticks."""
+    net = fc.Network().link("l", law, capacity="3 Mbit/s", delay="25 ms", buffer="1 Mbit")
+    net.flow("a", fc.Reno, route=["l"])
+    measures = ["equilibrium_rate", "mean_rate"] if law is fc.RED else ["mean_rate"]
+    grid = {"min_th": [0.03, 0.1], "max_th": [0.05, 0.2]}
+    data = fc.sweep(net, grid, measures, until=1, executor="serial")
+    says = ["must hold, but min_th is 0.1 and max_th is 0.05" in text for text in data.error.values.ravel()]
+    assert says == [False, False, True, False]
+    assert np.isnan(data.mean_rate.values).ravel().tolist() == says
+    with pytest.raises(fc.errors.LawError, match="min_th < max_th must hold, but min_th is 0.2"):
+        fc.sweep(net, {"min_th": [0.03, 0.2]}, measures, until=1)
+
+
+def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import event
+
+    grid: dict[str, Any] = {"beta": np.linspace(0.1, 0.3, 20), "capacity": np.linspace(2e6, 5e6, 20)}
+    task = make_task(network(), grid, ["equilibrium_rate", "stable", "gain_margin"], None, None, {}).probed()
+    task.evaluate(np.arange(2))
+    built: list[str] = []
+    old = fc.Network._with
+
+    def told(self: Any, *given: Any, **more: Any) -> Any:
+        built.append(str(given))
+        return old(self, *given, **more)
+
+    monkeypatch.setattr(fc.Network, "_with", told)
+    task.point(0)
+    assert built, "what is counted is what builds networks"
+    del built[:]
+    with event.install_recorder("numba:compile") as compiled:
+        piece = task.evaluate(np.arange(400))
+    assert compiled.buffer == []
+    assert built == []
+    assert np.isfinite(piece.values["equilibrium_rate"]).all()
+
+
+def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
+    grid = {"a.count": list(range(1, KEPT + 5)), "beta": [0.1, 0.2]}
+    task = make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {}).probed()
+    one, points = Together(task), np.arange(task.grid.size)
+    assert (one.networks.more, one.networks.rest) == ([0], [1])
+    values, errors, _, left = one.run(points, task.measures)
+    assert (errors, len(left), len(one.networks._nets)) == ({}, 0, KEPT)
+    again = one.run(points[::-1], task.measures)
+    np.testing.assert_array_equal(again.values["equilibrium_rtt"][::-1], values["equilibrium_rtt"])
+
+
+def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
+    """The form of the results is that of the largest network, though nothing can be measured of it."""
+    data = fc.sweep(network(), {"a.count": [1, 2, 20]}, ["equilibrium_rtt", "stable"], executor="serial")
+    assert data.sizes["flow"] == 22
+    assert data.error.values.astype(bool).tolist() == [False, False, True]
+    for row, flows in ((0, ["a", "b", "udp"]), (1, ["a", "a_2", "b", "udp"])):
+        found = data.equilibrium_rtt.isel({"a.count": row}).dropna("flow")
+        assert sorted(found.flow.values) == flows
+    assert "queue grows without limit" in str(data.error.values[2])

@@ -1,0 +1,181 @@
+"""What makes a result doubtful is told of each point of a sweep as it is told of that result alone."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fluidcc as fc
+from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.sweeps import Refine
+from fluidcc.sweeps.api import make_task
+from fluidcc.sweeps.point import Point
+from fluidcc.sweeps.samples import Samples, places_of
+
+TRACKED = "has never seen its path empty"
+SMALL = "timeouts and single packets then rule"
+
+
+def windows(**link: Any) -> fc.Network:
+    """Windows of about 17 packets in all."""
+    net = fc.Network().link(
+        "l", fc.DropTail, **{"capacity": "2 Mbit/s", "delay": "25 ms", "buffer": "100 kbit", **link}
+    )
+    net.flow("a", fc.Reno, route=["l"])
+    return net.flow("b", fc.Reno, route=["l"], return_delay="60 ms")
+
+
+def newcomer() -> fc.Network:
+    """The second flow meets the queue of the first."""
+    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="10 ms")
+    net.flow("a", fc.FAST(alpha=20), route=["l"], return_delay="10 ms")
+    return net.flow("b", fc.FAST(alpha=20), route=["l"], return_delay="10 ms", start=4)
+
+
+def sweep(*given: Any, **more: Any) -> xr.Dataset:
+    with pytest.warns(FluidccWarning, match="points carry a warning, in the variable 'warning'; the first, at "):
+        return fc.sweep(*given, progress=False, **more)
+
+
+CASES: list[tuple[str, fc.Network, dict[str, Any], str]] = [
+    ("an axis of numbers in the workspace", windows(), {"initial.W": [1, 5], "a.a": [1, 0.01]}, SMALL),
+    (
+        "axes that move the network",
+        windows(),
+        {"capacity": [2e6, 2e5], "buffer": [1e5, 2e4], "l.delay": [0.02, 0.05]},
+        SMALL,
+    ),
+    ("numbers of flows", windows(), {"a.count": [1, 9], "capacity": [1e6, 2e6]}, SMALL),
+    (
+        "a tracker, by a delay and a parameter",
+        newcomer(),
+        {"l.delay": [0.01, 0.02], "b.start": [0, 4], "a.alpha": [20, 18]},
+        TRACKED,
+    ),
+]
+
+
+@pytest.mark.parametrize(("net", "grid", "says"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_together_says_what_each_result_says(net: fc.Network, grid: dict[str, Any], says: str) -> None:
+    measures = ["mean_rate", "equilibrium_rate", "stable"] if says == SMALL else ["mean_rate", "final_rtt"]
+    task = make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}).probed()
+    piece = task.evaluate(np.arange(task.grid.size))
+    assert task.batched
+    assert piece.errors == {}
+    assert 0 < len(piece.doubts) < task.grid.size
+    assert any(says in text for text in piece.doubts.values())
+    for number in range(task.grid.size):
+        point = task.point(number)
+        assert isinstance(point, Point)
+        alone = point.sampled.attrs["warnings"].split("; ")
+        if says == SMALL:
+            alone += [*fc.equilibrium(point.net).warnings, *fc.stability(point.net).warnings]
+        assert piece.doubts.get(number, "") == "; ".join(dict.fromkeys(text for text in alone if text))
+
+
+def test_samples_in_a_workspace_read_as_those_of_a_dataset() -> None:
+    """Whatever is asked of them: the places are found in numbered samples."""
+    net = newcomer()
+    run = fc.simulate(net, 6, samples=31)
+    numbered = run.copy(deep=True)
+    F, place = np.zeros(0), 0
+    names = ["rate", "one_way_delay", "FAST_w", "FAST_delta"]
+    for name in names:
+        for k in range(2):
+            numbered[name].values[:, k] = np.arange(place, place + 31)
+            F, place = np.concatenate([F, run[name].values[:, k]]), place + 31
+    places = places_of({name: (("time", "flow"), numbered[name].values, {}) for name in names}, net.flows)
+    assert sorted(places.values()) == list(range(0, 31 * 8, 31))
+    seen = Samples(places, range(31), F, {name: net.return_delay(name) for name in net.flows})
+    assert not seen.read
+    assert len(seen.time) == 31
+    for flow in ("a", "b"):
+        one, wanted = seen.sel(flow=flow), run.sel(flow=flow)
+        np.testing.assert_array_equal(one.rate.values, wanted.rate.values)
+        np.testing.assert_array_equal(one.rtt.values, wanted.rtt.values)
+        np.testing.assert_array_equal(one["FAST_delta"].values, wanted.FAST_delta.values)
+        np.testing.assert_array_equal(seen["FAST_w"].sel(flow=flow).values, wanted.FAST_w.values)
+    assert seen.read
+
+
+def test_a_warning_of_the_structure_stands_at_every_point() -> None:
+    """Here no samples are looked at: nothing that happens in a run makes it more or less doubtful."""
+    net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
+    net.flow("lone", fc.ECF, route=["l"])
+    data = sweep(net.flow("a", fc.LDCC, route=["l"]), {"a.beta": [0.1, 0.2]}, "mean_rate", until=2, executor="serial")
+    assert ["no router on the route of lone" in text for text in data.warning.values.tolist()] == [True, True]
+    quiet = fc.sweep(net.without_flow("lone"), {"a.beta": [0.1, 0.2]}, "mean_rate", until=2, executor="serial")
+    assert "warning" not in quiet
+    assert quiet.attrs["warned"] == 0
+
+
+def test_every_way_to_compute_a_sweep_keeps_them(tmp_path: Path) -> None:
+    grid = {"capacity": np.linspace(2e5, 2e6, 6), "a.count": [1, 4]}
+    given: Any = (windows(), grid, ["mean_rate", "equilibrium_rate"])
+    whole = sweep(*given, until=4, executor="serial")
+    assert 0 < whole.attrs["warned"] < 12
+    for executor in ("threads", "processes"):
+        other = sweep(*given, until=4, executor=executor, workers=2, chunk=5)
+        xr.testing.assert_identical(other.warning, whole.warning)
+    kept = sweep(*given, until=4, executor="serial", store=tmp_path / "s", chunk=3)
+    (tmp_path / "s" / "chunks" / "0.json").unlink()
+    again = sweep(*given, until=4, executor="serial", store=tmp_path / "s")
+    read = sweep(*given, until=4, executor="serial", store=tmp_path / "s")
+    for other in (kept, again, read):
+        xr.testing.assert_identical(other.drop_attrs(), whole.drop_attrs())
+
+
+def test_a_refined_sweep_has_those_of_the_points_that_it_measures() -> None:
+    net = fc.dumbbell([fc.Reno], {"capacity": "1 Mbit/s", "buffer": "100 kbit"}, rtt="50 ms")
+    grid = {"capacity": np.linspace(1e5, 4e6, 9), "buffer": np.linspace(1e4, 4e5, 9)}
+    data = sweep(net, grid, "stable", refine=Refine("stable", step=4), executor="serial")
+    every = sweep(net, grid, "stable", executor="serial")
+    assert 0 < data.attrs["warned"] <= data.attrs["measured"]
+    np.testing.assert_array_equal(data.warning.values, np.where(data.measured.values, every.warning.values, ""))
+
+
+def test_points_that_are_measured_one_by_one() -> None:
+    """Limit cycles, runs of laws that jump, and functions of a point, whose own warnings are not told beside."""
+    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit")
+    net.flow("f", fc.AIMD, route=["l"])
+
+    def queue(point: Point) -> float:
+        return float(point.run.backlog.max())
+
+    measures = ["limit_cycle_period", "mean_rate", queue]
+    data = sweep(net, {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": [5e3, 3e5]}, measures, until=20)
+    assert data.attrs["failed"] == 0
+    assert SMALL in data.warning.values[0, 0]
+    assert data.warning.values[1, 1] == ""
+
+
+def test_what_a_function_is_warned_of_stands_at_its_point() -> None:
+    def one(point: Any) -> float:
+        net = fc.Network()
+        for l in range(point["links"]):
+            net.link(f"l{l}", fc.DropTail, capacity=3e6, delay=0.01)
+        return fc.equilibrium(net.flow("f", fc.LDCC, route=list(net.link_names))).rtt.item()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        data = fc.sweep(one, {"links": [1, 2]}, executor="serial")
+    assert len(told) == 1
+    assert str(told[0].message).startswith(
+        "1 of 2 points carry a warning, in the variable 'warning'; the first, at links = 2"
+    )
+    assert told[0].filename == __file__
+    assert data.warning.values[0] == ""
+    assert data.warning.values[1].startswith("the equilibrium is one of a continuum: nothing determines l0.q, l1.q")
+
+
+@pytest.mark.parametrize("name", ["error", "warning"])
+def test_no_measure_may_have_the_name_of_what_is_said_of_points(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"a measure is named '{name}', as results name what they say"):
+        fc.sweep(windows(), {"a.b": [0.4, 0.5]}, {name: "equilibrium_rate"})
+    with pytest.raises(InvalidInput, match=f"a measure is named '{name}'"):
+        fc.sweep(lambda point: {name: 1.0}, {"x": [1, 2]})
