@@ -5,7 +5,6 @@ Each error is one sentence with the file, the key, the value and what would be r
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -97,7 +96,7 @@ class Scenario:
         try:
             there = file.is_file()
         except OSError as error:  # a name too long, or a folder that must not be read
-            raise ScenarioError(f"{brief(str(path))}: {os.strerror(error.errno).lower()}; give a TOML file") from None
+            raise ScenarioError(f"{brief(str(path))}: {str(error.strerror).lower()}; give a TOML file") from None
         if not there:
             if file.is_dir():
                 raise ScenarioError(f"{path} is a folder; give a TOML file in it, or a ready scenario")
