@@ -48,7 +48,7 @@ def test_a_state_is_at_its_bounds_exactly_and_for_as_long_as_its_equation_says(c
         assert values.min() == LOW
         assert values.max() == HIGH
     # It leaves a bound where cos(f t) changes its sign, and is at the other one after 0.4 f = 1 - cos(f dt).
-    turns = [(n + 0.5) * np.pi / F for n in range(5)]
+    turns = [(n + 0.5) * np.pi / F for n in range(4)]
     begins = [np.arcsin(0.2 * F) / F, *(turn + np.arccos(1 - 0.4 * F) / F for turn in turns)]
     ends = [*turns, 20.0]
     time = run.time.values

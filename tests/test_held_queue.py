@@ -10,7 +10,7 @@ from sympy import Gt, Max, Piecewise, Symbol, symbols
 import fluidcc as fc
 from fluidcc.equilibria import equilibria
 from fluidcc.errors import FluidccError, NoEquilibrium
-from fluidcc.sweep.targets import find_target
+from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import RTT, Let, edot
 from tests.at_rest import check
 

@@ -9,7 +9,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.equilibria import equilibria
 from fluidcc.errors import UnknownName, Unsupported
-from fluidcc.sweep.targets import find_target
+from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import Let, e
 from tests.at_rest import BETA, T, W, bottleneck
 

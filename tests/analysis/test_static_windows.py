@@ -14,7 +14,7 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.analysis.many import verdicts_at
 from fluidcc.sources import reno
-from fluidcc.sweep.targets import find_target
+from fluidcc.sweeps.targets import find_target
 
 FLOWS, PACKETS, TRIP, PACKET = 60, 3750.0, 0.246, 8000.0  # packets/s, s, bit
 WINDOW = TRIP * PACKETS / FLOWS
