@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test scan check reproduce notebooks bench cluster-demo clean constraints help
+.PHONY: setup test scan check reproduce notebooks bench cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
@@ -16,6 +16,7 @@ help:
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
+	@echo 'make house      size and structure of the package, beside what is wanted'
 	@echo 'make cluster-demo  a sweep on a Dask scheduler and two worker processes of this machine'
 	@echo 'make setup      .venv only (PYTHON=... chooses the interpreter); make clean removes it'
 
@@ -48,6 +49,9 @@ bench:
 
 cluster-demo: setup
 	DASK_CONFIG=$$($(PY) -m fluidcc dask-config) $(PY) tools/cluster_demo.py
+
+house: setup
+	$(PY) tools/house.py $(ARGS)
 
 # The pins, anew: after a change of dependencies in pyproject.toml.
 constraints: setup

@@ -1,0 +1,195 @@
+"""Measure the structure of the package: size, rooms, floors, circles of imports, and journeys of one parameter.
+
+    python tools/house.py            print the table
+    python tools/house.py --limits   and fail where a limit is exceeded
+
+Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an entry of ``fluidcc/``.
+All imports count, those inside functions and under TYPE_CHECKING too. Floors are the rooms on the longest chain of
+imports, a circle of rooms counting as one. A circle is a set of files that import one another, directly or not; an
+``__init__`` of under 60 lines that only hands names on is in none. A journey is the number of the package's files in
+which a warm call runs a function.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tokenize
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "fluidcc"
+IGNORED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+LIMITS = {
+    "files": 200, "lines": 44_000, "tokens": 340_000, "lines over 100 columns": 0, "rooms": 20, "floors": 11,
+    "circles of files": 0, "files of simulate": 18, "files of stability": 28, "files of a sweep of margins": 38,
+    "lines of tests": 16_000,
+}  # fmt: skip
+Graph = Mapping[str, set[str]]
+
+
+def main() -> int:
+    """Print the table; the number of limits that are exceeded if these are to hold."""
+    found = {**sizes(PACKAGE), **structure(PACKAGE), **journeys()}
+    found["lines of tests"] = sum(len(lines(path)) for path in (ROOT / "tests").rglob("*.py"))
+    print(f"| {'':28} | {'now':>8} | {'wanted':>8} |\n|{'-' * 30}|{'-' * 9}:|{'-' * 9}:|")
+    for name, value in found.items():
+        print(f"| {name:28} | {value:8,} | {LIMITS[name]:8,} |")
+    over = sum(value > LIMITS[name] for name, value in found.items())
+    return over if "--limits" in sys.argv[1:] else 0
+
+
+@cache
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def sizes(package: Path) -> dict[str, int]:
+    """Files, lines and tokens of a package."""
+    paths = sorted(package.rglob("*.py"))
+    return {
+        "files": len(paths),
+        "lines": sum(len(lines(path)) for path in paths),
+        "tokens": sum(map(tokens, paths)),
+        "lines over 100 columns": sum(len(line) > 100 for path in paths for line in lines(path)),
+    }
+
+
+def tokens(path: Path) -> int:
+    """Tokens of a file without comments, line ends and indentation."""
+    with tokenize.open(path) as file:
+        return sum(token.type not in IGNORED for token in tokenize.generate_tokens(file.readline))
+
+
+# --- imports ---------------------------------------------------------------------------------------------------------
+
+
+def structure(package: Path) -> dict[str, int]:
+    """Rooms, floors and circles of a package."""
+    modules = {name_of(path, package): path for path in sorted(package.rglob("*.py"))}
+    graph = {name: imports(name, path, modules) for name, path in modules.items()}
+    rooms: dict[str, set[str]] = {}
+    for name, others in graph.items():
+        rooms.setdefault(room(name), set()).update(room(other) for other in others)
+    passing = {name for name, path in modules.items() if hands_on(path)}
+    files = {name: others - passing for name, others in graph.items() if name not in passing}
+    return {
+        "rooms": len(rooms) - 1,  # but for the package's own __init__
+        "floors": floors(rooms),
+        "circles of files": sum(len(group) > 1 for group in groups(files)),
+    }
+
+
+def name_of(path: Path, package: Path) -> str:
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(name: str) -> str:
+    return name.split(".")[1] if "." in name else ""
+
+
+def imports(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """Modules of the package that a file imports, anywhere in it."""
+    found = set()
+    here = name.split(".")[: None if path.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = here[: len(here) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                found.add(whole if whole in modules else base)
+    return (found & modules.keys()) - {name}
+
+
+def hands_on(path: Path) -> bool:
+    """Whether a file is a short ``__init__`` with nothing but imports and lists of names."""
+    if path.name != "__init__.py" or len(lines(path)) >= 60:
+        return False
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return all(isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign | ast.AnnAssign) for node in body)
+
+
+def groups(graph: Graph) -> list[set[str]]:
+    """Sets of nodes each of which leads to all others of its set."""
+    reach = {node: reached(graph, node) for node in graph}
+    found: list[set[str]] = []
+    for node in graph:
+        if not any(node in group for group in found):
+            found.append({node} | {other for other in reach[node] if node in reach.get(other, set())})
+    return found
+
+
+def reached(graph: Graph, start: str) -> set[str]:
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        new = graph.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return found
+
+
+def floors(graph: Graph) -> int:
+    """Length of the longest chain, each set of `groups` counting as one."""
+    sets = groups(graph)
+    which = {node: i for i, group in enumerate(sets) for node in group}
+
+    @cache
+    def height(i: int) -> int:
+        below = {which[other] for node in sets[i] for other in graph[node] if other in which} - {i}
+        return 1 + max(map(height, below), default=0)
+
+    return max(map(height, range(len(sets))))
+
+
+# --- journeys --------------------------------------------------------------------------------------------------------
+
+
+def journeys() -> dict[str, int]:
+    """Files that three warm calls pass through."""
+    sys.path.insert(0, str(ROOT))
+    import fluidcc as fc
+
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+    grid, margins = {"eta": [0.1, 0.2]}, ["gain_margin", "phase_margin"]
+    return {
+        "files of simulate": files_of(lambda: fc.simulate(net, until=1)),
+        "files of stability": files_of(lambda: fc.stability(net)),
+        "files of a sweep of margins": files_of(lambda: fc.sweep(net, grid, margins, progress=False)),
+    }
+
+
+def files_of(call: Callable[[], Any]) -> int:
+    """Files of the package in which a function runs during a call, in any thread, once all is compiled and cached."""
+    import threading
+
+    call()
+    seen: set[str] = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            seen.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return count_inside(seen, PACKAGE)
+
+
+def count_inside(paths: Iterable[str], folder: Path) -> int:
+    return sum(Path(path).is_relative_to(folder) for path in paths)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
