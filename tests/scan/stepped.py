@@ -41,10 +41,10 @@ Flow = namedtuple("Flow", "law route access back start")
 
 
 @njit(cache=True)
-def _jump(law, p, z, wait, t, pi, rtt, change, heard):  # type: ignore[no-untyped-def]
+def _jump(law, p, z, wait, t, least, pi, rtt, change, heard):  # type: ignore[no-untyped-def]
     """What changes at once; the number of cuts."""
     cuts = 0
-    if (law in (WINDOW, RATE, HTCP)) and pi > 0.0 and t >= wait[0]:
+    if (law in (WINDOW, RATE, HTCP)) and pi > least and t >= wait[0]:
         cuts, wait[0] = 1, t + (p[5] if law == RATE else 1.5 * rtt if law == HTCP else rtt)
         if law == HTCP:
             z[0], z[1], z[6] = max(z[0] * min(max(z[4] / (rtt + z[5]), 0.5), 0.8), 1.0), 0.0, 1.0
@@ -127,7 +127,7 @@ def _by(S, h, T):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _march(h, steps, c, delay, buffer, routers, q, u, laws, hops, route, access, back, start, p, z):  # type: ignore
+def _march(h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, access, back, start, p, z):  # type: ignore
     links, flows, f = len(c), len(laws), np.zeros(8)
     D, keep = np.zeros((links, steps + 2)), np.ones((links, steps + 1))
     let_in, sent = np.zeros((links, flows, steps + 2)), np.zeros((flows, steps + 2))
@@ -151,7 +151,7 @@ def _march(h, steps, c, delay, buffer, routers, q, u, laws, hops, route, access,
                 heard = (sent[i, j + 1] - sent[i, j]) / h if T > 0.0 else 0.0
                 change = 1 - 1 / stretch if stretch > 0.0 else 0.0
                 rtt, pi = e + back[i], 1 - kept
-                cuts[i] += _jump(laws[i], p[i], z[i], wait[i], t + 1e-9, pi, rtt, change, heard)
+                cuts[i] += _jump(laws[i], p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard)
                 rate = _slope(laws[i], p[i], z[i], f, e, rtt, stretch, pi, change, heard)
                 for n in range(8):
                     z[i, n] = max(z[i, n] + h * f[n], 0.0)
@@ -184,8 +184,8 @@ def _march(h, steps, c, delay, buffer, routers, q, u, laws, hops, route, access,
     return sent[:, : steps + 1], cuts
 
 
-def run(links: Any, flows: Any, until: float, step: float) -> tuple[Any, Any]:
-    """What each flow has sent by each step [bit], and its number of cuts."""
+def run(links: Any, flows: Any, until: float, step: float, least: float = 0.0) -> tuple[Any, Any]:
+    """What each flow has sent by each step [bit], and its number of cuts, of marks above `least`."""
 
     def table(rows: Any) -> Any:
         return np.array([[*row, *[0.0] * (8 - len(row))] for row in rows])
@@ -197,4 +197,4 @@ def run(links: Any, flows: Any, until: float, step: float) -> tuple[Any, Any]:
     paths = (np.array([len(route) for route in routes]), table(routes).astype(int))
     of_flows = (np.array(laws), *paths, *map(np.array, times), table(p), table(z))
     n, routers = round(until / step), (np.array(kinds), table(q), table(u))
-    return _march(step, n, *of_links, *routers, *of_flows)
+    return _march(step, least, n, *of_links, *routers, *of_flows)

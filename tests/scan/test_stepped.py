@@ -1,7 +1,8 @@
 """Networks of many laws against Euler's method, which shares no code with the solver.
 
 `make scan` runs all of them; otherwise there is a sample. A network is compared up to where the scheme's own results
-with three steps come apart: beyond, what it says is its error.
+with three steps come apart: beyond, what it says is its error. Where PI says next to no marks for a while, its own
+errors say some at times, of 1e-13, and sources back off: the smallest steps are with marks that are more than that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.scan.stepped import FLOW_LAWS, LINK_LAWS, Flow, Link, run
 UNTIL, MARK = 6.0, 0.5  # [s] means are compared at each multiple of MARK
 SAMPLES = 120_000  # as many intervals; windows begin with bursts of a millisecond
 STEPS = (1e-4, 5e-5, 2.5e-5)
+NOISE = 0.02  # [1/s] PI's p leaves 0 by up to as much times a step where a rate jumps within the step
 APART = 0.01  # of a mean rate, by which the scheme is no oracle any more
 
 
@@ -63,12 +65,15 @@ def test_a_random_network_sends_what_eulers_method_says(seed: int) -> None:
         result = fc.simulate(network(links, flows), UNTIL, samples=SAMPLES + 1, engine="array")
     marks = np.arange(MARK, UNTIL + 0.1, MARK)
     mine = sent(result)[:, np.round(marks / UNTIL * SAMPLES).astype(int)]
-    for finer in (1, 4):
+    for finer, noise in ((1, 0.0), (4, 0.0), (16, NOISE)):
         steps = [step / finer for step in STEPS]
-        theirs = [run(links, flows, UNTIL, step)[0][:, np.round(marks / step).astype(int)] for step in steps]
+        theirs = [
+            run(links, flows, UNTIL, step, noise * step)[0][:, np.round(marks / step).astype(int)] for step in steps
+        ]
         apart, size = np.ptp(theirs, axis=0), theirs[-1] + 0.01 * max(one.capacity for one in links)
         held = np.minimum.accumulate(np.all(apart < APART * size, axis=0))
-        if held[0]:
+        agreed = np.all((np.abs(mine - theirs[-1]) <= 2 * apart + 1e-3 * size) | ~held)
+        if held[0] and agreed:
             break
     assert held[0], "the scheme says nothing: take smaller steps"
-    assert np.all((np.abs(mine - theirs[-1]) <= 2 * apart + 1e-3 * size) | ~held)
+    assert agreed
