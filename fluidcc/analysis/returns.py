@@ -38,7 +38,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
 
-RETURNS = 4  # that are looked at after it
 MISFIT = 0.05  # of the map of returns, above which it is none
 
 
@@ -169,18 +168,29 @@ class Section:
                     found[kind, name, _own_number(spec.law, number)] = float(self.size[place[label]])
         return found
 
+    @property
+    def depth(self) -> int:
+        """Returns that are seen together: what is under way at one shows at those within a round trip."""
+        return 1 + math.ceil(self._trip / self.period * (1 - 1e-9))
+
+    @property
+    def _trip(self) -> float:
+        return float(np.nanmax(self.base["rtt"].values))
+
     @cached_property
     def responses(self) -> Array:
         """What a disturbance of each input becomes at the next returns: (returns, states, inputs), over sizes."""
         columns = []
         for key, size in self.inputs.items():
-            ends = [self.walk(self.moved({key: sign * self.step * size}), RETURNS)[1][1:] for sign in (1.0, -1.0)]
+            ends = [
+                self.walk(self.moved({key: sign * self.step * size}), 2 * self.depth)[1][1:] for sign in (1.0, -1.0)
+            ]
             columns.append((ends[0] - ends[1]) / (2 * self.step))
         return np.stack(columns, axis=2)
 
     @property
     def map(self) -> ReturnMap:
-        """The return map; two returns in a row are seen together, so that data under way count too."""
+        """The return map; `depth` returns in a row are seen together, so that data under way count too."""
         return self._fitted[0]
 
     @property
@@ -195,11 +205,12 @@ class Section:
         Where a part of what is seen goes on by itself, its multipliers are some of the whole map's, whatever the rest
         does. Only a few kinds may be left out: what stays must be most of what a disturbance becomes.
         """
-        both = np.concatenate([self.responses[:-1], self.responses[1:]], axis=1)
-        kinds = np.array([name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * 2)
-        # What is no response at all has entries of up to 100 rtol/step, and singular values so many times as large.
+        both = _in_a_row(self.responses, self.depth)
+        kinds = np.array([name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * self.depth)
+        # What is no response at all has entries of up to rtol/step, 100 times that where the times of jumps are found
+        # and not given as those of ticks are, and singular values so many times as large.
         entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
-        noise = 100 * self.rtol / self.step * float(entries)
+        noise = (100 if mark_kind(self.base) == "jump" else 1) * self.rtol / self.step * float(entries)
         whole = found = return_map(both, noise)
         gone: tuple[str, ...] = ()
         while found.misfit > MISFIT:
@@ -214,12 +225,11 @@ class Section:
     @property
     def cost_of_newton(self) -> int:
         """Cycles that are run through for one step of Newton's method."""
-        return 2 * len(self.inputs) * 2 * (RETURNS + 1) + 12
+        return 2 * len(self.inputs) * 2 * (2 * self.depth + 1) + 12
 
     def finer(self, rtol: float) -> Section:
         """The section at another accuracy, when all that is under way is of it."""
-        trip = float(np.nanmax(self.base["rtt"].values))
-        return replace(self, rtol=rtol).later(math.ceil(1.5 * trip / self.period))
+        return replace(self, rtol=rtol).later(math.ceil(1.5 * self._trip / self.period))
 
     def later(self, cycles: int) -> Section:
         """The section some cycles on."""
@@ -238,14 +248,19 @@ class Section:
 
     def corrected(self) -> Section:
         """The section nearer to the orbit: one step of Newton's method on the return map."""
-        _, states = self.walk(self.base, 3)
-        seen = np.concatenate([states[:-1], states[1:]], axis=1)
+        _, states = self.walk(self.base, self.depth + 1)
+        seen = _in_a_row(states, self.depth)
         ahead = self.map.error(seen[2] - seen[1])
-        push = self.map.basis.T @ np.concatenate([self.responses[1], self.responses[2]], axis=0)
+        push = self.map.basis.T @ _in_a_row(self.responses, self.depth)[1]
         steps = -np.linalg.lstsq(push, ahead, rcond=1e-6)[0]
         base = self.moved({key: float(d) * size for (key, size), d in zip(self.inputs.items(), steps, strict=True)})
         there = self.run(base, self.start + 3 * self.period)
         return self._from(there, float(there.attrs["end"]))
+
+
+def _in_a_row(returns: Array, depth: int) -> Array:
+    """Of each return what is seen there and at the `depth` - 1 next ones, one below the other."""
+    return np.concatenate([returns[k : len(returns) - depth + 1 + k] for k in range(depth)], axis=1)
 
 
 def _own_number(law: Any, number: int) -> int:

@@ -140,6 +140,26 @@ def _as_the_multipliers_say(net: fc.Network, periods: dict[str, float], found: A
     assert _left(odd, some * 1.001) > 1e-4
 
 
+@pytest.mark.parametrize(("count", "trips"), [(3, 1.0), (1, 2.0), (2, 3.5)])
+def test_a_limit_cycle_of_one_tick_has_the_multipliers_of_the_period_by_which_the_engine_decays(
+    count: int, trips: float
+) -> None:
+    """A rest of sampled flows is a cycle of one tick; with three flows the network is that of Appendix A.2."""
+    cap, rtt = (3e6, 0.05) if count == 3 else (3e6, 0.08)
+    net = fc.dumbbell([fc.LDCC(eta=0.4)] * count, {"capacity": cap}, rtt=rtt)
+    h = float(fc.equilibrium(net).rtt[0]) / trips
+    laws = [fc.SampledLDCC(eta=0.4, T_s=h)] * count
+    cycle = fc.limit_cycle(fc.dumbbell(laws, {"capacity": cap}, rtt=rtt), tol=1e-6, progress=False)
+    found = fc.sampled_stability(net, h)
+    assert cycle.period == pytest.approx(h, rel=1e-9)
+    some = found.multipliers[np.abs(found.multipliers) > 0.3]
+    assert len(cycle.multipliers) >= len(some) >= 3
+    for one in some:
+        alike = [int(np.sum(np.abs(every - one) < 1e-3)) for every in (cycle.multipliers, some)]
+        assert alike[0] == alike[1], one
+    _as_the_multipliers_say(net, dict.fromkeys(net.flows, h), found, 20, 60)
+
+
 def _left(odd: Any, multipliers: Any) -> float:
     """What the powers of these leave of a sequence, relative to its largest."""
     powers = multipliers ** np.arange(len(odd))[:, None]
