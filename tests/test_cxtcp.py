@@ -36,6 +36,17 @@ def test_alone_it_rests_where_its_draws_are_the_loss_that_its_window_needs() -> 
     np.testing.assert_allclose(W**2 * 0.01 * q / 0.02, 2, rtol=2e-3)
 
 
+@pytest.mark.parametrize(("capacity", "trip"), [(1e7, 0.01), (1e8, 1.0), (1e9, 0.1), (1e9, 1.0)])
+def test_the_faster_the_link_the_shorter_the_queue_that_holds_it(capacity: float, trip: float) -> None:
+    """Alone, with W = c RTT/l, a queue of (2/W^2) turn/peak, down to 51 ps."""
+    net = fc.dumbbell([fc.CxTCP], {"capacity": capacity, "buffer": capacity}, rtt=trip)
+    rest = fc.equilibrium(net)
+    q, W = float(rest.queueing_delay[0]), float(rest.states["flow1"]["W"])
+    assert float(rest.rate[0]) == pytest.approx(capacity, rel=1e-9)
+    assert pytest.approx(capacity * (trip + q) / 8000, rel=1e-9) == W
+    assert q == pytest.approx(2 / W**2 * 0.02 / 0.05, rel=1e-5)  # the round trip has no more digits
+
+
 def test_beside_reno_it_shares_the_link() -> None:
     ds = fc.simulate(net(fc.CxTCP, fc.Reno), 200, samples=2001)
     mean = ds.rate[1000:].mean("time")

@@ -12,7 +12,7 @@ from fluidcc.equilibrium import system_of
 from fluidcc.errors import NoEquilibrium, SolverError
 from fluidcc.kernel_text import law_reference
 
-RESTING = [getattr(fc, name) for name in ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly")]
+RESTING = [getattr(fc, name) for name in ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")]
 TOLERANCE = 1e-6
 
 

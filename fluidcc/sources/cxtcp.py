@@ -23,7 +23,8 @@ __all__ = ["CxTCP"]
 peak, turn, fall = symbols("peak turn fall", positive=True)
 
 _drawn = Let("g", peak * Min(delta / turn, Max((turn + fall - delta) / fall, 0)))
-_told = Let("p", 1 - (1 - pi) * (1 - _drawn))  # lost, or drawn
+# Lost, or drawn. Not 1 - (1 - pi) (1 - g), which is zero to rounding where both are below 1e-16.
+_told = Let("p", pi + (1 - pi) * _drawn)
 
 CxTCP = replace(
     Reno,

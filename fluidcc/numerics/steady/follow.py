@@ -132,16 +132,42 @@ def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
             u[F + l] = 0.0
     evaluate(I, P, D, u)
     for l in range(L):
-        if near[l] and abs(D[I[s.G] + F + l]) <= 1e-8 * (1.0 + u[F + L + l] / P[I[s.C] + l]):
+        if near[l] and _is_rounding(I, P, D, u, l):
             P[I[s.UPPER] + F + l] = 0.0
     return 0
+
+
+@_jit
+def _is_rounding(I: Any, P: Any, D: Any, u: Any, l: int) -> bool:
+    """Whether a queue's drift is no more than rounding makes of none."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    return bool(abs(D[I[s.G] + F + l]) <= 1e-8 * (1.0 + u[F + L + l] / P[I[s.C] + l]))
+
+
+@_making
+def _finish_settled(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
+    """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty would grow there.
+
+    A queue of less than a nanosecond can be what holds a flow: one that draws its losses by it.
+    """
+    F, first, last = I[s.FLOWS], I[s.BEYOND], I[s.BEYOND] + I[s.LINKS]
+    u_before, P_before, beyond = u.copy(), P.copy(), I[first:last].copy()
+    _settle(I, P, D, u)
+    error, steps = _finish(I, P, D, u)
+    for l in range(I[s.LINKS]):
+        i = I[s.UPPER] + F + l
+        if P[i] == 0.0 and P_before[i] > 0.0 and not _is_rounding(I, P, D, u, l):
+            u[:], P[:], I[first:last] = u_before, P_before, beyond
+            evaluate(I, P, D, u)
+            error, more = _finish(I, P, D, u)
+            return error, steps + more
+    return error, steps
 
 
 @_jit
 def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
     """Newton steps as long as they get smaller; the last one's size, and how many they are."""
     n, last = I[s.UNKNOWNS], np.inf
-    _settle(I, P, D, u)
     for count in range(8):
         sizes(I, P, D, u, 1e-6, True)
         if not projected_step(I, P, D, u, 1e16):
@@ -180,7 +206,7 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
         if status != STALLED:
             break
     if status == CONVERGED:
-        error, more = _finish(I, P, D, u)
+        error, more = _finish_settled(I, P, D, u)
         steps += more
         sizes(I, P, D, u, 1e-6, True)
         if not (evaluate(I, P, D, u) and rests(I, P, D, u)):
