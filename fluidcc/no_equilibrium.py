@@ -75,11 +75,22 @@ def _longer(system: Assembled, point: int, u: Any) -> Any:
 
 
 def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None:
-    """Where the flows would settle if the endless queues were held at their present length; None without such."""
-    endless = _endless(system, point, u)
+    """Where the flows would settle if the endless queues were held at their present length; None without such.
+
+    Queues that grow without end beside those are held, too, at the length of the longest.
+    """
+    endless, first = _endless(system, point, u), system.shape.flows
     if not np.any(endless):
         return None
-    return search.again(system.numbers, point, u, ceiling=np.inf, held=system.shape.flows + np.flatnonzero(endless))
+    longest = float(np.max(system.queues(u)))
+    for _ in endless:
+        held = search.again(system.numbers, point, u, ceiling=np.inf, held=first + np.flatnonzero(endless))
+        more = endless | _endless(system, point, held.u)
+        if held.status == CONVERGED or np.all(more == endless):
+            break
+        u, endless = held.u.copy(), more
+        u[first + np.flatnonzero(endless)] = longest
+    return held
 
 
 def _from_above(system: Assembled, search: Search, point: int, held: Found) -> Found | None:

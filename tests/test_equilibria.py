@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
@@ -128,6 +128,7 @@ def random_network(rng: np.random.Generator, count: int) -> tuple[fc.Network, di
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=18833)  # two queues grow without end, the one much slower than the other
 def test_random_networks_rest_or_are_known_not_to(seed: int) -> None:
     """Every arrival is what the flows leave to it, every queue is empty or used up; and overload is told as such."""
     net, values = random_network(np.random.default_rng(seed), 20)
