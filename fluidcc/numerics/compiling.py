@@ -111,7 +111,7 @@ def cfunc(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
     """Compile a function as ``numba.cfunc`` does, cached as this module says."""
 
     def compiled(function: Callable[..., Any]) -> Any:
-        made = CFunc(function, sigutils.normalize_signature(signature), {}, options)
+        made: Any = CFunc(function, sigutils.normalize_signature(signature), {}, options)
         made._cache = _cache_of(function)
         made.compile()
         return made
