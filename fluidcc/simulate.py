@@ -75,7 +75,8 @@ def simulate(
     seed : int
         Of modulated flows.
     first_step, max_step : float, optional
-        Bounds of the step size [s]; `max_step` may ask for 10^8 steps.
+        Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a time of its own, such
+        as cos(t) in the flow of a state that is held at a bound: steps are not chosen by what is held.
     engine : {"auto", "array", "fused"}
         ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is faster on small
         networks; ``"auto"`` takes the fused step if it is already compiled.

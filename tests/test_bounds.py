@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
 from sympy import cos, symbols
 
 import fluidcc as fc
 from fluidcc.law import Jump, Link, Source
 from fluidcc.links import DropTail
-from fluidcc.symbols import t
+from fluidcc.symbols import t, x_tau
 from tests.scan.stepped import Flow
 from tests.scan.stepped import Link as Steps
 from tests.scan.stepped import run as stepped
@@ -64,6 +66,28 @@ def test_a_trigger_at_a_bound_does_not_fire(engine: str) -> None:
     law = swinging(jumps=tuple(Jump(when, {x: x + 1}, refractory=wait) for when in (z - high, low - z)))
     run = fc.simulate(over(DropTail, law), 20.0, max_step=STEP, engine=engine)
     assert run.attrs["jumps"] == 0
+
+
+@pytest.mark.parametrize("engine", ["array", "fused"])
+def test_a_short_pulse_of_what_is_heard_frees_a_state_that_has_been_held_for_long(engine: str) -> None:
+    """z' = b(t - 5 s) - 0.2 from z = 0 on, with the pulse b = k t exp(-k t): it is above 0.2 for 23 ms."""
+    a, b = symbols("a b", nonnegative=True)
+    k, level = symbols("k level", positive=True)
+    law = Source(
+        "Pulse", flow={a: -k * a, b: k * (a - b), z: g * (x_tau / P - 1 - level)}, out={"rate": P * (1 + b)},
+        params={k: 100, g: 1, P: 1e6, level: 0.2}, units={a: "1", b: "1", z: "1", k: "1/s", g: "1/s", P: "bit/s",
+        level: "1"}, lower={z: 0}, initial={a: 1, b: 0, z: 0},
+    )  # fmt: skip
+    net = fc.Network().link("l", DropTail, capacity=5e6, delay=0.01).flow("f", law, route=["l"], return_delay=5.0)
+    run = fc.simulate(net, 7.5, samples=100_001, engine=engine)
+
+    def flow(s: float) -> float:
+        return float(100 * s * np.exp(-100 * s) - 0.2)
+
+    freed, held = brentq(flow, 0.0, 0.01), brentq(flow, 0.01, 0.1)
+    risen = np.maximum.accumulate(run.Pulse_z.values[:, 0])
+    assert risen[-1] == pytest.approx(quad(flow, freed, held)[0], rel=1e-5)
+    assert run.time.values[np.argmax(risen > 0.0)] == pytest.approx(5.01 + freed, abs=2e-4)
 
 
 def test_what_a_router_says_at_a_bound_is_the_same_number_wherever_it_is_looked_up() -> None:

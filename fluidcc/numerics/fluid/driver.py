@@ -15,6 +15,7 @@ from .hybrid import act
 from .limits import start
 from .modes import first_event
 from .passes import forget
+from .records import place
 from .rough import repeat_kinks, roughness
 from .step import step_array
 
@@ -27,6 +28,7 @@ SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
 NONE, LEAP = 1e-8, 100.0  # error of a step that has none, as on a straight line, and how much longer the next may be
 STEADY = 0.98  # safety where steps follow each other smoothly
 BETWEEN = 4.0  # error of the dense output inside a step, where the past is looked up, over that of its end
+READ = 4  # records of the past that a step may look through: what a held state hears enters no error
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
 LET_PASS = 100  # steps of a hair in a row at most
@@ -160,6 +162,23 @@ def _bound_by_passes(F: Any, passes: int, h: float) -> None:
 
 
 @njit(**_CFG)
+def _bound_by_past(F: Any, I: Any) -> None:
+    """Keep the next step from leaping over what took the past many steps, as a pulse that frees a held state.
+
+    Where switches are not located any state with a bound may be held.
+    """
+    held = False
+    for k in range(I[s.NSW]):
+        held |= I[I[s.JHSW] + k] == s.OF_BOUND and F[I[s.OSW] + k] < 0.5
+    for j in range(I[s.NN] if held else 0):
+        k = I[I[s.JNCUR0] + j] + READ
+        if k < I[s.NREC]:
+            record = place(I, k)
+            ahead = F[record + s.RT0] + F[record + s.RH] - F[I[s.OTH] + j]
+            F[s.HNEXT] = min(F[s.HNEXT], max(ahead, F[s.BRIEF]))
+
+
+@njit(**_CFG)
 def _proportional(before: float, err: float) -> float:
     """PI control: before^(1/16) / err^(1/8), by roots, which cost a third of powers."""
     return math.sqrt(math.sqrt(math.sqrt(math.sqrt(before) / err)))
@@ -187,6 +206,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     if I[s.ECHO] and I[s.FRESH]:
         repeat_kinks(F, I)
     accept(F, I, end, address)
+    _bound_by_past(F, I)
     fresh = 0
     if pending >= 0:
         flip(F, I, pending, mode)
