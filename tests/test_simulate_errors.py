@@ -6,6 +6,8 @@ import pytest
 
 from fluidcc.errors import InvalidInput, NegativeRate, NotFinite
 from fluidcc.law import Source
+from fluidcc.links import PenaltyLink
+from fluidcc.network import Network
 from fluidcc.simulate import simulate
 from fluidcc.sources import LDCC
 from tests.simulated import one_link
@@ -20,6 +22,21 @@ def test_a_law_that_divides_by_zero_is_named() -> None:
     net = one_link().flow("f", law, route=["l"], initial={"x": 1.0})
     with pytest.raises(NotFinite, match=r"state x of flow 'f'.*0 s"):
         simulate(net, 1)
+
+
+def test_a_rate_without_a_state_that_overflows_is_named_and_not_returned() -> None:
+    """exp(1000 t) is more than a float from 0.71 s on; no state notices."""
+    from sympy import exp, symbols
+
+    from fluidcc.symbols import t
+
+    x, a, k = symbols("x a k", positive=True)
+    units = {x: "1", a: "bit/s", k: "1/s"}
+    law = Source("Loud", flow={x: 0}, out={"rate": a * exp(k * t)}, params={a: 1.0, k: 1000.0}, units=units,
+                 initial={x: 1})  # fmt: skip
+    net = Network().link("l", PenaltyLink, capacity=1e6, delay=0.01).flow("f", law, route=["l"], return_delay=0.01)
+    with pytest.raises(NotFinite, match=r"of flow 'f' became NaN or infinite at 0\.[67].*smaller rtol"):
+        simulate(net, 1, engine="array")
 
 
 def test_a_negative_rate_is_refused() -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fluidcc.engine.hybrid import owner_of
 from fluidcc.engine.workspace import Workspace
+from fluidcc.errors import NotFinite
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.symbols import plain
 
@@ -93,7 +94,9 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     data: dict[str, Sampled] = {}
 
     def put(name: str, dims: tuple[str, str], values: NDArray[np.float64], unit: str = "", about: str = "") -> None:
-        unit, about = _ABOUT.get(name, (unit, about))
+        if name in _ABOUT:
+            unit, about = _ABOUT[name]
+            _require_finite(space, times, name, dims[1], values)
         data[name] = (dims, np.ascontiguousarray(values.T), {"units": unit, "long_name": about})
 
     put("rate", ("time", "flow"), space.rows(0, nf)[place])
@@ -111,6 +114,19 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     put("utilisation", ("time", "link"), space.link_rows(s.SDEPART) / capacity)
     _states(space, put)
     return data
+
+
+def _require_finite(space: Workspace, times: NDArray[np.float64], name: str, dim: str, values: NDArray[Any]) -> None:
+    """Refuse what has become NaN or infinite without a state of its own, of which the solver would know."""
+    bad = ~np.isfinite(values)
+    if np.any(bad):
+        first = int(np.argmax(np.any(bad, axis=0)))
+        which = int(np.argmax(bad[:, first]))
+        owner = [*space.at.net.flows][which] if dim == "flow" else space.at.links[which].name
+        raise NotFinite(
+            f"{name} of {dim} {owner!r} became NaN or infinite at {times[first]:.9g} s; look for a division by zero or "
+            "a power that is too large in the laws of the flows and links on that path, or give a smaller rtol"
+        )
 
 
 def _coordinates(**values: NDArray[Any]) -> xr.Coordinates:
