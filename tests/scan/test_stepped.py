@@ -30,9 +30,9 @@ def network(links: list[Link], flows: list[Flow]) -> fc.Network:
     net = fc.Network()
     for k, one in enumerate(links):
         net.link(f"l{k}", getattr(fc, one.law), capacity=one.capacity, delay=one.delay, buffer=one.buffer)
-    for k, one in enumerate(flows):
-        delays = {"access_delay": one.access, "return_delay": one.back, "start": one.start}
-        net.flow(f"f{k}", getattr(fc, one.law), route=[f"l{j}" for j in one.route], **delays)
+    for k, flow in enumerate(flows):
+        delays = {"access_delay": flow.access, "return_delay": flow.back, "start": flow.start}
+        net.flow(f"f{k}", getattr(fc, flow.law), route=[f"l{j}" for j in flow.route], **delays)
     return net
 
 

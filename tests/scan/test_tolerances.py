@@ -24,8 +24,9 @@ LEFT_OUT = {
     # The rate of marks that start to grow, p', is above 0 by a millionth of its size, and for half a millisecond, at
     # 1.622 s: whether the cut at the first mark follows is decided by the tenth digit of the rates.
     ("PI", ("HTCP", "RateAIMD")),
-    # The first hears no price and has no queue to stop it: it grows to 60 times the capacity, where the price, the
-    # eighth power of that, changes within a step by more than a quartic can follow, and samples of the second overflow.
+    # The first hears no price and has no queue to stop it: it grows to 60 times the capacity, and the price, the eighth
+    # power of that, changes by more than a quartic can follow: between its nodes it falls below 0, by 1e15 at 0.55 s,
+    # and exp(-price) is then far above what the second ever sends, or infinite, which is refused.
     ("PenaltyLink", ("PlainDelayAIMD", "ScalableSource")),
 }
 
