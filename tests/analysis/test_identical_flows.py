@@ -93,6 +93,18 @@ def test_verdict_margins_and_roots_are_those_of_flows_that_hardly_differ(which: 
     assert alike.unstable == alike.encirclements + alike.open_unstable
 
 
+@pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
+@pytest.mark.parametrize("law", [fc.FAST, fc.Vegas], ids=lambda law: law.name)
+def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays_too(law: Any) -> None:
+    """Their difference operator, 1 - 0.475 exp(-h1 s) - 0.475 exp(-h2 s), is strongly stable for all h1 and h2."""
+    alike, apart = (fc.stability(_net((law, 2, 0.01), apart=step)) for step in (0.0, NEXT_TO_NOTHING))
+    for name in SCALARS:
+        assert getattr(alike, name) == pytest.approx(getattr(apart, name), rel=1e-5), name
+    far = fc.stability(_net((law, 2, 0.01), apart=2.0))
+    assert far.stable
+    assert far.closed.essential_abscissa < 0
+
+
 @pytest.mark.parametrize("which", ["alike", "near and far", "windows over marks", "hearing themselves"])
 def test_derivatives_conditions_and_proofs_are_those_of_flows_that_hardly_differ(which: str) -> None:
     alike, apart = _both(which, certify=True)

@@ -261,6 +261,49 @@ def test_channels_of_one_delay_are_one_delay_of_the_difference_operator() -> Non
         fc.DelayLTI([[-1.0]], into, read, inner, delays=[0.3, 0.31, 0.32]).count_unstable()
 
 
+def _shared(kept: float, near: float, far: float) -> fc.DelayLTI:
+    """Two that keep a part of what comes back of a sum: 1 - kept/2 exp(-near s) - kept/2 exp(-far s), by hand.
+
+    z1 = kept (z1 - (z1 + z2)/2) at `near`, and z2 at `far`: the product of both has the coefficient 0.
+    """
+    inner = kept * np.array([[0.5, -0.5], [-0.5, 0.5]])
+    return fc.DelayLTI([[-1.0]], [[0.1, 0.2]], [[0.3], [0.1]], inner, delays=[near, far])
+
+
+@pytest.mark.parametrize(("near", "far"), [(0.13, 0.15), (0.13, 0.13 + 1e-9), (0.1, 0.3)])
+def test_unequal_delays_of_what_shares_a_sum_are_strongly_stable(near: float, far: float) -> None:
+    from scipy.optimize import brentq
+
+    system = _shared(0.95, near, far)
+    c = brentq(lambda c: 0.475 * np.exp(-near * c) + 0.475 * np.exp(-far * c) - 1, -1, 0, xtol=1e-15)
+    assert system.neutral
+    assert system.essential_abscissa == pytest.approx(c, rel=1e-9)
+    assert system.count_unstable().unstable == 0
+    roots = system.roots(region=(-3.0, 1.0, 0, 300))
+    assert len(roots) > 2
+    s, D = roots[:, None, None], system.D
+    value = np.eye(2) - D * np.exp(-s * np.array([near, far]))
+    left = (s[:, 0, 0] + 1) * np.linalg.det(value)
+    for k, one in enumerate(roots):  # Cramer's rule for C2 x = (I - D22 E) z, 0 = (s + 1) x - B2 E z
+        lag = np.exp(-one * np.array([near, far]))
+        z = np.linalg.solve(value[k], system.C[:, 0])
+        assert abs(left[k] - np.linalg.det(value[k]) * (system.B[0] * lag @ z)) < 1e-8 * abs(one)
+    assert roots.real.max() < 0
+
+
+def test_paths_that_cancel_are_no_difference_operator() -> None:
+    """A delay of 0.3 in one channel, and of 0.1 + 0.2 in two: 1 - 0.9 exp(-0.3 s) + 0.5 exp(-0.3 s)."""
+    together = np.array([[0.9, 0, 1.0], [0.9, 0, 1.0], [0, -0.5, 0]])
+    found = fc.DelayLTI([[-1.0]], np.full((1, 3), 0.1), np.full((3, 1), 0.1), together, delays=[0.3, 0.1, 0.2])
+    assert found.essential_abscissa == pytest.approx(np.log(0.4) / 0.3, rel=1e-9)
+    assert found.count_unstable().unstable == 0
+
+
+def test_unequal_delays_without_strong_stability_are_refused() -> None:
+    with pytest.raises(Unsupported, match="not strongly stable"):  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
+        _shared(1.2, 0.13, 0.15).count_unstable()
+
+
 def test_retarded_systems_are_not_called_neutral() -> None:
     nilpotent = fc.DelayLTI(0.0, np.array([1, 1, 0]), np.ones((3, 1)), np.diag([0, 1.0], k=1), delays=[1, 2])
     assert not nilpotent.neutral
