@@ -159,6 +159,7 @@ class Network:
 
     # --- changed copies -------------------------------------------------------------------------------------------
 
+    @explained
     def with_link(self, name: str, **changes: Any) -> Self:
         """A copy in which the arguments `changes` of `link` are others, the rest as they were given.
 
@@ -171,6 +172,7 @@ class Network:
         """
         return self._with("link", name, changes)
 
+    @explained
     def with_flow(self, name: str, **changes: Any) -> Self:
         """A copy in which the arguments `changes` of `flow` are others, the rest as they were given.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+import numpy as np
 
 from fluidcc.arguments import brief, shown
 from fluidcc.errors import ScenarioError
@@ -104,6 +105,8 @@ def read(
     if not isinstance(changes, Mapping | None) or not all(isinstance(key, str) for key in changes or {}):
         raise ScenarioError(f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': 2}}")
     for key, value in (changes or {}).items():
+        if isinstance(value, np.ndarray):
+            raise ScenarioError(f"{file}, {key} is {shown(value)}; give what TOML has: text, numbers, lists, tables")
         _put(data, key, value, file)
     whole = _convert(data, ScenarioTable, file, [])
     links = {name: _convert(table, LinkTable, file, ["links", name]) for name, table in whole.links.items()}

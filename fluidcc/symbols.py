@@ -6,6 +6,7 @@ Symbols are identified by name *and* assumptions, so every law takes its signals
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from sympy import (
     Max,
     Min,
     Piecewise,
+    Rational,
     Symbol,
     SympifyError,
     acos,
@@ -160,7 +162,8 @@ def expression(value: Any, what: str) -> Any:
         found = None if isinstance(value, str | bytes | bool) else sympify(value)
     except (SympifyError, TypeError, ValueError):
         found = None
-    if not isinstance(found, Expr | Boolean):
+    vast = isinstance(found, Rational) and found.is_finite and abs(found) > sys.float_info.max
+    if not isinstance(found, Expr | Boolean) or vast:
         raise LawError(f"{what} is {shown(value)}; give an expression of SymPy symbols, or a number")
     return found
 

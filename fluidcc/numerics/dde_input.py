@@ -172,12 +172,16 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
     given = called(what, lags, t0, y0, *args) if callable(lags) else lags
     values = np.atleast_1d(numbers(given, what, "a vector of times, one lag for each column of Z", finite=False))
     if values.ndim != 1:
-        raise InvalidInput(f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z.")
+        raise InvalidInput(
+            f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z; give a list of times"
+        )
     for j, lag in enumerate(values):
         if not math.isfinite(lag):
-            raise InvalidInput(f"{what}[{j}] = {lag} must be finite.")
+            raise InvalidInput(f"{what}[{j}] = {lag}; give a finite time, 0 or more")
         if lag < 0:
-            raise InvalidInput(f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future.")
+            raise InvalidInput(
+                f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; give a time of 0 or more"
+            )
     return (lags if callable(lags) else values), values.size
 
 

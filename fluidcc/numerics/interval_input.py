@@ -21,7 +21,7 @@ def columns_of(
     """One array a parameter, one value a class of flows; with `exact` also those of Fractions."""
     named = {"k": k, "l": l, "lam": lam, "sigma": sigma, "n": n, "floor": floor}
     for name, value in {**named, "initial": initial}.items():
-        if not exact and value is not None:
+        if not exact and not (value is None and name == "initial"):
             numbers(value, name, "finite numbers")
     try:
         shape = np.broadcast_shapes((1,), *(np.shape(v) for v in (*named.values(), 0 if initial is None else initial)))
