@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
-from fluidcc.errors import InvalidInput, NegativeRate, NotFinite
+import fluidcc as fc
+from fluidcc.errors import InvalidInput, NegativeRate, NotFinite, StepCollapse
 from fluidcc.law import Source
 from fluidcc.links import PenaltyLink
 from fluidcc.network import Network
@@ -85,3 +89,20 @@ def test_delays_are_frozen_at_a_series_as_at_a_dict() -> None:
     held = fc.equilibrium(net).queueing_delay.to_series()
     a, b = (fc.simulate(net, 1.0, delays="frozen", frozen_at=at, samples=5) for at in (held, dict(held)))
     assert a.rate.equals(b.rate)
+
+
+def test_frozen_queues_that_drain_together_faster_than_time_are_told() -> None:
+    """e' of two queues passes -1, where an ack clock divides by 0; with FIFO delays 1 + e' is a product above 0."""
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
+    net.link("m", fc.DropTail, capacity=2.5e6, delay=0.02).flow("a", fc.FAST, route=["l", "m"])
+    with pytest.raises(StepCollapse, match=r"1 \+ e', by which laws divide, reaches 0: take delays='fifo'") as told:
+        fc.simulate(net, 1.0, delays="frozen", progress=False)
+    (when,) = re.findall(r"at ([\d.]+) s,", str(told.value))
+    times = np.linspace(0, 0.1, 20001)
+    early = fc.simulate(net, 0.1, delays="frozen", t_eval=times, progress=False)
+    slope = np.where(early.queueing_delay.values > 0, early.arrival_rate.values / [3e6, 2.5e6] - 1, 0.0)
+    # News of link l is 0.08 s old, that of m 0.06 s.
+    at = np.linspace(0.09, float(when) + 0.002, 5001)
+    heard = np.interp(at - 0.08, times, slope[:, 0]) + np.interp(at - 0.06, times, slope[:, 1])
+    assert at[np.argmax(heard <= -1)] == pytest.approx(float(when), abs=1e-4)
+    assert np.isfinite(fc.simulate(net, 1.0, progress=False).rate.values).all()

@@ -133,9 +133,14 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
             f"{name} changes its mode without end at {time:.9g} s (sliding); "
             "smooth the law's switch, or change the capacity a little"
         )
+    remedy = "try a larger rtol or atol, or look for a jump in its law that is not declared"
+    if at.frozen is not None and any(len(f.route) > 1 for f in at.flows):
+        remedy = (
+            "with frozen delays the queues of a route may together drain by a second a second, so that 1 + e', by "
+            f"which laws divide, reaches 0: take delays='fifo', or {remedy}"
+        )
     return StepCollapse(
-        f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; "
-        "try a larger rtol or atol, or look for a jump in its law that is not declared"
+        f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; {remedy}"
     )
 
 

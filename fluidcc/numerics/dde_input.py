@@ -180,7 +180,8 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
             raise InvalidInput(f"{what}[{j}] = {lag}; give a finite time, 0 or more")
         if lag < 0:
             raise InvalidInput(
-                f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; give a time of 0 or more"
+                f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; "
+                "give a time of 0 or more"
             )
     return (lags if callable(lags) else values), values.size
 
