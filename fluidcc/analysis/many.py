@@ -8,13 +8,13 @@ the axis, a switching surface, counts that do not agree) are judged by `fluidcc.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.matrices import Matrices, all_flows, deviations, has_loop
+from fluidcc.analysis.matrices import Matrices, apart, deviations, has_loop
 from fluidcc.analysis.report import static_windows
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
@@ -23,7 +23,7 @@ from fluidcc.columns import Columns, Place
 from fluidcc.equilibria import equilibria
 from fluidcc.equilibrium import system_of
 from fluidcc.errors import FluidccError
-from fluidcc.numerics.linear.margins import margins_of_stack
+from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.warned import gathered
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdicts", "verdicts_at"]
 
-MARGINS = {"gain_margin": "gain", "phase_margin": "phase", "delay_margin": "delay", "modulus_margin": "modulus",
-           "crossover": "crossover", "critical_gain": "gain_nearest"}  # fmt: skip
+MARGINS: dict[str, tuple[str, Callable[[Margins], Any]]] = {
+    "gain_margin": ("gain", lambda m: m.gain),
+    "phase_margin": ("phase", lambda m: np.abs(m.phase)),
+    "delay_margin": ("delay", lambda m: m.delay),
+    "modulus_margin": ("modulus", lambda m: m.modulus),
+    "crossover": ("crossover", lambda m: np.abs(m.phase)),
+    "critical_gain": ("gain_nearest", lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest)),
+}
+"""What a column takes of margins, and by what it takes that of the part that is the nearest to its boundary."""
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
@@ -195,9 +202,12 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
         }.items():  # fmt: skip
             table[name][rows] = column
     if margins:
-        found = margins_of_stack(*_stack(all_flows(point, joined[1])))
-        for name, key in MARGINS.items():
-            table[name][rows] = getattr(found, key)
+        parts = [margins_of_stack(*_stack(part)) for part in apart(point, joined[1])]
+        for name, (key, size) in MARGINS.items():
+            values = np.array([getattr(part, key) for part in parts])
+            # NaN, of a crossover that there is none of, stands beside an infinite phase.
+            which = np.argmin([size(part) for part in parts], axis=0)
+            table[name][rows] = np.take_along_axis(values, which[None], axis=0)[0]
 
 
 def _stack(m: Matrices) -> Blocks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from fluidcc.analysis.rest import Lags
 if TYPE_CHECKING:
     from fluidcc.analysis.point import Point
 
-__all__ = ["Matrices", "all_flows", "closed", "deviation", "deviations", "has_loop"]
+__all__ = ["Matrices", "all_flows", "apart", "closed", "deviation", "deviations", "has_loop"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,14 @@ def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) ->
 
 
 def all_flows(point: Point, opened: Matrices) -> Matrices:
+    """The return ratio of all flows as one system; see `apart`."""
+    return reduce(_beside, apart(point, opened))
+
+
+def apart(point: Point, opened: Matrices) -> list[Matrices]:
     """The return ratio of all flows, from that by class: as of N flows each, in coordinates of orthonormal modes.
+
+    Its parts have nothing to do with one another, so that margins are the least of theirs.
 
     A class of N moves as one by its mean times sqrt(N): so singular values are those of all flows. The differences
     among its flows are a loop, too, where the law hears its own past; else nothing returns of them.
@@ -118,10 +126,7 @@ def all_flows(point: Point, opened: Matrices) -> Matrices:
     B[:, :K] /= np.swapaxes(weight, 0, 1)
     D[:, :K] /= np.swapaxes(weight, 0, 1)
     found = replace(opened, B=B, C=C, D=D)
-    for own in deviations(point, "open").values():
-        if len(own.delays):
-            found = _beside(found, own)
-    return found
+    return [found, *(own for own in deviations(point, "open").values() if len(own.delays))]
 
 
 def _beside(one: Matrices, other: Matrices) -> Matrices:
