@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -40,33 +41,32 @@ GRIDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("grid", [g[1] for g in GRIDS], ids=[g[0] for g in GRIDS])
-def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
-    task = make_task(network(), grid, ALL, None, None, {}).probed()
+def both_ways(task: Any) -> Iterator[tuple[int, str, Any, Any]]:
+    """Each point and measure, with what is found for all points together and for that point alone."""
     points = np.arange(task.grid.size)
     together = task.evaluate(points)
     for number in points.tolist():
         values, failed, _ = task.values_at(number)
         assert bool(failed) == (number in together.errors)
-        for name, wanted in values.items():
-            row = np.full(task.schema[name].shape, np.nan)
-            task.schema[name].fill(wanted, row, name)
-            scale = float(np.nanmax(np.abs(row))) or 1.0
-            np.testing.assert_allclose(together.values[name][number], row, rtol=1e-8, atol=1e-9 * scale, err_msg=name)
+        for name, alone in values.items():
+            yield number, name, together.values[name][number], alone
+
+
+@pytest.mark.parametrize("grid", [g[1] for g in GRIDS], ids=[g[0] for g in GRIDS])
+def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
+    task = make_task(network(), grid, ALL, None, None, {}).probed()
+    for _, name, got, wanted in both_ways(task):
+        row = np.full(task.schema[name].shape, np.nan)
+        task.schema[name].fill(wanted, row, name)
+        scale = float(np.nanmax(np.abs(row))) or 1.0
+        np.testing.assert_allclose(got, row, rtol=1e-8, atol=1e-9 * scale, err_msg=name)
 
 
 @pytest.mark.parametrize("grid", [g[1] for g in GRIDS[1::2]], ids=[g[0] for g in GRIDS[1::2]])
 def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
     task = make_task(network(), grid, JUDGED, None, None, {}).probed()
-    points = np.arange(task.grid.size)
-    together = task.evaluate(points)
-    for number in points.tolist():
-        values, failed, _ = task.values_at(number)
-        assert bool(failed) == (number in together.errors)
-        for name, wanted in values.items():
-            np.testing.assert_allclose(
-                together.values[name][number], wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}"
-            )
+    for number, name, got, wanted in both_ways(task):
+        np.testing.assert_allclose(got, wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}")
 
 
 def test_flows_that_have_stopped_are_left_out() -> None:
