@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from sympy import symbols
 
 from fluidcc.law import Jump, Source
-from fluidcc.links import DropTail
+from fluidcc.links import DropTail, PenaltyLink
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots
 from fluidcc.numerics.fluid.calls import pointer
@@ -20,7 +20,19 @@ from fluidcc.numerics.fluid.lanes import LANES
 from fluidcc.numerics.fluid.sample import rate_lanes
 from fluidcc.numerics.fluid.vectors import lanes, vector_at
 from fluidcc.simulate import simulate
-from fluidcc.sources import AIMD, FAST, HTCP, LEDBAT, DelayAIMD, PlainDelayAIMD, ScalableTCP, SlowStartAIMD, Vegas
+from fluidcc.sources import (
+    AIMD,
+    FAST,
+    HTCP,
+    LDCC,
+    LEDBAT,
+    DelayAIMD,
+    PlainDelayAIMD,
+    ScalableSource,
+    ScalableTCP,
+    SlowStartAIMD,
+    Vegas,
+)
 from fluidcc.sources._windows import w, window_source
 from fluidcc.symbols import RTT
 from tests.one_link import one_link
@@ -189,3 +201,18 @@ def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:
     assert loose.attrs["jumps"] == tight.attrs["jumps"] > 30
     np.testing.assert_allclose(loose.backlog, tight.backlog, atol=1e-6 * float(tight.backlog.max()))
     np.testing.assert_allclose(loose.AIMD_W, tight.AIMD_W, rtol=1e-6)
+
+
+@pytest.mark.parametrize("other", [HTCP, LDCC, PlainDelayAIMD], ids=lambda law: law.name)
+def test_a_price_that_grows_a_millionfold_in_a_round_trip_is_heard_as_it_is(other: Source) -> None:
+    """The first hears no price and grows without end; exp(-price) of the second is never above 1."""
+    means = []
+    for rtol in (1e-6, 1e-9):
+        net = Network().link("l", PenaltyLink, capacity=5e6, delay=0.01)
+        net.flow("a", other, route=["l"], return_delay=0.03, start=0.0)
+        net.flow("b", ScalableSource, route=["l"], return_delay=0.05, start=0.137)
+        rate = run(net, 5.0, rtol).rate.values[:, 1]
+        assert rate.min() >= 0.0
+        assert rate.max() <= 1e7
+        means.append(rate.mean())
+    assert means[0] == pytest.approx(means[1], rel=2e-3)

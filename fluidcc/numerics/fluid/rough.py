@@ -37,10 +37,16 @@ def _missed(F: Any, o: int, stride: int) -> float:
 
 @njit(**_CFG)
 def _worst(F: Any, I: Any) -> float:
-    """The same for all arrivals in the step just taken, and for rates that are looked back at, over the tolerance."""
+    """The same for all that links tell in the step just taken, and rates looked back at, over the tolerance."""
     nl, nf, worst = I[s.NL], I[s.NF], 0.0
     for l in range(nl):
         worst = max(worst, _missed(F, I[s.OAN] + l, nl) / F[I[s.OCAP] + l])
+        if I[s.MARKS]:
+            worst = max(worst, _missed(F, I[s.OMN] + l, nl))
+        if I[s.PRICES]:
+            price = I[s.OPN] + l
+            least = min(abs(F[price]), abs(F[price + 2 * nl]), abs(F[price + 4 * nl]))
+            worst = max(worst, _missed(F, price, nl) / (F[s.RTOL] + least))
     for i in range(nf):
         if I[I[s.JXT] + i] >= 0:
             worst = max(worst, _missed(F, I[s.ORN] + i, nf) / F[I[s.OCAP] + I[I[s.JFIRST] + i]])
@@ -66,11 +72,16 @@ def unfollowed(F: Any, I: Any) -> bool:
 
 @njit(**_CFG)
 def straighten(F: Any, I: Any) -> None:
-    """Let the rates in the step just taken be straight lines."""
+    """Let the rates, marks and prices in the step just taken be straight lines."""
     nl = I[s.NL]
     r = place(I, I[s.NREC])
     for l in range(nl):
-        _line(F, r + s.RLINKS + l * s.LSIZE + s.LY)
+        b = r + s.RLINKS + l * s.LSIZE
+        _line(F, b + s.LY)
+        if I[s.MARKS]:
+            _line(F, b + s.LMARK)
+        if I[s.PRICES]:
+            _line(F, b + s.LPRICE)
     for g in range(I[s.NX] + I[s.NT]):
         _line(F, r + s.RLINKS + nl * s.LSIZE + 5 * g)
 
