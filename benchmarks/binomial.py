@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.speed import Row
 from fluidcc.formulas import binomial
-from fluidcc.synchronized import synchronized
+from fluidcc.simulation.synchronized import synchronized
 
 __all__ = ["formulas", "intervals"]
 

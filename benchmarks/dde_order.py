@@ -12,8 +12,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from fluidcc.numerics.dde import solve_dde
-from tests.numerics.dde_problems import PROBLEMS, Problem
+from fluidcc.numerics.dde.solve import solve_dde
+from tests.numerics.dde.problems import PROBLEMS, Problem
 
 STEPS = 0.2 / 2.0 ** np.arange(7)
 TOLERANCES = 10.0 ** -np.arange(3, 11)

@@ -107,11 +107,11 @@ def in_a_row(case: Case, rtol: float) -> float:
     solver's code has left the fastest caches, and to fetch it takes a third of the solve. JiTCDDE's solve lasts so long
     that the same does not matter to it.
     """
-    from fluidcc.engine.fused import fused_address
-    from fluidcc.engine.layout import lay_out
-    from fluidcc.engine.running import run
-    from fluidcc.engine.workspace import Workspace
-    from fluidcc.progress import Progress
+    from fluidcc.base.progress import Progress
+    from fluidcc.simulation.fused import fused_address
+    from fluidcc.simulation.layout import lay_out
+    from fluidcc.simulation.running import run
+    from fluidcc.simulation.workspace import Workspace
 
     net, times = as_network(case), np.linspace(0.0, case.until, 601)
     at = lay_out(net, None if case.fifo else dict.fromkeys(net.link_names, 0.0))

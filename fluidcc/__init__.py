@@ -6,13 +6,15 @@ Every law of `fluidcc.sources` and `fluidcc.links` is a public name too.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
-    from fluidcc import claims, errors, formulas, metrics, num, plot
+from fluidcc.base.version import __version__
+
+if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checkers and editors
+    from fluidcc import formulas, metrics
+    from fluidcc import papers as claims
+    from fluidcc import plotting as plot
     from fluidcc.analysis.boundary import stability_boundary
     from fluidcc.analysis.linearize import linearize
     from fluidcc.analysis.orbit import limit_cycle
@@ -20,68 +22,70 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.analysis.sampled import sampled_stability
     from fluidcc.analysis.stability import stability
     from fluidcc.analysis.undelayed import undelayed
-    from fluidcc.derive.prove import prove
-    from fluidcc.engine.fused import compile
-    from fluidcc.equilibrium import equilibrium, hold_trackers
-    from fluidcc.law import Jump, Link, Source, Tick
+    from fluidcc.base import errors
+    from fluidcc.equilibria import num
+    from fluidcc.equilibria.equilibrium import equilibrium, hold_trackers
+    from fluidcc.laws import Jump, Link, Source, Tick
+    from fluidcc.laws.prove import prove
     from fluidcc.links import *
     from fluidcc.links.counting import count_packets
     from fluidcc.network import Network
-    from fluidcc.numerics.dde import solve_dde
+    from fluidcc.network.scenarios import Scenario, scenarios
+    from fluidcc.network.topologies import dumbbell, parking_lot, two_queues
+    from fluidcc.numerics.dde.solve import solve_dde
     from fluidcc.numerics.linear.dlti import DelayLTI
-    from fluidcc.scenarios import Scenario, scenarios
-    from fluidcc.simulate import simulate
+    from fluidcc.simulation.fused import compile
+    from fluidcc.simulation.simulate import simulate
+    from fluidcc.simulation.synchronized import synchronized
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
     from fluidcc.sources.probes import with_estimator, with_pause
     from fluidcc.sources.windowed import with_windowed_minimum
     from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
-    from fluidcc.synchronized import synchronized
-    from fluidcc.topologies import dumbbell, parking_lot, two_queues
 
-__version__ = "0.1.0"
-
-# Where each public name lives; a name whose home is "" is the module of that name.
+# Where each public name lives: as a name in a module, or as a module.
 _HOME = {
     "DelayLTI": "numerics.linear.dlti",
-    "Jump": "law",
+    "Jump": "laws",
     "Let": "symbols",
-    "Link": "law",
+    "Link": "laws",
     "Network": "network",
-    "Scenario": "scenarios",
-    "Source": "law",
-    "Tick": "law",
-    "claims": "",
-    "compile": "engine.fused",
+    "Scenario": "network.scenarios",
+    "Source": "laws",
+    "Tick": "laws",
+    "compile": "simulation.fused",
     "count_packets": "links.counting",
-    "dumbbell": "topologies",
-    "equilibrium": "equilibrium",
-    "hold_trackers": "equilibrium",
-    "errors": "",
-    "formulas": "",
+    "dumbbell": "network.topologies",
+    "equilibrium": "equilibria.equilibrium",
+    "hold_trackers": "equilibria.equilibrium",
     "limit_cycle": "analysis.orbit",
     "linearize": "analysis.linearize",
     "marked_by_bytes": "sources.by_bytes",
-    "metrics": "",
-    "num": "",
-    "parking_lot": "topologies",
-    "plot": "",
-    "prove": "derive.prove",
+    "parking_lot": "network.topologies",
+    "prove": "laws.prove",
     "published": "analysis.published",
-    "scenarios": "scenarios",
-    "simulate": "simulate",
-    "solve_dde": "numerics.dde",
     "sampled_stability": "analysis.sampled",
+    "scenarios": "network.scenarios",
+    "simulate": "simulation.simulate",
+    "solve_dde": "numerics.dde.solve",
     "stability": "analysis.stability",
     "stability_boundary": "analysis.boundary",
     "sweep": "sweeps",
-    "synchronized": "synchronized",
-    "two_queues": "topologies",
+    "synchronized": "simulation.synchronized",
+    "two_queues": "network.topologies",
     "undelayed": "analysis.undelayed",
     "with_estimator": "sources.probes",
     "with_pause": "sources.probes",
     "with_windowed_minimum": "sources.windowed",
+}
+_MODULES = {
+    "claims": "papers",
+    "errors": "base.errors",
+    "formulas": "formulas",
+    "metrics": "metrics",
+    "num": "equilibria.num",
+    "plot": "plotting",
 }
 _LAWS = ("sources", "links")
 
@@ -128,31 +132,11 @@ __all__ = [
 ]
 
 
-class _Package(ModuleType):
-    """A package in which ``fluidcc.simulate`` is always the function, though a module of that name exists.
-
-    Importing the module ``fluidcc.simulate`` binds it on the package; here the public name inside it is bound instead.
-    A public name that lives elsewhere, as ``fluidcc.compile`` does, waits until it is used.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOME.get(name):
-            if _HOME[name] != name:
-                return
-            value = getattr(value, name, value)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return globals().setdefault(name, import_module(f"{__name__}.{_MODULES[name]}"))
     if name in _HOME:
-        home = _HOME[name]
-        value = import_module(f"{__name__}.{home or name}")
-        value = getattr(value, name) if home else value
-        globals()[name] = value
-        return value
+        return globals().setdefault(name, getattr(import_module(f"{__name__}.{_HOME[name]}"), name))
     if name[:1].isupper():
         for room in _LAWS:
             laws = import_module(f"{__name__}.{room}")

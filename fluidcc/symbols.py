@@ -42,8 +42,8 @@ from sympy import (
 from sympy.codegen.cfunctions import expm1, log1p
 from sympy.logic.boolalg import Boolean
 
-from fluidcc.arguments import explained, shown
-from fluidcc.errors import LawError
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import LawError
 
 __all__ = [
     "FUNCTIONS",

@@ -8,7 +8,7 @@ from typing import Any
 
 from sympy import symbols
 
-from fluidcc.law import Jump, Link, Source, Tick
+from fluidcc.laws import Jump, Link, Source, Tick
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.sources import RateAIMD

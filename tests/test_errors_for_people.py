@@ -11,7 +11,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc import errors
+from fluidcc.base import errors
 
 x, g, z = symbols("x g z", positive=True)
 

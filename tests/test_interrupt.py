@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.progress import Stopped, look, unless
+from fluidcc.base.progress import Stopped, look, unless
 
 #: what prepares a call, and a call that takes hours
 ENDLESS = {

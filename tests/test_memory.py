@@ -6,9 +6,9 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc import _checks
-from fluidcc.engine import fused
-from fluidcc.engine.layout import lay_out
+from fluidcc.laws import checks as _checks
+from fluidcc.simulation import fused
+from fluidcc.simulation.layout import lay_out
 
 x, a, g = symbols("x a g", positive=True)
 

@@ -14,9 +14,9 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.arguments import brief, shown
+from fluidcc.base.arguments import brief, shown
+from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
-from fluidcc.errors import FluidccError
 from fluidcc.sweeps.file import load_sweep
 
 x, g = symbols("x g", positive=True)

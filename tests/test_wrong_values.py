@@ -13,7 +13,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc import errors
+from fluidcc.base import errors
 
 x, g = symbols("x g", positive=True)
 

@@ -78,9 +78,9 @@ rm -f "$stamp"
 say "installing fluidcc with $extras (about a minute)"
 install || die 'The packages could not be installed: see the message above; is a package index reachable?'
 "$python" -m compileall -q fluidcc
-if "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fluidcc.warm") is None)'; then
+if "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fluidcc.cli.warm") is None)'; then
     say 'compiling the solver once, for every later run'
-    "$python" -m fluidcc.warm
+    "$python" -m fluidcc.cli.warm
 fi
 fingerprint >"$stamp"
 say 'done'

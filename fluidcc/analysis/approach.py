@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.effort import Effort
 from fluidcc.analysis.returns import Label, Section, events, natural_sizes, states_at
-from fluidcc.engine.in_flight import counted_anew
-from fluidcc.errors import SolverError
+from fluidcc.base.errors import SolverError
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import find_recurrence, nearest_recurrence
+from fluidcc.simulation.in_flight import counted_anew
 
 if TYPE_CHECKING:
     import xarray as xr

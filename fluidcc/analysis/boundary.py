@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from fluidcc.analysis.bracket import bracket, range_of
 from fluidcc.analysis.crossing import abscissa, root_slopes
 from fluidcc.analysis.follow import Knob, at_value, knob
-from fluidcc.analysis.point import Point, operating_point
-from fluidcc.arguments import choice, explained, shown
-from fluidcc.errors import InvalidInput, SolverError
-from fluidcc.network import require_network
+from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.base.arguments import choice, explained, shown
+from fluidcc.base.errors import InvalidInput, SolverError
+from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:
     from fluidcc.analysis.curve import BoundaryCurve

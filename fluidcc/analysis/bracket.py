@@ -9,12 +9,12 @@ from typing import Any
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.crossing import abscissa
 from fluidcc.analysis.follow import Knob, at_value
-from fluidcc.analysis.point import Point
-from fluidcc.arguments import shown
-from fluidcc.errors import FluidccError, InvalidInput
-from fluidcc.patterns import is_list
-from fluidcc.progress import BARE, Progress
-from fluidcc.units import to_si
+from fluidcc.analysis.operating_point import Point
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.units import to_si
+from fluidcc.network.patterns import is_list
 
 __all__ = ["bracket", "range_of"]
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.linear_laws import sources
 from fluidcc.analysis.matrices import Matrices
-from fluidcc.analysis.point import BUSY, FULL
+from fluidcc.analysis.operating_point import BUSY, FULL
 from fluidcc.analysis.rest import own_states, residual
-from fluidcc.errors import SolverError, UnknownName
-from fluidcc.patterns import near
+from fluidcc.base.errors import SolverError, UnknownName
+from fluidcc.network.patterns import near
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["Parameter", "Response", "conditions", "nudge", "parameter", "parameters", "real_part", "shifted", "split"]
 

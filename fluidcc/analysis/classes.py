@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.assembly import constant_rate, is_on
-from fluidcc.errors import InvalidInput
-from fluidcc.identical import collapsed, identical, places
+from fluidcc.base.errors import InvalidInput
+from fluidcc.equilibria.assembly import constant_rate, is_on
+from fluidcc.network.flow_classes import collapsed, identical, places
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
-    from fluidcc.network import FlowSpec, Network
+    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.network.network import FlowSpec, Network
 
 __all__ = ["FlowClass", "classes_of"]
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from fluidcc.analysis.change import conditions, shifted
 from fluidcc.analysis.rest import residual
 from fluidcc.analysis.split import with_alone
-from fluidcc.derive.trackers import trackers
+from fluidcc.base.warned import warn
+from fluidcc.laws.trackers import trackers
 from fluidcc.symbols import plain
-from fluidcc.warned import warn
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
     from fluidcc.numerics.linear.count import RootCount
 
 __all__ = ["FreeDirection", "free_directions", "left_out", "without_zeros"]

@@ -9,8 +9,8 @@ from fluidcc.analysis.change import Response, split
 from fluidcc.analysis.follow import Knob
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.matrices import Matrices, deviation, deviations
+from fluidcc.analysis.operating_point import Point
 from fluidcc.analysis.pencils import polish, root_slope
-from fluidcc.analysis.point import Point
 from fluidcc.analysis.rest import accounts
 from fluidcc.analysis.wiring import wire
 

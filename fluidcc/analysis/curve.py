@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from fluidcc.analysis.boundary import Boundary
 from fluidcc.analysis.crossing import abscissa, root_slopes
 from fluidcc.analysis.follow import Knob, at_value
-from fluidcc.analysis.point import BUSY, FULL, PASS
-from fluidcc.errors import FluidccError
-from fluidcc.progress import BARE, Progress
+from fluidcc.analysis.operating_point import BUSY, FULL, PASS
+from fluidcc.base.errors import FluidccError
+from fluidcc.base.progress import BARE, Progress
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["BoundaryCurve", "continue_boundary"]
 

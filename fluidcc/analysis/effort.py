@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.base.progress import Progress
 from fluidcc.network import Network
-from fluidcc.progress import Progress
-from fluidcc.simulate import simulate
+from fluidcc.simulation.simulate import simulate
 
 if TYPE_CHECKING:
     import xarray as xr

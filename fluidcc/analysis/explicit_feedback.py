@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Symbol, lambdify
 
-from fluidcc.assembly import capacity_at, constant_rate
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
+from fluidcc.equilibria.assembly import capacity_at, constant_rate
 from fluidcc.links.ecf import PAQMECF, PAQMECF2, T_ECF, V1, V2, R, measured, q
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
@@ -28,8 +28,8 @@ from fluidcc.sources.ecf import ECF
 from fluidcc.symbols import c
 
 if TYPE_CHECKING:
-    from fluidcc.law import Link
-    from fluidcc.network import FlowSpec, LinkSpec, Network
+    from fluidcc.laws import Link
+    from fluidcc.network.network import FlowSpec, LinkSpec, Network
 
 __all__ = ["EXPLICIT", "explicit_loop"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluidcc.analysis.change import Parameter, Response, nudge, parameters, real_part, shifted
-from fluidcc.analysis.point import BUSY, FULL, NEAR, PASS, Point, operating_point
+from fluidcc.analysis.operating_point import BUSY, FULL, NEAR, PASS, Point, operating_point
 from fluidcc.analysis.rest import flow_inputs, link_inputs, link_outputs, residual
-from fluidcc.arguments import shown
-from fluidcc.derive.linear import active_modes
-from fluidcc.errors import InvalidInput, SolverError, UnknownName
-from fluidcc.patterns import near
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput, SolverError, UnknownName
+from fluidcc.laws.linear import active_modes
+from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
     from fluidcc.network import Network

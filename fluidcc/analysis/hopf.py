@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.arguments import number
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import number
+from fluidcc.base.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fluidcc.analysis.boundary import Boundary
@@ -93,8 +93,8 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
 
 def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> float:
     """Half of peak to peak over the mean of the liveliest rate, over the last five periods of a run."""
-    from fluidcc.equilibrium import one_equilibrium
-    from fluidcc.simulate import simulate
+    from fluidcc.equilibria.equilibrium import one_equilibrium
+    from fluidcc.simulation.simulate import simulate
 
     net = boundary.network(value)
     rest = one_equilibrium(net)

@@ -12,8 +12,8 @@ from fluidcc.analysis.rest import evaluate, flow_inputs
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import LawGroup, Point
-    from fluidcc.derive.linear import Jacobians
+    from fluidcc.analysis.operating_point import LawGroup, Point
+    from fluidcc.laws.linear import Jacobians
 
 __all__ = ["HEARD", "LinearLaw", "matters", "sources"]
 

@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.analysis.matrices import Matrices, all_flows, deviations
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.analysis.rest import loss
 from fluidcc.analysis.wiring import wire
-from fluidcc.arguments import choice, explained, numbers
-from fluidcc.derive.trackers import levels
-from fluidcc.errors import InvalidInput, Undecided, Unsupported
-from fluidcc.network import require_network
+from fluidcc.base.arguments import choice, explained, numbers
+from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.base.progress import Progress
+from fluidcc.laws.trackers import levels
+from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.independent import independent
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import rightmost
-from fluidcc.progress import Progress
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.margins import Margins
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.linear_laws import HEARD, sources
-from fluidcc.analysis.point import BUSY, FULL
+from fluidcc.analysis.operating_point import BUSY, FULL
 from fluidcc.analysis.rest import Lags, evaluate, link_inputs, passed
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import e, edot, pi, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["LocalLoop", "local_loop"]
 

@@ -19,14 +19,14 @@ from fluidcc.analysis.report import static_windows
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
-from fluidcc.columns import Columns, Place
-from fluidcc.equilibria import equilibria
-from fluidcc.equilibrium import system_of
-from fluidcc.errors import FluidccError
+from fluidcc.base.errors import FluidccError
+from fluidcc.base.warned import gathered
+from fluidcc.equilibria.batch import Columns, Place
+from fluidcc.equilibria.equilibrium import system_of
+from fluidcc.equilibria.many import equilibria
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
-from fluidcc.warned import gathered
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -108,7 +108,7 @@ def verdicts_at(
     net : Network
         What all points have in common.
     targets, values : mapping
-        What is changed, by axis, and its values in SI units, as `fluidcc.equilibria.equilibria` takes them.
+        What is changed, by axis, and its values in SI units, as `fluidcc.equilibria.many.equilibria` takes them.
     roots : bool
         Whether to count unstable roots and to find the rightmost one.
     margins : bool
@@ -124,7 +124,7 @@ def verdicts_at(
     Raises
     ------
     Unsupported, InvalidInput
-        As `fluidcc.equilibria.equilibria`. What `fluidcc.stability` raises at a point is in ``errors``, among it
+        As `fluidcc.equilibria.many.equilibria`. What `fluidcc.stability` raises at a point is in ``errors``, among it
         `Undecided` where encirclements and roots disagree even after refinement.
 
     Examples

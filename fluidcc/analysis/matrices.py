@@ -12,7 +12,7 @@ from fluidcc.analysis.linear_laws import LinearLaw, matters, sources
 from fluidcc.analysis.rest import Lags
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["Matrices", "all_flows", "apart", "closed", "deviation", "deviations", "has_loop"]
 

@@ -15,7 +15,7 @@ from fluidcc.analysis.pencils import newton_step, null_vectors
 from fluidcc.analysis.wiring import wire
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["Mode", "fairness_mode", "modes_of"]
 

@@ -13,15 +13,15 @@ from fluidcc.analysis.effort import Effort
 from fluidcc.analysis.once_round import OnceRound, once_round
 from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
-from fluidcc.arguments import explained, flag, number, whole
-from fluidcc.equilibrium_result import MOST_ROWS
-from fluidcc.errors import Unsupported
-from fluidcc.law import Law
-from fluidcc.network import Network, require_network
-from fluidcc.patterns import quantity
-from fluidcc.progress import BARE, Progress
+from fluidcc.base.arguments import explained, flag, number, whole
+from fluidcc.base.errors import Unsupported
+from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.warned import warn
+from fluidcc.equilibria.result import MOST_ROWS
+from fluidcc.laws import Law
+from fluidcc.network.network import Network, require_network
+from fluidcc.network.patterns import quantity
 from fluidcc.symbols import plain
-from fluidcc.warned import warn
 
 __all__ = ["LimitCycle", "limit_cycle"]
 

@@ -14,8 +14,8 @@ from sympy import Matrix, lambdify
 
 from fluidcc.analysis.storage import Storage, evaluated
 from fluidcc.analysis.undelayed import DIGITS, Undelayed
-from fluidcc.arguments import explained, number, shown, whole
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained, number, shown, whole
+from fluidcc.base.errors import InvalidInput
 from fluidcc.symbols import plain, unfold
 
 __all__ = ["StorageReport", "check_storage"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.matrices import Matrices
-from fluidcc.errors import SolverError
+from fluidcc.base.errors import SolverError
 
 __all__ = ["newton_step", "null_vectors", "pencil", "polish", "response_slope", "root_slope"]
 

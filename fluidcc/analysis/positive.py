@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.point import Point, operating_point
-from fluidcc.errors import Unsupported
+from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.base.errors import Unsupported
 from fluidcc.numerics.linear.dlti import DelayLTI
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
 
 __all__ = ["PassivityReport", "UserPassivity", "passivity"]

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.errors import UnknownName, Unsupported
+from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.network import Network
+from fluidcc.network.patterns import near
+from fluidcc.network.scenarios import scenarios
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.patterns import near
-from fluidcc.scenarios import scenarios
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.numerics.linear.margins import Margins
 
 __all__ = ["PublishedLoop", "changed_path", "published", "tcp_loops"]
@@ -89,7 +89,7 @@ def _made(
 
 
 def _rest(net: Network) -> Equilibrium:
-    from fluidcc.equilibrium import one_equilibrium
+    from fluidcc.equilibria.equilibrium import one_equilibrium
 
     return one_equilibrium(net)
 

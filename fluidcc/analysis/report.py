@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.matrices import has_loop
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of
-from fluidcc.analysis.point import BUSY, FULL, Point
+from fluidcc.analysis.operating_point import BUSY, FULL, Point
 from fluidcc.analysis.rest import link_outputs
 from fluidcc.analysis.split import with_alone
 from fluidcc.analysis.wiring import wire
-from fluidcc.arguments import choice, number, shown, whole
-from fluidcc.errors import UnknownName
-from fluidcc.patterns import near
+from fluidcc.base.arguments import choice, number, shown, whole
+from fluidcc.base.errors import UnknownName
+from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
     from fluidcc.analysis.continuum import FreeDirection
     from fluidcc.analysis.positive import PassivityReport
     from fluidcc.analysis.sensitivity import Sensitivities
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.numerics.linear.certify import Certificate
     from fluidcc.numerics.linear.margins import EigenLoci, Margins
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.derive.linear import Branch, branch_function
-from fluidcc.derive.trackers import trackers
+from fluidcc.laws.linear import Branch, branch_function
+from fluidcc.laws.trackers import trackers
 from fluidcc.symbols import LINK_INPUTS, SOURCE_INPUTS, e, e_b, edot, packet, pi, plain, price, x_tau, y
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import LawGroup, Point
-    from fluidcc.law import Law
+    from fluidcc.analysis.operating_point import LawGroup, Point
+    from fluidcc.laws import Law
 
 __all__ = [
     "Lags",
@@ -62,7 +62,7 @@ def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
 
 def loss(point: Point, drop: Any = None) -> Any:
     """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else what is dropped."""
-    from fluidcc.analysis.point import FULL
+    from fluidcc.analysis.operating_point import FULL
 
     early = link_outputs(point)["drop"] if drop is None else drop
     full = (point.mode == FULL).reshape(-1, *(1 for _ in np.shape(point.c)[1:]))
@@ -152,7 +152,7 @@ def residual(point: Point, kept: bool = False) -> Any:
     A state that keeps account of what is under way stands still wherever the rate does, which leaves it open. With
     `kept` it is right: a rate x has x RTT under way.
     """
-    from fluidcc.analysis.point import BUSY
+    from fluidcc.analysis.operating_point import BUSY
 
     parts = []
     u = flow_inputs(point)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.effort import Effort
-from fluidcc.engine.in_flight import counted_anew
-from fluidcc.engine.snapshot import nudged
-from fluidcc.errors import SolverError
-from fluidcc.law import Law
+from fluidcc.base.errors import SolverError
+from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map
+from fluidcc.simulation.in_flight import counted_anew
+from fluidcc.simulation.snapshot import nudged
 from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def movable(law: Law) -> list[int]:
 
 
 def _fixed(law: Law, z: Any) -> bool:
-    from fluidcc.derive.trackers import trackers
+    from fluidcc.laws.trackers import trackers
 
     if z in trackers(law):
         return True

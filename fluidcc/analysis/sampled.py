@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from sympy import lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.analysis.sampled_routers import router_loop
-from fluidcc.arguments import explained
-from fluidcc.equilibrium import Equilibrium
-from fluidcc.errors import InvalidInput, Unsupported
-from fluidcc.network import require_network
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.units import to_si
+from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources import LDCC, SampledLDCC
 from fluidcc.symbols import e_b, packet, plain, unfold
-from fluidcc.units import to_si
 
 if TYPE_CHECKING:
     from fluidcc.network import Network

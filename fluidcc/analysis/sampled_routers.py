@@ -9,16 +9,16 @@ import numpy as np
 from sympy import Symbol, lambdify
 
 from fluidcc.analysis.explicit_feedback import EXPLICIT, explicit_loop
-from fluidcc.assembly import capacity_at, constant_rate, is_on, moment
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
+from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.links.paqm import PAQM, PAQMDrop
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources.ecf import ECF
 from fluidcc.symbols import c, unfold
 
 if TYPE_CHECKING:
-    from fluidcc.law import Link
-    from fluidcc.network import LinkSpec, Network
+    from fluidcc.laws import Link
+    from fluidcc.network.network import LinkSpec, Network
 
 __all__ = ["inner_loop", "router_loop"]
 

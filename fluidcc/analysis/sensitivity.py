@@ -15,10 +15,10 @@ from fluidcc.analysis.crossing import builder
 from fluidcc.analysis.matrices import Matrices, all_flows
 from fluidcc.analysis.pencils import polish, response_slope, root_slope
 from fluidcc.analysis.wiring import wire
-from fluidcc.arguments import shown
-from fluidcc.columns_of_text import in_columns
-from fluidcc.errors import UnknownName
-from fluidcc.patterns import near
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import UnknownName
+from fluidcc.base.tables import in_columns
+from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.approach import COARSE, Approach
 from fluidcc.analysis.returns import Lost, Section
-from fluidcc.errors import SolverError
+from fluidcc.base.errors import SolverError
 
 __all__ = ["Settled", "settled"]
 

@@ -71,7 +71,7 @@ def _figure(report: StabilityReport) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from fluidcc.plot import nyquist
+    from fluidcc.plotting import nyquist
 
     if report.regime == "no feedback":
         return ""

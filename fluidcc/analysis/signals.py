@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.linear_laws import matters, sources
-from fluidcc.analysis.point import BUSY, FULL, PASS
+from fluidcc.analysis.operating_point import BUSY, FULL, PASS
 from fluidcc.analysis.rest import (
     Lags,
     evaluate,
@@ -30,11 +30,11 @@ from fluidcc.analysis.rest import (
     passed,
     route_lags,
 )
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["LINK_ARRIVAL", "Row", "Signals", "add", "endless"]
 

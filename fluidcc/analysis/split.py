@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fluidcc.analysis.point import Point, with_groups
+from fluidcc.analysis.operating_point import Point, with_groups
 
 __all__ = ["with_alone"]
 

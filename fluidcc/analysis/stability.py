@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from fluidcc.analysis.continuum import left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
 from fluidcc.analysis.matrices import all_flows, has_loop
-from fluidcc.analysis.point import Point, operating_point
+from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import wire_both
-from fluidcc.arguments import choice, explained, flag, whole
-from fluidcc.network import require_network
-from fluidcc.warned import warn
+from fluidcc.base.arguments import choice, explained, flag, whole
+from fluidcc.base.warned import warn
+from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.certify import Certificate
 

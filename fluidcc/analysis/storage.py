@@ -14,8 +14,8 @@ import numpy as np
 from sympy import Expr, Float, Heaviside, Integer, Symbol, lambdify, sympify
 
 from fluidcc.analysis.undelayed import DIGITS, Undelayed
-from fluidcc.errors import InvalidInput, Unsupported
-from fluidcc.law import Law
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.laws import Law
 from fluidcc.symbols import Let, e, plain, unfold
 
 __all__ = ["Storage", "evaluated", "paper_storage", "penalty_of", "repaired_storage", "steepest"]

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.point import BUSY, FULL, NEAR, PASS, FlowClass, LawGroup, Point
+from fluidcc.analysis.operating_point import BUSY, FULL, NEAR, PASS, FlowClass, LawGroup, Point
 from fluidcc.analysis.rest import Lags, evaluate, flow_inputs, link_inputs
-from fluidcc.assembly import constant_rate, is_on
-from fluidcc.derive.linear import branch_function, modes_at
-from fluidcc.derive.steady import Structure, grouped
+from fluidcc.equilibria.assembly import constant_rate, is_on
+from fluidcc.laws.linear import branch_function, modes_at
+from fluidcc.laws.steady import Structure, grouped
 from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.columns import Columns
-    from fluidcc.equilibria import Equilibria
+    from fluidcc.equilibria.batch import Columns
+    from fluidcc.equilibria.many import Equilibria
 
 __all__ = ["Sort", "sorts"]
 
@@ -228,7 +228,7 @@ def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
 def _branch(law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any) -> tuple[Any, Any, Any]:
     """Modes (switches, members, points), free states (states, members, points), and points that stand in between.
 
-    As `fluidcc.analysis.point` does it for one point.
+    As `fluidcc.analysis.operating_point` does it for one point.
     """
     own, inside, given = np.stack([z[i] for i in members], 1), u[:, members], np.stack([p[i] for i in members], 1)
     modes, near = modes_at(law, own, inside, given, relative=NEAR)

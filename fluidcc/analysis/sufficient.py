@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from fluidcc.analysis.lags import DISCRETE, JOHARI_TAN, PAGANINI, VINNICOMBE, lag_gains
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.nyquist import crossings, hull_reach, passes
-from fluidcc.analysis.point import Point, operating_point
-from fluidcc.errors import UnknownName, Unsupported
-from fluidcc.patterns import near
+from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.network.patterns import near
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.equilibrium import Equilibrium
+    from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.dlti import DelayLTI
 

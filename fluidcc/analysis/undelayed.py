@@ -15,20 +15,20 @@ import mpmath
 import numpy as np
 from sympy import Expr, Float, Matrix, Max, Piecewise, Symbol, lambdify, sympify
 
-from fluidcc.arguments import explained, shown
-from fluidcc.assembly import capacity_at, constant_rate, is_on
-from fluidcc.derive.steady import refuse_unsteady
-from fluidcc.equilibrium import Equilibrium, equilibrium
-from fluidcc.errors import UnknownName, Unsupported
-from fluidcc.network import require_network
-from fluidcc.patterns import near
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
+from fluidcc.equilibria.equilibrium import Equilibrium, equilibrium
+from fluidcc.laws.steady import refuse_unsteady
+from fluidcc.network.network import require_network
+from fluidcc.network.patterns import near
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, unfold, x_tau, y
 
 if TYPE_CHECKING:
     from fluidcc.analysis.passivity import StorageReport
     from fluidcc.analysis.storage import Storage
-    from fluidcc.law import Law
-    from fluidcc.network import FlowSpec, Network
+    from fluidcc.laws import Law
+    from fluidcc.network.network import FlowSpec, Network
 
 __all__ = ["DIGITS", "Undelayed", "undelayed"]
 

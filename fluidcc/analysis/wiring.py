@@ -11,7 +11,7 @@ from fluidcc.analysis.matrices import Matrices, closed
 from fluidcc.analysis.signals import LINK_ARRIVAL, Row, Signals, add, endless
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.point import Point
+    from fluidcc.analysis.operating_point import Point
 
 __all__ = ["wire", "wire_both"]
 

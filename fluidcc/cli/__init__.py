@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from fluidcc.base.errors import FluidccError
 from fluidcc.cli.parser import make_parser
-from fluidcc.errors import FluidccError
 
 __all__ = ["main"]
 

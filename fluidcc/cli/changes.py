@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 
 __all__ = ["assignment", "number"]
 

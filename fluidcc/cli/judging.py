@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.base.files import PICTURES, check_new, writing
 from fluidcc.cli.changes import assignment, number
-from fluidcc.files import PICTURES, check_new, writing
 
 if TYPE_CHECKING:
-    from fluidcc.scenarios import Scenario
+    from fluidcc.network.scenarios import Scenario
 
 __all__ = ["run_stability"]
 
@@ -19,8 +19,8 @@ __all__ = ["run_stability"]
 def run_stability(args: argparse.Namespace) -> None:
     from fluidcc.analysis.show import rows_of
     from fluidcc.analysis.stability import stability
-    from fluidcc.scenarios import Scenario
-    from fluidcc.units import to_si
+    from fluidcc.base.units import to_si
+    from fluidcc.network.scenarios import Scenario
 
     scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
     if args.figure is not None:
@@ -42,7 +42,7 @@ def _draw_loop(scenario: Scenario, report: Any, figure: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from fluidcc.plot import nyquist
+    from fluidcc.plotting import nyquist
 
     drawn, ax = plt.subplots(figsize=(7.6, 5.0), layout="constrained")
     nyquist(report, ax=ax)

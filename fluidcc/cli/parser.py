@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fluidcc import __version__
+from fluidcc.base.files import PICTURES
+from fluidcc.base.version import __version__
 from fluidcc.cli.judging import run_stability
 from fluidcc.cli.running import run_simulate, run_sweep
 from fluidcc.cli.telling import run_claims, run_dask_config, run_list, run_reproduce
-from fluidcc.files import PICTURES
 
 __all__ = ["make_parser"]
 

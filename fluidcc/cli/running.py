@@ -6,20 +6,20 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fluidcc import __version__
+from fluidcc.base.files import PICTURES, check_new, writing
+from fluidcc.base.version import __version__
 from fluidcc.cli.changes import assignment, number
-from fluidcc.files import PICTURES, check_new, writing
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fluidcc.scenarios import Scenario
+    from fluidcc.network.scenarios import Scenario
 
 __all__ = ["run_simulate", "run_sweep"]
 
 
 def run_simulate(args: argparse.Namespace) -> None:
-    from fluidcc.scenarios import Scenario
+    from fluidcc.network.scenarios import Scenario
 
     changes = dict(assignment(text) for text in args.changes)
     if args.until is not None:
@@ -45,7 +45,7 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from fluidcc.plot import timeseries
+    from fluidcc.plotting import timeseries
 
     shown = ["rate", "one_way_delay", "queueing_delay"]
     shown += [name for name in ("loss", "price") if name in result and float(result[name].max()) > 0]

@@ -9,21 +9,22 @@ __all__ = ["run_claims", "run_dask_config", "run_list", "run_reproduce"]
 
 
 def run_reproduce(args: argparse.Namespace) -> None:
-    from fluidcc import claims
+    from fluidcc import papers as claims
 
     print(f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder, force=args.force).summary()}")
 
 
 def run_claims(args: argparse.Namespace) -> None:
-    from fluidcc import claims
+    from fluidcc import papers as claims
 
     table = claims.table(args.paper)
     print(table.to_markdown().rstrip() if args.format == "md" else table)
 
 
 def run_list(args: argparse.Namespace) -> None:
-    from fluidcc import claims, links, sources
-    from fluidcc.scenarios import scenarios
+    from fluidcc import links, sources
+    from fluidcc import papers as claims
+    from fluidcc.network.scenarios import scenarios
 
     _section("sources", ((name, getattr(sources, name).ref) for name in sources.__all__))
     _section("links", ((name, getattr(links, name).ref) for name in links.__all__))

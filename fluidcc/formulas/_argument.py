@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Symbol
 
-from fluidcc.arguments import numbers
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import numbers
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.units import to_si
 from fluidcc.symbols import plain
-from fluidcc.units import to_si
 
 __all__ = ["argument", "common_shape", "range_of"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 
-from fluidcc.errors import InvalidInput, NotFinite
+from fluidcc.base.errors import InvalidInput, NotFinite
 from fluidcc.formulas._about import numpydoc
 from fluidcc.formulas._argument import argument, common_shape
 from fluidcc.symbols import plain

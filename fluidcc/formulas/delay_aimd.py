@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Max, Min, integrate, log, sqrt, symbols
 
-from fluidcc.arguments import explained, flag
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained, flag
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._argument import argument, common_shape
 from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import plain

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Eq, Symbol, sqrt, symbols
 
-from fluidcc.arguments import explained, shown, whole
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained, shown, whole
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._argument import argument
 from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import plain

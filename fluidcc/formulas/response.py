@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
-from fluidcc._responses import tfrc_rate
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.laws.responses import tfrc_rate
 
 __all__ = [
     "aimd_window",

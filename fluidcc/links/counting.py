@@ -8,11 +8,11 @@ from typing import Any
 
 from sympy import Expr, symbols
 
-from fluidcc.arguments import explained, shown
-from fluidcc.errors import InvalidInput, LawError
-from fluidcc.law import Link
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import InvalidInput, LawError
+from fluidcc.base.units import to_si
+from fluidcc.laws import Link
 from fluidcc.symbols import c, unfold, y
-from fluidcc.units import to_si
 
 __all__ = ["count_packets"]
 

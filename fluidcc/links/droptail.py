@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Eq, symbols
 
-from fluidcc.law import Link
+from fluidcc.laws import Link
 from fluidcc.symbols import c, q_max, y
 
 __all__ = ["DropTail"]

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from sympy import Expr, Heaviside, Max, Min, Rational, symbols
 
-from fluidcc.law import Link, Tick
+from fluidcc.laws import Link, Tick
 from fluidcc.links.paqm import PAQMDrop
 from fluidcc.symbols import Let, c, crossing, y
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from sympy import Heaviside, Max, symbols
 
-from fluidcc.law import Link, Tick
+from fluidcc.laws import Link, Tick
 from fluidcc.links.droptail import DropTail
 from fluidcc.links.red import dropping
 from fluidcc.symbols import Let, c, y

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Eq, Float, Heaviside, symbols
 
-from fluidcc.law import Link, Steady
+from fluidcc.laws import Link, Steady
 from fluidcc.links.droptail import DropTail
 from fluidcc.symbols import q_max
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Eq, symbols
 
-from fluidcc.law import Link, Steady
+from fluidcc.laws import Link, Steady
 from fluidcc.symbols import c, y
 
 __all__ = ["DualLink", "PenaltyLink"]

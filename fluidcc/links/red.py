@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sympy import Eq, Heaviside, Max, Min, symbols
 
-from fluidcc.law import Link, Steady, Tick
+from fluidcc.laws import Link, Steady, Tick
 from fluidcc.links.droptail import DropTail
 from fluidcc.symbols import Let
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import numbers, shown
-from fluidcc.errors import UnknownName
+from fluidcc.base.arguments import numbers, shown
+from fluidcc.base.errors import UnknownName
 
 __all__ = ["Array", "axis_of", "reduced", "values_of"]
 

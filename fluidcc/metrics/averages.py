@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.arguments import explained, number
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained, number
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.units import to_si
 from fluidcc.metrics.arrays import Array, axis_of, reduced, values_of
-from fluidcc.units import to_si
 
 __all__ = ["mean", "settling_time", "windowed_mean"]
 

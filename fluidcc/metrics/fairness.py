@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.arguments import explained, number, shown
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained, number, shown
+from fluidcc.base.errors import InvalidInput
 from fluidcc.metrics.arrays import Array, axis_of, reduced, values_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.arguments import explained
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.metrics.totals import variable
-from fluidcc.network import Network, require_network
+from fluidcc.network.network import Network, require_network
 
 __all__ = ["queue_shares"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fluidcc.arguments import explained
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import InvalidInput
 from fluidcc.metrics.averages import mean
 
 __all__ = ["loss", "utilisation", "variable"]

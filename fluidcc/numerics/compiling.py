@@ -39,7 +39,7 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.misc import unliteral
 
-from fluidcc.warned import warn
+from fluidcc.base.warned import warn
 
 __all__ = [
     "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text", "njit", "source_hash", "vectorised",
@@ -67,9 +67,8 @@ def source_hash(room: str = "") -> str:
     paths = [*_PACKAGE.glob("*.py"), *(path for folder in rooms for path in folder.rglob("*.py"))]
     digest = hashlib.sha256()
     for path in sorted(paths):
-        if not path.name.startswith("dde_") or not room:  # the solver of `solve_dde` is no part of a room
-            digest.update(path.relative_to(_PACKAGE).as_posix().encode())
-            digest.update(path.read_bytes())
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import numbers, shown
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import numbers, shown
+from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.rational import as_fraction
 
 __all__ = ["columns_of", "floats"]

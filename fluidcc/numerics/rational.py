@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from fluidcc.arguments import shown
-from fluidcc.errors import InvalidInput, NegativeRate, SolverError, Unsupported
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported
 
 __all__ = ["RationalFlow", "as_fraction", "cycle", "iterate", "sums_of"]
 

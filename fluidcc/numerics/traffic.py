@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 
 __all__ = ["intervals", "on_off_pareto", "poisson_counts"]
 

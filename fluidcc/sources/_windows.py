@@ -31,7 +31,7 @@ from typing import Any
 
 from sympy import Heaviside, Max, Symbol, symbols, sympify
 
-from fluidcc.law import Jump, Source
+from fluidcc.laws import Jump, Source
 from fluidcc.symbols import RTT, Let, edot, packet, x_tau
 
 __all__ = ["F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source"]

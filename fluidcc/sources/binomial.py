@@ -11,7 +11,7 @@ from typing import Any
 
 from sympy import Eq, Rational, Symbol, symbols
 
-from fluidcc.law import Jump, Source, Steady
+from fluidcc.laws import Jump, Source, Steady
 from fluidcc.symbols import RTT, packet, pi, x_tau
 
 __all__ = ["AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD", "RateBinomial"]

@@ -7,11 +7,11 @@ from typing import Any
 
 from sympy import Expr, Min, symbols
 
-from fluidcc.arguments import explained, shown
-from fluidcc.errors import InvalidInput, LawError
-from fluidcc.law import Source
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import InvalidInput, LawError
+from fluidcc.base.units import to_si
+from fluidcc.laws import Source
 from fluidcc.symbols import Let, packet, pi, unfold
-from fluidcc.units import to_si
 
 __all__ = ["marked_by_bytes"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import symbols
 
-from fluidcc.law import Source
+from fluidcc.laws import Source
 
 __all__ = ["CBR"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy import symbols
 
-from fluidcc.law import Source
+from fluidcc.laws import Source
 from fluidcc.sources._windows import delta, w, window_source
 from fluidcc.symbols import RTT, Let
 

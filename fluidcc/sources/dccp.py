@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sympy import Heaviside, Max, Min, symbols
 
-from fluidcc.law import Jump, Source
+from fluidcc.laws import Jump, Source
 from fluidcc.symbols import RTT, Let, packet, pi, x_tau
 
 __all__ = ["DCCP"]

@@ -23,7 +23,7 @@ from typing import Any
 
 from sympy import Heaviside, Max, Min, Symbol, symbols
 
-from fluidcc.law import Jump, Source
+from fluidcc.laws import Jump, Source
 from fluidcc.sources._windows import acked, change, high, largest, low, w, window_source
 from fluidcc.symbols import RTT, Let, pi
 

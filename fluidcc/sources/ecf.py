@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from sympy import Max, Min, Rational, sqrt, symbols
 
-from fluidcc.law import Jump, Source, Tick
+from fluidcc.laws import Jump, Source, Tick
 from fluidcc.symbols import Let, factors, noise, packet, raises, reports
 
 __all__ = ["ECF", "FramedECF", "PoissonECF"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Eq, Max, log, symbols
 
-from fluidcc.law import Source, Steady, marginal
+from fluidcc.laws import Source, Steady, marginal
 from fluidcc.symbols import RTT, Let, e, e_b, edot, pi
 
 __all__ = ["LDCC"]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from sympy import Eq, symbols
 
-from fluidcc.law import Source, Steady
+from fluidcc.laws import Source, Steady
 from fluidcc.sources._windows import change, delta
 from fluidcc.symbols import Let, e, pi
 

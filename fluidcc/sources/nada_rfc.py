@@ -22,7 +22,7 @@ from typing import Any
 
 from sympy import Eq, Expr, Heaviside, Max, Min, exp, symbols
 
-from fluidcc.law import Source, Tick
+from fluidcc.laws import Source, Tick
 from fluidcc.sources._windows import change, delta
 from fluidcc.symbols import RTT, Let, edot, packet, pi, x_tau
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import log, symbols
 
-from fluidcc.law import Source, Steady, marginal
+from fluidcc.laws import Source, Steady, marginal
 from fluidcc.symbols import price, x_tau
 
 __all__ = ["AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"]

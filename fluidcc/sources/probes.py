@@ -11,9 +11,9 @@ from typing import Any
 
 from sympy import Heaviside, Max, symbols
 
-from fluidcc.arguments import explained, shown
-from fluidcc.errors import InvalidInput, LawError
-from fluidcc.law import Jump, Source
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import InvalidInput, LawError
+from fluidcc.laws import Jump, Source
 from fluidcc.sources._windows import F, delta, w
 from fluidcc.sources.dca import alpha
 from fluidcc.symbols import RTT, Let, packet

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sympy import Eq, symbols
 
-from fluidcc.law import Steady
+from fluidcc.laws import Steady
 from fluidcc.sources.binomial import W, binomial
 from fluidcc.symbols import packet, pi, x_tau
 

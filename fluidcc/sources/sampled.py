@@ -7,7 +7,7 @@ from typing import Any
 
 from sympy import Max, expand, symbols
 
-from fluidcc.law import Tick
+from fluidcc.laws import Tick
 from fluidcc.sources.ldcc import LDCC
 from fluidcc.symbols import Let, e, edot, packet, pi
 

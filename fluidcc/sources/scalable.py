@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import exp, symbols
 
-from fluidcc.law import Source, Steady
+from fluidcc.laws import Source, Steady
 from fluidcc.symbols import RTT, packet, price, x_tau
 
 __all__ = ["ScalableSource", "ScalableTCP"]

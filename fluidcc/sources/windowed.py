@@ -7,9 +7,9 @@ from typing import Any
 
 from sympy import Max, Min, Symbol, symbols
 
-from fluidcc.arguments import explained, shown
-from fluidcc.errors import InvalidInput, LawError
-from fluidcc.law import Jump, Source, Tick
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import InvalidInput, LawError
+from fluidcc.laws import Jump, Source, Tick
 from fluidcc.sources._windows import delta, low
 from fluidcc.symbols import RTT
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.arguments import explained, whole
-from fluidcc.engine.fused import fits
-from fluidcc.engine.layout import lay_out
-from fluidcc.errors import InvalidCall, InvalidInput
+from fluidcc.base.arguments import explained, whole
+from fluidcc.base.errors import InvalidCall, InvalidInput
+from fluidcc.base.warned import warn
 from fluidcc.network import Network
-from fluidcc.scenarios import Scenario
-from fluidcc.simulate import _positive
+from fluidcc.network.scenarios import Scenario
+from fluidcc.simulation.fused import fits
+from fluidcc.simulation.layout import lay_out
+from fluidcc.simulation.simulate import _positive
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import HANDED_BACK, find_measures
 from fluidcc.sweeps.options import checked, span
@@ -28,7 +29,6 @@ from fluidcc.sweeps.structures import can_batch_some, structural
 from fluidcc.sweeps.suited import with_step
 from fluidcc.sweeps.targets import Target, between, changed, find_targets
 from fluidcc.sweeps.task import Task
-from fluidcc.warned import warn
 
 if TYPE_CHECKING:
     import xarray as xr

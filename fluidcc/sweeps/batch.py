@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.running import pause_after
-from fluidcc.errors import FluidccError
+from fluidcc.base.errors import FluidccError
+from fluidcc.base.progress import look
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.progress import look
+from fluidcc.simulation.running import pause_after
+from fluidcc.sweeps.grid_point import Point
 from fluidcc.sweeps.lanes_text import FIXED
 from fluidcc.sweeps.measures import HANDED_BACK, KINDS
 from fluidcc.sweeps.networks import PerThread, make_room
 from fluidcc.sweeps.pace import making
 from fluidcc.sweeps.places import Place, Places
-from fluidcc.sweeps.point import Point
 from fluidcc.sweeps.samples import Samples
 from fluidcc.sweeps.structure import Structure, empty, structure_of
 from fluidcc.sweeps.suited import UNSUITED

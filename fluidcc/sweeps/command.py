@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.sweeps.api import sweep
 from fluidcc.sweeps.file import is_file, load_sweep
 from fluidcc.sweeps.output import check_output, save

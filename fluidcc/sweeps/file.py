@@ -23,11 +23,11 @@ from typing import Any
 
 import msgspec
 
-from fluidcc.arguments import brief, shown
-from fluidcc.errors import FluidccError, ScenarioError
-from fluidcc.patterns import near
-from fluidcc.scenario_file import toml
-from fluidcc.scenarios import Scenario, scenarios
+from fluidcc.base.arguments import brief, shown
+from fluidcc.base.errors import FluidccError, ScenarioError
+from fluidcc.network.patterns import near
+from fluidcc.network.scenario_file import toml
+from fluidcc.network.scenarios import Scenario, scenarios
 
 __all__ = ["SweepFile", "is_file", "load_sweep"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import shown, whole
-from fluidcc.errors import InvalidInput
-from fluidcc.units import to_si
+from fluidcc.base.arguments import shown, whole
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.units import to_si
 
 __all__ = ["Axis", "Grid", "make_grid", "spread"]
 

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.sweeps.chunk import Piece
 from fluidcc.sweeps.flight import Flight
 from fluidcc.sweeps.pace import STEEP
-from fluidcc.sweeps.piece import Piece
 
 __all__ = ["FIRST", "LEAST", "LONGEST", "SENDING", "SPAN", "Chunks", "Job", "Jobs", "Points", "work_in_a_job"]
 

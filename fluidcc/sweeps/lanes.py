@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.workspace import Workspace
 from fluidcc.numerics.compiling import load_text, source_hash, vectorised
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.lanes.pair import C, hermite
+from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.lanes_text import FIXED, LANES, lane_rows, lanes_text
 from fluidcc.sweeps.measures import VARIABLES
 from fluidcc.sweeps.suited import LATE, LONG

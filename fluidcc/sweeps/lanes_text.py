@@ -7,9 +7,9 @@ signal stands is the same for all lanes. So the loops over lanes are straight-li
 
 from __future__ import annotations
 
-from fluidcc.compile import SOURCE_ROWS, count_switches, law_lines, law_names
-from fluidcc.engine.layout import Group, Layout
+from fluidcc.laws.kernels import SOURCE_ROWS, count_switches, law_lines, law_names
 from fluidcc.numerics.lanes import pair
+from fluidcc.simulation.layout import Group, Layout
 
 __all__ = ["BRANCH", "EMPTIED", "FILLED", "FIXED", "INEXACT", "LANES", "lane_rows", "lanes_text"]
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.arguments import shown
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network import Network
-from fluidcc.patterns import near
-from fluidcc.sweeps.point import Point
+from fluidcc.network.patterns import near
+from fluidcc.sweeps.grid_point import Point
 
 __all__ = [
     "EQUILIBRIUM",
@@ -205,9 +205,9 @@ def _stability(key: str, point: Point) -> Value:
 
 
 def _critical(key: str, point: Point) -> Value:
-    import fluidcc as fc
+    from fluidcc.analysis.boundary import stability_boundary
 
-    found: Any = fc.stability_boundary(point.net, key)
+    found: Any = stability_boundary(point.net, key)
     return Value(float(found.value), attrs={"units": found.units})
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import FluidccError
+from fluidcc.base.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.sweeps.pace import making
 from fluidcc.sweeps.targets import Target, changed

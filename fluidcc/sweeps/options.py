@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.units import to_si
 from fluidcc.network import Network
-from fluidcc.simulate import _check_tolerance, _frozen, _positive, _sample_times, simulate
-from fluidcc.units import to_si
+from fluidcc.simulation.simulate import _check_tolerance, _frozen, _positive, _sample_times, simulate
 
 __all__ = ["checked", "span"]
 

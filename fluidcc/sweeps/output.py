@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fluidcc.errors import Unsupported
-from fluidcc.files import check_new, writing
+from fluidcc.base.errors import Unsupported
+from fluidcc.base.files import check_new, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ def check_output(path: Path, *, force: bool = False, keep: Mapping[str, Path] | 
     Raises
     ------
     InvalidInput
-        See `fluidcc.files.check_new`.
+        See `fluidcc.base.files.check_new`.
     Unsupported
         If the package for its format is not installed.
     """

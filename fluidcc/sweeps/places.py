@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.layout import lay_out, require_runnable
-from fluidcc.engine.workspace import Workspace
-from fluidcc.errors import FluidccError
-from fluidcc.law import Link, Source
-from fluidcc.network import Network, resolve_pattern
+from fluidcc.base.errors import FluidccError
+from fluidcc.laws import Link, Source
+from fluidcc.network.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.simulate import _frozen
+from fluidcc.simulation.layout import lay_out, require_runnable
+from fluidcc.simulation.simulate import _frozen
+from fluidcc.simulation.workspace import Workspace
+from fluidcc.sweeps.grid_point import sample_times
 from fluidcc.sweeps.pace import making
-from fluidcc.sweeps.point import sample_times
 from fluidcc.sweeps.targets import Target, between, changed
 from fluidcc.symbols import plain, unfold
 

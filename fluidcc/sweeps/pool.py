@@ -15,10 +15,10 @@ from threading import Event
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from fluidcc.arguments import shown, whole
-from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.base.arguments import shown, whole
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
+from fluidcc.sweeps.chunk import Piece, empty_piece
 from fluidcc.sweeps.jobs import Job, Jobs
-from fluidcc.sweeps.piece import Piece, empty_piece
 from fluidcc.sweeps.task import Task
 from fluidcc.sweeps.work import Near, Sent
 

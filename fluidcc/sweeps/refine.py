@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import shown
-from fluidcc.errors import InvalidInput, UnknownName
-from fluidcc.patterns import near
-from fluidcc.sweeps.piece import Piece, empty_piece
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.network.patterns import near
+from fluidcc.sweeps.chunk import Piece, empty_piece
 from fluidcc.sweeps.results import labelled
 from fluidcc.sweeps.task import Task
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import fluidcc
+from fluidcc.base import version
+from fluidcc.sweeps.chunk import Piece
 from fluidcc.sweeps.measures import HANDED_BACK, TOLD
-from fluidcc.sweeps.piece import Piece
 from fluidcc.sweeps.suited import ABOUT, why
 from fluidcc.sweeps.task import Task
 
@@ -49,5 +49,5 @@ def labelled(task: Task, piece: Piece) -> xr.Dataset:
     result.attrs.update(point_seconds=piece.seconds)
     if HANDED_BACK in data:
         result.attrs[HANDED_BACK] = int(np.count_nonzero(result[HANDED_BACK]))
-    result.attrs["fluidcc"] = fluidcc.__version__
+    result.attrs["fluidcc"] = version.__version__
     return result

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.arguments import shown, whole
-from fluidcc.errors import InvalidInput
-from fluidcc.progress import Progress
+from fluidcc.base.arguments import shown, whole
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.progress import Progress
+from fluidcc.sweeps.chunk import Piece, empty_piece
 from fluidcc.sweeps.identity import identity
 from fluidcc.sweeps.jobs import Chunks, Jobs, Points, work_in_a_job
-from fluidcc.sweeps.piece import Piece, empty_piece
 from fluidcc.sweeps.pool import make_pool
 from fluidcc.sweeps.store import Store
 from fluidcc.sweeps.task import Task

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.doubts import doubts
-from fluidcc.engine.layout import Layout
-from fluidcc.engine.results import Sampled
+from fluidcc.simulation.diagnostics import doubts
+from fluidcc.simulation.layout import Layout
+from fluidcc.simulation.results import Sampled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +35,7 @@ def places_of(numbered: Mapping[str, Sampled], flows: Iterable[str]) -> dict[tup
 
 @dataclass
 class Samples:
-    """What `fluidcc.engine.doubts` reads of a result of `simulate`, and whether it has read anything.
+    """What `fluidcc.simulation.diagnostics` reads of a result of `simulate`, and whether it has read anything.
 
     Attributes
     ----------

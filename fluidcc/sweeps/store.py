@@ -21,9 +21,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
-from fluidcc.arguments import shown
-from fluidcc.errors import InvalidInput
-from fluidcc.sweeps.piece import Piece, Variable, empty_piece
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput
+from fluidcc.sweeps.chunk import Piece, Variable, empty_piece
 
 __all__ = ["Store", "differences"]
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.engine.fused import fits, fused_address
-from fluidcc.engine.results import variables
-from fluidcc.engine.workspace import Workspace
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
+from fluidcc.simulation.fused import fits, fused_address
+from fluidcc.simulation.results import variables
+from fluidcc.simulation.workspace import Workspace
+from fluidcc.sweeps.grid_point import sample_times
 from fluidcc.sweeps.lanes import Lanes
 from fluidcc.sweeps.measures import KINDS, VARIABLES, Value
-from fluidcc.sweeps.point import sample_times
 from fluidcc.sweeps.samples import Samples, places_of
 
 __all__ = ["Structure", "empty", "structure_of"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import FluidccError
+from fluidcc.base.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.sweeps.batch import batch_of, can_batch
 from fluidcc.sweeps.grid import Axis, Grid

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.compile import handwritten
-from fluidcc.engine.layout import Layout, lay_out
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws.kernels import handwritten
 from fluidcc.network import Network
+from fluidcc.simulation.layout import Layout, lay_out
 from fluidcc.sweeps.lanes_text import BRANCH, EMPTIED, FILLED, FIXED, INEXACT
 from fluidcc.symbols import e, e_b, edot, packet, pi, price, symbols_of
 

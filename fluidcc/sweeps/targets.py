@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from fluidcc.errors import InvalidInput, UnitsError, UnknownName
-from fluidcc.law import Law
+from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
+from fluidcc.base.units import Dimension, dimension_of, to_si
+from fluidcc.laws import Law
 from fluidcc.network import Network
-from fluidcc.patterns import near
+from fluidcc.network.patterns import near
 from fluidcc.symbols import plain
-from fluidcc.units import Dimension, dimension_of, to_si
 
 __all__ = ["OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "on_copies"]
 

@@ -13,23 +13,23 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import FluidccError, InvalidInput, SweepFailed
+from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed
+from fluidcc.base.progress import look
+from fluidcc.base.warned import gathered
 from fluidcc.network import Network
-from fluidcc.progress import look
-from fluidcc.scenarios import Scenario
+from fluidcc.network.scenarios import Scenario
+from fluidcc.sweeps.chunk import Piece, Variable, empty_piece
 from fluidcc.sweeps.grid import Grid
+from fluidcc.sweeps.grid_point import Point
 from fluidcc.sweeps.measures import HANDED_BACK, Measure, Value, as_values, refuse_taken
 from fluidcc.sweeps.networks import PerThread
 from fluidcc.sweeps.pace import Pace, made_once
-from fluidcc.sweeps.piece import Piece, Variable, empty_piece
 from fluidcc.sweeps.places import SHARED
-from fluidcc.sweeps.point import Point
 from fluidcc.sweeps.structure import empty
 from fluidcc.sweeps.structures import structures_of
 from fluidcc.sweeps.targets import Target, changed
 from fluidcc.sweeps.timed import timed
 from fluidcc.sweeps.together import can_together, found_together, together_of
-from fluidcc.warned import gathered
 
 __all__ = ["Measured", "Task"]
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.sweeps.chunk import Piece, Variable, empty_piece
 from fluidcc.sweeps.pace import Pace
-from fluidcc.sweeps.piece import Piece, Variable, empty_piece
 
 __all__ = ["room", "timed"]
 

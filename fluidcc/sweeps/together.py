@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.many import Verdicts, verdicts_at
-from fluidcc.equilibria import Equilibria, equilibria
-from fluidcc.errors import FluidccError, InvalidInput, Unsupported
+from fluidcc.base.errors import FluidccError, InvalidInput, Unsupported
+from fluidcc.base.progress import look
+from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.network import Network
-from fluidcc.progress import look
 from fluidcc.sweeps.measures import EQUILIBRIUM, Measure
 from fluidcc.sweeps.networks import Networks, PerThread, Place
 from fluidcc.sweeps.structures import STRUCTURAL

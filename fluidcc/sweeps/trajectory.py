@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fluidcc.sweeps.grid_point import Point
 from fluidcc.sweeps.measures import KINDS, Value
-from fluidcc.sweeps.point import Point
 
 __all__ = ["statistic"]
 

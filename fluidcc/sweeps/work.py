@@ -8,11 +8,11 @@ import platform
 from functools import partial
 from threading import Event
 
-from fluidcc.errors import InvalidInput
-from fluidcc.progress import unless
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.progress import unless
+from fluidcc.sweeps.chunk import Piece
 from fluidcc.sweeps.identity import versions
 from fluidcc.sweeps.jobs import Points
-from fluidcc.sweeps.piece import Piece
 from fluidcc.sweeps.task import Task
 
 __all__ = ["Near", "Sent"]

@@ -12,8 +12,8 @@ from fluidcc.analysis.boundary import Boundary
 from fluidcc.analysis.crossing import abscissa
 from fluidcc.analysis.curve import BoundaryCurve
 from fluidcc.analysis.hopf import onset
-from fluidcc.analysis.point import operating_point
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.symbols import x_tau
 from tests.analysis import networks
 

@@ -10,10 +10,10 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.analysis.continuum import free_directions
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.positive import passivity
-from fluidcc.errors import FluidccWarning, InvalidInput
-from fluidcc.law import Source
+from fluidcc.base.errors import FluidccWarning, InvalidInput
+from fluidcc.laws import Source
 from fluidcc.numerics.linear.margins import margins
 from fluidcc.symbols import e, edot
 

@@ -11,7 +11,7 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.analysis.sensitivity import sensitivities
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import c, y
 from tests.analysis import networks
 

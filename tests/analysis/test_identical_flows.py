@@ -11,7 +11,7 @@ from sympy import symbols
 
 import fluidcc as fc
 from fluidcc.analysis.many import verdicts_at
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
 from fluidcc.sweeps.targets import find_target
 from fluidcc.symbols import e, edot, x_tau
 

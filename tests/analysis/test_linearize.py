@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import FluidccWarning, InvalidInput, NoEquilibrium, Unsupported
+from fluidcc.base.errors import FluidccWarning, InvalidInput, NoEquilibrium, Unsupported
 from tests.analysis import networks
 
 TIMES = np.array([1.0, 2.0, 3.0, 5.0])

@@ -13,7 +13,7 @@ from sympy import Heaviside, Rational, symbols
 
 import fluidcc as fc
 from fluidcc.analysis.orbit import LimitCycle
-from fluidcc.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SolverError, Unsupported
 from fluidcc.formulas.delay_aimd import late_cycle
 from fluidcc.symbols import RTT
 

@@ -12,7 +12,7 @@ import fluidcc as fc
 from fluidcc.analysis.passivity import check_storage
 from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
-from fluidcc.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sympy import Matrix, lambdify
 import fluidcc as fc
 from fluidcc.analysis.positive import PassivityReport, UserPassivity, passivity
 from fluidcc.analysis.undelayed import undelayed
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
 
 
 def test_the_index_is_that_of_the_printed_answer() -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 import fluidcc as fc
 from fluidcc import scenarios
 from fluidcc.analysis.published import PublishedLoop, changed_path, published, tcp_loops
-from fluidcc.errors import UnknownName, Unsupported
+from fluidcc.base.errors import UnknownName, Unsupported
 from tests.analysis import networks
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.errors import FluidccWarning, InvalidInput, NoEquilibrium, UnknownName
+from fluidcc.base.errors import FluidccWarning, InvalidInput, NoEquilibrium, UnknownName
 from tests.analysis import networks
 
 

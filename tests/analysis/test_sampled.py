@@ -11,7 +11,7 @@ from sympy import Min
 
 import fluidcc as fc
 from fluidcc.analysis.linearize import linearize
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.symbols import plain
 
 C = 3e6

@@ -13,9 +13,9 @@ from fluidcc.analysis.lags import lag_gains, own_and_gain
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
 from fluidcc.analysis.nyquist import passes
-from fluidcc.analysis.point import operating_point
+from fluidcc.analysis.operating_point import operating_point
 from fluidcc.analysis.sufficient import Condition, Conditions, sufficient_conditions
-from fluidcc.errors import UnknownName, Unsupported
+from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.sources import DelayedPrimal, ScalableSource
 
 

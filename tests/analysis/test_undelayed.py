@@ -8,7 +8,7 @@ from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc.analysis.undelayed import undelayed
-from fluidcc.errors import Unsupported
+from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import plain
 
 

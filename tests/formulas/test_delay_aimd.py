@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.derive.prove import Verdict
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import delay_aimd as da
+from fluidcc.laws.prove import Verdict
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact for the polynomials here
 CLAIMS = [(n, k) for n in da.__all__ for k in getattr(getattr(da, n), "claims", {})]

@@ -8,10 +8,10 @@ from scipy.optimize import brentq
 from sympy import Symbol
 
 import fluidcc as fc
-from fluidcc.claims.ecf_common import outer_loop, outer_map
-from fluidcc.claims.model import proof
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import ecf
+from fluidcc.papers.ecf.common import outer_loop, outer_map
+from fluidcc.papers.model import proof
 from fluidcc.symbols import c
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.derive.prove import Verdict
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import fast
+from fluidcc.laws.prove import Verdict
 
 CLAIMS = [(n, k) for n in fast.__all__ for k in getattr(getattr(fast, n), "claims", {})]
 flows = st.integers(1, 500)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sympy import Eq, Rational, limit, symbols
 
-from fluidcc.derive.prove import prove
-from fluidcc.errors import InvalidInput, NotFinite, UnitsError
+from fluidcc.base.errors import InvalidInput, NotFinite, UnitsError
 from fluidcc.formulas import binomial, delay_aimd, fast, response
 from fluidcc.formulas._formula import Bound, Formula, deficit
+from fluidcc.laws.prove import prove
 from fluidcc.symbols import plain
 
 q, z = symbols("q z", positive=True)
@@ -146,8 +146,8 @@ def test_a_bound_without_a_value_is_said_so() -> None:
 
 
 def test_every_claim_of_a_formula_is_proved_at_once() -> None:
-    from fluidcc.derive.prove import Proof
     from fluidcc.formulas import fast
+    from fluidcc.laws.prove import Proof
 
     proof = prove(fast.equilibrium_rates)
     assert isinstance(proof, Proof)

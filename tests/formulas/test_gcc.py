@@ -9,9 +9,9 @@ import pytest
 from scipy.integrate import quad
 
 import fluidcc as fc
-from fluidcc.derive.prove import Proof
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas import gcc
+from fluidcc.laws.prove import Proof
 
 DELAY = 0.025
 G = math.log(1.08)

@@ -15,7 +15,7 @@ import pytest
 from numba import config
 
 import fluidcc
-from fluidcc.errors import FluidccWarning
+from fluidcc.base.errors import FluidccWarning
 from fluidcc.numerics import compiling
 
 TEXT = """

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc import progress
-from fluidcc.progress import Progress
+from fluidcc.base import progress
+from fluidcc.base.progress import Progress
 from fluidcc.sweeps.running import BAR
 
 SHOWN = re.compile(r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d so far, .* to go\]")
@@ -72,7 +72,7 @@ def test_in_jupyter(tmp_path: Path) -> None:
     book = nbformat.v4.new_notebook()
     lines = [
         "import time",
-        "import fluidcc as fc, fluidcc.progress as progress",
+        "import fluidcc as fc, fluidcc.base.progress as progress",
         "progress.PATIENCE = 0.05",
         "slow = lambda p: time.sleep(0.02) or p['x']",
         "fc.sweep(slow, {'x': list(range(30))}, executor='serial', chunk=3)",

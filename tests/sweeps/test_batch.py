@@ -12,9 +12,9 @@ import fluidcc as fc
 from fluidcc.numerics.fluid.many import FINAL, MAX, MEAN, MIN, STD, statistic
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.batch import batch_of
+from fluidcc.sweeps.grid_point import Point
 from fluidcc.sweeps.measures import KINDS, VARIABLES
 from fluidcc.sweeps.places import Places
-from fluidcc.sweeps.point import Point
 from fluidcc.sweeps.trajectory import statistic as of_point
 
 ALL = [f"{kind}_{name}" for name in VARIABLES for kind in KINDS]

@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.cli import main
-from fluidcc.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.sweeps import command, pool, work
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.jobs import Jobs

@@ -13,8 +13,8 @@ import pytest
 import xarray as xr
 
 import fluidcc as fc
+from fluidcc.base.errors import InvalidInput, ScenarioError, Unsupported
 from fluidcc.cli import main
-from fluidcc.errors import InvalidInput, ScenarioError, Unsupported
 from fluidcc.sweeps.file import load_sweep
 from fluidcc.sweeps.output import check_output, save, table
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
+from fluidcc.sweeps.chunk import Piece
 from fluidcc.sweeps.jobs import FIRST, LEAST, SENDING, SHARES, SPAN, Chunks, Job, Jobs, work_in_a_job
-from fluidcc.sweeps.piece import Piece
 
 
 def result(job: Job, each: float, most: int | None = None) -> Piece:

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.sweeps.file import load_sweep
 from fluidcc.sweeps.measures import KINDS, VARIABLES
 from fluidcc.symbols import e

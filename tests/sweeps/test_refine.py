@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.sweeps import Refine
 
 

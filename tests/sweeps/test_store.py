@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput
+from fluidcc.base import version
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.warned import warn
 from fluidcc.sweeps.store import differences
-from fluidcc.warned import warn
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,7 +93,7 @@ def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fc.sweep(lambda p: p["x"], {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
     with pytest.raises(InvalidInput, match="model function was"):
         fc.sweep(lambda p: p["x"] + 1, {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
-    monkeypatch.setattr(fc, "__version__", "99.0")
+    monkeypatch.setattr(version, "__version__", "99.0")
     with pytest.raises(InvalidInput, match="version of fluidcc was .*, now .99.0"):
         fc.sweep(lambda p: p["x"], {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
 

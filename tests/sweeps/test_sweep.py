@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, SweepFailed, UnknownName
+from fluidcc.base.errors import InvalidInput, SweepFailed, UnknownName
 from fluidcc.sweeps import targets
 from fluidcc.sweeps.grid import make_grid
 

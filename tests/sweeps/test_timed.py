@@ -11,9 +11,9 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.sweeps.api import make_task
+from fluidcc.sweeps.chunk import Piece, Variable
 from fluidcc.sweeps.jobs import Jobs
 from fluidcc.sweeps.pace import STEEP, Pace
-from fluidcc.sweeps.piece import Piece, Variable
 from fluidcc.sweeps.timed import timed
 
 

@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 
 import fluidcc as fc
-from fluidcc.errors import FluidccWarning, InvalidInput
+from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.sweeps import Refine
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.point import Point
+from fluidcc.sweeps.grid_point import Point
 from fluidcc.sweeps.samples import Samples, places_of
 
 TRACKED = "has never seen its path empty"

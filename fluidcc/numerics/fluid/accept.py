@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .calls import call_step
 from .guess import learn
 from .reads import work

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .reads import work
 
 __all__ = [

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .accept import accept
 from .breaks import keep_rates, repeat_jumps
 from .calls import call_step
+from .fixed_point import forget
 from .happenings import arrive, due, flip, next_break
-from .hybrid import act
+from .jumps_and_ticks import act
 from .limits import start
 from .modes import first_event
-from .passes import forget
 from .records import place
 from .rough import repeat_kinks, roughness
 from .step import step_array

@@ -14,8 +14,8 @@ from typing import Any
 from numba import config, float64, int64
 
 from ..compiling import njit, vectorised
-from . import prehistory
-from . import slots as s
+from ..fluid import initial_history as prehistory
+from ..fluid import slots as s
 from .calls import pointer
 from .driver import drive
 

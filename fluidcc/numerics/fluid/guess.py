@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from . import slots as s
-from .passes import forget
+from ..fluid import slots as s
+from .fixed_point import forget
 from .records import carry_on, linear_record, place
 
 __all__ = ["begin_passes", "learn", "raised"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .breaks import bend, emit, forward, forward_class, news, pop
-from .hybrid import crossed, restart
+from .jumps_and_ticks import crossed, restart
 
 __all__ = ["arrive", "due", "flip", "next_break"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
+from ..fluid import slots as s
 from ..tableaus import TSIT5
-from . import slots as s
 from .vectors import choose, put_vector, vector_at
 
 __all__ = ["LANES", "places", "put", "quartic_lanes", "state_quartic"]

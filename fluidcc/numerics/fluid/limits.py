@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .breaks import bend, forward_class
+from .feedback import count_crossing
 from .modes import settle_links
 from .reads import work
 from .records import keep_node, linear_record
 from .rhs import evaluate
-from .told import count_crossing
 
 __all__ = ["start"]
 

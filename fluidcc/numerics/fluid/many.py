@@ -13,7 +13,7 @@ from numba import config, float64, int64, types
 
 from fluidcc.numerics.compiling import njit
 
-from . import slots as s
+from ..fluid import slots as s
 
 __all__ = ["FINAL", "MAX", "MEAN", "MIN", "STD", "run_many", "statistic"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .rhs import evaluate
 from .stays import SLACK, SURPLUS, below, switches_stay
 from .step import dense

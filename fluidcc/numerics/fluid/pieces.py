@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .reads import Four, invert, invert_four
 
 __all__ = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .vectors import all_of, beside, lanes
 
 __all__ = ["Four", "act_place", "invert", "invert_four", "lost", "read_list", "read_nodes", "solve", "work"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
+from ..fluid import slots as s
 from ..tableaus import TSIT5
-from . import slots as s
 from .reads import act_place
 
 __all__ = ["FIT", "carry_on", "keep_node", "linear_record", "place", "write_record"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .calls import call_kernel, call_step
+from .feedback import act, dropped_then, j_acts, tell
 from .reads import lost, read_nodes
-from .told import act, dropped_then, j_acts, tell
 
 __all__ = ["add_by_first_link", "evaluate", "group_switches"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .breaks import follow
 from .records import place
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
+from .feedback import drops
 from .lanes import LANES, places, put, quartic_lanes, state_quartic
 from .sample_links import link_lanes
 from .sample_paths import sample_path
-from .told import drops
 from .vectors import choose, spread
 
 __all__ = ["rate_lanes", "sample_step", "until"]

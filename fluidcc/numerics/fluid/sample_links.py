@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .breaks import finish
+from .feedback import drop_place, drops
 from .lanes import LANES, put, quartic_lanes
 from .pieces import quartic, share
-from .told import drop_place, drops
 from .vectors import choose, lanes
 
 __all__ = ["add_totals", "link_lanes"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 from .lanes import LANES, put, quartic_lanes
 from .pieces import find_time, find_work, keep, quartic
 from .reads import invert, lost, read_list, solve, work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiling import njit
-from . import slots as s
+from ..fluid import slots as s
 
 __all__ = ["SLACK", "SURPLUS", "all_stay", "below", "link_stays", "switch_stays", "switches_stay"]
 

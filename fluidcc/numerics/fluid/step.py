@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
+from ..fluid import slots as s
 from ..tableaus import TSIT5
-from . import slots as s
+from .fixed_point import judge, measure, mix
 from .guess import begin_passes
-from .passes import judge, measure, mix
 from .records import keep_node, write_record
 from .rhs import add_by_first_link, evaluate
 from .stays import all_stay

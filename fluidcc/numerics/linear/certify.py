@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import FluidccError
+from fluidcc.base.errors import FluidccError
 from fluidcc.numerics.linear.compiled.framing import framed
 from fluidcc.numerics.linear.core import core_of
 from fluidcc.numerics.linear.scaling import unframed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.arguments import shown
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.ports import Pick, indices, matrix, merged
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import SolverError
+from fluidcc.base.errors import SolverError
 from fluidcc.numerics.linear.compiled.zeros import turns
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluidcc.errors import Undecided, Unsupported
+from fluidcc.base.errors import Undecided, Unsupported
 from fluidcc.numerics.linear.contour import OnContour, half_box, winding
 from fluidcc.numerics.linear.pencil import Complex
 from fluidcc.numerics.linear.roots import Search

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.arguments import choice, explained, number, numbers, whole
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import choice, explained, number, numbers, whole
+from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear import connections
 from fluidcc.numerics.linear.forms import delayed_terms, rational
 from fluidcc.numerics.linear.parts import Parts

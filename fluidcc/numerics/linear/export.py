@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fluidcc.arguments import numbers, whole
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import numbers, whole
+from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
 if TYPE_CHECKING:

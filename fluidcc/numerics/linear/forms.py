@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.arguments import number, shown
-from fluidcc.errors import InvalidInput
+from fluidcc.base.arguments import number, shown
+from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.ports import matrix
 
 __all__ = ["delayed_terms", "rational"]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 
 __all__ = ["HeldLoop", "Measurement", "Path", "common_period"]
 

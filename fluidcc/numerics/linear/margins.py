@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
 from fluidcc.numerics.linear.compiled.points import address
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils

@@ -9,8 +9,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.arguments import numbers, shown
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.arguments import numbers, shown
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.framing import sound
 from fluidcc.numerics.linear.wiring import Blocks, close_channels
 

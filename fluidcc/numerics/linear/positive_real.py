@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.pencil import Complex
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.arguments import numbers
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.arguments import numbers
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.kinks import different, kink_times
 from fluidcc.numerics.linear.wiring import Blocks
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.arguments import numbers, shown
-from fluidcc.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.base.arguments import numbers, shown
+from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.numerics.linear.bounds import essential_abscissa, is_neutral, radius
 from fluidcc.numerics.linear.compiled.zeros import STARTS, gather
 from fluidcc.numerics.linear.contour import OnContour, half_box, winding

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput
 
 __all__ = ["Blocks", "alike", "close_channels", "close_loop", "of_one_pattern", "stack", "wire"]
 

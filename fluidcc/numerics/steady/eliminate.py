@@ -10,7 +10,7 @@ from typing import Any
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 
-from . import slots as s
+from ..steady import slots as s
 from .dense import eliminate
 from .drops import change, derivatives, dropped
 

@@ -10,7 +10,7 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 from fluidcc.numerics.tape import run
 
-from . import slots as s
+from ..steady import slots as s
 from .drops import dropped
 
 __all__ = ["evaluate"]

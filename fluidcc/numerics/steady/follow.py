@@ -13,7 +13,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
-from . import slots as s
+from ..steady import slots as s
 from .drops import dropped
 from .evaluate import evaluate
 from .residual import rests

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.numerics.tape import Tape
 
-from . import slots as s
+from ..steady import slots as s
 
 __all__ = ["Arrays", "Numbers", "Shape", "arrays", "rows"]
 

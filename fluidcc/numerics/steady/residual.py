@@ -7,7 +7,7 @@ from typing import Any
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 
-from . import slots as s
+from ..steady import slots as s
 from .drops import derivatives
 
 __all__ = ["TOLERANCE", "balanced", "rests"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import slots as s
+from ..steady import slots as s
 from .evaluate import evaluate
 from .follow import LONGEST_QUEUE, find, find_many, tell
 from .layout import Numbers, Shape, arrays, rows

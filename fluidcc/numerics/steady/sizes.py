@@ -9,7 +9,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import UNCOUNTED
 
-from . import slots as s
+from ..steady import slots as s
 
 __all__ = ["SMALL_QUEUE", "changes", "guarded", "largest_capacity", "scales", "sizes", "to_kink"]
 

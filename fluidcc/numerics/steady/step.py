@@ -9,7 +9,7 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
-from . import slots as s
+from ..steady import slots as s
 from .dense import solve_scaled
 from .drops import change, derivatives, dropped
 from .eliminate import back, places

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName
 
 OMEGA = np.geomspace(1e-2, 1e2, 40)
 S = 1j * OMEGA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path, common_period
 
 PARTS = 20  # of the shortest period: everything below is a multiple of that

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, UnknownName
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.margins import Margins, eigenloci, margins, margins_of_stack
 
 transfer = fc.DelayLTI.transfer

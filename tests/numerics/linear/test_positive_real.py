@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear.positive_real import kyp, l2_gain, passivity_index, positive_real
 
 transfer = fc.DelayLTI.transfer

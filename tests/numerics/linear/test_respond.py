@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial import Polynomial
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.numerics.linear import respond
 
 transfer = fc.DelayLTI.transfer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import lambertw
 
 import fluidcc as fc
-from fluidcc.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 
 transfer = fc.DelayLTI.transfer
 

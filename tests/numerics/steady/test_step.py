@@ -9,7 +9,7 @@ import pytest
 from sympy import log, symbols
 
 import fluidcc as fc
-from fluidcc.assembly import Assembled, assemble
+from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.numerics.steady import slots as s
 from fluidcc.numerics.steady.layout import Numbers, rows
 from fluidcc.numerics.steady.search import Search

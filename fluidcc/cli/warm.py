@@ -1,0 +1,130 @@
+"""``python -m fluidcc.cli.warm``: compile once what every later run takes from the cache.
+
+That is the network solver, the kernels of the library's laws, the fused steps of the ready scenarios, and what
+`solve_dde` compiles. Groups that share no compiled function are compiled side by side, one per core: numba's cache on
+disk does not bear two processes that compile one function for different arguments at once.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from tqdm import tqdm
+
+from fluidcc import links, sources
+from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.laws import Law, Source
+from fluidcc.laws.kernels import kernel_address
+from fluidcc.network import Network
+from fluidcc.network.scenarios import scenarios
+from fluidcc.numerics.dde.solve import solve_dde
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.numerics.linear.margins import eigenloci, margins
+from fluidcc.numerics.linear.stack import rightmost_of_stack
+from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.simulation.fused import fits, fused_address
+from fluidcc.simulation.layout import lay_out
+from fluidcc.simulation.simulate import simulate
+from fluidcc.simulation.synchronized import synchronized
+from fluidcc.sweeps.pool import cores
+
+__all__ = ["groups", "main"]
+
+Task = tuple[str, Callable[[], object]]
+_finished: mp.SimpleQueue[str]  # of a process beside the first: where it tells what it has done
+
+
+def groups() -> list[list[Task]]:
+    """What there is to compile, the longest first: names for people, and functions that do it."""
+    return [
+        [("the network solver", _solver), *_scenarios()],
+        [("linear systems", _linear)],
+        [("equilibria", _equilibrium)],
+        [*_kernels()],
+        [
+            ("solve_dde", lambda: solve_dde(lambda t, y, Z: -Z[:, 0], (0.0, 1.0), [1.0], [1.0])),
+            ("the interval model", lambda: synchronized(0, 1, 1.0, 0.5, 9.5).orbit),
+        ],
+    ]
+
+
+def _kernels() -> Iterator[Task]:
+    for room in (sources, links):
+        for name in room.__all__:
+            law: Law = getattr(room, name)
+            if isinstance(law, Source) or law.params:  # links without parameters are the solver's own
+                yield name, partial(kernel_address, law)
+
+
+def _scenarios() -> Iterator[Task]:
+    for name, scenario in scenarios.items():
+        net = scenario.net
+        at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None)
+        if fits(at):
+            yield f"scenario {name}", partial(fused_address, at, build=True)
+
+
+def _linear() -> None:
+    loop = DelayLTI.transfer([1.0], [1.0, 0.5], 1.0)
+    margins(loop)
+    eigenloci(loop)
+    closed = loop.feedback()
+    closed.roots(2)
+    rightmost_of_stack(Blocks(*(part[None] for part in closed._block)))
+
+
+def _solver() -> None:
+    net = Network().link("l", links.DropTail, capacity=3e6, delay=0.025)
+    net.flow("f", sources.LDCC, route=["l"], start=0)
+    simulate(net, 1.0, samples=2, engine="array")
+
+
+def _equilibrium() -> None:
+    net = Network().link("l", links.DropTail, capacity=3e6, delay=0.025)
+    equilibrium(net.flow("f", sources.LDCC, route=["l"]))
+
+
+def _begin(queue: mp.SimpleQueue[str]) -> None:
+    global _finished
+    _finished = queue
+
+
+def _compile(group: int) -> None:
+    for name, act in groups()[group]:
+        act()
+        _finished.put(name)
+
+
+def main() -> None:
+    """Do all of it, behind a progress bar."""
+    todo = groups()
+    total = sum(map(len, todo))
+    processes = min(cores(), len(todo))
+    context = mp.get_context("spawn")
+    queue = context.SimpleQueue()
+    with (
+        tqdm(total=total, unit="part", bar_format="{l_bar}{bar}| {n}/{total} [{elapsed}]") as bar,
+        ProcessPoolExecutor(processes, context, _begin, (queue,)) as pool,
+    ):
+        bar.set_description("compiling the network solver")
+        parts = [pool.submit(_compile, k) for k in range(len(todo))]
+        for part in parts:
+            part.add_done_callback(lambda _: queue.put(""))
+        left = len(parts)
+        while left:
+            name = queue.get()
+            if name:
+                bar.update()
+                bar.set_description(f"compiled {name}")
+            else:
+                left -= 1
+        for part in parts:
+            part.result()
+        bar.set_description("compiled")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,297 @@
+"""Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and loss there.
+
+The conditions are the laws' own (flows of states that vanish, or push against a bound) and complementarity at each
+queue: it is empty and has room to spare, or it is between its ends and its capacity is used up, or it is full and loses
+the excess. Derivatives are the laws' exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import InvalidInput
+from fluidcc.equilibria.assembly import Assembled, assemble, is_on, moment
+from fluidcc.equilibria.result import COLUMNS, Equilibrium
+from fluidcc.equilibria.shared_states import SharedStates
+from fluidcc.laws import Source
+from fluidcc.laws.few_packets import FEW, few_packets, window_names
+from fluidcc.laws.sampled import standing
+from fluidcc.laws.steady import refuse_unsteady
+from fluidcc.laws.trackers import settled, values_at_rest, with_levels
+from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
+from fluidcc.network.network import require_network
+from fluidcc.symbols import plain
+
+if TYPE_CHECKING:
+    from fluidcc.network import Network
+    from fluidcc.numerics.steady.search import Search
+
+__all__ = ["Equilibrium", "equilibrium", "hold_trackers", "one_equilibrium"]
+
+
+@explained
+def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
+    """Find the equilibrium of a network.
+
+    Parameters
+    ----------
+    net : Network
+        The network.
+    at : float or str
+        Time [s] at which capacities and the set of flows that are on are taken, and then held. By default infinity:
+        after every change of capacity, with the flows that never stop (again).
+
+    Returns
+    -------
+    Equilibrium
+        Where it is not unique (links of equal capacity in series may share their queue in any way), one of them, with a
+        warning; ``free`` names what is not determined.
+
+    Raises
+    ------
+    NoEquilibrium
+        If a queue or a rate grows without limit; the message names it, its flows, and what would help.
+    Unsupported
+        If a law jumps, depends on time, or sends at random: the message says what to use instead. Of sampled laws the
+        standstill is found, where all that is held stays as it is from tick to tick.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
+    >>> eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l"]))
+    >>> round(eq.one_way_delay.item(), 6)  # (19): (e_b r + T)/(1 - r) with r = w/(beta x) = 0.1
+    0.113889
+    """
+    from fluidcc.equilibria.nonunique import warn_undetermined
+
+    require_network(net)
+    found = _search(net, collapsed(net), at)
+    free = _free(net, found)
+    warn_undetermined(free)
+    return replace(found.told, free=free)
+
+
+def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
+    """As `equilibrium`, without looking whether there are others beside it."""
+    return _search(net, collapsed(net), at).told
+
+
+class _Found(NamedTuple):
+    """A search that has succeeded: in what, where it ended, and what that tells of the whole network."""
+
+    few: Collapsed
+    system: Assembled
+    search: Search
+    u: Any
+    told: Equilibrium
+
+
+def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
+    from fluidcc.equilibria.no_equilibrium import settled
+    from fluidcc.numerics.steady.search import Search
+
+    system = system_of(few.net, at, few.many)
+    search = Search(system.shape)
+    found = settled(system, search, 0, search.everywhere(system.numbers).point(0))
+    if isinstance(found, Exception):
+        if few.net is not net:  # tell why of the network as it stands, with every flow's name
+            return _search(net, apart(net), at)
+        raise found
+    values = {k: v[0] for k, v in values_of(system, found.u[None], found.told[None]).items()}
+    states = {
+        name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
+    }
+    for k, (name, flow) in enumerate(few.net.flows.items()):
+        x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
+        empty = few.net.propagation_delay(name)
+        states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+    windows = least_windows(few.net, states, values["rate"])
+    values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
+    every = SharedStates(
+        few.place, [states[name] for name in few.net.flows], {name: states[name] for name in net.links}
+    )
+    names = {"flow": list(net.flows), "link": list(net.links)}
+    told = Equilibrium(names, values, every, found.error, system.at, _net=net)
+    if np.min(windows, initial=math.inf) < FEW:
+        of_all = {name: float(windows[k]) for name, k in few.place.items()}
+        told = replace(told, warnings=tuple(few_packets(of_all)))
+    return _Found(few, system, search, found.u, told)
+
+
+def _free(net: Network, found: _Found) -> tuple[str, ...]:
+    """What nothing determines, by name: found with two flows of each kind, and told of all of them."""
+    from fluidcc.equilibria.nonunique import undetermined
+    from fluidcc.numerics.steady.search import Search
+
+    if found.few.net is net:
+        return undetermined(found.system, found.search, found.u)
+    free: tuple[str, ...] = ()
+    for more in (in_pairs(net), apart(net)):
+        system = system_of(more.net, found.told.at, more.many)
+        u = _spread(found, system, [found.few.where[i] for i in np.unique(more.where, return_index=True)[1]])
+        free = undetermined(system, Search(system.shape), u)
+        if not free:
+            break
+    return free
+
+
+def _spread(found: _Found, system: Assembled, where: list[Any]) -> Any:
+    """Unknowns found in a collapsed network as those of a larger one, of whose flows each is in place `where` there."""
+    F, L = found.system.shape.flows, found.system.shape.links
+    flows, links = found.system.states
+    own = [i for k in where for i in flows[k]]
+    return found.u[[*where, *range(F, F + 2 * L), *own, *(i for of in links for i in of)]]
+
+
+@explained
+def hold_trackers(net: Network) -> Network:
+    """The network with states that follow the round trip, such as a smallest one seen, as parameters.
+
+    A state z with z' = a d(RTT)/dt keeps z - a RTT: its flow vanishes at every equilibrium, which leaves it
+    undetermined. It is put in as z = a e + z_0, where the parameter z_0 is such that z has its initial value when the
+    queues are empty: a flow that knows its path. Of a flow that met a queue, z_0 is lower by that; set it with
+    ``net.with_flow(name, law=law(delta_0=...))`` in the result. `equilibrium`, `linearize`, `stability` and
+    `stability_boundary` do this by themselves.
+
+    Parameters
+    ----------
+    net : Network
+
+    Returns
+    -------
+    Network
+        The same object where no law has such a state.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
+    >>> held = fc.hold_trackers(net.flow("f", fc.StaticFAST, route=["l"]))
+    >>> held.flows["f"].law.parameter("delta_0")
+    -0.05
+    """
+    require_network(net)
+    held = net.derived(_held)
+    return net if held is net else held.copy()
+
+
+def _held(net: Network) -> Network:
+    laws = {}
+    for names in identical(net):
+        flow = net.flows[names[0]]
+        law = with_levels(flow.law, net.propagation_delay(flow.name), flow.initial)
+        if law is not flow.law:
+            laws.update(dict.fromkeys(names, law))
+    return _with_laws(net, laws) if laws else net
+
+
+def _with_laws(net: Network, laws: Mapping[str, Source]) -> Network:
+    """A copy in which some flows have laws of fewer states."""
+    new = net.copy()
+    for name, law in laws.items():
+        flow, known = net.flows[name], {*map(plain, law.states)}
+        new._flows[name] = replace(flow, law=law, initial={z: v for z, v in flow.initial.items() if z in known})
+    return new
+
+
+def system_of(net: Network, at: float | str, many: tuple[int, ...] = ()) -> Assembled:
+    """The network at one time as arrays and formulas, refused if it has no equilibrium by its nature.
+
+    Each flow stands for as many identical ones as `many` has, by default for itself.
+    """
+    require_network(net)
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    time = moment(at)
+    return assemble(_standing(net, time), time, many)
+
+
+@lru_cache(maxsize=4096)
+def _at_rest(law: Any, of: str) -> Any:
+    held = standing(law, of)
+    refuse_unsteady(held, of)
+    return settled(held) if isinstance(held, Source) else held
+
+
+def _standing(net: Network, at: float) -> Network:
+    """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
+    held = net.derived(_held)
+    laws = {name: _at_rest(flow.law, f"flow {name!r}") for name, flow in held.flows.items() if is_on(flow, at)}
+    for name, law in laws.items():  # those of sampled laws could not be held before
+        laws[name] = with_levels(law, held.propagation_delay(name), held.flows[name].initial)
+    new = _with_laws(held, {name: law for name, law in laws.items() if law is not held.flows[name].law})
+    for name, link in net.links.items():
+        law = _at_rest(link.law, f"link {name!r}")
+        if law is not link.law:
+            new._links[name] = replace(link, law=law)
+    return new
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+SATURATED = 1e-9
+"""A link this close to its capacity, relatively, counts as saturated."""
+
+
+def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
+    """What an equilibrium tells, as arrays over points and flows or links."""
+    S, N = system.shape, system.numbers
+    F, L = S.flows, S.links
+    e, pi, queue, loss, price, drop = np.split(told, np.cumsum([F, F, L, L, L]), axis=1)
+    arrival = system.arrivals(u)
+    admitted = arrival * (1 - drop)
+    full = np.array(S.queued) & (system.queues(u) >= N.q_max)
+    return {
+        "rate": u[:, :F],
+        "one_way_delay": e,
+        "rtt": e + (N.trip - N.base),
+        "loss": pi,
+        "queueing_delay": queue,
+        "price": price,
+        "saturated": full | (admitted * (1 - loss) >= N.c * (1 - SATURATED)),
+        "full": full,
+        "arrival_rate": arrival,
+        "admitted_rate": admitted,
+    }
+
+
+def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any) -> Any:
+    """The smallest window of each flow [packet], infinite where it has none or sends nothing: array (..., flows).
+
+    Parameters
+    ----------
+    states : mapping
+        Every law's own states, by flow and state name: numbers or arrays.
+    rates : array (..., flows)
+        [bit/s]
+    """
+    least = np.full(rates.shape, math.inf)
+    for k, (name, flow) in enumerate(net.flows.items()):
+        for z in window_names(flow.law):
+            if z in states[name]:  # a flow that is off has none
+                least[..., k] = np.minimum(least[..., k], states[name][z])
+    return np.where(rates > 0, least, math.inf)
+
+
+def states_of(system: Assembled, u: Any) -> dict[str, dict[str, Any]]:
+    """Every law's own states by name, over points."""
+    states: dict[str, dict[str, Any]] = {name: {} for name in (*system.net.flows, *system.net.links)}
+    owners: Any = (system.net.flows, system.net.links)
+    for specs, places in zip(owners, system.states, strict=True):
+        for (name, spec), own in zip(specs.items(), places, strict=True):
+            named = [plain(z) for z in spec.law.states if z != getattr(spec.law, "queue", None)]
+            states[name].update(zip(named, u[:, own].T, strict=False))
+    queue = np.minimum(system.queues(u), system.numbers.q_max)
+    for l, (name, link) in enumerate(system.net.links.items()):
+        if link.law.queue is not None:
+            states[name][plain(link.law.queue)] = queue[:, l]
+    return states

@@ -1,0 +1,248 @@
+"""Network utility maximisation (NUM) on a `Network`: maximise sum U_r(x_r) subject to R x <= c.
+
+Equation (10) of the LDCC paper. It is what the ideal price dynamics (11)-(14) aim at, and the yardstick by which an
+allocation is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sympy import Symbol, diff, lambdify, powsimp, simplify
+
+from fluidcc.base.arguments import explained
+from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
+from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
+from fluidcc.network.network import require_network
+from fluidcc.symbols import e_b, packet, plain, unfold
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fluidcc.network.network import FlowSpec, LinkSpec, Network
+    from fluidcc.numerics.num_core import UtilityGroup
+
+__all__ = ["NumSolution", "solve"]
+
+TOLERANCE = 1e-10
+"""Duality gap and residual that a solution meets, or none is given."""
+
+
+@dataclass(frozen=True)
+class NumSolution:
+    """Optimal rates and link prices.
+
+    Attributes
+    ----------
+    rate : DataArray over "flow"
+        Optimal rates [bit/s]; a constant-rate flow has its own, a flow that is off has 0.
+    price : DataArray over "link"
+        Lagrange multipliers of the capacities [utility per bit/s]; 0 where a link has room to spare. Where links are
+        redundant (equal ones in series, say) the multipliers are one valid choice of several.
+    gap : float
+        Duality gap over the worth of all capacities, lambda . c [1].
+    kkt : float
+        The largest relative residual of the optimality conditions [1].
+    """
+
+    rate: xr.DataArray
+    price: xr.DataArray
+    gap: float
+    kkt: float
+
+    def _repr_html_(self) -> str:
+        flows = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.rate), strict=True))
+        links = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.price), strict=True))
+        return (
+            f"<table><tr><th>flow</th><th>rate [bit/s]</th></tr>{flows}</table>"
+            f"<table><tr><th>link</th><th>price</th></tr>{links}</table>"
+            f"<p>duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}</p>"
+        )
+
+
+def _items(array: Any) -> tuple[list[str], list[float]]:
+    return [str(n) for n in array[array.dims[0]].values], [float(v) for v in array.values]
+
+
+@explained
+def solve(net: Network, at: float | str = math.inf) -> NumSolution:
+    """Maximise the sum of the flows' utilities over the rates that fit the links.
+
+    Each flow's utility is its law's (``law.utility``); flows of constant rate take their share of the capacity first.
+    Buffers and delays play no part.
+
+    Parameters
+    ----------
+    net : Network
+        The network.
+    at : float or str
+        Time [s] at which the flows that are on and the capacities are taken; by default after every change.
+
+    Returns
+    -------
+    NumSolution
+        With ``.rate`` [bit/s], ``.price``, ``.gap`` and ``.kkt``.
+
+    Raises
+    ------
+    Infeasible
+        If a link has no capacity left for the flows that need it.
+    Unbounded
+        If a flow crosses no link of finite capacity.
+    InvalidInput
+        If the network has no flows, or a flow neither a utility nor a constant rate.
+    SolverError
+        If the optimality conditions are not met to 1e-10.
+
+    References
+    ----------
+    Kelly, Maulloo and Tan, "Rate control for communication networks", 1998.
+    """
+    from scipy.sparse import csr_array
+
+    from fluidcc.numerics.num_core import maximise
+
+    require_network(net)
+    if not net.flows:
+        raise InvalidInput(
+            "the network has no flows, so there is nothing to share; add one with .flow(name, law, route=)"
+        )
+    at = moment(at)
+    flows = list(net.flows.values())
+    links = list(net.links.values())
+    capacity = np.array([capacity_at(link, at) for link in links])
+    rate, elastic = np.zeros(len(flows)), []
+    for i, flow in enumerate(flows):
+        if not is_on(flow, at):
+            continue
+        constant = constant_rate(flow, at)
+        if constant is None:
+            elastic.append(i)
+        else:
+            rate[i] = constant
+    routing = np.asarray(net.routing_matrix(), float)
+    room = _room(flows, links, capacity, routing, rate, elastic)
+    price, gap, kkt = np.zeros(len(links)), 0.0, 0.0
+    if elastic:
+        part = routing[:, elastic]
+        for i, column in zip(elastic, part.T, strict=True):
+            if not np.any(np.isfinite(room) & (column > 0)):
+                raise Unbounded(
+                    f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has no limit: "
+                    "route it through a link with a capacity"
+                )
+        used = np.isfinite(room) & (part.sum(axis=1) > 0)
+        groups = utility_groups([flows[i] for i in elastic], net)
+        result = maximise(csr_array(part[used]), room[used], groups)
+        if max(result.kkt, result.gap) > TOLERANCE:
+            raise SolverError(
+                f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as rates "
+                "or prices span too many orders of magnitude: bring capacities or weights together"
+            )
+        rate[elastic], price[used], gap, kkt = result.rate, result.price, result.gap, result.kkt
+    return _labelled(net, rate, price, gap, kkt)
+
+
+def _labelled(net: Network, rate: Any, price: Any, gap: float, kkt: float) -> NumSolution:
+    import xarray as xr
+
+    return NumSolution(
+        xr.DataArray(rate, {"flow": list(net.flows)}, ("flow",), "rate", {"units": "bit/s"}),
+        xr.DataArray(price, {"link": list(net.links)}, ("link",), "price", {"units": "utility/(bit/s)"}),
+        gap,
+        kkt,
+    )
+
+
+def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: Any, rate: Any, elastic: Any) -> Any:
+    """Capacities less the constant-rate flows [bit/s]."""
+    load = routing @ rate
+    for l, link in enumerate(links):
+        if load[l] < capacity[l]:
+            continue
+        needy = ", ".join(repr(flows[i].name) for i in elastic if routing[l, i])
+        fixed = ", ".join(repr(f.name) for f, x, r in zip(flows, rate, routing[l], strict=True) if x and r)
+        if load[l] > capacity[l]:
+            raise Infeasible(
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on it "
+                f"({fixed}) send {load[l]:.6g} bit/s: lower their rates or raise the capacity"
+            )
+        if needy and load[l] == capacity[l]:
+            taken = f", and {fixed} take all of it" if fixed else ""
+            raise Infeasible(
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for {needy}: "
+                "raise its capacity"
+            )
+    return capacity - load
+
+
+# --- utilities ----------------------------------------------------------------------------------------------------
+
+
+def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
+    """The flows' utilities as maps of arrays, one group for each distinct expression."""
+    from fluidcc.numerics.num_core import UtilityGroup
+
+    members: dict[Any, list[int]] = {}
+    for i, flow in enumerate(flows):
+        if flow.law.utility is None:
+            raise InvalidInput(
+                f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
+                "give its law one (utility=...), or take it out of the network"
+            )
+        members.setdefault(flow.law.utility, []).append(i)  # utilities of one family are one object or equal
+    groups = []
+    for family, index in members.items():
+        utility = unfold(family)
+        law = flows[index[0]].law
+        params = tuple(s for s in law.params if s in utility.free_symbols)
+        x = _rate_symbol(utility, law)
+        known = {e_b: lambda f: net.return_delay(f.name), packet: lambda f: f.packet}
+        extra = tuple(s for s in known if s in utility.free_symbols)
+        values = [np.array([float(flows[i].law.params[s]) for i in index]) for s in params]
+        values += [np.array([float(known[s](flows[i])) for i in index]) for s in extra]
+        maps = [_bind(f, v, (*params, *extra), values) for f, v in _calculus(utility, x)]
+        groups.append(UtilityGroup(np.array(index), *maps))
+    return groups
+
+
+def _constants() -> tuple[Symbol, Symbol]:
+    return e_b, packet
+
+
+def _rate_symbol(utility: Any, law: Any) -> Symbol:
+    """The variable of a utility: what is neither a parameter nor a constant of the flow."""
+    free = utility.free_symbols - {*law.params, *_constants()}
+    if len(free) != 1:
+        raise Unsupported(
+            f"the utility of {law.name} must be a function of one rate, not of "
+            f"{', '.join(sorted(map(plain, free))) or 'nothing'}"
+        )
+    return free.pop()
+
+
+_PRICE = Symbol("p", positive=True)
+
+
+def _calculus(utility: Any, x: Symbol) -> list[tuple[Any, Symbol]]:
+    """U, U', U'' and, where U' is a power of x (logarithmic and alpha-fair utilities), its inverse."""
+    slope = diff(utility, x)
+    out = [(utility, x), (slope, x), (diff(slope, x), x)]
+    elasticity = simplify(-x * diff(slope, x) / slope)
+    if x not in elasticity.free_symbols:
+        factor = simplify(powsimp(slope * x**elasticity))
+        if x not in factor.free_symbols:
+            out.append(((factor / _PRICE) ** (1 / elasticity), _PRICE))
+    return out
+
+
+def _bind(f: Any, variable: Symbol, params: tuple[Symbol, ...], values: list[Any]) -> Any:
+    function = lambdify((variable, *params), f, "numpy", cse=True)
+
+    def bound(argument: Any) -> Any:
+        return np.broadcast_to(function(argument, *values), np.shape(argument)) + 0.0
+
+    return bound

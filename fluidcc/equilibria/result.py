@@ -1,0 +1,227 @@
+"""What an equilibrium tells: rates, delays, losses and states, by flow and link."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.base.tables import in_columns
+from fluidcc.equilibria.named_values import values_of_lets
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fluidcc.network import Network
+
+__all__ = ["COLUMNS", "Equilibrium"]
+
+
+COLUMNS = {
+    "rate": ("flow", "bit/s"),
+    "one_way_delay": ("flow", "s"),
+    "rtt": ("flow", "s"),
+    "loss": ("flow", "1"),
+    "queueing_delay": ("link", "s"),
+    "price": ("link", "1"),
+    "saturated": ("link", None),
+    "full": ("link", None),
+    "arrival_rate": ("link", "bit/s"),
+    "admitted_rate": ("link", "bit/s"),
+}
+"""Dimension and unit of what an equilibrium tells."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Equilibrium:
+    """An equilibrium; flows that are off have rate 0 and see the same path as the others.
+
+    Attributes
+    ----------
+    rate : DataArray over "flow"
+        Sending rates [bit/s].
+    one_way_delay, rtt : DataArray over "flow"
+        e [s] and e + e_b [s].
+    loss : DataArray over "flow"
+        Loss or mark ratio of the path, 1 - prod (1 - pi_l) over its links [1].
+    queueing_delay : DataArray over "link"
+        [s]
+    price : DataArray over "link"
+        The link's price output [1], 0 where its law has none.
+    saturated : DataArray of bool over "link"
+        Where the admitted rate equals the capacity.
+    full : DataArray of bool over "link"
+        Where the buffer is full.
+    arrival_rate, admitted_rate : DataArray over "link"
+        What comes [bit/s], and what of it is not dropped before the queue; of that, what exceeds the capacity is lost.
+    states : mapping
+        Every law's own states, by flow or link name and state name.
+    error : float
+        Relative size of the last Newton step [1].
+    at : float
+        Time [s] whose capacities and flows it has.
+    free : tuple of str or None
+        States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a continuum; empty
+        where it stands alone, None where that was not looked at.
+    warnings : tuple of str
+        What makes it doubtful, as in the attribute of that name of a run: windows of few packets.
+    """
+
+    _names: Mapping[str, list[str]]  # by dimension
+    _values: Mapping[str, Any]  # arrays by attribute: labels cost more than small networks do
+    states: Mapping[str, Mapping[str, float]]
+    error: float
+    at: float = math.inf
+    free: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    _net: Network | None = None
+
+    def array(self, name: str) -> Any:
+        """One of the attributes over "flow" or "link" as a plain array, without labels."""
+        return self._values[name]
+
+    def changed(self, states: Mapping[str, Mapping[str, float]] | None = None, **values: Any) -> Equilibrium:
+        """A copy with other values of some attributes, such as an equilibrium known by hand.
+
+        Raises
+        ------
+        UnknownName
+            If an attribute over "flow" or "link" has not that name.
+        """
+        if unknown := next((name for name in values if name not in COLUMNS), None):
+            raise UnknownName(f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}")
+        arrays = {k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy() for k, v in values.items()}
+        return replace(self, _values={**self._values, **arrays}, states=self.states if states is None else states)
+
+    def lets(self, name: str) -> dict[str, float]:
+        """The values of the named expressions (`Let`) of a flow's or link's law, by name, in SI units.
+
+        Parameters
+        ----------
+        name : str
+            Of a flow or link.
+
+        Returns
+        -------
+        dict
+            Without those that depend on what has no value at rest, such as time, or the states of a flow that is off.
+            Of several expressions of one name the second is called by that name and "_2", and so on.
+
+        Raises
+        ------
+        UnknownName
+            If there is no flow or link of that name.
+        Unsupported
+            If the equilibrium is one of many points, which keep no network.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
+        >>> eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l"]))
+        >>> eq.lets("a").keys()
+        dict_keys(['RTT', 'U', 'k', 'v'])
+        >>> round(eq.lets("a")["v"], 6)  # (17): at rest v = w/x
+        0.01
+        """
+        if self._net is None:
+            raise Unsupported("an equilibrium of many points has no network; ask that of fluidcc.equilibrium(network)")
+        return values_of_lets(self, self._net, name)
+
+    def _labelled(self, name: str) -> xr.DataArray:
+        import xarray as xr
+
+        dim, units = COLUMNS[name]
+        return xr.DataArray(
+            self._values[name], {dim: self._names[dim]}, (dim,), name, {"units": units} if units else {}
+        )
+
+    @cached_property
+    def rate(self) -> xr.DataArray:
+        return self._labelled("rate")
+
+    @cached_property
+    def one_way_delay(self) -> xr.DataArray:
+        return self._labelled("one_way_delay")
+
+    @cached_property
+    def rtt(self) -> xr.DataArray:
+        return self._labelled("rtt")
+
+    @cached_property
+    def loss(self) -> xr.DataArray:
+        return self._labelled("loss")
+
+    @cached_property
+    def queueing_delay(self) -> xr.DataArray:
+        return self._labelled("queueing_delay")
+
+    @cached_property
+    def price(self) -> xr.DataArray:
+        return self._labelled("price")
+
+    @cached_property
+    def saturated(self) -> xr.DataArray:
+        return self._labelled("saturated")
+
+    @cached_property
+    def full(self) -> xr.DataArray:
+        return self._labelled("full")
+
+    @cached_property
+    def arrival_rate(self) -> xr.DataArray:
+        return self._labelled("arrival_rate")
+
+    @cached_property
+    def admitted_rate(self) -> xr.DataArray:
+        return self._labelled("admitted_rate")
+
+    def _columns(self) -> tuple[tuple[xr.DataArray, ...], tuple[xr.DataArray, ...]]:
+        return (self.rate, self.one_way_delay, self.rtt, self.loss), (
+            self.queueing_delay, self.arrival_rate, self.price, self.saturated, self.full,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        tables = [_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)]
+        return "\n\n".join([*tables, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        return [*([f"one of a continuum, along {', '.join(self.free)}"] if self.free else []), *self.warnings]
+
+    def _repr_html_(self) -> str:
+        remarks = "".join(f"<p>{escape(text)}</p>" for text in self._remarks())
+        return remarks + "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+
+
+MOST_ROWS = 12  # of a table in text
+
+
+def _text(dim: str, columns: tuple[Any, ...]) -> str:
+    """A table in plain text, of the first flows or links."""
+    names = [str(name) for name in columns[0][dim].values]
+    rows = [[dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]]
+    for i, name in enumerate(names[:MOST_ROWS]):
+        rows.append([name, *(("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}" for a in columns)])
+    lines = in_columns(rows)
+    more = len(names) - MOST_ROWS
+    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
+
+
+def _table(dim: str, columns: tuple[Any, ...]) -> str:
+    head = "".join(f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,))
+    rows = "".join(
+        f"<tr><td>{name}</td>"
+        + "".join(
+            f"<td>{a.values[i].item():.6g}</td>" if a.dtype != bool else f"<td>{'yes' if a.values[i] else ''}</td>"
+            for a in columns
+        )
+        + "</tr>"
+        for i, name in enumerate(columns[0][dim].values)
+    )
+    return f"<table><tr><th>{dim}</th>{head}</tr>{rows}</table>"

@@ -1,0 +1,7 @@
+"""Laws: their equations, what follows from these by algebra, and their compiled kernels."""
+
+from __future__ import annotations
+
+from fluidcc.laws.law import Jump, Law, Link, Source, Steady, Tick, marginal
+
+__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]

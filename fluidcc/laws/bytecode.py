@@ -1,0 +1,268 @@
+"""Laws at rest as formulas on registers: flows, outputs and their exact derivatives.
+
+SymPy expressions become a `fluidcc.numerics.tape.Tape` here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+from sympy import (
+    Abs,
+    Add,
+    And,
+    DiracDelta,
+    Dummy,
+    Eq,
+    Expr,
+    Ge,
+    Gt,
+    Heaviside,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Mul,
+    Ne,
+    Not,
+    Or,
+    Piecewise,
+    Pow,
+    Rational,
+    Symbol,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    ceiling,
+    cos,
+    cosh,
+    cse,
+    exp,
+    floor,
+    log,
+    sign,
+    sin,
+    sinh,
+    sympify,
+    tan,
+    tanh,
+)  # fmt: skip
+from sympy.codegen.cfunctions import expm1, log1p
+from sympy.logic.boolalg import BooleanFalse, BooleanTrue
+
+from fluidcc.base.errors import Unsupported
+from fluidcc.laws.linear import flat_steps, slope
+from fluidcc.laws.steady import Structure
+from fluidcc.numerics.tape import Op, Tape
+from fluidcc.symbols import FUNCTIONS, c, e, e_b, edot, packet, pi, plain, price, q_max, symbols_of, unfold, x_tau, y
+
+__all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
+
+_ONE = {
+    exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN, cos: Op.COS, tan: Op.TAN,
+    atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN, acos: Op.ACOS,
+    expm1: Op.EXPM1, log1p: Op.LOG1P, asinh: Op.ASINH, acosh: Op.ACOSH, atanh: Op.ATANH,
+}  # fmt: skip
+_MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
+_COMPARED = {Gt: (Op.GREATER, 0), Lt: (Op.GREATER, 1), Ge: (Op.NOT_LESS, 0), Le: (Op.NOT_LESS, 1), Eq: (Op.EQUAL, 0)}
+LARGEST_PRODUCT = 16  # whole powers up to this one by products
+
+
+@lru_cache(maxsize=256)
+def source_tape(structure: Structure) -> Tape:
+    """The flows, the rate, and their derivatives, of a source.
+
+    It takes the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It gives F and H, then row by row
+    the derivatives of F and H by the states, own rate, e, pi and price.
+    """
+    law: Any = structure.law
+    F, H = law.system
+    A, B, C, D = law.jacobians
+    pick = [law.inputs.index(s) for s in (x_tau, e, pi, price)]
+    r = list(law.out).index("rate")
+    rows = [[*A[i, :], *B[i, pick]] if F else [] for i in range(len(F))]
+    rows.append([*(C[r, :] if F else ()), *D[r, pick]])
+    entries = [*F, H[r], *(f for row in rows for f in row)]
+    return tape([*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params], entries)
+
+
+@lru_cache(maxsize=256)
+def link_tape(structure: Structure) -> Tape:
+    """The flows of a link's states other than its queue, its mark and price, what it drops, and their derivatives.
+
+    It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It gives the values, then
+    row by row their derivatives by queueing delay, other states and arrival rate.
+    """
+    law: Any = structure.law
+    queue = law.queue if law.queue is not None else Dummy("q")
+    others = [z for z in law.states if z != law.queue]
+    told = [law.out.get("mark", 0), law.out.get("price", 0), *([law.out["drop"]] if "drop" in law.out else [])]
+    values = [unfold(f) for f in (*(law.flow[z] for z in others), *told)]
+    by = [queue, *others, y]
+    return tape([*by, c, q_max, *law.params], [*values, *(slope(f, v) for f in values for v in by)])
+
+
+@lru_cache(maxsize=256)
+def hears_rate(structure: Structure) -> bool:
+    """Whether anything that a link's law computes, other than its queue, depends on the arrival rate."""
+    law: Any = structure.law
+    others = [law.flow[z] for z in law.states if z != law.queue]
+    told = [law.out[k] for k in ("mark", "price", "drop") if k in law.out]
+    return any(y in symbols_of(f) for f in (*others, *told))
+
+
+def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
+    """Write expressions as instructions; what they share is computed once.
+
+    Parameters
+    ----------
+    inputs : sequence of Symbol
+        The arguments, in order.
+    expressions : sequence of Expr
+        The values, in order; of kinks the derivatives are those of the sides (delta functions are 0).
+
+    Raises
+    ------
+    Unsupported
+        If an expression holds a function that no instruction computes.
+    """
+    shared, reduced = cse([flat_steps(unfold(f)) for f in expressions], list=True)
+    writer = _Writer(inputs)
+    for symbol, f in shared:
+        writer.known[symbol] = writer.register(f)
+    outputs = [writer.register(f) for f in reduced]
+    return writer.finished(outputs)
+
+
+class _Writer:
+    """Registers are numbered as they come: inputs from 0 on, constants from -1 down until all are known."""
+
+    def __init__(self, inputs: Sequence[Symbol]) -> None:
+        self.inputs = len(inputs)
+        self.known: dict[Any, int] = {s: i for i, s in enumerate(inputs)}
+        self.constants: dict[str, int] = {}
+        self.lines: list[tuple[int, ...]] = []
+
+    def constant(self, value: float) -> int:
+        return self.constants.setdefault(float(value).hex(), -1 - len(self.constants))
+
+    def put(self, op: Op, *arguments: int) -> int:
+        result = self.inputs + len(self.lines)
+        padded = (*arguments, arguments[0], arguments[0])[:3]
+        self.lines.append((int(op), result, *padded))
+        return result
+
+    def register(self, f: Any) -> int:
+        if f not in self.known:
+            self.known[f] = self._written(f)
+        return self.known[f]
+
+    def _written(self, f: Any) -> int:
+        kind = type(f)
+        if isinstance(f, BooleanTrue | BooleanFalse):
+            return self.constant(1.0 if f else 0.0)
+        if f.is_number and not f.is_Boolean:
+            return self.constant(float(f))
+        if isinstance(f, Add):
+            return self._sum(f)
+        if isinstance(f, Mul):
+            return self._product(f)
+        if isinstance(f, Pow):
+            return self._power(f.base, f.exp)
+        if kind in _MANY:
+            return reduce(lambda a, b: self.put(_MANY[kind], a, b), map(self.register, f.args))
+        if kind in _COMPARED:
+            op, turned = _COMPARED[kind]
+            left, right = map(self.register, f.args[::-1] if turned else f.args)
+            return self.put(op, left, right)
+        if kind is Ne:
+            return self.put(Op.NOT, self.register(Eq(*f.args)))
+        if kind is Not:
+            return self.put(Op.NOT, self.register(f.args[0]))
+        if kind is DiracDelta:  # on either side of a step the slope is that of the side
+            return self.constant(0.0)
+        if kind is Piecewise:
+            return self._branches(f)
+        if kind is ceiling:
+            return self.put(Op.NEG, self.put(Op.FLOOR, self.put(Op.NEG, self.register(f.args[0]))))
+        if kind in _ONE:
+            return self.put(_ONE[kind], self.register(f.args[0]))
+        if isinstance(f, Symbol):
+            raise Unsupported(f"{plain(f)} has no steady value, so that what depends on it has no rest: simulate it")
+        raise Unsupported(
+            f"{plain(str(f.func))} is no function that equilibria are computed with: write {f} by "
+            f"{', '.join(g.__name__ for g in FUNCTIONS)}"
+        )
+
+    def _sum(self, f: Expr) -> int:
+        """Terms with a factor of -1 are subtracted, not turned and added."""
+        total, less = -1, False
+        for k, term in enumerate(f.args):
+            turned = isinstance(term, Mul) and term.args[0] == -1 and term not in self.known
+            part = self.register(Mul(*term.args[1:], evaluate=False) if turned else term)
+            if not k:
+                total, less = part, turned
+            elif less and turned:
+                total = self.put(Op.SUB, self.put(Op.NEG, total), part)
+                less = False
+            elif less:
+                total, less = self.put(Op.SUB, part, total), False
+            else:
+                total = self.put(Op.SUB if turned else Op.ADD, total, part)
+        return total
+
+    def _product(self, f: Expr) -> int:
+        above, below, turned = [], [], False
+        for g in f.args:
+            if isinstance(g, Pow) and g.exp.is_number and g.exp.is_negative:
+                below.append(Pow(g.base, -g.exp))
+            elif g == -1:
+                turned = not turned
+            elif isinstance(g, Rational) and g.q != 1 and abs(g.p) == 1:  # 1/3 is divided by, not rounded first
+                below.append(sympify(g.q))
+                turned ^= bool(g.p < 0)
+            else:
+                above.append(g)
+        result = reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, above)) if above else self.constant(1.0)
+        if below:
+            result = self.put(Op.DIV, result, reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, below)))
+        return self.put(Op.NEG, result) if turned else result
+
+    def _power(self, base: Expr, exponent: Expr) -> int:
+        a = self.register(base)
+        if exponent == -1:
+            return self.put(Op.DIV, self.constant(1.0), a)
+        if exponent == Rational(1, 2):
+            return self.put(Op.SQRT, a)
+        if exponent == Rational(-1, 2):
+            return self.put(Op.DIV, self.constant(1.0), self.put(Op.SQRT, a))
+        whole = exponent.is_number and float(exponent).is_integer() and abs(exponent) <= LARGEST_PRODUCT
+        return self.put(Op.WHOLE if whole else Op.POW, a, self.register(exponent))
+
+    def _branches(self, f: Piecewise) -> int:
+        result = self.constant(float("nan"))
+        for value, condition in reversed(f.args):
+            here = self.register(value)
+            result = here if condition == True else self.put(Op.SELECT, self.register(condition), here, result)  # noqa: E712
+        return result
+
+    def finished(self, outputs: list[int]) -> Tape:
+        """With constants between inputs and results."""
+        n = len(self.constants)
+
+        def place(i: int) -> int:
+            return self.inputs - 1 - i if i < 0 else i + n if i >= self.inputs else i
+
+        lines = [(line[0], *map(place, line[1:])) for line in self.lines]
+        return Tape(
+            np.array(lines, np.int64).reshape(-1, 5),
+            self.inputs,
+            np.array([float.fromhex(text) for text in self.constants]),
+            np.array([place(i) for i in outputs], np.int64),
+        )

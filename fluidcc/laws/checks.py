@@ -1,0 +1,327 @@
+"""What a law must satisfy before it exists: every refusal names the law, the culprit and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Derivative, Expr, Function, I, Integral, Symbol, diff, lambdify, nan, oo, simplify, zoo
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import LawError, UnitsError
+from fluidcc.laws.dimensions import Dim, dim_of_text, explain, measure, same
+from fluidcc.laws.handwritten import Handwritten
+from fluidcc.symbols import FUNCTIONS, REPORTING, SIGNAL_UNITS, Let, plain, unfold
+
+__all__ = ["check_law", "parameter_values"]
+
+_OUTPUT_UNITS = {
+    "rate": "bit/s", "loss": "1", "mark": "1", "price": "1", "drop": "1", "offer": "bit/s", "factor": "1",
+    "raise": "bit/s", "reports": "1",
+}  # fmt: skip
+_PASSED: set[Any] = set()
+MOST_PASSED = 1000  # structures that are remembered as checked
+
+
+def parameter_values(law: Any) -> dict[Symbol, float]:
+    """The parameters of `law` as floats in SI units; text is read in the declared unit."""
+    values: dict[Symbol, float] = {}
+    for s, most in law.limits.items():
+        if s not in law.params or not isinstance(most, int | float):
+            raise LawError(f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a parameter")
+    for s, value in law.params.items():
+        if not isinstance(s, Symbol):
+            raise LawError(f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy symbol")
+        _unit_of(law, s, law.units.get(s, "1"))
+        number = _number(law, s, value)
+        limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
+        if (s.is_positive and number <= 0) or (s.is_nonnegative and number < 0):
+            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be {limit}")
+        if s.is_nonzero and number == 0:
+            raise LawError(f"{law.name}: parameter {plain(s)} is 0, but must not be")
+        if number > law.limits.get(s, math.inf):
+            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most {law.limits[s]:g}")
+        values[s] = number
+    _check_relations(law, values)
+    return values
+
+
+def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
+    """Refuse values that do not fit one another, or a bound that may not be reached."""
+    for relation in law.where:
+        if not isinstance(relation, Relational) or not relation.free_symbols <= {*values}:
+            known = ", ".join(map(plain, values)) or "none"
+            raise LawError(
+                f"{law.name}: where holds {shown(relation)}; give relations between parameters, which are {known}"
+            )
+        if not relation.subs(values):
+            own = sorted(relation.free_symbols, key=list(values).index)
+            given = " and ".join(f"{plain(s)} is {values[s]:g}" for s in own)
+            raise LawError(
+                f"{law.name}: {relation} must hold, but {given}; change {'one of them' if own[1:] else 'it'}"
+            )
+
+
+def _number(law: Any, s: Symbol, value: Any) -> float:
+    from fluidcc.base.units import to_si
+
+    what = f"{law.name}: parameter {plain(s)}"
+    try:
+        if isinstance(value, Expr):
+            value = float(value)
+        return to_si(value, law.units.get(s, "1"), what)
+    except (UnitsError, TypeError) as error:
+        said = str(error) if isinstance(error, UnitsError) else f"{what} is {shown(value)}; give a number"
+        raise LawError(said) from None
+
+
+def check_law(law: Any) -> None:
+    """Refuse a law that is not well formed.
+
+    Raises
+    ------
+    LawError
+        Naming the law, the culprit and the remedy.
+    """
+    structure = (law.structure, getattr(law, "queue", None), type(law), law.where)
+    if structure not in _PASSED:
+        _check_names(law)
+        _check_places(law)
+        _check_symbols(law)
+        _check_kind(law)
+    if getattr(law, "utility", None) is not None:
+        _check_utility(law)
+    if structure not in _PASSED:
+        _check_units(law)
+        if len(_PASSED) >= MOST_PASSED:
+            _PASSED.clear()  # they are only checked again
+        _PASSED.add(structure)
+
+
+# --- names and places ------------------------------------------------------------------------------------------------
+
+
+def _check_names(law: Any) -> None:
+    for z in law.flow:
+        if not isinstance(z, Symbol) or isinstance(z, Let):
+            raise LawError(f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in flow={{x: ...}}")
+    for role, names in (("state", law.flow), ("parameter", law.params)):
+        for s in names:
+            if s in law.inputs:
+                raise LawError(f"{law.name}: {plain(s)} is a signal that the network gives; it cannot be a {role}")
+    for s in law.params:
+        if s in law.flow:
+            raise LawError(f"{law.name}: {plain(s)} is both a state and a parameter; drop one")
+    seen: dict[str, Symbol] = {}
+    for s in (*law.flow, *law.params, *law.inputs):
+        if seen.setdefault(plain(s), s) != s:
+            raise LawError(
+                f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols differ when "
+                f"their assumptions do)"
+            )
+
+
+def _check_places(law: Any) -> None:
+    """States are states wherever they are named, and outputs are outputs."""
+    allowed = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
+    allowed |= {f"jump {i}": j.reset for i, j in enumerate(law.jumps)}
+    allowed |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
+    for place, mapping in allowed.items():
+        if place.startswith(("jump", "tick")) and not mapping:
+            raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
+        for z in mapping:
+            if place.startswith(("jump", "tick")) and z == getattr(law, "queue", None):
+                raise LawError(f"{law.name}: {place} changes the queue {z}, which only what enters and leaves can do")
+            if z not in law.flow:
+                raise LawError(
+                    f"{law.name}: {place} names {z}, which is no state; the states are "
+                    f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)"
+                )
+    for i, j in enumerate(law.jumps):
+        if j.when.is_number:
+            raise LawError(
+                f"{law.name}: the condition of jump {i} is {shown(j.when)}, which never changes; give one of states"
+            )
+    for i, tick in enumerate(law.ticks):
+        if tick.every.is_number and not tick.every.is_positive:
+            raise LawError(f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in seconds")
+    for name in law.out:
+        if name not in law.outputs:
+            raise LawError(f"{law.name}: {shown(name)} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
+
+
+# --- symbols ---------------------------------------------------------------------------------------------------------
+
+
+def _check_symbols(law: Any) -> None:
+    known = {*law.flow, *law.params, *law.inputs}
+    for place, f in law.expressions():
+        _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
+    for z, f in law.initial.items():
+        _check_expression(
+            law,
+            f"the initial value of {plain(z)}",
+            f,
+            {*law.params, *law.constants},
+            f"neither a parameter nor a constant ({', '.join(map(plain, law.constants))})",
+        )
+
+
+def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
+    if not isinstance(f, Expr):
+        raise LawError(f"{law.name}: {place} is {f}, which is no expression; use Piecewise or Heaviside for conditions")
+    f = unfold(f)
+    if f.has(nan, zoo, oo, -oo, I):
+        raise LawError(f"{law.name}: {place} is {f}, which is no finite real number; correct it")
+    for kind, what in ((Derivative, "a derivative"), (Integral, "an integral"), (AppliedUndef, "an unknown function")):
+        if found := f.atoms(kind):
+            raise LawError(f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make it a state")
+    for g in sorted(f.atoms(Function), key=str):
+        if not isinstance(g, (*FUNCTIONS, Handwritten)):
+            few = ", ".join(one.__name__ for one in FUNCTIONS)
+            raise LawError(f"{law.name}: {place} holds {shown(g)}, but laws have no {g.func}; write it by {few}")
+    for s in sorted(f.free_symbols - known, key=str):
+        name = plain(s)
+        twin = next((k for k in known if plain(k) == name), None)
+        if twin is not None:
+            remedy = "use the same symbol: there is one of that name with other assumptions"
+        elif close := difflib.get_close_matches(name, list(map(plain, known)), n=1, cutoff=0.6):
+            remedy = f"did you mean {close[0]}? Else declare it in params and units"
+        else:
+            remedy = "declare it in params and units"
+        raise LawError(f"{law.name}: {name} in {place} is {roles}; {remedy}")
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+def _declared(law: Any) -> dict[Symbol, Dim]:
+    dims = {s: dim_of_text(SIGNAL_UNITS[s]) for s in law.inputs}
+    for role, names in (("state", law.flow), ("parameter", law.params)):
+        for s in names:
+            if s not in law.units:
+                raise LawError(
+                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in units={{{plain(s)}: 'bit/s'}}"
+                )
+    for s, text in law.units.items():
+        if s not in law.flow and s not in law.params:
+            raise LawError(f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; drop it")
+        dims[s] = _unit_of(law, s, text)
+    return dims
+
+
+def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
+    if not isinstance(text, str):
+        raise LawError(f"{law.name}: the unit of {plain(s)} is {shown(text)}; give text, such as 'bit/s' or '1'")
+    try:
+        return dim_of_text(text)
+    except UnitsError as error:
+        raise LawError(f"{law.name}: the unit of {plain(s)} is given as {text!r}: {error}") from None
+
+
+def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim | None]]:
+    """Every equation with the dimension it must have; None where any will do."""
+    second = dim_of_text("s")
+    for z, f in law.flow.items():
+        yield f"the flow of {plain(z)}", f, Dim(dims[z].bit, dims[z].s - 1)
+    for name, f in law.out.items():
+        yield f"output {name!r}", f, dim_of_text(_OUTPUT_UNITS[name])
+    for side in ("lower", "upper", "initial"):
+        for z, f in getattr(law, side).items():
+            if not f.is_number:  # a number is in the unit of its state, like a parameter's value
+                yield f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}", f, dims[z]
+    for i, j in enumerate(law.jumps):
+        yield f"the condition of jump {i}", j.when, None
+        yield f"the refractory time of jump {i}", j.refractory, second
+        for z, f in j.reset.items():
+            yield f"the reset of {plain(z)} in jump {i}", f, dims[z]
+    for i, tick in enumerate(law.ticks):
+        yield f"the period of tick {i}", tick.every, second
+        if tick.phase != 0:
+            yield f"the phase of tick {i}", tick.phase, second
+        for z, f in tick.update.items():
+            yield f"the update of {plain(z)} in tick {i}", f, dims[z]
+
+
+def _check_units(law: Any) -> None:
+    dims = _declared(law)
+    for relation in law.where:
+        gap = relation.lhs - relation.rhs
+        if measure(gap, dims) is None:
+            raise LawError(f"{law.name}: where compares {relation}: {explain(gap, dims)}; correct it, or units")
+    for place, f, wanted in _wanted(law, dims):
+        f = unfold(f)
+        for relation in f.atoms(Relational):
+            gap = relation.lhs - relation.rhs
+            if measure(gap, dims) is None:
+                raise LawError(f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, or units")
+        got = measure(f, dims)
+        if got is None:
+            raise LawError(f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in units")
+        if isinstance(got, Dim) and wanted is not None and not same(got, wanted):
+            raise LawError(f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit in units")
+
+
+# --- what each kind of law needs -------------------------------------------------------------------------------------
+
+
+def _check_kind(law: Any) -> None:
+    if law.kind == "source":
+        if "rate" not in law.out:
+            raise LawError(f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]")
+        return
+    given, lacking = ([name for name in REPORTING if (name in law.out) is there] for there in (True, False))
+    if given and lacking:
+        raise LawError(f"{law.name}: it reports {given[0]!r} without {lacking[0]!r}; give {', '.join(REPORTING)}")
+    if law.queue is None:
+        if "drop" in law.out:
+            raise LawError(f"{law.name}: 'drop' is what does not enter the queue; name the queue=, or use 'mark'")
+        if "loss" in law.out:
+            raise LawError(f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'")
+        if not law.out:
+            raise LawError(f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}")
+        return
+    from fluidcc.symbols import c, y
+
+    if law.queue not in law.flow:
+        raise LawError(f"{law.name}: queue={law.queue} is no state; the states are {', '.join(map(plain, law.flow))}")
+    if not same(dim_of_text(law.units[law.queue]), dim_of_text("s")):
+        raise LawError(f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s")
+    if simplify(unfold(law.flow[law.queue]) - (y - c) / c) != 0:
+        raise LawError(
+            f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
+            "enters less what leaves"
+        )
+
+
+@lru_cache(maxsize=256)
+def _slopes(U: Expr, x: Symbol) -> tuple[Expr, Expr]:
+    return diff(U, x), diff(U, x, 2)
+
+
+def _check_utility(law: Any) -> None:
+    """U increasing and concave at the parameters in use, over ten decades of rate."""
+    x, U = law.out["rate"], unfold(law.utility)
+    if x not in law.flow:
+        raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}")
+    _check_expression(law, "the utility", law.utility, {x, *law.params}, f"neither a parameter nor the rate {plain(x)}")
+    slopes = _slopes(U, x)
+    if slopes[0].is_positive and slopes[1].is_negative:
+        return
+    rates = np.logspace(-1, 9, 41)
+    with np.errstate(all="ignore"):
+        for slope, sign, word in zip(slopes, (1, -1), ("increasing", "strictly concave"), strict=True):
+            f = lambdify([x, *law.params], slope, modules="numpy")
+            values = sign * np.broadcast_to(np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape)
+            for rate, value in zip(rates, values, strict=True):
+                if not value > 0 or math.isinf(value):
+                    raise LawError(
+                        f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = {rate:.3g}; give one "
+                        f"that is increasing and concave at every positive rate"
+                    )

@@ -1,0 +1,289 @@
+"""From laws to machine code: the text of kernels, compiled once and kept on disk (`numerics.compiling`).
+
+No name that a user gives enters the text: symbols are numbered, and laws have no name in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from numba import config
+from numba.core.errors import NumbaError
+from sympy import Abs, Add, Symbol
+
+from fluidcc.base.errors import LawError
+from fluidcc.laws.event_text import decided_text, event_kernel_text
+from fluidcc.laws.handwritten import Handwritten
+from fluidcc.laws.kernel_text import scalar_text
+from fluidcc.laws.law import Law, Link
+from fluidcc.numerics.compiling import global_compiler_lock, load_text
+from fluidcc.numerics.fluid import calls
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
+
+__all__ = [
+    "bound_switches", "bounded_states", "count_kinks", "count_switches", "event_kernel_address", "handwritten",
+    "kernel_address", "law_lines", "law_names",
+]  # fmt: skip
+
+#: order of a source's signals in the workspace, and of a link's
+SOURCE_ROWS = tuple(plain(signal) for signal in SOURCE_INPUTS)
+LINK_ROWS = ("y", "c", "q", "q_max", "t", "crossing")
+LINK_OUT = ("mark", "price", "drop", "offer", *REPORTING)
+
+#: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not toggle it
+TIE = 1e-11
+
+_addresses = itertools.count(1)
+
+
+def _own_states(law: Law) -> tuple[Symbol, ...]:
+    return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
+
+
+@lru_cache(maxsize=512)
+def count_switches(law: Law) -> int:
+    """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
+    return count_kinks(law) + len(_bounds(law)) + len(law.jumps)
+
+
+@lru_cache(maxsize=512)
+def count_kinks(law: Law) -> int:
+    """The first switches of the law's kernel, which choose branches."""
+    return len(_used_switches(law))
+
+
+def _used_switches(law: Law) -> tuple[int, ...]:
+    """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks are not."""
+    held = law.switched()
+    outs = [held.out[k] for k in _outputs(law) if k in held.out]
+    wanted = [held.flow[z] for z in _own_states(law)] + outs
+    found: set[int] = set()
+    while True:
+        more = {k for k, m in enumerate(held.modes) if any(f.has(m) for f in wanted)} - found
+        if not more:
+            return tuple(sorted(found))
+        found |= more
+        wanted = [held.switches[k] for k in more]
+
+
+def _outputs(law: Law) -> tuple[str, ...]:
+    return LINK_OUT if isinstance(law, Link) else ("rate",)
+
+
+def law_names(law: Law, states: list[str], signals: list[str], params: list[str]) -> dict[Symbol, str]:
+    """Text of each symbol of a law: its states, its signals in the order of the rows, its parameters."""
+    names = dict(zip(_own_states(law), states, strict=True)) | dict(zip(law.params, params, strict=True))
+    if isinstance(law, Link):
+        from fluidcc import symbols as v
+
+        told = (signals[0], signals[1], signals[3], signals[4], signals[5])
+        names |= dict(zip((v.y, v.c, v.q_max, v.t, v.crossing), told, strict=True))
+        if law.queue is not None:
+            names[law.queue] = signals[2]
+    else:
+        names |= dict(zip(SOURCE_INPUTS, signals, strict=True))
+    return names
+
+
+def law_lines(
+    law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
+) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Straight-line text of a law: lines, derivative of each own state, outputs, switches.
+
+    Parameters
+    ----------
+    names : dict of Symbol to str
+        Text of states, signals and parameters.
+    mode : callable
+        Text of mode k.
+    prefix : str
+        Of all temporary names.
+    automatic : bool
+        Whether a negative mode stands for 'decide by the sign of the switch here and now'.
+
+    Notes
+    -----
+    A state that is held at a bound is put there first, under its own name: all that follows has it there exactly.
+    """
+    held = law.switched()
+    lines = _put_on_bounds(law, names, mode, prefix, automatic)
+    switches: list[str] = []
+    named = dict(names)
+    for n, k in enumerate(_used_switches(law)):
+        more, (value,) = scalar_text([held.guarded(held.switches[k])], named, f"{prefix}s{n}_")
+        lines += [*more, f"{prefix}g{n} = {value}"]
+        text = f"(1.0 if {prefix}g{n} > 0.0 else 0.0)"
+        lines.append(f"{prefix}m{n} = {mode(n)}")
+        if automatic:
+            lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {text}")
+        named[held.modes[k]], named[held.signs[k]] = f"{prefix}m{n}", text
+        more, sizes = scalar_text(
+            [Abs(held.guarded(f)) for f in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_"
+        )
+        lines += more
+        switches.append(f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)")
+    own = _own_states(law)
+    roots = [held.flow[z] for z in own] + [held.out[k] for k in _outputs(law) if k in held.out]
+    more, texts = scalar_text([held.guarded(f) for f in roots], named, f"{prefix}t")
+    lines += more
+    rest = iter(texts[len(own) :])
+    outputs = [next(rest) if k in held.out else "0.0" for k in _outputs(law)]
+    flows = _bounded(law, own, texts, names, prefix, automatic, lines, switches)
+    for j, jump in enumerate(law.jumps):
+        more, (value,) = decided_text([jump.when], names, f"{prefix}j{j}_", law.name)
+        lines += more
+        switches.append(f"({value})")
+    return lines, flows, outputs, switches
+
+
+def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
+    """The switch of each bound of an own state, the state, the bound, and the sign of the gap between them."""
+    kinks, sides = len(_used_switches(law)), ((law.lower, ""), (law.upper, "-"))
+    found = [(z, bounds[z], sign) for z in _own_states(law) for bounds, sign in sides if z in bounds]
+    return [(kinks + n, *one) for n, one in enumerate(found)]
+
+
+@lru_cache(maxsize=512)
+def bound_switches(law: Law) -> tuple[int, ...]:
+    """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0 where it is held."""
+    return tuple(n for n, *_ in _bounds(law))
+
+
+def bounded_states(law: Law) -> list[int]:
+    """Numbers of the own states that have a bound."""
+    return [k for k, z in enumerate(_own_states(law)) if z in law.lower or z in law.upper]
+
+
+def _put_on_bounds(
+    law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
+) -> list[str]:
+    """What a held state is: its bound, to the last bit, wherever within rounding it was when it got there."""
+    lines = []
+    for n, z, bound, sign in _bounds(law):
+        more, (value,) = scalar_text([unfold(bound)], names, f"{prefix}b{n}_")
+        lines += [*more, f"{prefix}b{n} = {value}", f"{prefix}m{n} = {mode(n)}"]
+        held = f"{prefix}m{n} <= 0.5"
+        if automatic:  # nothing was located, so that it may stand well beyond its bound
+            held += f" and ({prefix}m{n} >= 0.0 or {sign}({names[z]} - {prefix}b{n}) < 0.0)"
+        lines.append(f"{names[z]} = {prefix}b{n} if {held} else {names[z]}")
+    return lines
+
+
+def _bounded(
+    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], prefix: str, automatic: bool,
+    lines: list[str], switches: list[str],
+) -> list[str]:  # fmt: skip
+    """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow leads away from it."""
+    flows = [f"{prefix}f{j}" for j in range(len(own))]
+    lines += [f"{flow} = {text}" for flow, text in zip(flows, texts, strict=False)]
+    for n, z, _, sign in _bounds(law):
+        flow, gap = flows[own.index(z)], f"{sign}({names[z]} - {prefix}b{n})"
+        if automatic:
+            free = f"(1.0 if {gap} > 0.0 or {sign}{flow} > 0.0 else 0.0)"
+            lines.append(f"{prefix}m{n} = {prefix}m{n} if {prefix}m{n} >= 0.0 else {free}")
+        # A free state that stands a hair beyond its bound and comes back stays free.
+        free = f"({gap} if {sign}{flow} <= 0.0 else abs({gap}))"
+        lines.append(f"{prefix}g{n} = {free} if {prefix}m{n} > 0.5 else {sign}{flow}")
+        lines.append(f"{flow} = {flow} if {prefix}m{n} > 0.5 else 0.0")
+        switches.append(f"{prefix}g{n}")
+    return flows
+
+
+_HEAD = '''"""Generated by fluidcc: the kernel of a law."""
+import math
+
+import numpy as np
+from numba import types
+
+from fluidcc.numerics.compiling import cfunc, njit
+
+_P = types.CPointer(types.float64)
+{functions}
+
+@cfunc(types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64), error_model="numpy")
+'''
+
+
+def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
+    """Signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all its symbols."""
+    rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
+    own = _own_states(law)
+    numbers = ([f"{a}{k}" for k in range(n)] for a, n in (("z", len(own)), ("u", len(rows)), ("p", len(law.params))))
+    return rows, own, law_names(law, *numbers)
+
+
+def kernel_text(law: Law) -> str:
+    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable.
+
+    When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
+    """
+    rows, own, names = _numbered(law)
+    lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
+    used = " ".join([*lines, *flows, *outputs, *switches])
+    arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
+    load = [f"{a}{k} = {a}[{k}*{step} + i]" for a, step, count in arrays for k in range(count) if f"{a}{k}" in used]
+    body = [*load, *lines]
+    body += [f"dz[{k}*n + i] = {text}" for k, text in enumerate(flows)]
+    stride = "su" if isinstance(law, Link) else "n"
+    body += [f"o[{k}*{stride} + i] = {text}" for k, text in enumerate(outputs)]
+    store = [f"g[{k}*n + i] = {text}" for k, text in enumerate(switches)]
+    store += [f"z[{k}*n + i] = z{k}" for k in bounded_states(law)]
+    text = "def kernel(n, su, z, u, p, m, dz, o, g, want):\n    for i in range(n):\n"
+    text += "".join(f"        {line}\n" for line in body)
+    if store:
+        text += "        if want:\n" + "".join(f"            {line}\n" for line in store)
+    return text
+
+
+_kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter values share one kernel
+_event_kernels: dict[Any, int] = {}
+
+
+@lru_cache(maxsize=4096)
+def handwritten(law: Law) -> tuple[str, ...]:
+    """Text of the functions written by hand that a law holds."""
+    found = {f.label: f.definition for _, g in law.expressions() for f in unfold(g).atoms(Handwritten)}
+    return tuple(found.values())
+
+
+def _build(text: str, law: Law) -> int:
+    functions = handwritten(law)
+    if config.DISABLE_JIT:
+        scope: dict[str, Any] = {}
+        whole = "import math\nimport numpy as np\n" + "".join(functions) + text
+        exec(compile(whole, f"<kernel of {law.name}>", "exec"), scope)
+        address = next(_addresses)
+        calls.PYTHON_KERNELS[address] = scope["kernel"]
+        return address
+    compiled = "".join(f'\n\n@njit(error_model="numpy")\n{f}' for f in functions)
+    try:
+        return int(load_text(_HEAD.format(functions=compiled) + text, "kernel").kernel.address)
+    except NumbaError as error:
+        if not functions:
+            raise
+        reason = str(error).strip().splitlines()[-1]
+        raise LawError(
+            f"numba cannot compile the kernel of {law.name} ({reason}); keep to numbers, math and the part of numpy "
+            "that numba knows"
+        ) from error
+
+
+def kernel_address(law: Law) -> int:
+    """Address of the kernel of a law, compiled at the first call for its structure and cached on disk."""
+    return _known(_kernels, law, kernel_text)
+
+
+def event_kernel_address(law: Law) -> int:
+    """Address of the kernel of a law's jumps and ticks."""
+    return _known(_event_kernels, law, lambda law: event_kernel_text(law, *_numbered(law)[1:]))
+
+
+def _known(kernels: dict[Any, int], law: Law, text: Callable[[Law], str]) -> int:
+    if law.structure not in kernels:
+        with global_compiler_lock:  # of many threads one compiles
+            if law.structure not in kernels:
+                kernels[law.structure] = _build(text(law), law)
+    return kernels[law.structure]

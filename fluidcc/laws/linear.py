@@ -1,0 +1,244 @@
+"""The linearisation of a law on one branch of its kinks: A, B, C, D, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Derivative, Expr, Function, Integer, Matrix, Pow, Subs, Symbol, ceiling, floor, lambdify, sign
+
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws.law import Law
+from fluidcc.laws.steady import Structure
+from fluidcc.symbols import plain
+
+__all__ = [
+    "Branch", "Jacobians", "active_modes", "branch_function", "flat_steps", "jacobian_function", "linearize_law",
+    "modes_at", "slope",
+]  # fmt: skip
+
+
+class Jacobians(NamedTuple):
+    """Derivatives of flow and outputs (rows) by states and inputs (columns), in the law's orders.
+
+    A is (states, states), B (states, inputs), C (outputs, states), D (outputs, inputs); outputs as in ``law.out``.
+    """
+
+    A: Any
+    B: Any
+    C: Any
+    D: Any
+
+
+class Branch(NamedTuple):
+    """Flows (states, ...) and outputs (outputs, ...) on one branch of the kinks, and their `Jacobians`."""
+
+    flow: Any
+    out: Any
+    jacobians: Jacobians
+
+
+class _Power(Function):
+    """base**exponent, derived as exponent base**(exponent - 1)."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        base, exponent = self.args
+        return exponent * _Power(base, exponent - 1)
+
+
+def flat_steps(f: Expr) -> Expr:
+    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step: 0."""
+    if not f.has(floor, ceiling, sign):
+        return f
+    return f.replace(lambda a: isinstance(a, Subs | Derivative), lambda a: Integer(0))
+
+
+def slope(f: Expr, s: Symbol) -> Expr:
+    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for (y/c)**B."""
+    powers = {p: _Power(*p.args) for p in f.atoms(Pow) if not p.exp.is_number and not p.exp.has(s) and p.base.has(s)}
+    derived = flat_steps(f.xreplace(powers).diff(s))
+    return derived.replace(lambda a: isinstance(a, _Power), lambda a: Pow(*a.args))
+
+
+def _symbolic(law: Law) -> Jacobians:
+    return _symbolic_of(Structure.of(law))
+
+
+@lru_cache(maxsize=256)
+def _symbolic_of(structure: Structure) -> Jacobians:
+    law = structure.law
+    held = law.switched()
+    columns = (law.states, law.inputs)
+    rows = (list(held.flow.values()), list(held.out.values()))
+    return Jacobians(*(Matrix(len(f), len(v), [slope(g, s) for g in f for s in v]) for f in rows for v in columns))
+
+
+def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
+    """A, B, C, D of a law as SymPy matrices.
+
+    Parameters
+    ----------
+    law : Source or Link
+    modes : sequence of 0 or 1, optional
+        The branch: mode k is 1 where ``law.switches[k]`` > 0. By default the matrices keep the mode symbols.
+
+    Raises
+    ------
+    InvalidInput
+        If there are not as many modes as switches.
+    """
+    held, full = law.switched(), _symbolic(law)
+    if modes is None:
+        return full
+    if len(modes) != len(held.modes):
+        raise InvalidInput(f"{law.name} has {len(held.modes)} switches; {len(modes)} modes were given")
+    branch = {m: Integer(int(v)) for m, v in zip(held.modes, modes, strict=True)}
+    return Jacobians(*(M.subs(branch) for M in full))
+
+
+def active_modes(
+    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0, of: str | Sequence[str] = ""
+) -> NDArray[Any]:
+    """The modes in force at a point, one row a switch.
+
+    Parameters
+    ----------
+    law : Source or Link
+    z, u, p : array_like (n_states, ...), (n_inputs, ...), (n_params, ...)
+        In the orders of ``law.states``, ``law.inputs`` and ``law.params``.
+    tolerance : float
+        A switch within this of zero counts as zero.
+    relative : float
+        So does one whose sign a relative change of the arguments by this much can turn.
+    of : str or sequence of str
+        Whose law it is, for the message; one for each along the last axis.
+
+    Raises
+    ------
+    InvalidInput
+        If a switch is zero: the law has no derivative there.
+    """
+    modes, near = modes_at(law, z, u, p, tolerance=tolerance, relative=relative)
+    for place in np.argwhere(near)[:1]:
+        k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
+        raise InvalidInput(
+            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
+            f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
+        )
+    return modes
+
+
+def modes_at(
+    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The modes as in `active_modes`, and, of the same shape, where a switch counts as zero."""
+    modes: list[Any] = []
+    close: list[Any] = []
+    arguments, shape = _flat(z, u, p)
+    for switch in _switches(Structure.of(law)):
+        value = np.broadcast_to(np.asarray(switch.function(*arguments, *modes), dtype=float), shape)
+        near = tolerance
+        for i in switch.reads if relative else ():
+            moved = [a * (1 + relative) if j == i else a for j, a in enumerate(arguments)]
+            near = near + np.abs(np.asarray(switch.function(*moved, *modes), dtype=float) - value)
+        close.append(np.abs(value) <= near)
+        modes.append((value > 0).astype(float))
+    return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(len(modes), *shape)
+
+
+class _Switch(NamedTuple):
+    """A switch by states, inputs, parameters and the modes before it, and which of the first three it reads."""
+
+    function: Callable[..., Any]
+    reads: tuple[int, ...]
+
+
+@lru_cache(maxsize=256)
+def _switches(structure: Structure) -> tuple[_Switch, ...]:
+    law = structure.law
+    held = law.switched()
+    symbols = [*law.states, *law.inputs, *law.params]
+    return tuple(
+        _Switch(
+            lambdify([*symbols, *held.modes[:k]], f, modules=_NUMPY),
+            tuple(i for i, s in enumerate(symbols) if s in f.free_symbols),
+        )
+        for k, f in enumerate(held.switches)
+    )
+
+
+def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Arguments one by one, and the shape that their values have together."""
+    arrays = [np.asarray(group) for group in groups]
+    return [value for group in arrays for value in group], np.broadcast_shapes(*(a.shape[1:] for a in arrays))
+
+
+def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.nan) -> Any:
+    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose among a few numbers."""
+    chosen = default
+    for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+        chosen = value if condition is True else np.where(condition, value, chosen)
+    return chosen
+
+
+_NUMPY = [{"select": _select}, "numpy"]
+
+
+def branch_function(law: Law) -> Callable[..., Branch]:
+    """Flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its structure.
+
+    Returns
+    -------
+    callable
+        ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is analytic, so that a
+        complex step differentiates it once more to rounding.
+    """
+    return _branch_of(Structure.of(law))
+
+
+@lru_cache(maxsize=256)
+def _branch_of(structure: Structure) -> Callable[..., Branch]:
+    law = structure.law
+    held = law.switched()
+    matrices = _symbolic_of(structure)
+    rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
+    changing = [i for i, f in enumerate(rows) if not f.is_number]
+    fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
+    function = lambdify(
+        [*law.states, *law.inputs, *law.params, *held.modes], [rows[i] for i in changing], _NUMPY, cse=True
+    )
+    k, h = len(held.flow), len(held.out)
+    ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
+
+    def branch(z: Any, u: Any, p: Any, modes: Any) -> Branch:
+        arguments, shape = _flat(z, u, p, modes)
+        kind = complex if any(np.iscomplexobj(v) for v in (z, u, p, modes)) else float
+        values = np.empty((len(rows), *shape), kind)
+        values[:] = fixed.reshape(-1, *(1 for _ in shape))
+        for i, value in zip(changing, function(*arguments), strict=True):
+            values[i] = value
+        parts = [values[a:b].reshape(*M.shape, *shape) for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)]
+        return Branch(values[:k], values[k : k + h], Jacobians(*parts))
+
+    return branch
+
+
+def jacobian_function(law: Law) -> Callable[..., Jacobians]:
+    """The Jacobians of a law as a NumPy function.
+
+    Returns
+    -------
+    callable
+        ``f(z, u, p, modes=None)`` with arrays as in `active_modes`, which gives the modes by default; it returns
+        `Jacobians` of arrays (rows, columns, ...).
+    """
+    function = branch_function(law)
+
+    def jacobians(z: Any, u: Any, p: Any, modes: Any = None) -> Jacobians:
+        held_at = active_modes(law, z, u, p) if modes is None else np.asarray(modes, dtype=float)
+        return function(z, u, p, held_at).jacobians
+
+    return jacobians

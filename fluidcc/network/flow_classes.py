@@ -1,0 +1,89 @@
+"""Flows that differ in nothing but their names: what is true of one is true of all, so that one stands for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fluidcc.network.network import FlowSpec, Network
+
+__all__ = ["Collapsed", "apart", "collapsed", "identical", "in_pairs", "places"]
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """A network in which one flow stands for several that are identical, under the name of the first."""
+
+    net: Network
+    many: tuple[int, ...]  # by flow of `net`: how many it stands for
+    place: Mapping[str, int]  # by flow of the whole network: the flow of `net` that stands for it
+    where: NDArray[np.intp]  # the same, in the order of the whole network's flows
+
+
+def identical(net: Network) -> tuple[tuple[str, ...], ...]:
+    """Names of the flows of each kind: equal in law, route, on-periods, delays, packet, initial states and pattern.
+
+    Kinds and their members are in the order of the network.
+    """
+    return net.derived(_identical)
+
+
+def _identical(net: Network) -> tuple[tuple[str, ...], ...]:
+    found: dict[Any, list[str]] = {}
+    for name, flow in net.flows.items():
+        found.setdefault(_kind(flow), []).append(name)
+    return tuple(map(tuple, found.values()))
+
+
+def _kind(f: FlowSpec) -> tuple[Any, ...]:
+    states = tuple(f.initial.items())
+    return f.law, f.route, f.intervals, f.access_delay, f.return_delay, f.packet, states, f.pattern
+
+
+def collapsed(net: Network) -> Collapsed:
+    """The network with one flow of each kind; the same object where no two flows are identical."""
+    return net.derived(_collapsed)
+
+
+def in_pairs(net: Network) -> Collapsed:
+    """The network with one flow of each kind by itself, and another one for the rest of them.
+
+    Whatever identical flows can do to differ, two of them can.
+    """
+    return net.derived(_in_pairs)
+
+
+def apart(net: Network) -> Collapsed:
+    """The network itself, every flow for itself."""
+    return Collapsed(net, (1,) * len(net.flows), places(net), np.arange(len(net.flows)))
+
+
+def places(net: Network) -> Mapping[str, int]:
+    """The place of every flow among the network's, by name."""
+    return net.derived(_places)
+
+
+def _places(net: Network) -> Mapping[str, int]:
+    return {name: k for k, name in enumerate(net.flows)}
+
+
+def _collapsed(net: Network) -> Collapsed:
+    return _one_for(net, identical(net))
+
+
+def _in_pairs(net: Network) -> Collapsed:
+    return _one_for(net, tuple(part for names in identical(net) for part in (names[:1], names[1:]) if part))
+
+
+def _one_for(net: Network, groups: tuple[tuple[str, ...], ...]) -> Collapsed:
+    group = {name: i for i, names in enumerate(groups) for name in names}
+    place = {name: group[name] for name in net.flows}
+    where = np.array(list(place.values()), np.intp)
+    alone = len(groups) == len(net.flows)
+    few = net if alone else net.only([names[0] for names in groups])
+    return Collapsed(few, tuple(map(len, groups)), place, where)

@@ -1,0 +1,336 @@
+"""The interconnection, as data: links, flows, and how they are placed. Nothing is solved here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.base.arguments import choice, explained, shown
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.laws.law import Link, Source
+from fluidcc.network.patterns import Modulated, near, resolve_pattern
+from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
+
+__all__ = ["PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network", "resolve_pattern"]
+
+T = TypeVar("T")
+
+
+class Network:
+    """Links and the flows that cross them.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets")
+    >>> net.flow("a", fc.LDCC, route=["l"]).flow("udp", fc.CBR(rate="500 kbit/s"), route=["l"], start=2)
+    Network(links: l; flows: a, udp)
+    >>> net.base_rtt("a"), net.links["l"].buffer
+    (0.05, 800000.0)
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[str, LinkSpec] = {}
+        self._flows: dict[str, FlowSpec] = {}
+        # As they were given: a changed copy is built anew from these, so that a buffer of "0.5 s" follows its capacity.
+        self._given: dict[tuple[str, str], dict[str, Any]] = {}
+        self._derived: dict[Callable[[Network], Any], Any] = {}
+
+    # --- building -------------------------------------------------------------------------------------------------
+
+    @explained
+    def link(
+        self,
+        name: str,
+        law: Link,
+        *,
+        capacity: Any,
+        delay: Any = 0.0,
+        buffer: Any = None,
+        initial: Mapping[str, Any] | None = None,
+        packet: Any = PACKET,
+    ) -> Self:
+        """Add a link: its queue, followed by its propagation delay.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        law : Link
+            Such as ``fluidcc.DropTail``.
+        capacity : float, str or list of pairs
+            Capacity [bit/s], or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]`` where it changes at given times [s].
+        delay : float or str
+            One-way propagation delay [s].
+        buffer : float or str, optional
+            Buffer [bit]; text may be in packets, or in seconds of queueing delay at the capacity of time 0.
+            None is infinite.
+        initial : mapping, optional
+            Initial states by name; a queue also as ``"q"`` [s] or ``"backlog"`` [bit]. Default: the law's.
+        packet : float or str
+            Packet size [bit] by which a buffer in packets is read.
+
+        Returns
+        -------
+        Network
+            This network, so that calls can be chained.
+
+        Raises
+        ------
+        InvalidInput
+            `UnitsError` and `UnknownName` among it: the message names the link, the value and what would be right.
+        """
+        self._new("link", name)
+        given = {
+            "law": law,
+            "capacity": capacity,
+            "delay": delay,
+            "buffer": buffer,
+            "initial": initial,
+            "packet": packet,
+        }
+        self._links[name] = link_spec(name, **given)
+        self._given["link", name] = given
+        return self
+
+    @explained
+    def flow(
+        self,
+        name: str,
+        law: Source,
+        *,
+        route: Sequence[str],
+        start: Any = None,
+        stop: Any = None,
+        access_delay: Any = 0.0,
+        return_delay: Any = None,
+        packet: Any = PACKET,
+        initial: Mapping[str, Any] | None = None,
+        pattern: Any = None,
+    ) -> Self:
+        """Add a flow along links that are there already.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        law : Source
+            Such as ``fluidcc.LDCC`` or ``fluidcc.LDCC(beta=0.2)``.
+        route : sequence of str
+            Names of the links, in order.
+        start, stop : float, str or list of these, optional
+            When it is on [s]; lists of equal length for a flow that starts and stops more than once.
+            Default: always, also before time 0; but one with an ack clock begins then, with nothing under way.
+        access_delay : float or str
+            Propagation delay from the source to the queue of its first link [s].
+        return_delay : float or str, optional
+            Delay of the way back, e_b [s]. Default: the propagation delay of the way forward.
+        packet : float or str
+            Packet size [bit].
+        initial : mapping, optional
+            Initial states by name, numbers in SI units or text. Default: the law's.
+        pattern : list of pairs or mapping, optional
+            For sources without states (CBR), in place of their rate: ``[(0, "1 Mbit/s"), (5, 0)]``;
+            ``{"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": 0.1, "mean_off": 0.1, "shape": 1.25}`` or
+            ``{"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10 ms"}``, drawn by the simulation's seed.
+
+        Returns
+        -------
+        Network
+            This network, so that calls can be chained.
+
+        Raises
+        ------
+        InvalidInput
+            `UnitsError` and `UnknownName` among it: the message names the flow, the value and what would be right.
+        """
+        self._new("flow", name)
+        given = {
+            "law": law, "route": route, "start": start, "stop": stop, "access_delay": access_delay,
+            "return_delay": return_delay, "packet": packet, "initial": initial, "pattern": pattern,
+        }  # fmt: skip
+        self._flows[name] = flow_spec(name, links=self._links, **given)
+        self._given["flow", name] = given
+        return self
+
+    # --- changed copies -------------------------------------------------------------------------------------------
+
+    @explained
+    def with_link(self, name: str, **changes: Any) -> Self:
+        """A copy in which the arguments `changes` of `link` are others, the rest as they were given.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> net = fc.Network().link("l", fc.DropTail, capacity=2e6, buffer="0.5 s")
+        >>> net.with_link("l", capacity=4e6).links["l"].buffer
+        2000000.0
+        """
+        return self._with("link", name, changes)
+
+    @explained
+    def with_flow(self, name: str, **changes: Any) -> Self:
+        """A copy in which the arguments `changes` of `flow` are others, the rest as they were given.
+
+        With a law of other states, give their `initial` too, or ``initial=None`` for that law's own.
+        """
+        return self._with("flow", name, changes)
+
+    def without_flow(self, name: str) -> Self:
+        """A copy without that flow."""
+        self._known("flow", name)
+        new = self.copy()
+        del new._flows[name], new._given["flow", name]
+        return new
+
+    def only(self, flows: Iterable[str]) -> Self:
+        """A copy with these flows alone, in this order."""
+        if isinstance(flows, str) or not isinstance(flows, Iterable):
+            raise InvalidInput(f"the flows of only() are {shown(flows)}; give their names in a list")
+        new = type(self)()
+        new._links.update(self._links)
+        for name in flows:
+            key = self._known("flow", name)
+            new._flows[name], new._given[key] = self._flows[name], self._given[key]
+        new._given.update({key: given for key, given in self._given.items() if key[0] == "link"})
+        return new
+
+    def given(self, kind: str, name: str) -> Mapping[str, Any]:
+        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they were given."""
+        return MappingProxyType(self._given[self._known(kind, name)])
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        new = type(self)()
+        for attribute in ("_links", "_flows", "_given"):
+            getattr(new, attribute).update(getattr(self, attribute))
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def _with(self, kind: str, name: str, changes: Mapping[str, Any]) -> Self:
+        given = self._given[self._known(kind, name)]
+        for key in changes:
+            if key not in given:
+                hint = near(key, given)
+                raise UnknownName(f"{key} of {kind} {name!r} cannot be changed, there is no such argument; {hint}")
+        new = self.copy()
+        new._given[kind, name] = {**given, **changes}
+        if kind == "link":
+            new._links[name] = link_spec(name, **new._given[kind, name])
+        # A flow's initial states may depend on its return delay, and that on the delays of the links it crosses.
+        for flow, spec in self._flows.items():
+            if flow == name if kind == "flow" else name in spec.route and "delay" in changes:
+                new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
+        return new
+
+    def _new(self, kind: str, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"name of a {kind} is {shown(name)}; give text")
+        self._derived.clear()
+        if name in (self._links if kind == "link" else self._flows):
+            raise InvalidInput(
+                f"name of {kind} {name!r} is taken; give another, or change that {kind} by with_{kind}()"
+            )
+
+    def _known(self, kind: str, name: str) -> tuple[str, str]:
+        names = self._links if choice(kind, "kind", ("link", "flow")) == "link" else self._flows
+        if not isinstance(name, str) or name not in names:
+            raise UnknownName(f"the network has no {kind} {shown(name)}; {near(str(name), names)}")
+        return kind, name
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def links(self) -> Mapping[str, LinkSpec]:
+        """The links by name, in order."""
+        return MappingProxyType(self._links)
+
+    @property
+    def flows(self) -> Mapping[str, FlowSpec]:
+        """The flows by name, in order."""
+        return MappingProxyType(self._flows)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of the links, in order."""
+        return tuple(self._links)
+
+    @property
+    def flow_names(self) -> tuple[str, ...]:
+        """Names of the flows, in order."""
+        return tuple(self._flows)
+
+    def routing_matrix(self) -> NDArray[np.floating]:
+        """R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow crosses the link, else 0."""
+        row = {name: i for i, name in enumerate(self._links)}
+        R = np.zeros((len(self._links), len(self._flows)))
+        for j, flow in enumerate(self._flows.values()):
+            R[[row[name] for name in flow.route], j] = 1.0
+        return R
+
+    def propagation_delay(self, flow: str) -> float:
+        """One-way propagation delay of a flow, access included [s]."""
+        self._known("flow", flow)
+        spec = self._flows[flow]
+        return spec.access_delay + sum(self._links[name].delay for name in spec.route)
+
+    def return_delay(self, flow: str) -> float:
+        """Delay of a flow's way back, e_b [s]: as given, else its forward propagation delay."""
+        self._known("flow", flow)
+        given = self._flows[flow].return_delay
+        return self.propagation_delay(flow) if given is None else given
+
+    def base_rtt(self, flow: str) -> float:
+        """Round-trip time of a flow through empty queues [s]."""
+        return self.propagation_delay(flow) + self.return_delay(flow)
+
+    def derived(self, make: Callable[[Network], T]) -> T:
+        """What `make` finds of this network: worked out once, and kept until a link or flow is added."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return self._derived[make]
+
+    # --- identity -------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network):
+            return NotImplemented
+        mine, theirs = ([*n._links.values(), *n._flows.values()] for n in (self, other))
+        return mine == theirs
+
+    __hash__ = None  # type: ignore[assignment]  # it grows by link() and flow()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_derived": {}}
+
+    def __repr__(self) -> str:
+        def some(names: tuple[str, ...]) -> str:
+            return ", ".join(names[:8]) + (f", ... ({len(names)})" if len(names) > 8 else "") or "none"
+
+        return f"Network(links: {some(self.link_names)}; flows: {some(self.flow_names)})"
+
+    def _repr_html_(self) -> str:
+        from fluidcc.network.drawing import topology_svg
+
+        return topology_svg(self)
+
+
+def require_network(net: Any) -> None:
+    """Refuse what is no network, such as a scenario, which has one.
+
+    Raises
+    ------
+    InvalidInput
+        Naming what was given, and what would be right.
+    """
+    if not isinstance(net, Network):
+        inside = ", its .net" if isinstance(getattr(net, "net", None), Network) else ", such as fluidcc.Network()"
+        raise InvalidInput(f"the network is {type(net).__name__} {str(net)[:40]!r}; give a Network{inside}")

@@ -1,0 +1,151 @@
+"""Rates that change in time: given pairs, and random traffic that is drawn when a simulation's seed is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from hashlib import sha256
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.base.arguments import shown, whole
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.units import to_si
+from fluidcc.laws.law import Source
+from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
+from fluidcc.symbols import noise, plain, symbols_of
+
+if TYPE_CHECKING:
+    from fluidcc.network.specs import FlowSpec
+
+__all__ = ["Modulated", "Pairs", "resolve_pattern"]
+
+Pairs = tuple[tuple[float, float], ...]
+
+
+_KINDS = {
+    "on_off_pareto": {"peak": "bit/s", "mean_on": "s", "mean_off": "s", "shape": "1"},
+    "poisson": {"mean_rate": "bit/s", "interval": "s"},
+    "noise": {"interval": "s"},  # standard normal numbers for laws that hear `fluidcc.symbols.noise`
+}
+
+
+@dataclass(frozen=True)
+class Modulated:
+    """Random piecewise-constant traffic, drawn when a simulation's seed is known."""
+
+    kind: str
+    parameters: tuple[tuple[str, float], ...]
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """A hint at what was meant: the near names, or all of a few."""
+    known = list(names)
+    close = get_close_matches(name, known, n=3) or (known if len(known) <= 16 else [])
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
+
+
+def quantity(
+    value: Any, unit: str, what: str, *, positive: bool = False, infinite: bool = False, packet: float | None = None
+) -> float:
+    """A number in SI units, nonnegative or positive."""
+    number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
+    if number < 0 or (positive and number == 0):
+        raise InvalidInput(f"{what} is {shown(value)}; give a {'positive' if positive else 'nonnegative'} number")
+    return number
+
+
+def series(value: Any, what: str, positive: bool) -> Pairs:
+    """((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
+    try:
+        rows = [(t, r) for t, r in value]
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{what} is {shown(value)}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
+        ) from None
+    pairs = tuple((quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows)
+    times = [t for t, _ in pairs]
+    if not pairs or times[0] != 0:
+        raise InvalidInput(f"{what} starts at {times[0] if times else 'no'} s; its first pair must be at time 0")
+    for a, b in pairwise(times):
+        if b <= a:
+            raise InvalidInput(f"{what} has {b:g} s after {a:g} s; sort its pairs by time, one for each time")
+    return pairs
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is several: a list, tuple or array, but not text."""
+    return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(value, "ndim", 0) > 0
+
+
+def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
+    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the kind and its values."""
+    what = f"pattern of {of}"
+    if _hears_noise(law):
+        if pattern is not None and not isinstance(pattern, Modulated):
+            raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; its noise follows from the seed")
+        return Modulated("noise", (("interval", law.parameter("interval")),))
+    if pattern is None:  # a law of random traffic carries its own
+        kind = _own_kind(law.structure, law)
+        if kind is None:
+            return None
+        pattern = {"kind": kind, **{k: law.parameter(k) for k in _KINDS[kind]}}
+    if law.states:
+        raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR")
+    if not isinstance(pattern, Mapping):
+        return pattern if isinstance(pattern, Modulated) else series(pattern, what, positive=False)
+    kind, values = pattern.get("kind"), {k: v for k, v in pattern.items() if k != "kind"}
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise UnknownName(f"{what} is of kind {shown(kind)}; {near(kind if isinstance(kind, str) else '', _KINDS)}")
+    if odd := {*values} ^ {*_KINDS[kind]}:
+        verb = "has no" if min(odd) in values else "lacks its"
+        raise UnknownName(f"{what}: {kind} {verb} {min(odd)!r}; it takes {', '.join(_KINDS[kind])}")
+    numbers = {k: quantity(values[k], unit, f"{what}: {k}", positive=True) for k, unit in _KINDS[kind].items()}
+    if numbers.get("shape", 2.0) <= 1:
+        raise InvalidInput(f"{what}: shape is {values['shape']!r}; give more than 1, else periods have no mean")
+    return Modulated(kind, tuple(numbers.items()))
+
+
+@lru_cache(maxsize=256)
+def _hears(structure: tuple[Any, ...], law: Source) -> bool:
+    return any(noise in symbols_of(f) for _, f in law.expressions())
+
+
+@lru_cache(maxsize=256)
+def _own_kind(structure: tuple[Any, ...], law: Source) -> str | None:
+    """The kind of random traffic that a law without states is by its parameters."""
+    names = {plain(s) for s in law.params}
+    return next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
+
+
+def _hears_noise(law: Source) -> bool:
+    return _hears(law.structure, law)
+
+
+def resolve_pattern(
+    spec: FlowSpec, seed: int, until: float
+) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
+    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow without one.
+
+    Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
+    """
+    if spec.pattern is None:
+        return None
+    if not isinstance(spec.pattern, Modulated):
+        times, rates = np.array(spec.pattern).T
+        return times, rates
+    seed = whole(seed, "seed")
+    words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
+    values = dict(spec.pattern.parameters)
+    if spec.pattern.kind == "noise":
+        begun = intervals(until, values["interval"])
+        return begun, rng.standard_normal(len(begun))
+    if spec.pattern.kind == "poisson":
+        return poisson_counts(rng, until, packet=spec.packet, **values)
+    return on_off_pareto(rng, until, **values)

@@ -1,0 +1,265 @@
+"""A law placed in a network, with every argument checked: `LinkSpec` and `FlowSpec`.
+
+Each message starts with the argument it is about ("capacity of link 'a' ..."), so that a scenario file can add its key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sympy import sympify
+
+from fluidcc.base.arguments import shown
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
+from fluidcc.laws.law import Law, Link, Source
+from fluidcc.network.patterns import Modulated, Pairs, is_list, near, parse_pattern, quantity, series
+from fluidcc.symbols import plain, unfold
+
+__all__ = ["PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec"]
+
+# What a law knows of its place, by symbol.
+_OF_A_LINK = {s: plain(s) for s in Link.constants}
+_OF_A_FLOW = {s: plain(s) for s in Source.constants}
+PACKET = 8000.0  # [bit] the papers' packet of 1 KB
+
+
+_ALWAYS: Pairs = ((-math.inf, math.inf),)
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A link law with its place: capacity [bit/s] from t = 0 and its changes, delay [s], buffer [bit], initial states.
+
+    `initial` is by state name; a queue is its delay [s].
+    """
+
+    name: str
+    law: Link
+    capacity: float
+    schedule: Pairs = ()
+    delay: float = 0.0
+    buffer: float = math.inf
+    initial: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class FlowSpec:
+    """A source law with its place: route, on-periods [s], delays [s], packet size [bit], initial states by name.
+
+    `return_delay` None means the forward propagation delay. `pattern` replaces the rate of a source without states.
+    """
+
+    name: str
+    law: Source
+    route: tuple[str, ...]
+    intervals: Pairs = _ALWAYS
+    access_delay: float = 0.0
+    return_delay: float | None = None
+    packet: float = PACKET
+    initial: Mapping[str, float] = field(default_factory=dict, hash=False)
+    pattern: Pairs | Modulated | None = None
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
+    """By state name: symbol, unit, default and bounds, with the law's parameters put in (None where there is none)."""
+
+    def put(mapping: Mapping[Any, Any], z: Any) -> Any:
+        if z not in mapping:
+            return None
+        value = sympify(unfold(mapping[z]).xreplace(dict(law.params)))
+        return float(value) if value.is_number else value
+
+    return {
+        plain(z): (z, law.units.get(z, "1"), put(law.initial, z), put(law.lower, z), put(law.upper, z))
+        for z in law.states
+    }
+
+
+def _number(expr: Any, constants: Mapping[Any, float]) -> float:
+    return expr if isinstance(expr, float) else float(expr.xreplace(constants))
+
+
+def initial_states(
+    law: Law, given: Mapping[str, Any] | None, constants: Mapping[Any, float], of: str
+) -> dict[str, float]:
+    """Initial value of every state of a law: what is given, else the law's default; within the law's bounds."""
+    table = _state_table(law)
+    if not isinstance(given, Mapping | None):
+        raise InvalidInput(
+            f"initial of {of} is {shown(given)}; give states by name, such as {{{next(iter(table), 'x')!r}: 0.1}}"
+        )
+    for name in given or {}:
+        if name not in table:
+            if not isinstance(name, str):
+                raise InvalidInput(
+                    f"initial of {of} has the key {shown(name)}; give states by name, such as "
+                    f"{{{next((n for n in table if n == plain(str(name))), next(iter(table), 'x'))!r}: 0.1}}"
+                )
+            hint = near(name, table) if table else "it has none"
+            raise UnknownName(f"initial of {of} names a state {name!r}, which {law.name} does not have; {hint}")
+    values = {}
+    for name, (z, unit, default, lower, upper) in table.items():
+        what = f"initial of {of}: {name}"
+        if name in (given or {}):
+            value = to_si(given[name], unit, what)  # type: ignore[index]
+        elif default is None:
+            raise InvalidInput(f"initial of {of} lacks {name}, for which {law.name} has no default; give it in {unit}")
+        else:
+            value = _number(default, constants)
+        low = -math.inf if lower is None else _number(lower, constants)
+        high = math.inf if upper is None else _number(upper, constants)
+        if not low <= value <= high:
+            raise InvalidInput(f"{what} is {value:g} {unit}; {law.name} keeps it between {low:g} and {high:g}")
+        if z.is_positive and value == 0:
+            raise InvalidInput(f"{what} is 0; {law.name} needs a positive value")
+        values[name] = value
+    return values
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def link_spec(
+    name: str,
+    law: Link,
+    *,
+    capacity: Any,
+    delay: Any,
+    buffer: Any,
+    initial: Any,
+    packet: Any,
+) -> LinkSpec:
+    """Check the arguments of `Network.link`, which documents them."""
+    of = f"link {name!r}"
+    if not isinstance(law, Link):
+        raise InvalidInput(f"law of {of} is {shown(law)}; give a link law, such as fluidcc.DropTail")
+    packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
+    pairs = capacity if is_list(capacity) else ((0.0, capacity),)
+    rates = series(pairs, f"capacity of {of}", positive=True)
+    c = rates[0][1]
+    size = _buffer(buffer, law, c, packet, of)
+    constants = {s: {"c": c, "q_max": size / c}[name] for s, name in _OF_A_LINK.items()}
+    start = initial_states(law, _queue_by_delay(law, initial, c, packet, of), constants, of)
+    return LinkSpec(name, law, c, rates[1:], quantity(delay, "s", f"delay of {of}"), size, start)
+
+
+def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> float:
+    """Buffer [bit]; text in seconds is the longest queueing delay, at the capacity of time 0."""
+    what = f"buffer of {of}"
+    if value is None:
+        return math.inf
+    if law.queue is None:
+        raise InvalidInput(f"{what} is {shown(value)}, but {law.name} has no queue; leave buffer out")
+    if isinstance(value, str) and dimension_of(value) == Dimension(s=1):
+        return quantity(value, "s", what, positive=True) * capacity
+    return quantity(value, "bit", what, positive=True, infinite=True, packet=packet)
+
+
+def _queue_by_delay(law: Link, given: Any, capacity: float, packet: float, of: str) -> Any:
+    """`initial` with the queue named by its state, from "q" [s] or "backlog" [bit]."""
+    if law.queue is None or not isinstance(given, Mapping):
+        return given
+    state = plain(law.queue)
+    result = {k: v for k, v in given.items() if k not in ("q", "backlog", state)}
+    ways = [k for k in dict.fromkeys((state, "q", "backlog")) if k in given]
+    if len(ways) > 1:
+        raise InvalidInput(f"initial of {of} gives its queue as {' and as '.join(ways)}; give one")
+    for way in ways:
+        if way == "backlog":
+            what = f"initial of {of}: backlog"
+            result[state] = quantity(given[way], "bit", what, packet=packet) / capacity
+        else:
+            result[state] = given[way]
+    return result
+
+
+# --- flows ------------------------------------------------------------------------------------------------------------
+
+
+def flow_spec(
+    name: str,
+    law: Source,
+    links: Mapping[str, LinkSpec],
+    *,
+    route: Any,
+    start: Any,
+    stop: Any,
+    access_delay: Any,
+    return_delay: Any,
+    packet: Any,
+    initial: Any,
+    pattern: Any,
+) -> FlowSpec:
+    """Check the arguments of `Network.flow`, which documents them."""
+    of = f"flow {name!r}"
+    if not isinstance(law, Source):
+        raise InvalidInput(f"law of {of} is {shown(law)}; give a source law, such as fluidcc.LDCC")
+    path = _route(route, links, of)
+    access = quantity(access_delay, "s", f"access_delay of {of}")
+    back = None if return_delay is None else quantity(return_delay, "s", f"return_delay of {of}")
+    ell = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
+    e_b = access + sum(links[link].delay for link in path) if back is None else back
+    constants = {s: {"e_b": e_b, "ell": ell}[name] for s, name in _OF_A_FLOW.items()}
+    start_at = initial_states(law, initial, constants, of)
+    return FlowSpec(
+        name, law, path, _intervals(start, stop, of), access, back, ell, start_at, parse_pattern(pattern, law, of)
+    )
+
+
+def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...]:
+    if isinstance(route, str) or not isinstance(route, Iterable):
+        raise InvalidInput(
+            f"route of {of} is {shown(route)}; give the links in order, such as ['{next(iter(links), 'a')}']"
+        )
+    path = tuple(route)
+    if not path:
+        raise InvalidInput(f"route of {of} is empty; give the links in order")
+    for i, link in enumerate(path):
+        if not isinstance(link, str) or link not in links:
+            hint = near(str(link), links) if links else "add it with .link() first"
+            raise UnknownName(f"route of {of} names link {shown(link)}, which the network does not have; {hint}")
+        if link in path[:i]:
+            raise InvalidInput(f"route of {of} passes link {link!r} twice; a flow crosses a link at most once")
+    return path
+
+
+def _intervals(start: Any, stop: Any, of: str) -> Pairs:
+    """On-periods, sorted and apart: one from numbers, several from lists of equal length."""
+    if start is None and stop is None:
+        return _ALWAYS
+    starts, stops = (list(v) if is_list(v) else [v] for v in (start, stop))
+    if len(starts) != len(stops):
+        raise InvalidInput(f"start of {of} has {len(starts)} and stop {len(stops)} times; give one stop for each start")
+    if not starts:
+        raise InvalidInput(f"start of {of} is empty; leave start and stop out for a flow that is always on")
+    result: list[tuple[float, float]] = []
+    for a, b in zip(starts, stops, strict=True):
+        on = -math.inf if a is None else to_si(a, "s", f"start of {of}", allow_inf=True)
+        off = math.inf if b is None else to_si(b, "s", f"stop of {of}", allow_inf=True)
+        if on == math.inf or (on < 0 and on != -math.inf):
+            raise InvalidInput(
+                f"start of {of} is {shown(a)}; give a time from 0 on, or None for a flow that is already on"
+            )
+        if off <= max(on, 0.0):
+            raise InvalidInput(f"stop of {of} is {shown(b)}; it must be after its start, {max(on, 0.0):g} s")
+        if result and on <= result[-1][1]:
+            raise InvalidInput(f"start of {of} is {shown(a)}; it must be after the stop before it, {result[-1][1]:g} s")
+        result.append((on, off))
+    return tuple(result)
+
+
+def describe(spec: LinkSpec) -> str:
+    """A link in a few words, for drawings and messages."""
+    parts = [format_si(spec.capacity, "bit/s"), format_si(spec.delay, "s")]
+    if math.isfinite(spec.buffer):
+        parts.append(f"buffer {format_si(spec.buffer, 'bit')}")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Delay-differential equations of any kind: `fluidcc.solve_dde`."""

@@ -1,0 +1,165 @@
+"""What `solve_dde` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fluidcc.base.errors import InvalidInput
+from fluidcc.numerics.dde.history import Array, History, Pieces
+
+__all__ = ["DdeResult", "DdeSolution", "Statistics"]
+
+
+class DdeSolution:
+    """The continuous solution, callable at any time from the history up to `t_max`.
+
+    Parameters
+    ----------
+    history, pieces
+        The given past and the polynomial pieces of the steps.
+    last : ndarray, shape (n,)
+        The final state, which a jump at the very end may have changed.
+    t_min, t_max : float
+        Where the integration began and ended.
+    breaking_points : list of (float, int)
+        Times at which a derivative of the given order jumps (0: the state itself), the initial point included.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        pieces: Pieces,
+        t_min: float,
+        t_max: float,
+        last: Array,
+        breaking_points: list[tuple[float, int]],
+    ) -> None:
+        self._history, self._pieces, self._last = history, pieces, last
+        self.t_min, self.t_max, self.breaking_points = t_min, t_max, breaking_points
+
+    def __call__(self, t: ArrayLike, side: str = "right") -> Array:
+        """The state at time t: shape (n,) for a scalar, (n, t.size) for a vector.
+
+        Parameters
+        ----------
+        t : float or array_like, shape (k,)
+            Times, at most `t_max`; before `t_min` the history answers.
+        side : {"right", "left"}
+            Which value to give at a jump: after it (default) or before it.
+
+        Raises
+        ------
+        InvalidInput
+            If a time lies after `t_max`.
+        """
+        if side not in ("right", "left"):
+            raise InvalidInput(f'side must be "right" or "left", not {side!r}.')
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        slack = 64 * np.finfo(float).eps * max(abs(self.t_max), abs(self.t_min))
+        latest = times.max(initial=-np.inf)
+        if not latest <= self.t_max + slack:
+            raise InvalidInput(f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}.")
+        past = times < self.t_min if side == "right" else times <= self.t_min
+        if self._pieces.count == 0:
+            past[:] = True
+        out = np.empty((self._history.constant.size, times.size))
+        for i in np.flatnonzero(past):
+            out[:, i] = self._history(min(times[i], self.t_min))
+        if not past.all():
+            out[:, ~past] = self._pieces(times[~past], side)
+        if side == "right":
+            out[:, times >= self.t_max] = self._last[:, None]
+        return out[:, 0] if np.ndim(t) == 0 else out
+
+
+@dataclass
+class Statistics:
+    """Counts of the work done.
+
+    Attributes
+    ----------
+    steps, rejections, resteps : int
+        Steps kept, refused by the error estimate, and repeated to end on an event or a breaking point.
+    passes : int
+        Repetitions of steps that looked into themselves, because a lag was shorter than the step.
+    events, jumps, switchings : int
+        Zeros found of `events`; changes of the state; changes of a mode.
+    breaking_points : int
+        Discontinuities of the solution or a low derivative that became mesh points, the initial one not counted.
+    """
+
+    steps: int = 0
+    rejections: int = 0
+    resteps: int = 0
+    passes: int = 0
+    events: int = 0
+    jumps: int = 0
+    switchings: int = 0
+    breaking_points: int = 0
+
+
+@dataclass
+class DdeResult:
+    """Result of `solve_dde`, with the fields of that of `scipy.integrate.solve_ivp` and a few more.
+
+    Attributes
+    ----------
+    t : ndarray, shape (k,)
+        Times: `t_eval` as far as it was reached, or the mesh. The mesh holds the time of a jump twice.
+    y : ndarray, shape (n, k)
+        States at those times.
+    sol : DdeSolution or None
+        The continuous solution, history included (with ``dense_output=True``).
+    t_events, y_events : list of ndarray or None
+        For each event the times, shape (k,), and states, shape (k, n), of its zeros.
+    t_jumps : ndarray
+        Times at which the state was changed.
+    breaking_points : ndarray, shape (k, 2)
+        Time and order of every discontinuity that was landed on: order p says that the p-th derivative jumps.
+    nfev, njev, nlu : int
+        Evaluations of `fun`; the other two are zero (nothing is implicit), for the sake of SciPy's callers.
+    status : int
+        0: the end was reached; 1: a terminal event occurred; -1: the integration failed.
+    message : str
+        What happened, where, and after a failure what to try.
+    success : bool
+        Whether status is not negative.
+    modes : ndarray or None
+        The modes at the end, if there are switches.
+    statistics : Statistics
+        Counts of steps, rejections, events and breaking points.
+    """
+
+    t: Array
+    y: Array
+    sol: DdeSolution | None
+    t_events: list[Array] | None
+    y_events: list[Array] | None
+    t_jumps: Array
+    breaking_points: Array
+    nfev: int
+    status: int
+    message: str
+    modes: Array | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+    njev: int = 0
+    nlu: int = 0
+
+    @property
+    def success(self) -> bool:
+        """Whether the end, or a terminal event, was reached."""
+        return self.status >= 0
+
+    def __getitem__(self, name: str) -> Any:
+        """``result["t"]`` is ``result.t``, as with SciPy's results."""
+        if name.startswith("_") or not hasattr(self, name):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __repr__(self) -> str:
+        end = f", t = {self.t[0]:.6g} ... {self.t[-1]:.6g} ({self.t.size} points)" if self.t.size else ""
+        return f"DdeResult(success={self.success}{end}, nfev={self.nfev}, message={self.message!r})"

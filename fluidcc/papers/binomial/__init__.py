@@ -1,0 +1,1 @@
+"""Binomial congestion control: AIMD, IIAD, SQRT and ISCC."""

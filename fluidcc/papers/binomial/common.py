@@ -1,0 +1,142 @@
+"""What the claims of the binomial paper share: its symbols, its schemes, and runs that several claims look at."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Function, symbols
+
+from fluidcc.formulas import binomial
+from fluidcc.formulas._formula import deficit
+from fluidcc.simulation.synchronized import Orbit, synchronized
+
+__all__ = [
+    "ISCC_FLOWS",
+    "R_D",
+    "R_I",
+    "SCHEMES",
+    "T1",
+    "C",
+    "Delta",
+    "U",
+    "abstract",
+    "cycles_to_fairness",
+    "fig5",
+    "grouped",
+    "iscc",
+    "iscc_losses",
+    "k",
+    "l",
+    "lam",
+    "mean_value",
+    "n",
+    "orbit_of",
+    "percent",
+    "sigma",
+    "x",
+    "xi",
+    "z",
+]
+
+k, l, lam, sigma, C, n = binomial.loss.arguments
+U = binomial.efficiency.arguments[-1]
+x, z, xi, Delta = symbols("x z xi Delta", positive=True)  # rates, the part that a decrease takes, a rate between two
+R_I, R_D = (Function(name, positive=True) for name in ("R_I", "R_D"))
+
+T1 = 1544e3
+"""Capacity of a T1 link [bit/s]."""
+
+SCHEMES = {
+    "AIMD1": binomial.window_to_rate(1, 0.5, 0, 1, 5e3, 1.0),
+    "AIMD2": binomial.window_to_rate(1, 0.5, 0, 1, 50e3, 1.0),
+    "IIAD": binomial.window_to_rate(1, 0.5, 1, 0, 10e3, 1.0),
+}
+"""lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s."""
+POWERS = {"AIMD1": (0, 1), "AIMD2": (0, 1), "IIAD": (1, 0)}
+FLOWS = 100
+
+
+def abstract(f: Any) -> Any:
+    """`f` with an undefined positive function for `deficit`: what holds for any such function holds for that one."""
+    return f.replace(deficit, Function("D", positive=True))
+
+
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
+def percent(ratio: Any, digits: int = 3) -> str:
+    return f"{float(ratio) * 100:.{digits}g} %"
+
+
+def mean_value(f: Any) -> tuple[Any, Any, Any]:
+    """(y, f(y), f'(xi)) with y = x + Delta, by the mean value theorem: f(y) = f(x) + Delta f'(xi), x < xi < y."""
+    slope = f(xi).diff(xi)
+    return x + Delta, f(x) + Delta * slope, slope
+
+
+def orbit_of(scheme: str, flows: int, **changes: Any) -> Orbit:
+    """The orbit of `flows` flows of a scheme of Fig. 5, exact where its steps are affine."""
+    (a, b), (up, down) = POWERS[scheme], SCHEMES[scheme]
+    return synchronized(a, b, up, down, T1, n=flows, exact=a == 0 and not changes, **changes).orbit
+
+
+@lru_cache(maxsize=4)
+def fig5(scheme: str) -> NDArray[np.float64]:
+    """Loss ratio p_n for n = 1, ..., 100 flows of a scheme of Fig. 5; computed once."""
+    return np.array([float(orbit_of(scheme, flows).loss) for flows in range(1, FLOWS + 1)])
+
+
+ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
+
+
+def iscc(k: float, l: float, m_I: float = 20.0, m_D: float | None = None, estimate: Any = 1.0) -> tuple[Any, Any]:
+    """lambda and sigma of ISCC(k, l) for a link of capacity 1, whose capacity a flow takes to be `estimate`."""
+    return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))
+
+
+@lru_cache(maxsize=8)
+def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
+    """Loss ratio of ISCC(k, l) with m_I = 20 and m_D = max(2, l) for the first of `ISCC_FLOWS`; computed once."""
+    return np.array([synchronized(k, l, *iscc(k, l), 1.0, n=flows).orbit.loss for flows in ISCC_FLOWS[:first]])
+
+
+@lru_cache(maxsize=16)
+def cycles_to_fairness(k: float, l: float, lam: float, sigma: float, goal: float = 0.99) -> tuple[int, float]:
+    """Cycles until two flows from (20, 80) on C = 100 have a fairness (9) of `goal`, and cycles by the factor.
+
+    The cycles are those of the fluid: x' = lam x**-k up to x + y = C, then both fall. The factor is
+    `binomial.convergence_factor` at the fair share, which says how a small difference shrinks.
+    """
+    low, high, cycles = 20.0, 80.0, 0
+    while low / high < goal and cycles < 100_000:
+        low, high = climb(low - sigma * low**l, high - sigma * high**l, k, 100.0)
+        cycles += 1
+    factor = binomial.convergence_factor(k, l, sigma, 50.0)
+    # fairness f is a relative difference (1 - f)/(1 + f) of the two rates from their mean
+    gap = lambda f: (1 - f) / (1 + f)  # noqa: E731
+    return cycles, math.log(gap(goal) / gap(0.25)) / math.log(abs(factor))
+
+
+def climb(a: float, b: float, k: float, capacity: float) -> tuple[float, float]:
+    """Where two rates that grow as x' = x**-k meet a + b = capacity: x**(k + 1) grows by the same for both."""
+    from scipy.optimize import brentq
+
+    def rates(s: float) -> tuple[float, float]:
+        if k == -1:
+            return a * math.exp(s), b * math.exp(s)
+        power = k + 1
+        return tuple(  # type: ignore[return-value]
+            (v**power + power * s) ** (1 / power) if v**power + power * s > 0 else math.inf for v in (a, b)
+        )
+
+    top = 1.0
+    while sum(rates(top)) < capacity:
+        top *= 2
+    s = brentq(lambda s: min(sum(rates(s)), 1e300) - capacity, 0.0, top, xtol=1e-300, rtol=1e-15)
+    return rates(s)

@@ -1,0 +1,197 @@
+"""The figures of the binomial paper: phase planes, efficiency, growth of losses, and a study beside its experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.formulas import binomial
+from fluidcc.papers.binomial.common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb, fig5, iscc_losses
+from fluidcc.papers.binomial.convergence import FAIRNESS_SCHEMES
+from fluidcc.papers.binomial.efficiency import BETA, errors, powers_of_fig4
+from fluidcc.papers.binomial.network import PRINTED, network_losses
+from fluidcc.papers.binomial.studies import TABLE, table_losses
+from fluidcc.plotting import convergence_plane
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FIGURES", "corners", "draw"]
+
+
+def _figure(columns: int = 1, height: float = 4.2, **sharing: Any) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * columns + 1.6 * (columns == 1), height), layout="constrained")
+    return figure, figure.subplots(1, columns, **sharing)
+
+
+def corners(scheme: str, cycles: int, start: tuple[float, float] = (20.0, 80.0)) -> NDArray[np.float64]:
+    """The corners of the fluid's cycles on C = 100 from `start`: up on the efficiency line, down after a decrease."""
+    k, l, sigma = FAIRNESS_SCHEMES[scheme]
+    path = [start]
+    for _ in range(cycles):
+        a, b = path[-1]
+        down = a - sigma * a**l, b - sigma * b**l
+        path += [down, climb(*down, k, 100.0)]
+    return np.array(path)
+
+
+def fig2() -> Figure:
+    """Two flows from (20, 80) to fairness, by four schemes."""
+    figure, axes = _figure(4, 4.4)
+    figure.set_size_inches(16, 4.6)
+    for ax, scheme in zip(axes, FAIRNESS_SCHEMES, strict=True):
+        convergence_plane(corners(scheme, 40), 100.0, label="cycles", ax=ax)
+        ax.set_title(scheme, fontsize="medium")
+        ax.set(xlabel="rate x [C/100]", ylabel="rate y [C/100]")
+        if ax is not axes[-1]:
+            ax.get_legend().remove()
+    figure.suptitle(
+        "Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)", fontsize="medium"
+    )
+    return figure
+
+
+def fig3() -> Figure:
+    """A cycle that loses fairness and then wins more, and the sawtooth of the steady state."""
+    figure, (plane, time) = _figure(2)
+    path = corners("IIAD", 1)
+    convergence_plane(path, 100.0, label="IIAD, one cycle", ax=plane)
+    for name, point, shift in zip("ABC", path, ((3, 3), (-10, -8), (5, -2)), strict=True):
+        plane.annotate(name, point, xytext=shift, textcoords="offset points")
+    fairness = path.min(axis=1) / path.max(axis=1)
+    plane.set(title=f"(a) fairness {fairness[0]:.3f} in A, {fairness[1]:.3f} in B, {fairness[2]:.3f} in C",
+              xlim=(10, 30), ylim=(70, 90), xlabel="rate x [C/100]", ylabel="rate y [C/100]")  # fmt: skip
+    plane.get_legend().remove()
+    U, low = 100.0, 50.0
+    for k, l in ((0, 1), (1, 0), (0.5, 0.5), (-1.5, 2)):
+        sigma = (U - low) / U**l
+        share = np.linspace(0, 1, 200)
+        x = (low ** (k + 1) + share * (U ** (k + 1) - low ** (k + 1))) ** (1 / (k + 1))
+        e = binomial.efficiency(k, l, sigma, U)
+        time.plot(np.concatenate([share, 1 + share]), np.concatenate([x, x]), label=f"k = {k:g}, e = {e:.3f}")
+    time.set(xlabel="time [cycles]", ylabel="rate [U/100]", ylim=(0, 105), title="(b) steady state with L = U/2")
+    time.legend(frameon=False, fontsize="small", loc="lower right")
+    time.grid(alpha=0.3)
+    figure.suptitle("Binomial paper, Fig. 3", fontsize="medium")
+    return figure
+
+
+def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
+    l = powers_of_fig4()
+    for m in flows:
+        axes.plot(l, 100 * errors(m)[0], label=f"exact efficiency (28), n = {m}")
+    _, one, two = errors(worst)
+    axes.plot(l, 100 * one, linestyle="--", label=f"error of one term (31), n = {worst}")
+    axes.plot(l, 100 * two, linestyle=":", label=f"error of two terms (32), n = {worst}")
+    axes.set(xlabel="power l [1]", ylabel="efficiency, relative error [%]", xlim=(l[0], l[-1]), ylim=(0, 105))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize="small")
+
+
+def fig4a() -> Figure:
+    """Efficiency and the errors of its approximations for one flow."""
+    figure, ax = _figure()
+    _efficiency(ax, (1,), 1)
+    ax.set_title(f"Binomial paper, Fig. 4(a): k = 1/2, W = 100, beta = {BETA:g}", fontsize="medium")
+    return figure
+
+
+def fig4b() -> Figure:
+    """The same for 50 and 150 flows."""
+    figure, ax = _figure()
+    _efficiency(ax, (50, 150), 150)
+    aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
+    ax.plot([-0.5, 1], [aimd, aimd], color="black", linewidth=0.8, linestyle="-.", label="AIMD, k = 0, l = 1")
+    ax.set_ylim(0, 130)
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper center")  # above the curves
+    ax.set_title("Binomial paper, Fig. 4(b): k = 1/2, W = 100", fontsize="medium")
+    return figure
+
+
+def fig5_growth() -> Figure:
+    """Growth of the loss with the number of flows, on the periodic orbits."""
+    figure, (growth, ratio) = _figure(2)
+    n = np.arange(1, FLOWS + 1)
+    printed = {"AIMD1": 6755, "AIMD2": 352, "IIAD": 219_889}
+    for k, name in enumerate(SCHEMES):
+        p = fig5(name)
+        growth.semilogy(n, p / p[0], color=f"C{k}", linewidth=1.0, label=name)
+        growth.plot(100, printed[name], "x", color=f"C{k}", markersize=8, zorder=5)
+        ratio.semilogy(n, 100 * p, color=f"C{k}", linewidth=1.0, label=name)
+    growth.plot([], [], "x", color="0.4", label="printed s_100")
+    growth.plot(n, n**2, color="0.5", linewidth=0.8, linestyle=":", label="n^2, n^3")
+    growth.plot(n, n.astype(float) ** 3, color="0.5", linewidth=0.8, linestyle=":")
+    growth.set(xlabel="flows n [1]", ylabel="loss over that of one flow, s_n [1]", xlim=(0, 102))
+    ratio.set(xlabel="flows n [1]", ylabel="loss p_n [%]", xlim=(0, 102))
+    even = T1 / (np.arange(2, 14, 2) * 5e3)
+    ratio.plot(even, np.full(len(even), 2e-3), "|", color="C0", markersize=10, label="C = 2 N lambda n (AIMD1)")
+    for ax in (growth, ratio):
+        ax.grid(alpha=0.3)
+        ax.legend(frameon=False, fontsize="small", loc="lower right")
+    figure.suptitle("Binomial paper, Fig. 5: interval model, T1 link", fontsize="medium")
+    return figure
+
+
+def fig8() -> Figure:
+    """Losses on a link with a queue, and by the interval model with late feedback, beside the testbed's."""
+    figure, (queue, late) = _figure(2, sharey=True)
+    for k, name in enumerate(PRINTED):
+        found = network_losses(name)
+        queue.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name)
+        if name in TABLE:
+            found = table_losses(name)
+            late.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}")
+        for ax in (queue, late):
+            ax.plot((2, 50), PRINTED[name], "x", color=f"C{k}", markersize=8)
+    queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
+    queue.set(ylabel="loss p_n [%]", title="automata on a drop-tail queue, 100 ms")
+    late.set(title="interval model, feedback two intervals late")
+    for ax in (queue, late):
+        ax.set_xlabel("flows n [1]")
+        ax.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+        ax.set_xticks([], minor=True)
+        ax.grid(alpha=0.3)
+    figure.legend(*queue.get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right upper")
+    figure.set_size_inches(12.5, 4.4)
+    figure.suptitle("Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed", fontsize="medium")
+    return figure
+
+
+def iscc_scaling() -> Figure:
+    """Losses of ideally scalable schemes in the interval model beside the formula."""
+    figure, ax = _figure()
+    for color, (k, l) in zip(("C0", "C1", "C2"), ((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0)), strict=True):
+        n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])  # the orbit of 200 flows with l = 3 is very long
+        ax.loglog(
+            n, 100 * iscc_losses(k, l, len(n)), marker="o", color=color, label=f"ISCC({k:g}, {l:g}), interval model"
+        )
+        m_D = max(2.0, l)
+        ax.plot(n, 100 * binomial.iscc_loss(k, l, 20, m_D, n), color=color, linestyle=":", label="(34) with (39), (41)")
+    ax.set(
+        xlabel="flows n [1]", ylabel="loss p_n [%]", title="ISCC, m_I = 20: constant and decaying losses, Section VI-A"
+    )
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False, fontsize="small", ncols=2)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "binomial_fig2": fig2,
+    "binomial_fig3": fig3,
+    "binomial_fig4a": fig4a,
+    "binomial_fig4b": fig4b,
+    "binomial_fig5": fig5_growth,
+    "binomial_fig8": fig8,
+    "binomial_iscc": iscc_scaling,
+}
+"""Each figure by the name of its file."""
+
+
+def draw(name: str) -> Figure:
+    """Draw the figure of that name, anew."""
+    return FIGURES[name]()

@@ -1,0 +1,1 @@
+"""Delay-based AIMD, with H-TCP."""

@@ -1,0 +1,259 @@
+"""Equations (1) to (7) and Algorithm 1 of the delay-based AIMD paper."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from sympy import Eq, Max, Min, symbols
+
+from fluidcc.formulas import delay_aimd
+from fluidcc.links import DropTail
+from fluidcc.network import Network
+from fluidcc.papers.delay_aimd.common import (
+    C2,
+    PACKET,
+    T2,
+    TAU2,
+    backoffs,
+    fig2,
+    last_cycle,
+    ms,
+    percent,
+    sawtooth,
+)
+from fluidcc.papers.model import DIFFERS, NOT_GIVEN, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.printed import agrees
+from fluidcc.simulation.simulate import simulate
+from fluidcc.sources import PlainDelayAIMD
+
+C, q, w, x = symbols("C q w x", positive=True)
+
+
+@claim("delay_aimd", "(1)", "A flow backs off when the queueing delay reaches tau0, before the queue is full.",
+       "tau0 = 20 ms, 400 packets")  # fmt: skip
+def delay_backoff() -> Outcome:
+    run = fig2()
+    top, full = float(run.queueing_delay.sel(time=slice(10.0, None)).max()), 400 * PACKET / C2
+    good = float(run.lost.max()) == 0.0 and TAU2 < top < full
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"{len(backoffs(run))} backoffs in 40 s, the queueing delay at most {ms(top)} of {ms(full)} after 10 s, "
+        "nothing lost",
+        "Above tau0 by what the window grows in the round trip before the news comes."
+        if good
+        else "losses, or no queue",
+        {"top": top, "full": full},
+    )
+
+
+@claim("delay_aimd", "(2)", "alpha = min[1, 1 + 10 (Delta - 1) + 0.5 (Delta - 1)^2].", "min", erratum=True)
+def increase_minimum() -> Outcome:
+    printed = 1 + 10 * x + x**2 / 2  # x = Delta - 1 > 0
+    never = proof(Eq(Min(1, printed), 1))
+    Delta = delay_aimd.increase.arguments[0]
+    ours = delay_aimd.increase.form.subs(delay_aimd.increase.defaults).subs(Delta, 1 + x)
+    meant = proof(Eq(Max(1, printed), ours))
+    at = np.linspace(0.0, 1.0, 11)
+    below = 1 + 10 * (at - 1) + 0.5 * (at - 1) ** 2
+    early = float(np.minimum(1, below)[0])
+    same = np.allclose(np.maximum(1, below), delay_aimd.increase(at))
+    if not (never and meant and same):
+        return Outcome(REPRODUCED, "as printed")
+    return Outcome(
+        REFUTED,
+        "the minimum is 1 for all Delta > 1, proved; the maximum is the library's increase, for all Delta",
+        f"As printed the increase would never be more than one packet, and {early:g} just after a backoff: the window "
+        "would shrink. The maximum is meant.",
+        {"at Delta = 0": early},
+    )
+
+
+@claim("delay_aimd", "(3)", "If n flows back off together by beta = RTT_min/RTT and the round trip is RTT_min then, "
+       "R+ = R- = B.", "R+ = R-")  # fmt: skip
+def busy_link() -> Outcome:
+    windows, trips, smallest = (symbols(f"{name}1:5", positive=True) for name in ("w", "R", "m"))
+    before = sum(a / b for a, b in zip(windows, trips, strict=True))
+    factor = delay_aimd.backoff_factor
+    after = sum(
+        factor.form.subs(dict(zip(factor.arguments, (m, r, 1), strict=True))) * a / m
+        for a, r, m in zip(windows, trips, smallest, strict=True)
+    )
+    return from_proofs(
+        *(proof(c) for c in factor.claims.values()),
+        proof(Eq(after, before)),
+        computed="flow by flow, so for any number, any round trips and any links",
+        reason="Whether it holds where they do not, the rows below show.",
+    )
+
+
+@claim("delay_aimd", "(3)", "Flows of different round trips keep the link busy.", "100 %")
+def busy_with_two_round_trips() -> Outcome:
+    net = Network().link("l", DropTail, capacity=C2, delay=T2 / 4, buffer=400 * PACKET)
+    net.flow("near", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, initial={"w": 200})
+    net.flow("far", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, access_delay=T2 / 4, initial={"w": 400})
+    late = simulate(net, 60.0, samples=6001, rtol=1e-6, progress=False).sel(time=slice(20.0, None))
+    used, least = float(late.utilisation.mean()), float(late.utilisation.min())
+    short = float((late.utilisation < 0.99).mean())
+    rates = late.rate.mean("time").values
+    return Outcome(
+        REPRODUCED if agrees("100", 100 * used) else DIFFERS,
+        f"mean utilisation {percent(used)}, below 99 % in {percent(short, 2)} of the time, "
+        f"smallest {percent(least, 2)}, with 60 and 120 ms",
+        f"The near flow has {rates[0] / rates[1]:.2f} times the rate of the far one, as loss-based flows would favour "
+        "it. "
+        + (
+            "The link idles a little after each backoff: where the near flow was silent, its acknowledgements are "
+            "missing a round trip later, when the queue has just gone."
+            if agrees("100", 100 * used)
+            else "The link idles, since the flows do not back off together."
+        ),
+        {"utilisation": used, "short": short, "least": least, "ratio": float(rates[0] / rates[1])},
+    )
+
+
+@claim(
+    "delay_aimd",
+    "(4)",
+    "If all flows have the same RTT_min, delta < 1 lowers it at each backoff until it is the propagation delay.",
+    "delta RTT_min",
+)
+def ratchet_form() -> Outcome:
+    form = delay_aimd.ratchet
+    k, start, T, delta = form.arguments
+    one = proof(next(iter(form.claims.values())))
+    end = proof(Eq(form.form.subs({start: T * delta ** (-k)}), T))
+    return from_proofs(
+        one, end, computed="max(T, delta^k RTT_min) after k backoffs, whatever round trip triggers them",
+        reason="It is T after ln(T/RTT_min)/ln(delta) backoffs.",
+    )  # fmt: skip
+
+
+@claim(
+    "delay_aimd", "(5)", "tau0 lies between tau0_bar and RTT_max - RTT_min; gamma = 0 is the plain algorithm.", "(5)"
+)
+def threshold_between() -> Outcome:
+    form = delay_aimd.threshold
+    base, gamma, high, low = form.arguments
+    part, span = symbols("p s", positive=True)
+    at = form.form.subs({high: low + span, gamma: part})
+    return from_proofs(
+        proof(Eq(form.form.subs(gamma, 0), base)),
+        proof(Eq(form.form.subs(gamma, 1), high - low)),
+        proof(Eq(at - base, part * (span - base))),
+        proof(Eq(span - at, (1 - part) * (span - base))),
+        computed="a convex combination, tau0_bar at gamma = 0",
+    )
+
+
+@claim("delay_aimd", "(7)", "max_ssthresh is what is in the queue for tau0: C tau0.", "(7)", erratum=True)
+def slow_start_threshold() -> Outcome:
+    cwnd, tau0, high, low = delay_aimd.max_ssthresh.arguments
+    # A round of w packets is acknowledged at rate C; two packets leave for each. When q more than C's share were sent
+    # the queue is q. News of it comes 2 q acknowledgements into the next round, when the window is 2 w + 2 q.
+    found = delay_aimd.max_ssthresh.form.subs({high: low + q / C, cwnd: 2 * w + 2 * q})
+    last = proof(Eq(found.subs(q, w), C * tau0))
+    above = proof(Eq(found / (C * tau0), (w + q) / (2 * q)))
+    if not (last and above):
+        return Outcome(REFUTED, "not even at the last acknowledgement", f"{last.how}; {above.how}")
+    return Outcome(
+        DIFFERS,
+        "C tau0 at the last acknowledgement of a round, proved; before it (w + q)/(2 q) as much",
+        "cwnd(t - RTT)/2 is the queue only when the whole round of w packets has been sent. When RTT first rises above "
+        "RTT_max the queue is q < w, and (7) gives too much: twice C tau0 at q = w/3.",
+        {"q = w/3": float(((w + q) / (2 * q)).subs(q, w / 3))},
+    )
+
+
+@claim("delay_aimd", "Section IV", "At max_ssthresh/2 = C tau0/2 packets a round trip slow start takes O(RTT/tau0) "
+       "round trips.", "O(RTT/tau0)")  # fmt: skip
+def slow_start_length() -> Outcome:
+    rtt, tau0 = delay_aimd.slow_start_rounds.arguments
+    return from_proofs(
+        *(proof(c) for c in delay_aimd.slow_start_rounds.claims.values()),
+        proof(Eq(delay_aimd.slow_start_rounds.form, 2 * rtt / tau0)),
+        computed="2 RTT/tau0, whatever the link rate",
+        values={"Fig. 2": delay_aimd.slow_start_rounds(T2, TAU2)},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1, line 19", "The increase is 2 (1 - beta) alpha.", "2 (1 - beta)", erratum=True)
+def algorithm_increase() -> Outcome:
+    beta = delay_aimd.backoff_factor(T2, T2 + TAU2)
+    factor = 2 * (1 - beta)
+    # What (2) must add up to in an epoch: with one packet a round trip all along it would last so many seconds.
+    needed = delay_aimd.cycle(1.0, TAU2, T2, C2 / PACKET, beta).period
+    closed = [delay_aimd.epoch_duration(2 * needed / a, 1.0) for a in (1.0, factor)]
+    epochs = [_epoch(a) for a in (1.0, factor)]
+    longer = {"longer": epochs[1] / epochs[0], "by (2)": closed[1] / closed[0]}
+    return Outcome(
+        DIFFERS if abs(longer["longer"] - 1) > 0.01 else REPRODUCED,
+        f"at the beta of Fig. 2, {beta:.3f}, the factor is {factor:.3f}, and an epoch lasts "
+        f"{epochs[1]:.2f} s instead of {epochs[0]:.2f} s, {longer['longer']:.2f} times as long "
+        f"({longer['by (2)']:.2f} by (2) with prompt feedback)",
+        "(1), (2) and (6) have no such factor, and the library has none. It is 1 only for beta = "
+        f"1/2. With a constant increase an epoch would be {1 / factor:.2f} times as long; that of "
+        "(2) makes up for most of it. H-TCP has the factor to keep the mean rate of a flow free "
+        "of beta.",
+        {"factor": factor, **longer},
+    )
+
+
+@lru_cache(maxsize=4)
+def _epoch(factor: float) -> float:
+    """An epoch of Fig. 2 with that factor in the increase [s]."""
+    law = PlainDelayAIMD(alpha=factor)
+    return last_cycle(sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET))[0]
+
+
+@claim("delay_aimd", "Algorithm 1, line 22", "A flow backs off when tau is above tau0_bar.", "tau0_bar", erratum=True)
+def algorithm_threshold() -> Outcome:
+    form = delay_aimd.threshold
+    base, gamma, high, low = form.arguments
+    part, more = symbols("p d", positive=True)
+    gap = proof(Eq(form.form.subs({high: low + base + more, gamma: part}) - base, part * more))
+    example = delay_aimd.threshold(0.02, 0.5, 0.18, 0.1)
+    if not gap:
+        return Outcome(REPRODUCED, "the same as (6)")
+    return Outcome(
+        DIFFERS,
+        f"(5) is above tau0_bar by gamma (RTT_max - RTT_min - tau0_bar), proved: {ms(example)} against 20 ms when the "
+        "queue has been 80 ms and gamma = 1/2",
+        "(6) compares with tau0. By line 22 a flow among loss-based ones would back off at tau0_bar and grow up to "
+        "tau0 at the same time, and gamma would not protect it.",
+        {"tau0": example},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1, line 5", "beta is at most 0.9.", "0.9", erratum=True)
+def algorithm_cap() -> Outcome:
+    cap = PlainDelayAIMD.parameter("cap")
+    bound = cap / (1 - cap)  # T/tau0 at which (3) is cap
+    free = delay_aimd.backoff_factor(0.25, 0.25 + TAU2)
+    used = delay_aimd.cycle(1, TAU2, 0.25, C2 / PACKET, min(free, cap)).utilisation
+    if used >= 1 - 1e-12:
+        return Outcome(REPRODUCED, "no effect")
+    return Outcome(
+        DIFFERS,
+        f"the cap cuts deeper than (3) where the propagation delay is above {bound:g} tau0: {percent(used, 4)} "
+        f"utilisation at 250 ms and 20 ms, where (3) is {free:.3f}",
+        "The text has no cap, and with it the link idles a little. The paper's experiments stay below it.",
+        {"bound": bound, "utilisation": used},
+    )
+
+
+@claim("delay_aimd", "Algorithm 1", "The pseudo-code is the complete algorithm.", "lines 1 to 26", erratum=True)
+def algorithm_loss_branch() -> Outcome:
+    run = sawtooth(PlainDelayAIMD, 1, C2, T2, window=600, stop=20.0, buffer=100 * PACKET)
+    lost, top = float(run.lost.max()) / PACKET, float(run.queueing_delay.max())
+    if lost == 0.0:
+        return Outcome(REPRODUCED, "no loss where tau0 is out of reach")
+    return Outcome(
+        NOT_GIVEN,
+        f"with 100 packets of buffer the delay stays at {ms(top)} < tau0: {len(backoffs(run))} backoffs by losses, "
+        f"{lost:.0f} packets lost in 20 s",
+        "Algorithm 1 has no branch for a loss, which (1) and (6) have, and without one it would never back off here. "
+        "Line 7 repeats line 6, line 8 compares with a T_max that is never set, and line 12 adds a segment in bytes "
+        "to a window in packets. (6) was taken.",
+        {"lost": lost, "top": top},
+    )

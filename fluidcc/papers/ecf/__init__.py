@@ -1,0 +1,1 @@
+"""P-AQM with explicit congestion feedback, against DCCP over RED."""

@@ -1,0 +1,1 @@
+"""FAST and Vegas under persistent congestion."""

@@ -1,0 +1,1 @@
+"""LDCC, with NADA, GCC, TCP and UDP beside it."""

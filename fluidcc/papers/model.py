@@ -1,0 +1,225 @@
+"""What a claim is: a statement of a paper with a function that tests it, and what came of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from fluidcc.base.arguments import explained, shown
+from fluidcc.base.errors import FluidccError, UnknownName
+from fluidcc.laws import Law
+from fluidcc.laws.prove import Proof, Verdict, prove
+
+__all__ = [
+    "DIFFERS",
+    "NOT_GIVEN",
+    "OUT_OF_REACH",
+    "PROVED",
+    "REFUTED",
+    "REPRODUCED",
+    "VERDICTS",
+    "Claim",
+    "Outcome",
+    "Undecided",
+    "claim",
+    "claims_of",
+    "from_proofs",
+    "law_proof",
+    "papers",
+    "proof",
+]
+
+PROVED = "proved"  # by algebra, for all values
+REPRODUCED = "reproduced"  # computed, and equal to what the paper prints within its precision
+DIFFERS = "differs"  # true only with a change or a condition: the reason says by how much and why
+REFUTED = "refuted"  # false: the reason gives the counterexample
+NOT_GIVEN = "not given"  # the paper prints no value to compare with; the reason says what was taken
+OUT_OF_REACH = "out of a fluid's reach"  # packets are needed
+
+VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
+
+# Modules with the claims of each paper, in the order of its sections; imported when asked for.
+_ROOMS = {
+    "ldcc": (
+        "model",
+        "num",
+        "limits",
+        "law",
+        "penalty",
+        "discrete",
+        "storage",
+        "passivity",
+        "repaired",
+        "stability",
+        "hull",
+        "user_loop",
+        "regimes",
+        "runs",
+        "fairness",
+        "coexistence",
+        "comparison",
+        "related",
+        "errata",
+    ),
+    "binomial": (
+        "convergence",
+        "efficiency",
+        "loss",
+        "iscc",
+        "runs",
+        "studies",
+        "network",
+    ),
+    "fast": ("equations", "estimator", "runs", "network", "stability"),
+    "delay_aimd": (
+        "rules",
+        "table",
+        "runs",
+        "networks",
+        "knee",
+    ),
+    "ecf": ("equations", "modes", "loops", "transients", "runs"),
+}
+_REGISTRY: dict[str, dict[str, Claim]] = {}
+
+
+class Undecided(FluidccError, ArithmeticError):
+    """Neither a proof nor a counterexample was found."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test found.
+
+    Attributes
+    ----------
+    verdict : str
+        One of `VERDICTS`.
+    computed : str
+        The library's value, or what was proved.
+    reason : str
+        By how much it differs and why, the counterexample, the argument, or the choice made; may be empty where the
+        claim is proved or reproduced.
+    values : mapping of str to float
+        The numbers behind `computed`, in SI units.
+    """
+
+    verdict: str
+    computed: str
+    reason: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise UnknownName(f"the verdict is {self.verdict!r}; give one of {', '.join(VERDICTS)}")
+        if not self.reason and self.verdict not in (PROVED, REPRODUCED):
+            raise UnknownName(f"the verdict {self.verdict!r} needs a reason")
+        object.__setattr__(self, "values", {name: float(value) for name, value in self.values.items()})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, and the function that tests it.
+
+    Attributes
+    ----------
+    id : str
+        ``paper.name``.
+    paper, place : str
+        Short name of the paper, and where in it: an equation, a figure or a section.
+    statement : str
+        What the paper says, in one sentence.
+    published : str
+        The value it prints.
+    check : callable
+        Computes an `Outcome`, anew each time.
+    erratum : bool
+        True if the printed statement was suspected to be wrong or ambiguous.
+    """
+
+    id: str
+    paper: str
+    place: str
+    statement: str
+    published: str
+    check: Callable[[], Outcome] = field(compare=False, repr=False)
+    erratum: bool = False
+
+
+def claim(
+    paper: str, place: str, statement: str, published: str = "", *, erratum: bool = False
+) -> Callable[[Callable[[], Outcome]], Callable[[], Outcome]]:
+    """Register the decorated function as the test of a claim; its name becomes part of the claim's id."""
+
+    def register(check: Callable[[], Outcome]) -> Callable[[], Outcome]:
+        key = f"{paper}.{check.__name__}"
+        _REGISTRY.setdefault(paper, {})[key] = Claim(key, paper, place, statement, published, check, erratum)
+        return check
+
+    return register
+
+
+@explained
+def papers() -> tuple[str, ...]:
+    """Short names of the papers with claims."""
+    return tuple(_ROOMS)
+
+
+def claims_of(paper: str | None = None) -> list[Claim]:
+    """The claims of a paper, or of all, in the order of their rooms; nothing is computed.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such paper.
+    """
+    if paper is not None and (not isinstance(paper, str) or paper not in _ROOMS):
+        raise UnknownName(f"there are no claims of {shown(paper)}; the papers are {', '.join(_ROOMS)}")
+    found: list[Claim] = []
+    for name in _ROOMS if paper is None else (paper,):
+        for room in _ROOMS[name]:
+            module = import_module(f"fluidcc.papers.{name}.{room}").__name__
+            # A room may have been imported before another that comes first.
+            found += [c for c in _REGISTRY[name].values() if c.check.__module__ == module]
+    return found
+
+
+def proof(statement: Any, where: Iterable[Any] = ()) -> Verdict:
+    """`fluidcc.prove` of one statement."""
+    verdict = prove(statement, where=where)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def law_proof(law: Law, label: str) -> Verdict:
+    """`fluidcc.prove` of the claim of a law with that label."""
+    verdicts = prove(law)
+    assert isinstance(verdicts, Proof)
+    return verdicts[label]
+
+
+def from_proofs(
+    *proofs: Verdict, computed: str, reason: str = "", values: Mapping[str, float] | None = None
+) -> Outcome:
+    """The outcome of a claim that holds if every one of `proofs` does.
+
+    Raises
+    ------
+    Undecided
+        If one of them is neither proved, checked nor refuted.
+    """
+    for p in proofs:
+        if p.status == "undecided":
+            raise Undecided(f"{p.statement}: {p.how}")
+        if p.status == "refuted":
+            return Outcome(REFUTED, f"{p.statement} fails", _counterexample(p, reason), values or {})
+    if any(p.status == "checked" for p in proofs):
+        return Outcome(REPRODUCED, computed, reason or "checked to 50 digits at random points", values or {})
+    return Outcome(PROVED, computed, reason, values or {})
+
+
+def _counterexample(p: Verdict, reason: str) -> str:
+    at = ", ".join(f"{name} = {value:.4g}" for name, value in sorted(p.counterexample.items()))
+    return f"{reason + ': ' if reason else ''}{p.how}{' ' + at if at else ''}"

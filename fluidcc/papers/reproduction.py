@@ -1,0 +1,132 @@
+"""`reproduce`: every figure, scenario and claim, recomputed into a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.base.arguments import explained, flag, shown
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.progress import bar_class, watched
+from fluidcc.network.scenarios import scenarios
+from fluidcc.papers.model import VERDICTS, papers
+from fluidcc.papers.tables import Table, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["reproduce"]
+
+_MADE = "Made by `fluidcc reproduce`"  # in claims.md: by this a folder is known
+_MEANING = {
+    "proved": "by algebra, for all values",
+    "reproduced": "computed, and as the paper prints it within its precision",
+    "differs": "true only with a change or a condition; by how much and why is said",
+    "refuted": "false; the counterexample is given",
+    "not given": "the paper prints nothing to compare with; what was taken is said",
+    "out of a fluid's reach": "packets are needed",
+}
+
+
+@explained
+def reproduce(folder: str | Path = "figures", *, force: bool = False, progress: bool | None = None) -> Table:
+    """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where to; made if it is missing. Written are ``claims.md``, one picture for each figure of a paper
+        (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. In a folder that this function
+        has made, they are replaced. Nothing in them depends on when they were made. On another kind of processor,
+        which rounds otherwise, the tables print the same, as far as has been seen, but some pixels of pictures change.
+    force : bool
+        Replace files of these names in any folder.
+    progress : bool, optional
+        Show progress bars; by default in a terminal or notebook.
+
+    Returns
+    -------
+    Table
+        The claims, as in ``claims.md``.
+
+    Raises
+    ------
+    InvalidInput
+        If files of these names are in a folder that this function has not made.
+    """
+    if not isinstance(folder, str | Path) or "\0" in str(folder):
+        raise InvalidInput(f"folder is {shown(folder)}; give the name of one, such as 'figures'")
+    target, drawings = Path(folder), _drawings()
+    if not flag(force, "force"):
+        _check_folder(target, drawings)
+    target.mkdir(parents=True, exist_ok=True)
+    show = watched() if progress is None else progress
+    bar = bar_class()(drawings.items(), desc="figures", unit="figure", leave=False, disable=not show)
+    for name, drawing in bar:
+        bar.set_postfix_str(name)
+        _save(drawing(), target / f"{name}.png")
+    rows = table(progress=progress)
+    (target / "claims.md").write_text(_document(rows), encoding="utf-8")
+    return rows
+
+
+def _check_folder(target: Path, drawings: Iterable[str]) -> None:
+    """Refuse to replace what others have made."""
+    with suppress(OSError, ValueError):  # no such file, or one of others
+        if _MADE in (target / "claims.md").read_text(encoding="utf-8"):
+            return
+    for name in (*(f"{name}.png" for name in drawings), "claims.md"):
+        if os.path.lexists(target / name):
+            raise InvalidInput(
+                f"{target / name} is there already, and not made by `fluidcc reproduce`; give another folder, or "
+                "force=True (--force in a shell) to replace it"
+            )
+
+
+def _drawings() -> dict[str, Callable[[], Figure]]:
+    """Every picture by name: the papers' figures, and the scenarios that none of them shows."""
+    found: dict[str, Callable[[], Figure]] = {}
+    for paper in papers():
+        found |= import_module(f"fluidcc.papers.{paper}.figures").FIGURES
+    for name in scenarios:
+        if name not in found:
+            found[name] = lambda name=name: _scenario(name)  # type: ignore[misc]
+    return found
+
+
+def _scenario(name: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    from fluidcc.plotting import timeseries
+
+    s = scenarios[name]
+    figure = Figure(figsize=(8.0, 5.6), layout="constrained")
+    axes = figure.subplots(2, 1, sharex=True)
+    run = s.simulate(progress=False)
+    told = "queueing_delay" if bool(run.queueing_delay.any()) else "link_price"
+    timeseries(run, ("rate", told), ax=axes)
+    axes[0].set_title(s.title or name, fontsize="medium")
+    axes[0].set_xlabel("")
+    return figure
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=110, metadata={"Software": None})  # neither date nor version inside
+
+
+def _document(rows: Table) -> str:
+    lines = ["# Claims", "", f"{_MADE}; every value is computed anew. {rows.summary()}.", ""]
+    lines += [f"- **{v}**: {_MEANING[v]}" for v in VERDICTS]
+    for paper in papers():
+        of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
+        lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]
+        errata = of_paper.filter(erratum=True)
+        lines += ["", f"{len(errata)} of them are about misprints and ambiguities: {', '.join(r.id for r in errata)}."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,218 @@
+"""Tables of claims: computed rows, as HTML, Markdown or text."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from fluidcc.base.arguments import explained, flag, shown
+from fluidcc.base.errors import UnknownName
+from fluidcc.base.progress import bar_class, watched
+from fluidcc.network.patterns import near
+from fluidcc.papers.model import Claim, Outcome, claims_of
+
+__all__ = ["Row", "Table", "table"]
+
+COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A claim and its outcome; the attributes of both are its own (``row.place``, ``row.verdict``, ...)."""
+
+    claim: Claim
+    outcome: Outcome
+
+    @property
+    def id(self) -> str:
+        return self.claim.id
+
+    @property
+    def paper(self) -> str:
+        return self.claim.paper
+
+    @property
+    def place(self) -> str:
+        return self.claim.place
+
+    @property
+    def statement(self) -> str:
+        return self.claim.statement
+
+    @property
+    def published(self) -> str:
+        return self.claim.published
+
+    @property
+    def erratum(self) -> bool:
+        return self.claim.erratum
+
+    @property
+    def verdict(self) -> str:
+        return self.outcome.verdict
+
+    @property
+    def computed(self) -> str:
+        return self.outcome.computed
+
+    @property
+    def reason(self) -> str:
+        return self.outcome.reason
+
+    @property
+    def values(self) -> dict[str, float]:
+        return dict(self.outcome.values)
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of `COLUMNS`."""
+        return tuple(getattr(self, name) or "" for name in COLUMNS)
+
+
+@dataclass(frozen=True)
+class Table(Sequence[Row]):
+    """Rows of claims, in the order of the papers.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> t = fc.claims.table("ldcc", only="(18)")
+    >>> len(t), t[0].verdict
+    (1, 'proved')
+    """
+
+    rows: tuple[Row, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    def __getitem__(self, key: int | str | slice) -> Row | Table:
+        """The row of that position or id; a slice is a table."""
+        if isinstance(key, slice):
+            return Table(self.rows[key])
+        if isinstance(key, str):
+            for row in self.rows:
+                if key in (row.id, row.id.split(".", 1)[1]):
+                    return row
+            raise UnknownName(f"no claim has the id {key!r}; the ids are {', '.join(r.id for r in self.rows)}")
+        return self.rows[key]
+
+    def filter(
+        self,
+        keep: Callable[[Row], bool] | None = None,
+        *,
+        verdict: str | None = None,
+        place: str | None = None,
+        erratum: bool | None = None,
+    ) -> Table:
+        """The rows with that verdict, whose place contains `place`, that are errata or not, and that `keep` keeps."""
+        return Table(
+            tuple(
+                r
+                for r in self.rows
+                if (verdict is None or r.verdict == verdict)
+                and (place is None or place in r.place)
+                and (erratum is None or r.erratum == erratum)
+                and (keep is None or keep(r))
+            )
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Number of rows by verdict, the most frequent first."""
+        return dict(Counter(r.verdict for r in self.rows).most_common())
+
+    def to_markdown(self) -> str:
+        """A Markdown table, one line a row."""
+        titles = ("claim", *COLUMNS)
+        lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+        lines += ["| " + " | ".join(_markdown(cell) for cell in (r.id, *r.cells())) + " |" for r in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        widths = [
+            max(map(len, column)) for column in zip(*((r.id, r.place, r.verdict) for r in self.rows), strict=True)
+        ]
+        lines = [
+            f"{r.id:<{widths[0]}}  {r.place:<{widths[1]}}  {r.verdict:<{widths[2]}}  {r.computed}" for r in self.rows
+        ]
+        return "\n".join([*lines, self.summary()])
+
+    def summary(self) -> str:
+        """Such as "60 claims: 40 proved, 20 reproduced"."""
+        return f"{len(self)} claims: {', '.join(f'{n} {v}' for v, n in self.counts().items()) or 'none'}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{c}</th>" for c in COLUMNS)
+        body = "".join(
+            f"<tr title='{html.escape(r.id)}'>"
+            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in r.cells())
+            + "</tr>"
+            for r in self.rows
+        )
+        return f"<p>{self.summary()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _markdown(cell: str) -> str:
+    # In GitHub's Markdown < begins a tag, | a cell, * and _ emphasis.
+    for sign in "\\|*_<":
+        cell = cell.replace(sign, "\\" + sign)
+    return " ".join(cell.split())
+
+
+@explained
+def table(paper: str | None = None, *, only: str | None = None, progress: bool | None = None) -> Table:
+    """Test every claim of a paper, or of all papers.
+
+    Parameters
+    ----------
+    paper : str, optional
+        Such as ``"ldcc"``; by default all.
+    only : str, optional
+        Test only the claims with exactly this place ("(18)", "Fig. 5") or id.
+    progress : bool, optional
+        Show a progress bar; by default once it has taken two seconds, in a terminal or notebook.
+
+    Returns
+    -------
+    Table
+        One `Row` a claim: id, paper, place, statement, published, computed, verdict, reason. Nothing is stored: each
+        claim is a function that derives or simulates.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such paper or place.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> print(fc.claims.table("ldcc", only="(18)")[0].verdict)
+    proved
+    """
+    flag(progress, "progress", unset=True)
+    chosen = claims_of(paper)
+    if only is not None:
+        places = list(dict.fromkeys(c.place for c in chosen))
+        chosen = [c for c in chosen if isinstance(only, str) and only in (c.place, c.id, c.id.split(".", 1)[1])]
+        if not chosen:
+            raise UnknownName(f"no claim is at {shown(only)}; {near(str(only), places)}")
+    show = watched() if progress is None else progress
+    bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=not show)
+    return Table(tuple(Row(c, _tested(c)) for c in bar))
+
+
+def _tested(claim: Claim) -> Outcome:
+    try:
+        return claim.check()
+    except Exception as error:
+        error.add_note(f"while testing the claim {claim.id}, {claim.place}: {claim.statement}")
+        raise

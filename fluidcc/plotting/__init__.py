@@ -1,0 +1,23 @@
+"""Pictures of results. Each function draws into `ax` or a new figure, and returns the axes.
+
+Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported when a picture is first drawn.
+"""
+
+from __future__ import annotations
+
+from fluidcc.plotting.chart import stability_chart
+from fluidcc.plotting.loops import bode, nyquist, root_map
+from fluidcc.plotting.phase import convergence_plane, phase_plane
+from fluidcc.plotting.series import timeseries
+from fluidcc.plotting.verdicts import claims
+
+__all__ = [
+    "bode",
+    "claims",
+    "convergence_plane",
+    "nyquist",
+    "phase_plane",
+    "root_map",
+    "stability_chart",
+    "timeseries",
+]

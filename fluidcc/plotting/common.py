@@ -1,0 +1,96 @@
+"""What every picture shares: axes, units, names and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.base.arguments import shown as shown_value
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.network.patterns import near
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several", "shown", "words"]
+
+# What is drawn for each unit: its name in the picture, and how many SI units it is.
+_SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}
+MOST = 12  # lines named in a legend
+GREY = "0.45"
+
+
+def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> list[Axes]:
+    """The axes given, or new ones below one another."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        size = size or (8.0, 1.0 + 2.2 * count)
+        figure, new = plt.subplots(count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained")
+        figure.align_ylabels()
+        return list(new[:, 0])
+    given = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != count:
+        raise InvalidInput(f"ax holds {len(given)} axes for {count} variables; give one for each")
+    for one in given:
+        if not hasattr(one, "transData"):
+            raise InvalidInput(f"ax is {shown_value(one)}; give matplotlib axes")
+    return given
+
+
+def require_result(ds: Any) -> None:
+    """Refuse what is no dataset of a run."""
+    if not hasattr(ds, "data_vars") or "time" not in ds.dims:
+        raise InvalidInput(f"the result is {shown_value(ds)}; give the Dataset that fluidcc.simulate returns")
+
+
+def chosen(ds: xr.Dataset, dim: str, names: str | Sequence[str] | None) -> list[str]:
+    known = [str(n) for n in ds[dim].values] if dim in ds.dims else []
+    if names is None:
+        return known
+    wanted = several(names, f"{dim}s")
+    for name in wanted:
+        if name not in known:
+            raise UnknownName(f"the result has no {dim} {name!r}; {near(name, known)}")
+    return wanted
+
+
+def several(names: Any, what: str) -> list[str]:
+    """One or more names."""
+    wanted = [names] if isinstance(names, str) else names
+    if not isinstance(wanted, Iterable) or not all(isinstance(name, str) for name in wanted):
+        raise InvalidInput(f"{what} is {shown_value(names)}; give a name, or a list of names")
+    return list(wanted)
+
+
+def shown(data: Any) -> tuple[str, float]:
+    unit = str(data.attrs.get("units", ""))
+    shown, size = _SHOWN.get(unit, (unit, 1.0))
+    return ("" if shown == "1" else shown), size
+
+
+def scaled(name: str, unit: str) -> tuple[str, float]:
+    """Label with unit of a quantity, and how many SI units one of the unit drawn is."""
+    text, size = _SHOWN.get(unit, (unit, 1.0))
+    return f"{words(name)} [{text}]", size
+
+
+def words(name: str) -> str:
+    return name.replace("one_way", "one-way").replace("_", " ")
+
+
+def legend(ax: Axes) -> None:
+    """To the right of the axes, so that it hides no data; of many lines, the first."""
+    handles, labels = ax.get_legend_handles_labels()
+    unique = dict(reversed(list(zip(labels, handles, strict=True))))  # the first of equal labels
+    pairs = [(label, unique[label]) for label in dict.fromkeys(labels)]
+    title = None
+    if len(pairs) > MOST:
+        title = f"{MOST} of {len(pairs)}"
+        pairs = [*pairs[: MOST - 2], *pairs[-2:]]
+    if pairs:
+        ax.legend([h for _, h in pairs], [n for n, _ in pairs], loc="upper left", bbox_to_anchor=(1.01, 1.02),
+                  frameon=False, fontsize="small", title=title)  # fmt: skip

@@ -1,0 +1,190 @@
+"""Frequency responses and roots of a network: Nyquist and Bode plots, and the map of roots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc.base.arguments import explained, number, shown, whole
+from fluidcc.base.errors import InvalidInput
+from fluidcc.plotting.common import GREY, axes_for, legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["bode", "nyquist", "root_map"]
+
+RED = "C3"
+
+
+def _report(of: Any) -> Any:
+    """A report, from one or from a network."""
+    from fluidcc.analysis.report import StabilityReport
+    from fluidcc.analysis.stability import stability
+    from fluidcc.network import Network
+
+    if isinstance(of, StabilityReport):
+        return of
+    if isinstance(of, Network):
+        return stability(of)
+    raise InvalidInput(f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the two")
+
+
+@explained
+def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -> Axes:
+    """Draw the eigenloci of the return ratio, with the unit circle, -1 and the margins.
+
+    Parameters
+    ----------
+    of : Network or StabilityReport
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+    reach : float
+        Half the width of the picture; loci outside are cut.
+    at : {"flows", "links"}
+        Where the loop is broken, as for `StabilityReport.eigenloci`; margins are always those at the flows.
+
+    Returns
+    -------
+    Axes
+        Loci over positive frequencies (solid) and negative ones (dotted), arrows towards higher frequency; the points
+        at which gain, phase and modulus margins are read.
+    """
+    report = _report(of)
+    reach = number(reach, "reach", "a positive number", above=0.0)
+    (one,) = axes_for(ax, 1, (7.6, 5.0))
+    loci = report.eigenloci(at=at)
+    for k, locus in enumerate(loci.value):
+        color = f"C{k % 10}" if k % 10 != 3 else "C9"
+        one.plot(locus.real, locus.imag, color=color, linewidth=1.2,
+                 label="eigenloci, \u03c9 > 0" if k == 0 else None)  # fmt: skip
+        one.plot(locus.real, -locus.imag, color=color, linewidth=0.8, linestyle=":",
+                 label="\u03c9 < 0" if k == 0 else None)  # fmt: skip
+        _arrow(one, locus, reach, color)
+    turn = np.linspace(0, 2 * np.pi, 181)
+    one.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8, linestyle="--", label="unit circle")
+    one.plot([-1], [0], "+", color=RED, markersize=11, markeredgewidth=1.8, label="-1")
+    _mark_margins(one, report)
+    one.axhline(0, color=GREY, linewidth=0.5)
+    one.axvline(0, color=GREY, linewidth=0.5)
+    one.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="real part of \u03bb(L) [1]",
+            ylabel="imaginary part of \u03bb(L) [1]", title=_title(report))  # fmt: skip
+    one.title.set_fontsize("medium")
+    one.set_aspect("equal")
+    legend(one)
+    return one
+
+
+def _title(report: Any) -> str:
+    return f"{report.verdict}, {report.encirclements} encirclements of -1"
+
+
+def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
+    """Which way frequency rises, in the middle of what is seen."""
+    seen = np.flatnonzero((np.abs(locus.real) < reach) & (np.abs(locus.imag) < reach) & (np.abs(locus) > 0.1))
+    if len(seen) < 3:
+        return
+    k = int(seen[len(seen) // 2])
+    k = min(max(k, 1), len(locus) - 1)
+    a, b = locus[k - 1], locus[k]
+    one.annotate("", (b.real, b.imag), (a.real, a.imag), arrowprops={"arrowstyle": "-|>", "color": color})
+
+
+def _mark_margins(one: Axes, report: Any) -> None:
+    m = report.margins
+    if np.isfinite(m.gain) and m.gain > 0:
+        one.plot([-1 / m.gain], [0], "o", color=RED, markersize=5, fillstyle="none", label=f"gain margin {m.gain:.3g}")
+    if np.isfinite(m.phase) and np.isfinite(m.crossover):
+        at = -np.exp(1j * np.radians(m.phase))
+        one.plot([at.real], [at.imag], "s", color=RED, markersize=5, fillstyle="none",
+                 label=f"phase margin {m.phase:.3g}\u00b0")  # fmt: skip
+    if np.isfinite(m.modulus):
+        turn = np.linspace(0, 2 * np.pi, 181)
+        one.plot(-1 + m.modulus * np.cos(turn), m.modulus * np.sin(turn), color=RED, linewidth=0.7,
+                 label=f"modulus margin {m.modulus:.3g}")  # fmt: skip
+
+
+@explained
+def bode(of: Any, *, ax: Any = None, low: float | None = None, high: float | None = None) -> list[Axes]:
+    """Draw modulus and phase of the eigenloci of the return ratio.
+
+    Parameters
+    ----------
+    of : Network or StabilityReport
+    ax : two Axes, optional
+        Where to draw; by default a new figure.
+    low, high : float, optional
+        Frequencies [rad/s]; by default those that matter for the margins.
+
+    Returns
+    -------
+    list of Axes
+        Modulus and phase, with the crossovers.
+    """
+    report = _report(of)
+    above, below = axes_for(ax, 2, (6.4, 5.4))
+    loci = report.eigenloci(low, high)
+    keep = loci.omega > 0
+    for k, locus in enumerate(loci.value):
+        color = f"C{k % 10}" if k % 10 != 3 else "C9"
+        name = f"eigenlocus {k + 1}" if len(loci.value) > 1 else "eigenlocus"
+        above.loglog(loci.omega[keep], np.abs(locus[keep]), color=color, linewidth=1.2, label=name)
+        phase = np.degrees(np.unwrap(np.angle(locus[keep])))
+        below.semilogx(loci.omega[keep], phase, color=color, linewidth=1.2)
+    above.axhline(1, color=GREY, linewidth=0.7)
+    bottom, top = below.get_ylim()
+    for turn in range(-20, 21):
+        level = -180 + 360 * turn
+        if bottom <= level <= top:
+            below.axhline(level, color=GREY, linewidth=0.7)
+    m = report.margins
+    marks = (("crossover", m.crossover, "s"), ("phase crossover", m.phase_crossover, "o"))
+    for name, omega, style in marks:
+        if np.isfinite(omega) and omega > 0:
+            for one in (above, below):
+                one.axvline(omega, color=RED, linewidth=0.8, linestyle="--" if style == "s" else ":",
+                            label=f"{name} {omega:.3g} rad/s" if one is above else None)  # fmt: skip
+    above.set(ylabel="modulus of \u03bb(L) [1]", title=_title(report))
+    above.title.set_fontsize("medium")
+    below.set(ylabel="phase of \u03bb(L) [\u00b0]", xlabel="frequency \u03c9 [rad/s]")
+    legend(above)
+    return [above, below]
+
+
+@explained
+def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
+    """Draw the rightmost characteristic roots.
+
+    Parameters
+    ----------
+    of : Network or StabilityReport
+    count : int
+        How many of the network's roots.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+        Roots of the closed loop, of the differences among identical flows, the imaginary axis, and the line of the
+        decay rate.
+    """
+    report = _report(of)
+    count = whole(count, "count", least=1, most=10_000)
+    (one,) = axes_for(ax, 1, (6.4, 4.6))
+    s = report.closed.roots(count=count)
+    one.axvspan(0, max(1e-9, 0.3 * np.abs(s.real).max()), color=RED, alpha=0.06, linewidth=0)
+    one.plot(s.real, s.imag, "x", color="C0", label="closed loop")
+    for name, system in report.closed.deviations().items():
+        own = system.roots(count=2)
+        one.plot(own.real, own.imag, "o", color="C1", fillstyle="none", label=f"differences in {name}")
+    one.axvline(0, color="black", linewidth=0.8)
+    one.axvline(-report.decay_rate, color=GREY, linewidth=0.8, linestyle="--",
+                label=f"decay rate {report.decay_rate:.3g} 1/s")  # fmt: skip
+    one.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", title=_title(report))
+    one.title.set_fontsize("medium")
+    right = max(float(s.real.max()), 0.0)
+    one.set_xlim(1.05 * float(s.real.min()), right + 0.05 * float(np.ptp(s.real)) + 1e-6)
+    legend(one)
+    return one

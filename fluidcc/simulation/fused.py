@@ -1,0 +1,213 @@
+"""Fused steps: the whole step of a small network as one compiled function, many times faster than the array step.
+
+A fused step belongs to the structure of a network: its laws, routes and classes of equal delays. Parameters, delays,
+capacities and buffers are read at run time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import platform
+from collections import Counter
+from functools import cache, lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numba
+from llvmlite import binding
+
+from fluidcc.base.arguments import choice, explained
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws import Law, Link
+from fluidcc.laws.kernels import handwritten
+from fluidcc.network import Network
+from fluidcc.numerics.compiling import cache_folder, generated_name, load_text, source_hash, vectorised
+from fluidcc.numerics.fluid import calls
+from fluidcc.simulation.fused_text import step_text
+from fluidcc.simulation.layout import Layout, lay_out, require_runnable
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, symbols_of
+
+__all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
+
+MOST_INCIDENCES = 8  # (flow, link) pairs: beyond, compiling takes long and loops do nearly as well
+MOST_LINKS = 4
+MOST_TEXTS = 128  # of structures that are kept, the latest
+
+_python_addresses = itertools.count(1 << 32)  # apart from those of the kernels
+_texts: dict[Any, str] = {}
+_addresses: dict[str, int] = {}  # by text
+
+
+@explained
+def compile(net: Network, *, delays: str = "fifo") -> str:
+    """Compile the fused step of a network's structure, for this and all later runs.
+
+    ``simulate(engine="auto")`` takes it from then on, with any values of parameters, delays, capacities and buffers
+    that leave alone which flows share their delays and which buffers are finite. It is kept on disk.
+
+    Parameters
+    ----------
+    net : Network
+        Of at most 8 (flow, link) pairs and 4 links.
+    delays : {"fifo", "frozen"}
+        As in `fluidcc.simulate`.
+
+    Returns
+    -------
+    str
+        What was compiled, and how long that took.
+
+    Raises
+    ------
+    InvalidInput
+        If the network is too large, or has no flows.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC] * 3, dict(capacity="3 Mbit/s"), rtt="50 ms")
+    >>> fc.compile(net)  # doctest: +SKIP
+    'fused step of 3 LDCC over 1 DropTail, fifo delays: compiled in 2.6 s'
+    """
+    require_runnable(net)
+    choice(delays, "delays", ("fifo", "frozen"))
+    at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
+    _check_size(at)
+    known = _ready(_full_text(at))
+    began = perf_counter()
+    fused_address(at, build=True)
+    how = "taken from the cache" if known else f"compiled in {perf_counter() - began:.1f} s"
+    return f"fused step of {_about(at)}: {how}"
+
+
+def fused_address(at: Layout, build: bool) -> int:
+    """Address of the fused step of a layout; 0 if there is none.
+
+    Parameters
+    ----------
+    build : bool
+        Whether to compile it if there is none; otherwise only what has been compiled before is taken.
+
+    Raises
+    ------
+    InvalidInput
+        If it should be compiled, and the network is too large.
+    """
+    if build:
+        _check_size(at)
+    elif not fits(at) or numba.config.DISABLE_JIT:
+        return 0
+    text = _full_text(at)
+    if text not in _addresses:
+        if not build and not _ready(text):
+            return 0
+        _addresses[text] = _load(text)
+    return _addresses[text]
+
+
+def fits(at: Layout) -> bool:
+    """Whether a network is small enough for a fused step."""
+    small = len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES
+    return small and not any(map(handwritten, _laws(at))) and not _talking(at)
+
+
+def _talking(at: Layout) -> str:
+    """Name of a law that a fused step does not take since routers and sources talk in it past the data; or none."""
+    return next((group.law.name for group in (*at.groups, *at.link_groups) if _talks(group.law)), "")
+
+
+@lru_cache(maxsize=4096)
+def _talks(law: Law) -> bool:
+    heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
+    used = {symbol for _, f in law.expressions() for symbol in symbols_of(f)}
+    return bool(used & heard or (isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}))
+
+
+def _laws(at: Layout) -> list[Any]:
+    return [group.law for group in at.groups]
+
+
+def _pairs(at: Layout) -> int:
+    return sum(len(at.route(i)) for i in range(len(at.flows)))
+
+
+def _check_size(at: Layout) -> None:
+    if by_hand := [law.name for law in _laws(at) if handwritten(law)]:
+        raise InvalidInput(
+            f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use engine='array'"
+        )
+    if talking := _talking(at):
+        raise InvalidInput(
+            f"{talking} tells or hears more than data carry, which a fused step does not take; use engine='array'"
+        )
+    if not fits(at):
+        raise InvalidInput(
+            f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
+            f"{MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
+        )
+
+
+def _about(at: Layout) -> str:
+    flows, links = Counter(f.law.name for f in at.flows), Counter(link.law.name for link in at.links)
+    who, where = (", ".join(f"{n} {name}" for name, n in names.items()) for names in (flows, links))
+    return f"{who} over {where}, {'frozen' if at.frozen is not None else 'fifo'} delays"
+
+
+def _structure(at: Layout) -> Any:
+    """What the text depends on, quicker to compare than to write."""
+    return (
+        at.frozen is not None, at.refit, at.backlog, at.n_states,
+        tuple((g.law.structure, tuple(g.members)) for g in (*at.groups, *at.link_groups)),
+        tuple((bool(link.schedule), link.buffer == float("inf"), link.law.name) for link in at.links),
+        tuple((node.parent, node.link) for node in at.nodes),
+        tuple(tuple(path) for path in at.paths), tuple(at.flow_class), tuple(route for route, _, _ in at.classes),
+        tuple(at.aggregates), tuple(at.streams), tuple(max(k, -1) for k in at.rate_state), tuple(at.own_rate),
+    )  # fmt: skip
+
+
+def _full_text(at: Layout) -> str:
+    key = _structure(at)
+    text = _texts.get(key)
+    if text is None:
+        text = _texts[key] = step_text(at, source_hash("fluid"))
+        if len(_texts) > MOST_TEXTS:  # some 50 KB each
+            _texts.pop(next(iter(_texts)), None)
+    return text
+
+
+@cache
+def _machine() -> str:
+    """What the compiled code depends on besides its text."""
+    made = (numba.__version__, platform.python_version(), binding.get_host_cpu_name())
+    return " ".join(made)
+
+
+def _stamp(text: str) -> Path:
+    return cache_folder() / f"{generated_name(text, 'fused')}.done"
+
+
+def _ready(text: str) -> bool:
+    """Whether the text has been compiled before, on this kind of machine, and its code is still there."""
+    if text in _addresses:
+        return True
+    with contextlib.suppress(OSError, UnicodeError):
+        stamp = _stamp(text)
+        if stamp.read_text(encoding="utf-8") == _machine():
+            return any(stamp.parent.glob(f"{stamp.stem}.step-*.nbc"))
+    return False
+
+
+def _load(text: str) -> int:
+    if numba.config.DISABLE_JIT:
+        scope: dict[str, Any] = {}
+        exec(text.replace("@cfunc(step_signature, ", "@njit("), scope)  # njit does nothing here
+        address = next(_python_addresses)
+        calls.PYTHON_KERNELS[address] = scope["step"]
+        return address
+    with vectorised():
+        address = int(load_text(text, "fused").step.address)
+    with contextlib.suppress(OSError):  # then the next process compiles it anew, if it is asked to
+        _stamp(text).write_text(_machine(), encoding="utf-8")
+    return address

@@ -1,0 +1,322 @@
+"""From a network to the solver's workspace: who reads what, when, and where it stands in the flat arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sympy import Pow, Symbol
+
+from fluidcc.base.errors import InvalidInput
+from fluidcc.laws import Law
+from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.simulation.feedback import ACTING, acts, told_lags
+from fluidcc.simulation.initial_history import with_beginnings
+from fluidcc.symbols import (
+    SOURCE_INPUTS,
+    SUDDEN,
+    Let,
+    crossing,
+    e,
+    e_b,
+    offer_max,
+    offer_min,
+    packet,
+    symbols_of,
+    unfold,
+    x_tau,
+)  # fmt: skip
+
+__all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
+
+_GIVEN = {"mark", "price", *ACTING}
+_CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a source
+
+LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place where a queue is inverted, or a router heard: see `fluidcc.numerics.fluid.reads` and `told`."""
+
+    parent: int
+    link: int
+    offset: float
+
+
+@dataclass
+class Group:
+    """Members with laws of equal structure, side by side in the workspace."""
+
+    law: Law
+    members: list[int]
+    states: int  # offset of the first state
+    switches: int = 0  # offset of the first switch
+    own: tuple[Any, ...] = ()  # state symbols that the kernel integrates
+    first: int = 0  # place of the first member among those of all groups
+    parameters: int = 0  # offset of the first parameter in the workspace
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+
+@dataclass
+class Layout:
+    """Everything about a network that does not change while it runs, by index instead of by name."""
+
+    net: Network
+    frozen: Mapping[str, float] | None
+    flows: list[FlowSpec] = field(default_factory=list)
+    links: list[LinkSpec] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)  # internal flow -> position in the network
+    groups: list[Group] = field(default_factory=list)
+    link_groups: list[Group] = field(default_factory=list)
+    backlog: int = 0
+    n_states: int = 0
+    n_switches: int = 0
+    nodes: list[Node] = field(default_factory=list)
+    classes: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
+    paths: list[list[int]] = field(default_factory=list)
+    flow_class: list[int] = field(default_factory=list)
+    aggregates: list[tuple[int, ...]] = field(default_factory=list)
+    streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate (or trunk), link
+    rate_state: list[int] = field(default_factory=list)
+    own_rate: list[int] = field(default_factory=list)
+    acting: list[int] = field(default_factory=list)  # links that drop before their queue, or tell sources something
+    hears: list[bool] = field(default_factory=list)  # by class: whether some source goes by what data carry
+    told: list[list[int]] = field(default_factory=list)  # by class: nodes that look at what links tell
+    rivals: list[int] = field(default_factory=list)  # by flow: how many offers it compares with those before them
+    counted: bool = False  # some link's law knows how many flows cross it
+    refit: bool = False
+    echo: bool = False  # some rate follows at once what comes back: no state smooths it
+    locate: bool = True
+    hybrid: bool = False  # some law jumps or ticks
+
+    def route(self, i: int) -> tuple[int, ...]:
+        """Links of flow `i`, by index."""
+        return self.classes[self.flow_class[i]][0]
+
+
+def require_runnable(net: Network) -> None:
+    """Refuse what is no network, or none that can be integrated.
+
+    Raises
+    ------
+    InvalidInput
+        Naming what is wrong, and what would be right.
+    """
+    require_network(net)
+    if not net.flows:
+        raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
+    for f in net.flows.values():
+        if net.base_rtt(f.name) <= 0.0 and _needs_delay(f.law.structure, f.law):
+            raise InvalidInput(
+                f"flow {f.name!r} has no propagation delay on its way there and back, and {f.law.name} hears itself at "
+                "once or divides by that (an algebraic loop); give a link delay, access_delay or return_delay above 0"
+            )
+
+
+@lru_cache(maxsize=512)
+def _needs_delay(structure: tuple[Any, ...], law: Law) -> bool:
+    """Whether a rate follows at once what the network says, or the law divides by the round trip."""
+    if symbols_of(law.out["rate"]) & _CARRIED:
+        return True
+    inverse = (p.base for _, f in law.expressions() for p in unfold(f).atoms(Pow) if p.exp.is_nonnegative is not True)
+    return any(base.subs({e: 0, e_b: 0}) == 0 for base in inverse)
+
+
+def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
+    """Group the flows by law, share what they read, and number everything.
+
+    Parameters
+    ----------
+    net : Network
+    frozen : mapping of str to float, optional
+        Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO delays.
+    """
+    at = Layout(with_beginnings(net), frozen)
+    at.links = list(net.links.values())
+    _group_flows(at)
+    _group_links(at)
+    _classify(at)
+    _read_nodes(at)
+    _stream_nodes(at)
+    _own_rates(at)
+    _tellers(at)
+    laws = [g.law for g in (*at.groups, *at.link_groups)]
+    at.hybrid = any(law.jumps or law.ticks for law in laws)
+    at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
+    at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
+    at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
+    at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
+    return at
+
+
+def _by_structure(laws: list[Law]) -> list[list[int]]:
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i, law in enumerate(laws):
+        found.setdefault(law.structure, []).append(i)
+    return list(found.values())
+
+
+def _group_flows(at: Layout) -> None:
+    specs = list(at.net.flows.values())
+    offset = 0
+    for members in _by_structure([f.law for f in specs]):
+        law = specs[members[0]].law
+        first = len(at.order)
+        at.order += members
+        at.flows += [specs[i] for i in members]
+        inner = list(range(first, first + len(members)))
+        at.groups.append(Group(law, inner, offset, own=law.states))
+        rate = law.out["rate"]
+        while isinstance(rate, Let):
+            rate = rate.definition
+        position = law.states.index(rate) if rate in law.states else -1
+        for j in range(len(members)):
+            at.rate_state.append(offset + position * len(members) + j if position >= 0 else -1)
+        offset += len(law.states) * len(members)
+    at.backlog = offset
+    at.n_states = offset + len(at.links)
+
+
+def _group_links(at: Layout) -> None:
+    for members in _by_structure([link.law for link in at.links]):
+        law = at.links[members[0]].law
+        own = tuple(z for z in law.states if z != law.queue)
+        if own or set(law.out) & _GIVEN:
+            at.link_groups.append(Group(law, members, at.n_states, own=own))
+            at.n_states += len(own) * len(members)
+
+
+def _varies(law: Law) -> bool:
+    return bool(symbols_of(law.out["rate"]) & {*law.states, *SOURCE_INPUTS} - {packet})
+
+
+def _classify(at: Layout) -> None:
+    index = {name: k for k, name in enumerate(at.net.links)}
+    known: dict[tuple[tuple[int, ...], float, float], int] = {}
+    for f in at.flows:
+        key = (tuple(index[name] for name in f.route), f.access_delay, at.net.return_delay(f.name))
+        at.flow_class.append(known.setdefault(key, len(known)))
+    at.classes = list(known)
+
+
+def _held(at: Layout, link: int) -> float:
+    return float(at.frozen[at.links[link].name]) if at.frozen is not None else 0.0
+
+
+def _node(at: Layout, known: dict[Node, int], parent: int, link: int, offset: float) -> int:
+    node = Node(parent, link, offset)
+    if node not in known:
+        known[node] = len(at.nodes)
+        at.nodes.append(node)
+    return known[node]
+
+
+def _read_nodes(at: Layout) -> None:
+    """The way back from what a source hears to what it sent: one chain of queues for each class."""
+    known: dict[Node, int] = {}
+    for route, access, back in at.classes:
+        offset = access + back
+        parent = -1
+        path = []
+        for link in reversed(route):
+            here = at.links[link].delay + _held(at, link)
+            offset = offset + here if at.frozen is not None or parent < 0 else here
+            parent = _node(at, known, parent, link, offset)
+            path.append(parent)
+        at.paths.append(path)
+
+
+def _stream_nodes(at: Layout) -> None:
+    """The way back from the arrivals at a later link to the rates at the first one.
+
+    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what left the queue,
+    whoever sent it. So a busy link feeds the next one at exactly its capacity. It is marked by -1 - link.
+    """
+    known = {node: k for k, node in enumerate(at.nodes)}
+    routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
+    at.aggregates = routes
+    trunks = _trunks(at)
+    for link, after in trunks.items():
+        at.streams.append((_node(at, known, -1, link, at.links[link].delay), -1 - link, after))
+    for g, route in enumerate(routes):
+        for position in range(1, len(route)):
+            if route[position - 1] in trunks:
+                continue
+            parent, offset = -1, 0.0
+            if at.frozen is not None:
+                offset = sum(at.links[l].delay + _held(at, l) for l in route[:position])
+                parent = _node(at, known, -1, route[0], offset)
+            else:
+                for link in reversed(route[:position]):
+                    parent = _node(at, known, parent, link, at.links[link].delay)
+            at.streams.append((parent, g, route[position]))
+
+
+def _trunks(at: Layout) -> dict[int, int]:
+    """The next link of each link whose flows all go on to the same one."""
+    after: dict[int, set[int]] = {}
+    for route, _, _ in at.classes:
+        for k, link in enumerate(route):
+            after.setdefault(link, set()).add(route[k + 1] if k + 1 < len(route) else -1)
+    if at.frozen is not None:
+        return {}
+    return {link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends}
+
+
+def _tellers(at: Layout) -> None:
+    """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
+    at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
+    at.counted = any(crossing in _used(g.law) for g in at.link_groups)
+    offered = {offer_min, offer_max}
+    heard = {i: _used(g.law) for g in at.groups for i in g.members}
+    members = _members(at)
+    at.hears = [any(heard[i] & _CARRIED for i in of) for of in members]
+    at.rivals = [0] * len(at.flows)
+    known: dict[Node, int] = {}
+    for (route, access, _), of in zip(at.classes, members, strict=True):
+        found = told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
+        at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
+        offers = sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found)
+        for i in of:
+            if heard[i] & offered:
+                at.rivals[i] = max(offers - 1, 0)
+
+
+def _members(at: Layout) -> list[list[int]]:
+    """Flows of each class."""
+    found: list[list[int]] = [[] for _ in at.classes]
+    for i, k in enumerate(at.flow_class):
+        found[k].append(i)
+    return found
+
+
+@lru_cache(maxsize=512)
+def _used(law: Law) -> frozenset[Symbol]:
+    """What the expressions of a law depend on."""
+    return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
+
+
+def _own_rates(at: Layout) -> None:
+    slot = 0
+    for group in at.groups:
+        reads = x_tau in _used(group.law)
+        at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
+        slot += group.size if reads else 0
+
+
+def parameters(group: Group, specs: Sequence[FlowSpec] | Sequence[LinkSpec]) -> list[float]:
+    """Parameter values of a group: of each parameter those of all members."""
+    return [float(specs[i].law.params[p]) for p in group.law.params for i in group.members]
+
+
+def base_delay(at: Layout, k: int) -> float:
+    """Propagation delay of the links of class `k` [s]."""
+    return math.fsum(at.links[l].delay for l in at.classes[k][0])

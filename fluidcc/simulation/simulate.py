@@ -1,0 +1,210 @@
+"""`simulate`: a network in time, as a labelled dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.base.arguments import choice, explained, flag, number, numbers, shown, whole
+from fluidcc.base.errors import InvalidInput
+from fluidcc.base.progress import Progress
+from fluidcc.base.units import to_si
+from fluidcc.base.warned import warn
+from fluidcc.network.network import Network, resolve_pattern
+from fluidcc.simulation.diagnostics import doubts, unheard
+from fluidcc.simulation.fused import fused_address
+from fluidcc.simulation.layout import Layout, lay_out, require_runnable
+from fluidcc.simulation.restart import FinalState
+from fluidcc.simulation.results import dataset
+from fluidcc.simulation.running import run
+from fluidcc.simulation.workspace import Workspace, sample_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["simulate"]
+
+SAMPLES = 10_000_000  # sample times of a run, at most
+VALUES = 2**28  # numbers that all samples of a run are, at most: 2 GiB
+STEPS = 100_000_000  # steps that max_step asks for, at most
+
+
+@explained
+def simulate(
+    net: Network,
+    until: float | str,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    delays: str = "fifo",
+    frozen_at: Mapping[str, float] | None = None,
+    t_eval: Any = None,
+    samples: int = 601,
+    seed: int = 0,
+    first_step: float | str | None = None,
+    max_step: float | str = math.inf,
+    engine: str = "auto",
+    restart: xr.Dataset | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """Integrate a network of flows and links, from time 0 or from where another run ended.
+
+    Parameters
+    ----------
+    net : Network
+    until : float or str
+        End of the run [s].
+    rtol, atol : float
+        Relative tolerance, and absolute tolerance as a fraction of each state's natural size: the largest capacity on
+        the route for rates, the capacity times the base round-trip time for backlogs, one for all other states.
+    delays : {"fifo", "frozen"}
+        ``"fifo"``: delays follow the queues, and queues conserve flow. ``"frozen"``: constant forward and backward
+        delays, as equations (8) and (30)-(31) of the LDCC paper print them; arrivals are then not thinned or
+        stretched by upstream queues.
+    frozen_at : mapping of str to float, optional
+        Queueing delay [s] of each link for the constant delays; by default none, so that they are the propagation
+        delays.
+    t_eval : array_like, optional
+        Sample times [s]; by default `samples` of them, evenly from 0 to `until`.
+    samples : int
+        Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2 GiB.
+    seed : int
+        Of modulated flows.
+    first_step, max_step : float, optional
+        Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a time of its own, such
+        as cos(t) in the flow of a state that is held at a bound: steps are not chosen by what is held.
+    engine : {"auto", "array", "fused"}
+        ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is faster on small
+        networks; ``"auto"`` takes the fused step if it is already compiled.
+    restart : xarray.Dataset, optional
+        A result of `simulate`, which this run continues: from its end at the time it has, with the queues, the data
+        under way and the history that sources have still to hear of. Times go on, so that `until` lies after its end.
+        Parameters of laws, capacities, buffers and later starts and stops may be others than before, and flows
+        may be added: one without `start` begins at the restart. Routes, delays and packet sizes of what is there stay.
+        What is continued is the variable ``final_state``; it survives NetCDF, Zarr and pickling. Both runs together:
+        ``xarray.concat([ds.drop_vars("final_state") for ds in (first, second)], "time")``.
+    progress : bool, optional
+        Show a progress bar; by default on runs over two seconds, in a terminal or notebook.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``rate``, ``one_way_delay``, ``rtt``, ``loss`` over (time, flow): what the source sends and knows at that
+        time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``, ``utilisation`` over (time, link).
+        Each law's own states. Units are in the attributes of each variable, solver statistics and warnings in those of
+        the dataset. At the instant of a jump a sample shows what holds just after it. Where laws jump or tick,
+        ``jump_time``, ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick list
+        every instant, the flow or link whose it was, and which of its law's jumps or ticks.
+
+    Warns
+    -----
+    FluidccWarning
+        If a flow waits for reports of routers, and none on its route makes any. What else makes a result doubtful, such
+        as windows of few packets, stands in the attribute ``warnings`` of the dataset.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used, or `restart` does not fit the network.
+    SolverError
+        `StepCollapse`, `NotFinite`, `NegativeRate` or `Zeno`: the message says what, where and what to try.
+
+    Notes
+    -----
+    Jumps are located on the dense output, ticks are met exactly; both end a step, and their consequences are breaking
+    points wherever they arrive later. After each, links decide afresh whether they are empty, busy or full. What
+    happens at one instant has a fixed order: see `Jump`. Consequences so many that it would not pay to follow them are
+    counted in ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
+    """
+    require_runnable(net)
+    flag(progress, "progress", unset=True)
+    seed = whole(seed, "seed")
+    stop = _positive(until, "until")
+    before = None if restart is None else FinalState.of(restart)
+    since = 0.0 if before is None else before.time
+    times = _sample_times(t_eval, samples, since, stop)
+    frozen = _frozen(net, delays, frozen_at)
+    _check_tolerance(rtol, atol)
+    at = lay_out(net if before is None else before.continued(net, frozen), frozen)
+    _require_room(at, len(times))
+    longest = _positive(max_step, "max_step", math.inf)
+    if stop - since > STEPS * longest:
+        raise InvalidInput(
+            f"max_step is {longest:g} s, of which {stop - since:g} s have more than {STEPS:g}; "
+            f"give at least {(stop - since) / STEPS:.3g} s, or a smaller rtol for accuracy"
+        )
+    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
+    first = 0.0 if first_step is None else _positive(first_step, "first_step")
+    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
+    address = _step_address(at, engine)
+    with Progress(stop - since, progress) as bar:
+        final, seconds = run(space, stop, before, first, address, bar)
+    used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
+    result = dataset(space, times, seconds, used, final)
+    for text in unheard(at):
+        warn(text, stacklevel=3)
+    result.attrs["warnings"] = "; ".join(doubts(at, result))
+    return result
+
+
+def _positive(value: Any, what: str, most: float = 1e12) -> float:
+    number = to_si(value, "s", what, allow_inf=True)
+    if not 0.0 < number <= most:
+        raise InvalidInput(f"{what} is {shown(value)}; give a positive time in seconds")
+    return number
+
+
+def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDArray[np.float64]:
+    if until <= since:
+        raise InvalidInput(f"until is {until:g} s, and restart ends at {since:g} s; give a later time")
+    if t_eval is None:
+        return np.linspace(since, until, whole(samples, "samples", least=2, most=SAMPLES))
+    times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))
+    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
+        raise InvalidInput(f"t_eval is {shown(t_eval)}; give a list of finite times that increase strictly")
+    if times[0] < since or times[-1] > until:
+        raise InvalidInput(
+            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and until, {until:g} s"
+        )
+    return times
+
+
+def _require_room(at: Layout, samples: int) -> None:
+    """Refuse samples for which there may be no memory."""
+    rows = sample_rows(at)
+    if samples * rows > VALUES:
+        raise InvalidInput(
+            f"{samples} samples of {rows} variables are {samples * rows} numbers, and a run takes {VALUES}; "
+            f"give samples or t_eval of at most {VALUES // rows} times, or sweep statistics instead"
+        )
+
+
+def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) -> dict[str, float] | None:
+    if choice(delays, "delays", ("fifo", "frozen")) == "fifo":
+        if frozen_at is not None:
+            raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
+        return None
+    held = dict.fromkeys(net.link_names, 0.0)
+    if frozen_at is not None and not hasattr(frozen_at, "items"):  # a pandas Series has them too
+        raise InvalidInput(
+            f"frozen_at is {shown(frozen_at)}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
+        )
+    for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
+        if name not in held:
+            raise InvalidInput(f"frozen_at names link {name!r}; the network has {', '.join(held)}")
+        held[name] = to_si(value, "s", f"frozen_at of link {name!r}")
+    return held
+
+
+def _check_tolerance(rtol: float, atol: float) -> None:
+    number(rtol, "rtol", "a number between 1e-13 and 0.1", least=1e-13, most=0.1)
+    number(atol, "atol", "a positive fraction of each state's size, such as rtol/1000", above=0.0, most=0.1)
+
+
+def _step_address(at: Layout, engine: str) -> int:
+    choice(engine, "engine", ("auto", "array", "fused"))
+    return 0 if engine == "array" else fused_address(at, build=engine == "fused")

@@ -1,0 +1,222 @@
+"""The command line does what the functions do, and answers a mistake with one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc import papers as claims
+from fluidcc.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def opened(path: str) -> Any:
+    import xarray as xr
+
+    with xr.open_dataset(path, engine="h5netcdf") as ds:
+        return ds.load()
+
+
+def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """A process of its own; it finds the package where this one did."""
+    root = str(Path(fc.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "fluidcc", *args]
+    env = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=env)
+
+
+def test_a_scenario_becomes_a_result_and_a_figure() -> None:
+    done = shell("simulate", "ldcc_fig6", "--until", "20 s", "--set", "samples=11")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["ldcc_fig6.nc", "ldcc_fig6.png"]
+    assert Path("ldcc_fig6.png").read_bytes()[:4] == b"\x89PNG"
+    result = opened("ldcc_fig6.nc")
+    wanted = fc.scenarios["ldcc_fig6"].simulate(until=20.0, samples=11)
+    np.testing.assert_allclose(result.rate, wanted.rate, rtol=1e-9)
+    assert result.rate.attrs["units"] == "bit/s"
+    assert result.attrs["scenario"] == "ldcc_fig6"
+    assert result.attrs["steps"] == wanted.attrs["steps"]
+
+
+def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out").mkdir()
+    given = ["--set", "flows.a.params.beta=0.2", "--set", "flows.b.initial.x=1 Mbit/s", "--set", "until=9 s"]
+    assert main(["simulate", "p1", *given, "--rtol", "1e-4", "-o", "out/r.nc", "--figure", "f.svg"]) == 0
+    assert capsys.readouterr().out.split() == [str(Path("out/r.nc")), "f.svg"]
+    result = opened("out/r.nc")
+    net = fc.scenarios["p1"].net
+    net = net.with_flow("a", law=fc.LDCC(beta=0.2)).with_flow("b", initial={"x": 1e6})
+    wanted = fc.simulate(net, until=9.0, rtol=1e-4, delays="frozen")
+    np.testing.assert_allclose(result.rate, wanted.rate, rtol=1e-12)
+    assert result.attrs["rtol"] == 1e-4
+    assert "<svg" in Path("f.svg").read_text()
+
+
+def test_a_scenario_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(
+        'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = "LDCC"\nroute = ["l"]\n'
+    )
+    assert main(["simulate", "mine.toml", "--figure", "mine.pdf"]) == 0
+    assert capsys.readouterr().out.split() == ["mine.nc", "mine.pdf"]
+
+
+def test_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "p1", "--until", "5 s", "--progress"]) == 0
+    assert "of 5 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["simulate", "ldcc_fig55"], "ldcc_fig55: no such file; did you mean the ready ldcc_fig5"),
+        (["simulate", "nowhere.toml"], "nowhere.toml: no such file; give a TOML file or a ready scenario"),
+        (["simulate", "p1", "--set", "beta"], "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2"),
+        (["simulate", "p1", "--set", "flows.z.start=3"], "p1.toml, flows.z.start: there is no flow 'z' to change"),
+        (["simulate", "p1", "--set", "flows.a.params.bta=3"], "p1.toml, flows.a.params: LDCC has no parameter 'bta'"),
+        (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
+        (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
+        (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
+        (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
+    ],
+)
+def test_a_mistake_is_answered_by_one_line(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(args) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"fluidcc: {says}")
+    assert said.err.count("\n") == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_no_traceback_in_a_process_of_its_own() -> None:
+    done = shell("simulate", "nowhere.toml")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert shell("simulte").returncode == 2
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = shell("list", stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("r.nc").mkdir()
+    assert main(["simulate", "p1", "--until", "1 s", "--output", "r.nc"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fluidcc.cli.parser.run_simulate", stop)
+    assert main(["simulate", "p1"]) == 130
+    assert capsys.readouterr().err == "fluidcc: stopped\n"
+
+
+def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import warnings
+
+    def warn(_: Any) -> None:
+        warnings.simplefilter("always")
+        warnings.warn("look\nhere", fc.errors.FluidccWarning, stacklevel=1)
+
+    monkeypatch.setattr("fluidcc.cli.parser.run_simulate", warn)
+    assert main(["simulate", "p1"]) == 0
+    assert capsys.readouterr().err == "fluidcc: warning: look here\n"
+
+
+@pytest.mark.parametrize(("style", "text"), [("text", "a table"), ("md", "| a | table |")])
+def test_claims(style: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[str | None] = []
+
+    class Table:
+        def __repr__(self) -> str:
+            return "a table"
+
+        def to_markdown(self) -> str:
+            return "| a | table |\n"
+
+    def table(paper: str | None) -> Table:
+        asked.append(paper)
+        return Table()
+
+    monkeypatch.setattr(claims, "table", table)
+    assert main(["claims", "ldcc", "--format", style]) == 0
+    assert main(["claims", "--format", style]) == 0
+    assert asked == ["ldcc", None]
+    assert capsys.readouterr().out == f"{text}\n{text}\n"
+
+
+def test_reproduce(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[Path] = []
+
+    class Table:
+        def summary(self) -> str:
+            return "3 claims: 3 proved"
+
+    def reproduce(folder: Path, force: bool) -> Table:
+        assert not force
+        asked.append(folder)
+        return Table()
+
+    monkeypatch.setattr(claims, "reproduce", reproduce)
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--folder", "x"]) == 0
+    assert asked == [Path("figures"), Path("x")]
+    assert capsys.readouterr().out.splitlines()[0] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
+
+
+def test_list_names_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {"LDCC", "Reno", "DropTail", *fc.scenarios, *claims.papers()} <= {*words}
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"fluidcc {fc.__version__}\n"
+
+
+def test_it_starts_without_the_libraries() -> None:
+    code = "import sys, fluidcc.cli; print([m for m in ('numba', 'sympy', 'xarray', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_stability_is_a_text_and_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stability", "ldcc_fig5", "-o", "loop.png", "--set", "flows.flow1.params.eta=0.5"]) == 0
+    said = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    from fluidcc.network.scenarios import Scenario
+
+    report = fc.stability(Scenario.load("ldcc_fig5", {"flows.flow1.params.eta": 0.5}).net)
+    assert said["verdict"].strip() == report.verdict == "stable"
+    assert float(said["gain margin"].split()[0]) == pytest.approx(report.gain_margin, rel=1e-4)
+    assert Path("loop.png").stat().st_size > 1000
+
+
+def test_stability_at_a_time_with_flows_of_then(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stability", "ldcc_fig5", "--at", "50 s", "--delays", "frozen", "--certify"]) == 0
+    out = capsys.readouterr().out
+    assert "proved" in out
+    assert main(["stability", "ldcc_fig5", "-o", "loop.txt"]) == 2
+    assert "its name must end in .pdf, .png or .svg" in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""Equilibria: closed forms, hand calculations, and the conditions themselves on random networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning
+from tests.at_rest import BETA, T, W, bottleneck, check, lot, with_flows
+
+# --- delay-driven -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 4, 50])
+@pytest.mark.parametrize("capacity", [11e6, 20e6])
+def test_identical_flows_follow_18_and_19(n: int, capacity: float) -> None:
+    net = with_flows(bottleneck(capacity), n, fc.LDCC)
+    eq = fc.equilibrium(net)
+    r = W / (BETA * capacity / n)
+    np.testing.assert_allclose(eq.rate, capacity / n, rtol=1e-13)
+    np.testing.assert_allclose(eq.one_way_delay, (0.025 * r + T) / (1 - r), rtol=1e-12)  # (19)
+    np.testing.assert_allclose(eq.one_way_delay, eq.rtt * W / (BETA * eq.rate) + T, rtol=1e-12)  # (18)
+    assert eq.saturated.all()
+    assert not eq.full.any()
+    check(net, eq)
+
+
+def test_heterogeneous_flows_satisfy_18() -> None:
+    net = bottleneck(3e6).flow("a", fc.LDCC, route=["l"]).flow("b", fc.LDCC, route=["l"], access_delay=0.05)
+    net.flow("c", fc.LDCC(T=0.15, beta=0.2), route=["l"], return_delay=0.2).flow("udp", fc.CBR(rate=5e5), route=["l"])
+    eq = fc.equilibrium(net)
+    adaptive = eq.rate.sel(flow=["a", "b", "c"])
+    w_over = np.array([W / 0.1, W / 0.1, W / 0.2]) / adaptive
+    expected = eq.rtt.sel(flow=["a", "b", "c"]) * w_over + np.array([0.1, 0.1, 0.15])
+    np.testing.assert_allclose(eq.one_way_delay.sel(flow=["a", "b", "c"]), expected, rtol=1e-12)
+    assert float(eq.rate.sum()) == pytest.approx(3e6, rel=1e-13)
+    check(net, eq)
+
+
+def test_parking_lot() -> None:
+    eq = fc.equilibrium(lot())
+    check(lot(), eq)
+    assert eq.saturated.all()
+    # By symmetry one equation remains, q(x) of the short flows from (18), into (18) of the long one.
+    x = float(eq.rate.sel(flow="long"))
+    r = W / (BETA * (2.5e6 - x))
+    q = (0.02 * r + T - 0.02 + 0.02 * r) / (1 - r)
+    e = 0.04 + 2 * q
+    assert (e + 0.04) * W / (BETA * x) + T == pytest.approx(e, rel=1e-12)
+
+
+def test_unsaturated_link_has_no_queue() -> None:
+    net = lot().with_link("l2", capacity=1e9).with_flow("s2", law=fc.CBR(rate=1e6))
+    eq = fc.equilibrium(net)
+    assert eq.queueing_delay.sel(link="l2") == 0
+    assert eq.saturated.values.tolist() == [True, False]
+    check(net, eq)
+
+
+def test_equal_links_in_series_queue_at_the_first() -> None:
+    net = fc.Network().link("l1", fc.DropTail, capacity=2e6).link("l2", fc.DropTail, capacity=2e6)
+    with pytest.warns(FluidccWarning, match="nothing determines l1.q, l2.q"):
+        eq = fc.equilibrium(net.flow("a", fc.LDCC, route=["l1", "l2"]))
+    np.testing.assert_allclose(eq.queueing_delay, [T / (1 - W / (BETA * 2e6)), 0], atol=1e-12)
+    assert eq.saturated.all()
+
+
+# --- loss-driven and mixed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_full_buffer_by_hand(n: int) -> None:
+    # w/x = v + pi with pi = 1 - c/(n x) gives x = (w + c/n)/(1 + v).
+    c, longest = 1e5 * n, 0.5
+    net = with_flows(bottleneck(c, buffer=c * longest), n, fc.LDCC)
+    eq = fc.equilibrium(net)
+    e = 0.025 + longest
+    v = BETA * (e - T) / (e + 0.025)
+    x = (W + c / n) / (1 + v)
+    np.testing.assert_allclose(eq.rate, x, rtol=1e-13)
+    np.testing.assert_allclose(eq.loss, 1 - c / (n * x), rtol=1e-12)
+    assert eq.full.all()
+    check(net, eq)
+
+
+def test_short_buffer_makes_ldcc_loss_driven() -> None:
+    # e_max < T: the delay penalty is zero, and w/x = 1 - c/x gives x = w + c (Section III-A).
+    net = with_flows(bottleneck(1e6, buffer=1e6 * 0.05), 1, fc.LDCC)
+    eq = fc.equilibrium(net)
+    assert eq.rate.item() == pytest.approx(1e6 + W, rel=1e-13)
+    check(net, eq)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_reno_follows_the_square_root_law(n: int) -> None:
+    # a/RTT = b W x pi/packet and x = packet W/RTT: W = sqrt(a/(b pi)).
+    net = with_flows(bottleneck(5e6, buffer="50 packets"), n, fc.Reno)
+    eq = fc.equilibrium(net)
+    window = eq.rate * eq.rtt / 8000
+    np.testing.assert_allclose(window**2 * 0.5 * eq.loss, 1, rtol=1e-10)
+    np.testing.assert_allclose(eq.loss, 1 - 5e6 / (n * eq.rate), rtol=1e-9)
+    np.testing.assert_allclose(eq.rtt, 0.05 + 50 * 8000 / 5e6, rtol=1e-13)
+    check(net, eq)
+
+
+def test_reno_and_ldcc_share_a_full_buffer() -> None:
+    net = with_flows(with_flows(bottleneck(2.5e6, buffer="60 packets"), 2, fc.LDCC), 1, fc.Reno)
+    eq = fc.equilibrium(net)
+    assert eq.full.all()
+    check(net, eq)
+
+
+def test_one_link_full_and_the_other_queueing() -> None:
+    net = lot(first_buffer=8000).with_link("l2", capacity=2e6)
+    eq = fc.equilibrium(net)
+    assert eq.full.values.tolist() == [True, False]
+    assert eq.saturated.all()
+    survives = 1 - float(eq.loss.sel(flow="s1"))
+    thinned = float(eq.rate.sel(flow="long")) * survives + float(eq.rate.sel(flow="s2"))
+    assert thinned == pytest.approx(2e6, rel=1e-12)
+    check(net, eq)
+
+
+def test_windows_at_their_floor() -> None:
+    # W = sqrt(a/(b pi)) would be less than 1: 20 flows at one packet a round trip overload the link.
+    net = with_flows(bottleneck(1e5, buffer="1 packet"), 20, fc.Reno(a=0.1))
+    eq = fc.equilibrium(net)
+    assert all(eq.states[f]["W"] == 1 for f in net.flows)
+    np.testing.assert_allclose(eq.rate, 8000 / (0.05 + 0.08), rtol=1e-12)
+    check(net, eq)
+
+
+def test_constant_rate_overloads_a_finite_buffer() -> None:
+    eq = fc.equilibrium(bottleneck(3e5, buffer=6e5).flow("udp", fc.CBR(rate=5e5), route=["l"]))
+    assert eq.loss.item() == pytest.approx(0.4, rel=1e-14)
+    assert eq.queueing_delay.item() == 2.0
+    assert eq.full.item()
+
+
+@example(seed=11068)  # a loss of 2e-5 behind a buffer of 3 s
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_networks_meet_every_condition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net, links = fc.Network(), int(rng.integers(1, 5))
+    for l in range(links):
+        net.link(
+            f"l{l}",
+            fc.DropTail,
+            capacity=10 ** rng.uniform(5.5, 7),
+            delay=rng.uniform(0.001, 0.05),
+            buffer=10 ** rng.uniform(4, 6.5),
+        )
+    for r in range(int(rng.integers(1, 8))):
+        ldcc = fc.LDCC(T=rng.uniform(0.02, 0.3), w=10 ** rng.uniform(3.5, 4.5), beta=rng.uniform(0.05, 1))
+        law = [ldcc, fc.Reno, fc.CBR(rate=10 ** rng.uniform(4, 5.5)), fc.LDCC][rng.integers(0, 4)]
+        route = [f"l{i}" for i in rng.permutation(links)[: rng.integers(1, links + 1)]]
+        net.flow(f"f{r}", law, route=route, access_delay=rng.uniform(0, 0.1))
+    check(net, fc.equilibrium(net))
+
+
+# --- ideal prices -------------------------------------------------------------------------------------------------
+
+
+def test_dual_links_settle_at_the_optimum() -> None:
+    net = fc.Network().link("l1", fc.DualLink, capacity=2.5e6).link("l2", fc.DualLink, capacity=2e6)
+    net.link("idle", fc.DualLink, capacity=1e9)
+    net.flow("long", fc.PrimalDual, route=["l1", "l2", "idle"]).flow("s1", fc.PrimalDual(w=5e4), route=["l1"])
+    net.flow("s2", fc.AlphaFairPrimalDual, route=["l2"])
+    eq, best = fc.equilibrium(net), fc.num.solve(net)
+    np.testing.assert_allclose(eq.rate, best.rate, rtol=1e-10)
+    np.testing.assert_allclose(eq.price, best.price, rtol=1e-10)
+    assert eq.saturated.values.tolist() == [True, True, False]
+
+
+def test_penalty_links_balance_marginal_utility() -> None:
+    net = fc.Network().link("l1", fc.PenaltyLink, capacity=2.5e6).link("l2", fc.PenaltyLink(B=3), capacity=2e6)
+    net.flow("long", fc.PrimalPenalty, route=["l1", "l2"]).flow("s1", fc.PrimalPenalty, route=["l1"])
+    eq = fc.equilibrium(net)
+    x0, x1 = eq.rate.values
+    price = ((x0 + x1) / 2.5e6) ** 8, (x0 / 2e6) ** 3
+    np.testing.assert_allclose([W / x0, W / x1], [sum(price), price[0]], rtol=1e-12)
+    np.testing.assert_allclose(eq.price, price, rtol=1e-12)

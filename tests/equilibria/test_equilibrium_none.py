@@ -1,0 +1,127 @@
+"""Equilibria over time, and networks that have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
+from tests.at_rest import T, bottleneck, with_flows
+
+# --- time, and what is off ----------------------------------------------------------------------------------------
+
+
+def test_time_chooses_flows_and_capacities() -> None:
+    net = fc.Network().link("l", fc.DropTail, capacity=[(0, 2e6), (10, 4e6)], delay=0.025)
+    net.flow("a", fc.LDCC, route=["l"]).flow("b", fc.LDCC, route=["l"], start=5, stop=20)
+    np.testing.assert_allclose(fc.equilibrium(net, at=0).rate, [2e6, 0], rtol=1e-12)
+    np.testing.assert_allclose(fc.equilibrium(net, at=5).rate, [1e6, 1e6], rtol=1e-12)
+    np.testing.assert_allclose(fc.equilibrium(net, at=10).rate, [2e6, 2e6], rtol=1e-12)
+    last = fc.equilibrium(net)
+    np.testing.assert_allclose(last.rate, [4e6, 0], rtol=1e-12)
+    assert last.one_way_delay.sel(flow="a") == last.one_way_delay.sel(flow="b")
+
+
+def test_a_window_flow_that_stops_leaves_the_others_as_if_it_had_never_been() -> None:
+    net = fc.Network().link("l", fc.RED, capacity="5 Mbit/s", delay="10 ms", buffer="1 Mbit")
+    net.flow("stays", fc.Reno, route=["l"])
+    alone, both = net, net.copy().flow("stops", fc.Reno, route=["l"], stop=5)
+    eq = fc.equilibrium(both)
+    assert eq.rate.sel(flow="stops") == 0
+    assert eq.rate.sel(flow="stays") == fc.equilibrium(alone).rate.item()
+    assert dict(eq.states["stops"]) == {}
+    assert fc.stability(both).phase_margin == pytest.approx(fc.stability(alone).phase_margin, rel=1e-9)
+    omega = [0.1, 1.0]
+    wanted = fc.linearize(alone).frequency_response(omega)
+    np.testing.assert_allclose(fc.linearize(both).frequency_response(omega), wanted, rtol=1e-9)
+    assert fc.equilibrium(both, at=1).states["stops"]["W"] == fc.equilibrium(both, at=1).states["stays"]["W"]
+
+
+def test_result_is_labelled_and_shown() -> None:
+    eq = fc.equilibrium(with_flows(bottleneck(buffer=1e5), 2, fc.LDCC))
+    for name, units in {"rate": "bit/s", "one_way_delay": "s", "rtt": "s", "loss": "1", "queueing_delay": "s"}.items():
+        assert getattr(eq, name).attrs["units"] == units
+        assert getattr(eq, name).name == name
+    assert eq.full.dtype == bool
+    html = eq._repr_html_()
+    assert "LDCC0" in html
+    assert "queueing_delay [s]" in html
+    assert set(eq.states["l"]) == {"q"}
+
+
+# --- there is none ------------------------------------------------------------------------------------------------
+
+
+def test_20_is_given_as_the_reason() -> None:
+    net = with_flows(bottleneck(3e5), 2, fc.LDCC)
+    with pytest.raises(NoEquilibrium) as caught:
+        fc.equilibrium(net)
+    for text in ("link 'l' has 300000 bit/s", "400000 bit/s", "'LDCC0' 200000", "w/beta = 200000 bit/s, (20)"):
+        assert text in str(caught.value)
+
+
+def test_constant_rate_overloads_an_infinite_buffer() -> None:
+    with pytest.raises(NoEquilibrium, match=r"link 'l' has 300000 bit/s .* send 500000 bit/s \('udp' 500000\); give"):
+        fc.equilibrium(bottleneck(3e5).flow("udp", fc.CBR(rate=5e5), route=["l"]))
+
+
+def test_reno_needs_a_finite_buffer() -> None:
+    with pytest.raises(NoEquilibrium, match=r"flow 'Reno0' .* hears losses, but no buffer on l is finite"):
+        fc.equilibrium(with_flows(bottleneck(), 1, fc.Reno))
+
+
+@pytest.mark.parametrize("buffer", [None, 1e5])
+def test_deaf_flows_grow_without_limit(buffer: float | None) -> None:
+    with pytest.raises(NoEquilibrium, match=r"flow 'PrimalDual0' .* without limit.*give l a law whose signal"):
+        fc.equilibrium(with_flows(bottleneck(buffer=buffer), 1, fc.PrimalDual))
+
+
+def test_round_trips_without_delay() -> None:
+    net = fc.Network().link("l", fc.DualLink, capacity=1e6).flow("a", fc.LDCC, route=["l"])
+    with pytest.raises(InvalidInput, match=r"flow 'a' \(LDCC\) has no finite rate of change"):
+        fc.equilibrium(net)
+    net = fc.Network().link("l", fc.DropTail, capacity=1e6).flow("a", fc.LDCC, route=["l"])
+    assert fc.equilibrium(net).queueing_delay.item() == pytest.approx(T / 0.8, rel=1e-12)  # (19) with e_b = 0
+
+
+def test_laws_without_rest_are_refused() -> None:
+    with pytest.raises(Unsupported, match=r"flow 'AIMD0' \(AIMD\) has jumps.*Reno"):
+        fc.equilibrium(with_flows(bottleneck(), 1, fc.AIMD))
+    with pytest.raises(Unsupported, match="'OnOff0' sends at random"):
+        fc.equilibrium(with_flows(bottleneck(), 1, fc.OnOff))
+
+
+def test_it_prints_as_a_short_table() -> None:
+    text = repr(fc.equilibrium(with_flows(bottleneck(4e6), 14, fc.LDCC)))
+    lines = text.splitlines()
+    assert lines[0].split() == ["flow", "rate", "[bit/s]", "one_way_delay", "[s]", "rtt", "[s]", "loss", "[1]"]
+    assert "... and 2 more" in lines
+    assert lines[-1].split()[0] == "l"
+    assert max(map(len, lines)) < 100
+
+
+@pytest.mark.parametrize("rtt", [0.002, 0.05, 1.0])
+@pytest.mark.parametrize("udp", [0.0, 0.5, 0.8, 0.9])
+def test_a_queue_that_outruns_the_gain_on_the_way_still_finds_its_end(udp: float, rtt: float) -> None:
+    """(19) with what constant traffic leaves: LDCC's gain falls with the delay, so that a search can lose itself."""
+    capacity = 3e6
+    flows = {"a": fc.LDCC, "b": fc.LDCC, **({"udp": fc.CBR(rate=udp * capacity)} if udp else {})}
+    net = fc.dumbbell(flows, {"capacity": capacity}, rtt=rtt)
+    ratio = 20e3 / (0.1 * (1 - udp) * capacity / 2)
+    if ratio >= 1:
+        with pytest.raises(fc.errors.NoEquilibrium, match="never falls? below"):
+            fc.equilibrium(net)
+        return
+    wanted = max((rtt / 2 * ratio + 0.1) / (1 - ratio), rtt / 2)  # a long path is delay enough
+    np.testing.assert_allclose(fc.equilibrium(net).one_way_delay, wanted, rtol=1e-9)
+
+
+def test_a_copy_with_other_values_keeps_the_rest() -> None:
+    eq = fc.equilibrium(fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
+    new = eq.changed(rate=[1e6, 2e6])
+    np.testing.assert_array_equal(new.rate.values, [1e6, 2e6])
+    assert new.rtt.identical(eq.rtt)
+    assert new.states is eq.states
+    with pytest.raises(UnknownName, match="no array 'rates'"):
+        eq.changed(rates=1.0)

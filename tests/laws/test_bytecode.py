@@ -1,0 +1,104 @@
+"""Laws at rest as formulas on registers: values and derivatives against the symbolic ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import (
+    Abs,
+    And,
+    DiracDelta,
+    Function,
+    Heaviside,
+    Max,
+    Min,
+    Ne,
+    Not,
+    Or,
+    Piecewise,
+    S,
+    besselj,
+    ceiling,
+    exp,
+    floor,
+    lambdify,
+    log,
+    sign,
+    sqrt,
+    symbols,
+    tanh,
+)  # fmt: skip
+
+import fluidcc as fc
+from fluidcc import sources
+from fluidcc.base.errors import Unsupported
+from fluidcc.laws import Source
+from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape, tape
+from fluidcc.laws.steady import Structure
+from fluidcc.symbols import e, e_b, edot, noise, packet, pi, price, t, x_tau
+
+ALL = [law for name in sources.__all__ if isinstance(law := getattr(sources, name), Source)]
+LAWS = [law for law in ALL if not {s for _, f in law.expressions() for s in f.free_symbols} & {t, noise}]
+a, b, c = symbols("a b c", real=True)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda v: v.name)
+def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
+    k, signals = len(law.states), (e, pi, price, x_tau)
+    names = (*law.states, *signals, edot, e_b, packet, *law.params)
+    point = dict(zip(names, [3e5 + 7 * i for i in range(k)], strict=False))
+    point |= {e: 0.2, pi: 0.01, price: 0.02, x_tau: 2e5, edot: 0.0, e_b: 0.05, packet: 8000.0, **law.params}
+    F, H = law.system
+    H = H[[list(law.out).index("rate")], :]
+    G = F.col_join(H) if k else H
+    J = G.jacobian([*law.states, x_tau, e, pi, price])
+    values = source_tape(Structure.of(law))(*(float(point[s]) for s in names))
+    wanted = [*G, *J]
+    numbers = [complex(f.doit().replace(DiracDelta, lambda *_: S.Zero).subs(point)).real for f in wanted]
+    np.testing.assert_allclose(values, numbers, rtol=1e-11, atol=1e-30)
+
+
+def test_link_tape_leaves_the_queue_out() -> None:
+    assert link_tape(Structure.of(fc.DropTail))(0.1, 2e6, 1e6, 0.5).tolist() == [0, 0, 0, 0, 0, 0]
+    # DualLink: nu (y - c), no mark, price lambda; derivatives by q, lambda, y.
+    values = link_tape(Structure.of(fc.DualLink))(0.0, 0.3, 3e6, 1e6, np.inf, 1e-6)
+    np.testing.assert_allclose(values, [2, 0, 0.3, 0, 0, 1e-6, 0, 0, 0, 0, 1, 0], rtol=1e-14)
+    assert hears_rate(Structure.of(fc.DualLink))
+    assert not hears_rate(Structure.of(fc.DropTail))
+
+
+FORMULAS = [
+    a / b, -a * b / 3, (a - b) ** 3, (a + b) ** -2, sqrt(1 + a**2), 1 / sqrt(1 + b**2), (1 + a**2) ** 0.3,
+    exp(-a) * log(1 + b**2), Max(a, b, c), Min(a, 2 * b), Abs(a - b), sign(a) * Heaviside(b), tanh(a) + floor(3 * b),
+    ceiling(2 * a), Piecewise((a, a > b), (b**2, Or(b > c, Ne(a, c))), (c, True)),
+    Piecewise((log(a), a > 0), (c, And(b <= c, Not(a >= c))), (1, True)), 2 * a * b / (c * (1 + a**2)) - 1.5,
+]  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(point=st.tuples(*[st.floats(-3, 3)] * 3))
+def test_formulas_are_numpys(point: tuple[float, ...]) -> None:
+    with np.errstate(all="ignore"):
+        wanted = [complex(lambdify([a, b, c], f, ["numpy"])(*map(np.float64, point))) for f in FORMULAS]
+    got = tape([a, b, c], FORMULAS)(*point)
+    real = [v.real if v.imag == 0 else np.nan for v in wanted]
+    np.testing.assert_allclose(got, real, rtol=1e-13, atol=1e-300)
+
+
+def test_shared_parts_are_computed_once() -> None:
+    f = exp(a * b) + 1
+    assert len(tape([a, b], [f, f**2, 1 / f]).instructions) <= 6
+
+
+def test_unknown_functions_are_refused() -> None:
+    with pytest.raises(Unsupported, match="besselj is no function"):
+        tape([a], [besselj(1, a)])
+    with pytest.raises(Unsupported, match="hidden is no function"):
+        tape([a], [Function("hidden")(a)])
+
+
+def test_what_has_no_steady_value_is_named() -> None:
+    with pytest.raises(Unsupported, match="noise has no steady value"):
+        tape([a], [a + noise])

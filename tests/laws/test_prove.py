@@ -1,0 +1,212 @@
+"""True statements are proved or checked, false ones refuted by values that refute them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sympy import Abs, And, Eq, Function, Max, Min, Ne, Piecewise, Rational, cos, exp, log, sin, sqrt, symbols
+
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.laws import Law, Source, Steady
+from fluidcc.laws.prove import Proof, Verdict, prove
+from fluidcc.laws.standstill import standstills
+from fluidcc.sources import LDCC, PrimalDual, Reno
+from fluidcc.symbols import RTT, e, pi
+from tests.some_laws import all_laws
+
+p, q, r = symbols("p q r", positive=True)
+s, z = symbols("s z", real=True)
+
+PROVED: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "expansion": (Eq((p + q) ** 3, p**3 + 3 * p**2 * q + 3 * p * q**2 + q**3), ()),
+    "fraction": (1 / p - 1 / q - (q - p) / (p * q), ()),
+    "logarithm": (Eq(log(p * q), log(p) + log(q)), ()),
+    "root": (Eq(sqrt(p**2 * q), p * sqrt(q)), ()),
+    "trigonometry": (Eq(sin(s) ** 2 + cos(s) ** 2, 1), ()),
+    "kinks": (Eq(Max(s, z) + Min(s, z), s + z), ()),
+    "absolute value": (Eq(Max(s, -s), Abs(s)), ()),
+    "square": (p**2 + q**2 >= 2 * p * q, ()),
+    "sign": (p / (p + q) < 1, ()),
+    "condition": (p > q, (p > 2 * q,)),
+    "chain of conditions": (p > 3 * r, (p > q, q >= 3 * r)),
+    "equation as condition": (Eq(p * q, q**2), (Eq(p, q),)),
+    "branch under a condition": (Eq(Max(p - q, 0), p - q), (p >= q,)),
+    "piecewise": (Piecewise((p, s > 0), (q, True)) > 0, ()),
+    "both": (And(p + q > p, p + q > q), ()),
+    "not zero": (Ne(p + q, 0), ()),
+}
+R = Function("R", positive=True)
+RISING = {
+    "exponential": (exp(p) > 1 + p, ()),
+    "x - ln(1 + x) is positive": (p > log(1 + p), ()),
+    "twice over": (exp(p) > 1 + p + p**2 / 2, ()),
+}
+FUNCTIONS = {
+    "values": (q * R(p) + p * R(q) > 0, ()),
+    "slopes": (p - R(p) > 0, (R(p).diff(p) >= R(p) / p, R(p).diff(p) < 1)),
+    "rules of derivation": (Eq((R(p) / p).diff(p), (p * R(p).diff(p) - R(p)) / p**2), ()),
+}
+CHECKED = {
+    "concavity of log": (log(p) <= p - 1, ()),
+}
+REFUTED = {
+    "equation": (Eq((p + q) ** 2, p**2 + q**2), ()),
+    "inequality": (p + q >= 2, ()),
+    "strict at equality": (Max(p, q) > q, ()),
+    "only far away": (p < 1000, ()),
+    "under a condition": (p > 2 * q, (p > q,)),
+    "nearly": (Eq(p * q, p * (q + Rational(1, 10**40))), ()),
+}
+
+
+@pytest.mark.parametrize(("statement", "where"), PROVED.values(), ids=PROVED)
+def test_proved(statement: Any, where: tuple[Any, ...]) -> None:
+    verdict = prove(statement, where=where)
+    assert verdict.status == "proved"  # type: ignore[union-attr]
+    assert verdict
+
+
+@pytest.mark.parametrize(("statement", "where"), [*RISING.values(), *FUNCTIONS.values()], ids=[*RISING, *FUNCTIONS])
+def test_proved_by_slopes_and_for_all_functions(statement: Any, where: tuple[Any, ...]) -> None:
+    verdict = prove(statement, where=where)
+    assert verdict.status == "proved"  # type: ignore[union-attr]
+
+
+def test_a_function_can_be_anything_between_its_conditions() -> None:
+    verdict = prove(R(p) + p > R(q) + q, where=[p > q])  # not every function plus x rises
+    assert isinstance(verdict, Verdict)
+    assert verdict.status == "refuted"
+    value = verdict.counterexample
+    assert value["R(p)"] + value["p"] <= value["R(q)"] + value["q"]
+    assert value["p"] > value["q"]
+
+
+@pytest.mark.parametrize(("statement", "where"), CHECKED.values(), ids=CHECKED)
+def test_checked(statement: Any, where: tuple[Any, ...]) -> None:
+    verdict = prove(statement, where=where)
+    assert verdict.status in ("checked", "proved")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("statement", "where"), REFUTED.values(), ids=REFUTED)
+def test_refuted_by_a_counterexample(statement: Any, where: tuple[Any, ...]) -> None:
+    verdict = prove(statement, where=where)
+    assert isinstance(verdict, Verdict)
+    assert verdict.status == "refuted"
+    assert not verdict
+    values = {v: verdict.counterexample[str(v)] for v in statement.free_symbols}
+    for condition in where:
+        assert condition.subs(values) == True  # noqa: E712  SymPy's own true
+    if statement is not REFUTED["nearly"][0]:
+        assert statement.subs(values) == False  # noqa: E712
+
+
+def test_catastrophic_cancellation_is_not_a_counterexample() -> None:
+    tiny = p * Rational(1, 10**70)
+    assert prove(Eq(((1 + tiny) ** 2 - 1) / tiny, 2 + tiny)).status == "proved"  # type: ignore[union-attr]
+    assert prove(Eq((exp(tiny) - exp(-tiny)) ** 2 / (exp(2 * tiny) + exp(-2 * tiny) - 2), 1))
+
+
+def test_contradictory_conditions_are_undecided() -> None:
+    assert prove(p > q, where=(p < r, r < p)).status == "undecided"  # type: ignore[union-attr]
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="statement is tuple .*give a law, a formula, or a SymPy relation"):
+        prove((p, q))
+    with pytest.raises(InvalidInput, match="the condition p is no equation"):
+        prove(p > q, where=(p,))
+
+
+@pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
+def test_every_claim_of_every_law_is_proved(law: Law) -> None:
+    proof = prove(law)
+    assert isinstance(proof, Proof)
+    assert [v.label for v in proof] == list(law.claims)
+    assert [v.status for v in proof] == ["proved"] * len(law.claims)
+
+
+def test_false_claims_about_equilibria_are_refuted() -> None:
+    (x,), (w, beta, T, _) = LDCC.states, LDCC.params
+    lies = {
+        "(18) without T": Steady(Eq(e, RTT * w / (beta * x)), given={pi: 0}),
+        "(20) reversed": Steady(x < w / beta, given={pi: 0}),
+        "(20) with twice the weight": Steady(x > 2 * w / beta, given={pi: 0}),
+        "(18) under loss": Steady(Eq(e, RTT * w / (beta * x) + T)),
+    }
+    law = Source(LDCC.name, LDCC.flow, LDCC.out, LDCC.params, LDCC.units, claims=lies)
+    proof = prove(law)
+    assert isinstance(proof, Proof)
+    assert {v.label: v.status for v in proof} == dict.fromkeys(lies, "refuted")
+    values = proof["(20) with twice the weight"].counterexample
+    assert values["x"] > 0
+    assert values["e"] > values["T"]
+
+
+def test_ldcc_stands_still_only_above_its_threshold() -> None:
+    (still,) = standstills(LDCC, Steady(Eq(e, e), given={pi: 0}))
+    T = list(LDCC.params)[2]
+    assert any(c.gts - c.lts == e - T for c in still.conditions)
+
+
+def test_reno_stands_still_where_hollot_and_others_linearise() -> None:
+    (still,) = standstills(Reno, Reno.claims["square-root law"])
+    (W,), (a, b) = Reno.states, Reno.params
+    assert still.values[a] == W**2 * b * pi
+
+
+def test_a_flow_linear_in_nothing_is_unsupported() -> None:
+    x, g = symbols("x g", positive=True)
+    law = Source(
+        "Odd",
+        {x: g * (exp(-x / g) - exp(pi) * x / g) / RTT},
+        {"rate": x},
+        {g: 1.0},
+        {x: "bit/s", g: "bit/s"},
+        claims={"odd": Steady(Eq(x, g))},
+    )
+    with pytest.raises(Unsupported, match="Odd: the flow of x is linear in none of g"):
+        prove(law)
+
+
+def test_results_show_themselves() -> None:
+    proof = prove(LDCC)
+    assert isinstance(proof, Proof)
+    assert len(proof) == len(proof[:]) == len(LDCC.claims)
+    assert "(19): proved" in repr(proof)
+    page = proof._repr_html_()
+    assert page.count("<tr>") == 1 + len(LDCC.claims)
+    assert r"\text{at equilibrium}" in page
+    assert "refuted" in prove(p < 1)._repr_html_()
+    with pytest.raises(InvalidInput, match="claims nothing called"):
+        proof["(99)"]
+    assert proof["(18)"] is proof[list(LDCC.claims).index("(18)")]
+    assert repr(prove(PrimalDual(w=1), label="ignored"))
+
+
+@pytest.mark.parametrize(("statement", "where"), [("p > q", ()), (object(), ()), (p > q, ("p > 2*q",))])
+def test_what_is_no_statement_is_refused(statement: Any, where: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidInput, match=r"^(statement|where) is (str|object) .*give a law, a formula, or a SymPy"):
+        prove(statement, where=where)
+
+
+def test_what_fails_where_two_branches_meet_is_not_proved() -> None:
+    """abs(x - 1) is above zero on either side of 1, and zero there."""
+    z = symbols("z", real=True)
+    touches, stays_away = (prove(claim) for claim in (Abs(z - 1) >= 0, Abs(z - 1) > 0))
+    assert isinstance(touches, Verdict)
+    assert isinstance(stays_away, Verdict)
+    assert touches.status == "proved" != stays_away.status
+
+
+def test_a_claim_about_equilibria_is_as_good_as_the_worst_of_them() -> None:
+    """RTT z' = a - z + 2 max(z - 2 a, 0) stands still at a, and at 3 a."""
+    x, a = symbols("x a", positive=True)
+    claims = {"either": Steady(x >= a), "the one": Steady(Eq(x, a)), "the other": Steady(Eq(x, 3 * a))}
+    law = Source(
+        "Two", {x: (a - x + 2 * Max(x - 2 * a, 0)) / RTT}, {"rate": x}, {a: 1e6},
+        {x: "bit/s", a: "bit/s"}, claims=claims,
+    )  # fmt: skip
+    found = prove(law)
+    assert isinstance(found, Proof)
+    assert [verdict.status for verdict in found] == ["proved", "refuted", "refuted"]

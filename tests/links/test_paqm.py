@@ -1,0 +1,84 @@
+"""The inner loop of P-AQM: its samples against the recursion (1) to (3), and the gains for which it settles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sympy import Rational, Symbol, eye, roots, simplify, solve
+
+import fluidcc as fc
+from fluidcc.papers.ecf.common import inner_map
+
+C, DT = 1e6, 0.02
+
+
+def recursion(rate: float, steps: int, K: float = 0.3, a: float = 0.5, target: float = 0.04) -> np.ndarray:
+    """(1) to (3) in bits, as printed, of a constant rate that nobody slows down."""
+    r, rows = 0.0, []
+    for k in range(1, steps + 1):
+        queue = max(0.0, (rate - C) * k * DT)
+        r = (1 - a) * r + a * rate
+        u = C / r + K * (target * C - queue) / (DT * r) if r > C else 1.0
+        rows.append((r, min(1.0, max(0.0, u))))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("rate", [0.6e6, 1.1e6, 1.3e6, 4e6])
+def test_samples_are_those_of_the_recursion(rate: float) -> None:
+    net = fc.Network().link("l", fc.PAQM(dT=DT), capacity=C, delay=0.01).flow("f", fc.CBR(rate=rate), route=["l"])
+    ds = fc.simulate(net, 31 * DT, t_eval=DT * np.arange(1, 31) + 0.3 * DT)
+    wanted = recursion(rate, 30)
+    np.testing.assert_allclose(ds.PAQM_r.values[:, 0], wanted[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(ds.PAQM_u.values[:, 0], wanted[:, 1], atol=1e-9)
+
+
+def test_an_idle_link_marks_nothing() -> None:
+    net = fc.Network().link("l", fc.PAQM, capacity=C, delay=0.01).flow("f", fc.CBR(rate=0), route=["l"])
+    assert np.all(fc.simulate(net, 1).PAQM_u.values == 1)
+
+
+def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
+    net = fc.Network().link("l", fc.PAQM, capacity=30e6, delay=0.1, buffer=3.2e6)
+    net.flow("tcp", fc.Reno(a=60, b=0.5 / 60), route=["l"], return_delay=0.1)
+    ds = fc.simulate(net, 60, samples=6001)
+    assert float(ds.lost[-1, 0]) == 0
+    assert 0.04 < float(ds.queueing_delay.max()) < 0.8 * 3.2e6 / 30e6
+    assert float(ds.loss.max()) > 0.01
+
+
+# --- the loop of a queue that drops by u, linear about r > c and q = q0 -----------------------------------------------
+
+
+def test_eigenvalues_of_the_inner_loop() -> None:
+    """Without computing delay 1 - K and 1 - a, whatever dT, capacity and overload."""
+    K, a, *_ = fc.PAQM.params
+    assert {simplify(v) for v in inner_map(late=False).eigenvals()} == {1 - K, 1 - a}
+
+
+def test_eigenvalues_with_a_period_of_computing_delay() -> None:
+    """lambda^2 - lambda + K = 0: stable for K < 1, critically damped at K = 1/4."""
+    K, a, *_ = fc.PAQM.params
+    z = Symbol("z")
+    loop = inner_map(late=True)
+    poly = simplify((z * eye(3) - loop).det() / (z - (1 - a)))
+    assert simplify(poly - (z**2 - z + K)) == 0
+    (critical,) = solve(poly.as_poly(z).discriminant(), K)
+    assert critical == Rational(1, 4)
+    largest = [max(abs(complex(v)) for v in roots(poly.subs(K, gain), z)) for gain in (0.99, 1.01)]
+    assert largest[0] < 1 < largest[1]
+
+
+def test_the_recommended_gains_are_those_that_settle_fast_with_and_without_the_delay() -> None:
+    """Printed: K from 0.2 to 0.5. Just there the late loop loses at least 27 % of an error a period.
+
+    Without delay such gains are free of overshoot, 0 < 1 - K < 1; beyond either end the late loop is slower.
+    """
+
+    def slowest(gain: float) -> float:
+        return float(np.abs(np.roots([1, -1, gain])).max())
+
+    inside = [slowest(g) for g in np.linspace(0.2, 0.5, 61)]
+    assert max(inside) == pytest.approx((1 + np.sqrt(0.2)) / 2)
+    assert min(inside) == pytest.approx(0.5, abs=1e-6)
+    assert all(slowest(g) > max(inside) for g in (0.05, 0.1, 0.19, 0.55, 0.7, 0.95))
+    assert slowest(0.5) == pytest.approx(np.sqrt(0.5))

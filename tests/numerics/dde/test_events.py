@@ -1,0 +1,349 @@
+"""Events, jumps and switches of `solve_dde`, against solutions by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fluidcc.numerics.dde import solve as dde
+from fluidcc.numerics.dde.events import root
+from tests.numerics.dde.problems import WALTMAN_START, WALTMAN_TIMES, waltman, waltman_lags
+
+solve_dde: Callable[..., Any] = dde.solve_dde  # what the result holds depends on the arguments
+LAG = 1.5 * np.pi  # y' = y(t - 3 pi / 2) has the solution sin t
+
+
+def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any]:
+    for name, value in attributes.items():
+        setattr(function, name, value)
+    return function
+
+
+def sine(t_end: float, **kwargs: Any) -> Any:
+    return solve_dde(lambda t, y, Z: Z[:, 0], (0, t_end), np.sin, [LAG], rtol=1e-10, atol=1e-10, **kwargs)
+
+
+def test_events_are_found_in_both_directions_and_the_start_is_none() -> None:
+    result = sine(20, events=lambda t, y: y[0])
+    np.testing.assert_allclose(result.t_events[0], np.pi * np.arange(1, 7), atol=1e-8)
+    assert np.abs(result.y_events[0]).max() < 1e-14
+    assert result.statistics.events == 6
+
+
+@pytest.mark.parametrize(("direction", "first"), [(1, 2 * np.pi), (-1, np.pi)])
+def test_direction(direction: int, first: float) -> None:
+    result = sine(12, events=marked(lambda t, y: y[0], direction=direction))
+    assert result.t_events[0][0] == pytest.approx(first, abs=1e-8)
+    np.testing.assert_allclose(np.diff(result.t_events[0]), 2 * np.pi, atol=1e-8)
+
+
+@pytest.mark.parametrize(("terminal", "end"), [(True, np.pi), (3, 3 * np.pi)])
+def test_terminal(terminal: int, end: float) -> None:
+    result = sine(20, events=marked(lambda t, y: y[0], terminal=terminal))
+    assert (result.status, result.success) == (1, True)
+    assert result.t[-1] == pytest.approx(end, abs=1e-8)
+    assert result.t[-1] == result.t_events[0][-1]
+    assert abs(result.y[0, -1]) < 1e-14
+
+
+def test_observing_an_event_does_not_change_the_solution() -> None:
+    np.testing.assert_array_equal(sine(20).y, sine(20, events=[lambda t, y: y[0], lambda t, y: y[0] - 0.5]).y)
+
+
+def test_an_event_may_look_at_delayed_states() -> None:
+    """sin(t - 3 pi / 2) = cos t."""
+    result = sine(12, events=marked(lambda t, y, Z: Z[0, 0], delayed=True))
+    np.testing.assert_allclose(result.t_events[0], np.pi * (np.arange(4) + 0.5), atol=1e-8)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_event_exactly_on_a_mesh_point_is_found_once(terminal: bool) -> None:
+    """y = t reaches 2 at a multiple of the lag, where a breaking point puts a mesh point."""
+    result = solve_dde(
+        lambda t, y, Z: [1.0], (0, 5), 0.0, [1.0], events=marked(lambda t, y: y[0] - 2, terminal=terminal)
+    )
+    np.testing.assert_allclose(result.t_events[0], [2.0], atol=1e-15)
+
+
+def test_two_crossings_within_one_step_are_both_found() -> None:
+    """A parabola is exact for any step; it is above 0.99 of its height for a tenth of the time."""
+    result = solve_dde(lambda t, y, Z: [2 - 2 * t], (0, 2), 0.0, [3.0], events=lambda t, y: y[0] - 0.9)
+    np.testing.assert_allclose(result.t_events[0], [1 - math.sqrt(0.1), 1 + math.sqrt(0.1)], atol=1e-12)
+
+
+def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
+    """y' = -y(t - 1), y = 1, and y + 1 at t = 1/2: the fundamental solution from 1/2 is added."""
+
+    def fundamental(t: np.ndarray) -> np.ndarray:
+        return sum((-1) ** k * np.maximum(t - k, 0) ** k / math.factorial(k) * (t >= k) for k in range(12))
+
+    options: dict[str, Any] = {"dense_output": True, "rtol": 1e-10, "atol": 1e-10}
+    plain = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], **options)
+    result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], jumps=[(0.5, lambda t, y: y + 1)], **options)
+    t = np.linspace(0, 6, 601)
+    np.testing.assert_allclose(result.sol(t)[0], plain.sol(t)[0] + fundamental(t - 0.5), atol=1e-9)
+    assert result.sol(0.5) - result.sol(0.5, side="left") == pytest.approx(1.0, abs=1e-14)
+    assert np.sum(result.t == 0.5) == 2
+    np.testing.assert_array_equal(result.breaking_points[0], [0.5, 0])
+    assert [1.5, 1.0] in result.breaking_points.tolist()
+
+
+def test_jumps_at_the_start_and_at_the_end() -> None:
+    result = solve_dde(
+        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=[([0.0, 1.0], lambda t, y: 2 * y)], t_eval=[0.0, 1.0],
+        dense_output=True,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.y[0], [2.0, 6.0])
+    np.testing.assert_allclose(result.sol([-0.1, 0.0, 0.5, 1.0])[0], np.array([1.0, 2.0, 2.5, 6.0]))
+
+
+@pytest.mark.parametrize("restart", [0.5, 1.0, 1.2])
+@pytest.mark.parametrize("kind", ["constant", "function"])
+def test_a_run_that_goes_on_remembers_jumps(restart: float, kind: str) -> None:
+    lags = [1.0] if kind == "constant" else lambda t, y: [1.0]
+    options: dict[str, Any] = {"dense_output": True, "rtol": 1e-9, "atol": 1e-9}
+
+    def jumps(low: float, high: float) -> list[Any]:
+        return [([s for s in (0.5, 1.0) if low < s <= high], lambda t, y: y + 1)]
+
+    whole = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 3), 1.0, [1.0], jumps=jumps(0, 3), **options)
+    first = solve_dde(lambda t, y, Z: -Z[:, 0], (0, restart), 1.0, [1.0], jumps=jumps(0, restart), **options)
+    rest = jumps(restart, 3)
+    second = solve_dde(lambda t, y, Z: -Z[:, 0], (restart, 3), first.sol, lags, jumps=rest, **options)
+    t = np.linspace(0, 3, 301)
+    np.testing.assert_allclose(second.sol(t), whole.sol(t), atol=1e-7)
+
+
+def test_a_history_may_jump_at_the_start() -> None:
+    """y' = y(t - 1) with y = 1 before 0 and y(0) = 3: y = 3 + t, then 4 + 3 (t - 1) + (t - 1)^2 / 2."""
+    for lags in ([1.0], lambda t, y: [1.0]):
+        result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 2), lambda t: 1.0 if t < 0 else 3.0, lags)
+        np.testing.assert_allclose(result.y[0, -1], 7.5, atol=1e-9)
+
+
+def test_jumps_at_one_time_happen_in_order() -> None:
+    jumps = [(1.0, lambda t, y: y + 1), (1.0, lambda t, y: 2 * y)]
+    result = solve_dde(lambda t, y, Z: [0.0], (0, 2), 1.0, [], jumps=jumps)
+    assert result.y[0, -1] == 4.0
+
+
+def test_a_delayed_event_resets_the_state() -> None:
+    """y' = 1, back to 0 when y(t - 0.3) = 1: a sawtooth of period 1.3."""
+    threshold = marked(lambda t, y, Z: Z[0, 0] - 1, delayed=True, direction=1)
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 10), 0.0, [0.3], jumps=[(threshold, lambda t, y: 0 * y)])
+    np.testing.assert_allclose(result.t_jumps, 1.3 * np.arange(1, 8), atol=1e-12)
+
+
+def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
+    """Two integrators; the first one's reset pushes the second over 1, which resets at the same time."""
+    jumps = [
+        (lambda t, y: y[0] - 1, lambda t, y: [0.0, y[1] + 0.5]),
+        (marked(lambda t, y: y[1] - 1, direction=1), lambda t, y: [y[0], 0.0]),
+    ]
+    result = solve_dde(lambda t, y, Z: [1.0, 0.6], (0, 1.5), [0.0, 0.0], [], jumps=jumps)
+    np.testing.assert_allclose(result.t_jumps, [1.0, 1.0], atol=1e-14)
+    np.testing.assert_allclose(result.y[:, -1], [0.5, 0.3], atol=1e-14)
+
+
+def test_a_change_may_look_at_delayed_states() -> None:
+    change = marked(lambda t, y, Z: Z[:, 0], delayed=True)
+    result = solve_dde(lambda t, y, Z: [1.0], (0, 2), 0.0, [0.5], jumps=[(1.0, change)])
+    assert result.y[0, -1] == pytest.approx(1.5)
+
+
+def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
+    """Height 1, restitution 1/2: bounces at sqrt 2 (1 + 2 (1/2 + 1/4 + ...)), which accumulate at 3 sqrt 2."""
+    floor = marked(lambda t, y: y[0], direction=-1)
+    result = solve_dde(
+        lambda t, y, Z: [y[1], -1.0], (0, 6), [1.0, 0.0], [], jumps=[(floor, lambda t, y: [0.0, -0.5 * y[1]])]
+    )
+    expected = math.sqrt(2) * (3 - 2 * 0.5 ** np.arange(result.t_jumps.size))
+    np.testing.assert_allclose(result.t_jumps, expected, atol=1e-10)
+    assert result.t_jumps.size >= 12
+    assert not result.success
+    assert "accumulate at t = 4.24" in result.message
+
+
+def test_modes_follow_their_switch() -> None:
+    """A relay with delay: y' = -1 while y(t - 1) > 0 and +1 otherwise makes a triangle of period 4."""
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 20), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0], dense_output=True,
+        events=lambda t, y: y[0],
+    )  # fmt: skip
+    np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(10), atol=1e-9)
+    assert np.abs(result.sol(1.5 + 2 * np.arange(10))) == pytest.approx(1.0, abs=1e-9)
+    assert result.statistics.switchings >= 9
+    assert result.modes is not None
+
+
+def test_hundreds_of_switchings_keep_their_accuracy() -> None:
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 1001), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0],
+        events=lambda t, y: y[0], rtol=1e-8, atol=1e-10,
+    )  # fmt: skip
+    np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(501), atol=1e-8)
+
+
+def test_a_sliding_mode_is_refused() -> None:
+    result = solve_dde(lambda t, y, Z, m: [1 - 2 * m[0]], (0, 5), -1.0, [], switches=lambda t, y, Z: y[0])
+    assert not result.success
+    assert "accumulate at t = 1" in result.message
+
+
+@pytest.mark.parametrize(
+    ("f", "low", "high", "zero"),
+    [
+        (lambda x: 2 - x**2, 0.0, 3.0, math.sqrt(2)),
+        (lambda x: 1 - x, 0.0, 1.0, 1.0),
+        (lambda x: -x, 0.0, 1.0, 0.0),
+        (lambda x: math.exp(-50 * x) - 1e-9, 0.0, 9.0, 9 * math.log(10) / 50),
+        (lambda x: 1.0 if x < 1 / 3 else -1.0, 0.0, 1.0, 1 / 3),
+        (lambda x: (0.7 - x) ** 9, 0.0, 1.0, 0.7),
+    ],
+)
+def test_root(f: Callable[[float], float], low: float, high: float, zero: float) -> None:
+    x = root(f, low, high)
+    assert f(x) <= 0
+    assert x == pytest.approx(zero, abs=1e-15 if zero != 0.7 else 1e-2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.floats(0.1, 2), min_size=1, max_size=3),
+    st.lists(st.tuples(st.floats(0, 4), st.floats(-1, 1)), max_size=3),
+)
+def test_constant_lags_and_functions_of_the_same_value_agree(
+    lags: list[float], changes: list[tuple[float, float]]
+) -> None:
+    """Landings known in advance and landings found during trial steps give one solution, jumps included."""
+    jumps = [(when, lambda t, y, change=change: y + change) for when, change in changes]
+    t = np.linspace(0, 4, 41)
+
+    def fun(t: float, y: np.ndarray, Z: np.ndarray) -> Any:
+        return np.cos(t) - np.tanh(Z.sum(axis=1))
+
+    options: dict[str, Any] = {"jumps": jumps, "t_eval": t, "rtol": 1e-8, "atol": 1e-8}
+    known = solve_dde(fun, (0, 4), 0.3, lags, **options)
+    found = solve_dde(fun, (0, 4), 0.3, lambda t, y: lags, **options)
+    np.testing.assert_allclose(known.y, found.y, atol=1e-5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0.2, 1), st.floats(0, 0.9), st.floats(1, 6))
+def test_arguments_that_cross_a_jump_back_and_forth(mean: float, swing: float, pace: float) -> None:
+    """y = 1 until it is set to 2 at t = 1; with y' = 0, q' = y(t - lag) counts how long the argument was beyond."""
+
+    def lag(t: float, y: Any = None) -> list[float]:
+        return [mean * (1 + swing * math.sin(pace * t))]
+
+    result = solve_dde(
+        lambda t, y, Z: [0.0, Z[0, 0]], (0, 6), [1.0, 0.0], lag, jumps=[(1.0, lambda t, y: [2.0, y[1]])], max_step=0.1
+    )
+    t = np.linspace(0, 6, 600_001)
+    seen = 1.0 + (t - mean * (1 + swing * np.sin(pace * t)) >= 1)
+    assert result.success
+    assert result.y[1, -1] == pytest.approx(seen.mean() * 6, abs=1e-4)
+
+
+@pytest.mark.parametrize("terminal", [False, True, 2, 3])
+@pytest.mark.parametrize("direction", [0, 1, -1])
+def test_events_are_counted_as_by_scipy(terminal: int, direction: int) -> None:
+    """Without lags the two solve the same problem, and end it at the same occurrence."""
+    from scipy.integrate import solve_ivp
+
+    def crossing(t: float, y: np.ndarray) -> float:
+        return float(y[0])
+
+    crossing.terminal, crossing.direction = terminal, direction  # type: ignore[attr-defined]
+    same: Any = {"events": crossing, "rtol": 1e-9, "atol": 1e-9}
+    ours = solve_dde(lambda t, y, Z: [y[1], -y[0]], (0, 20), [1.0, 0.0], [], **same)
+    theirs = solve_ivp(lambda t, y: [y[1], -y[0]], (0, 20), [1.0, 0.0], **same)
+    assert ours.status == theirs.status
+    assert ours.t_events is not None
+    np.testing.assert_allclose(ours.t_events[0], theirs.t_events[0], atol=1e-6)
+    assert ours.t[-1] == pytest.approx(theirs.t[-1], abs=1e-6)
+
+
+@pytest.mark.parametrize("at", [0.3, 1.0, 35.0, 197.0])
+def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_step(at: float) -> None:
+    """y' = 1e6 exp(-1e6 (t - at)) from t = at on: y rises by one at once."""
+    result = solve_dde(
+        lambda t, y, Z, m: [m[0] * 1e6 * np.exp(min(1e6 * (at - t), 0.0))], (0, 300), 0.0, [],
+        switches=lambda t, y, Z: t - at,
+    )  # fmt: skip
+    assert result.success, result.message
+    assert result.statistics.switchings == 1
+    assert result.y[0, -1] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.fixture(scope="module", params=["switches", "breaking_points"])
+def waltman_run(request: Any) -> Any:
+    """Waltman's threshold model with its two switches declared in either way."""
+    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6 * np.array([1e-6, 1e-15, 1e-6, 1e-6, 1e-2, 1e-2])}
+    first, second = WALTMAN_TIMES
+    if request.param == "switches":
+        options["switches"] = [lambda t, y, Z: t - first, lambda t, y, Z: t - second]
+        fun: Any = waltman
+    else:
+        options["breaking_points"] = WALTMAN_TIMES
+
+        def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
+            return waltman(t, y, Z, (t > first, t > second))
+
+    return solve_dde(fun, (0, 300), WALTMAN_START, waltman_lags, dense_output=True, **options)
+
+
+def test_waltmans_thresholds_are_met_however_its_switches_are_declared(waltman_run: Any) -> None:
+    """The integrals from the delayed time to now are exact constants of the solution, each from its switch on."""
+    assert waltman_run.success, waltman_run.message
+    for time in WALTMAN_TIMES:
+        assert np.abs(waltman_run.t - time).min() < 1e-12
+
+    def gathered(low: float, high: float, k: int) -> float:
+        mesh = waltman_run.t[(waltman_run.t > low) & (waltman_run.t < high)]
+        ends = np.concatenate([[low], mesh, [high]])
+        nodes, weights = np.polynomial.legendre.leggauss(6)
+        half = np.diff(ends) / 2
+        t = (ends[:-1] + half)[:, None] + half[:, None] * nodes
+        y = waltman_run.sol(t.ravel())
+        density = y[0] * y[1] + y[2] if k == 0 else 1e-12 + y[1] + y[2]
+        return float(half @ (density.reshape(t.shape) @ weights))
+
+    for k, switch in enumerate(WALTMAN_TIMES):
+        threshold = gathered(0.0, switch, k)
+        for t in (switch + 2, 230.0, 300.0):
+            delayed = min(float(waltman_run.sol(t)[4 + k]), t)
+            assert gathered(delayed, t, k) == pytest.approx(threshold, rel=2e-3)
+
+
+@pytest.mark.parametrize("start", [0.07, 0.1, 0.2])
+def test_an_event_that_coincides_to_rounding_with_the_end_of_the_run_is_not_lost(start: float) -> None:
+    """y - 0.3 ends the run, and scale (y - 0.3) is zero then, but for rounding on either side."""
+    last = marked(lambda t, y: y[0] - 0.3, terminal=True)
+    for scale in np.random.default_rng(0).uniform(0.1, 10, 20):
+        result = solve_dde(
+            lambda t, y, Z: y, (0, 5), start, [], events=[last, lambda t, y, s=scale: s * y[0] - s * 0.3]
+        )
+        assert (result.status, len(result.t_events[0]), len(result.t_events[1])) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("method", ["Tsit5", "DP5"])
+def test_at_a_declared_breaking_point_fun_may_give_the_value_of_either_side(method: str) -> None:
+    """y' = cos t + 5 from t = 1.1 on: no step is refused for it, whether 1.1 itself is before or after."""
+    options: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-8, "method": method}
+    plain = solve_dde(lambda t, y, Z: [np.cos(t)], (0, 3), 0.0, [], breaking_points=[1.1], **options)
+    for after in (np.greater, np.greater_equal):
+        result = solve_dde(
+            lambda t, y, Z, after=after: [np.cos(t) + 5 * after(t, 1.1)], (0, 3), 0.0, [], breaking_points=[1.1],
+            **options,
+        )  # fmt: skip
+        assert 1.1 in result.t
+        exact = np.sin(result.t) + 5 * np.maximum(result.t - 1.1, 0)
+        np.testing.assert_allclose(result.y[0], exact, atol=2e-8)
+        assert result.statistics.rejections <= plain.statistics.rejections + 1

@@ -1,0 +1,304 @@
+"""The claims of the delay-based AIMD paper: complete rows, whose numbers agree with formulas worked out here."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.formulas import delay_aimd
+from fluidcc.papers import Table
+from fluidcc.papers.delay_aimd import common as delay_aimd_common
+from fluidcc.papers.delay_aimd import figures as figures_delay_aimd
+from fluidcc.papers.delay_aimd import knee as delay_aimd_knee
+from fluidcc.papers.delay_aimd import networks as delay_aimd_networks
+from fluidcc.papers.delay_aimd import rules as delay_aimd_rules
+from fluidcc.papers.delay_aimd import runs as delay_aimd_runs
+from fluidcc.papers.delay_aimd import table as delay_aimd_table
+from fluidcc.papers.delay_aimd.common import FLOWS, Knee
+from tests.papers.rows import check_rows
+
+
+@pytest.fixture(scope="module")
+def rows() -> Table:
+    return fc.claims.table("delay_aimd", progress=False)
+
+
+def test_every_row_has_a_verdict_and_a_reason_where_one_is_due(rows: Table) -> None:
+    check_rows(rows)
+
+
+@pytest.mark.parametrize("place", [*(f"({k})" for k in range(1, 8)), *(f"Fig. {k}" for k in range(1, 9)), "Table I"])
+def test_every_equation_figure_and_table_has_a_row(rows: Table, place: str) -> None:
+    assert any(r.place == place for r in rows)
+
+
+ERRATA = {
+    "increase_minimum", "coefficient", "table_one", "slow_start_threshold", "algorithm_increase", "algorithm_threshold",
+    "algorithm_cap", "algorithm_loss_branch", "rise_epochs", "ratchet_buffer", "converges",
+}  # fmt: skip
+
+
+def test_every_suspected_misprint_has_a_row_and_none_is_confirmed_as_printed(rows: Table) -> None:
+    assert {r.id.split(".")[1] for r in rows.filter(erratum=True)} == ERRATA
+    assert {r.verdict for r in rows.filter(erratum=True)} <= {"differs", "refuted", "not given"}
+
+
+def test_what_is_refuted(rows: Table) -> None:
+    assert {r.id.split(".")[1] for r in rows.filter(verdict="refuted")} == {"increase_minimum"}
+
+
+def test_what_differs(rows: Table) -> None:
+    assert {r.id.split(".")[1] for r in rows.filter(verdict="differs")} == {
+        "slow_start_threshold", "algorithm_increase", "algorithm_threshold", "algorithm_cap", "table_one",
+        "coefficient", "just_empties", "ratchet_of_one", "ratchet_of_ten", "ratchet_buffer", "drains",
+        "rtt_unfairness", "slow_start_exit", "knee_delay", "knee_of_any_number", "rise_epochs", "converges",
+    }  # fmt: skip
+
+
+def test_the_equations_that_hold_are_proved(rows: Table) -> None:
+    assert {"busy_link", "ratchet_form", "threshold_between", "slow_start_length", "knee_independent"} == {
+        r.id.split(".")[1] for r in rows.filter(verdict="proved")
+    }
+
+
+# --- numbers, by formulas that share nothing with the library ---------------------------------------------------------
+
+
+def mean_delay(tau0: float, T: float, parts: int = 20000) -> float:
+    """Mean over time of R - T while R R' is constant, from T to T + tau0."""
+    trips = [T + tau0 * (k + 0.5) / parts for k in range(parts)]
+    return sum(R * (R - T) for R in trips) / sum(trips)
+
+
+NUMBERS = [
+    ("increase_minimum", "at Delta = 0", 1 - 10 + 0.5, 1e-12),
+    ("rise_epochs", "beta = 0.5", math.log(10) / math.log(2), 1e-12),
+    ("rise_epochs", "beta = 0.75", math.log(10) / math.log(4 / 3), 1e-12),
+    ("algorithm_increase", "longer", 1.57, 1e-2),
+    ("algorithm_threshold", "tau0", 0.05, 1e-12),
+    ("algorithm_cap", "bound", 9.0, 1e-9),
+    ("algorithm_loss_branch", "top", 100 * 8000 / 50e6, 1e-6),
+    ("slow_start_threshold", "q = w/3", 2.0, 1e-12),
+    ("slow_start_length", "Fig. 2", 12.0, 1e-9),
+    ("ratchet_buffer", "1000 byte", 0.184, 1e-12),
+    ("ratchet_buffer", "1500 byte", 0.216, 1e-12),
+    ("knee_independent", "tau0 = 50 ms", mean_delay(0.05, 0.25), 1e-6),
+    ("just_empties", "closed", mean_delay(0.02, 0.12), 1e-6),
+    ("closed_form", "prompt", 6250 / 6 * (0.14**2 - 0.12**2), 1e-9),
+    ("busy_one_by_one", "used, 1", 1.0, 1e-6),
+    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250), 1e-9),
+    ("vegas_queue", "n = 8", 16.0, 1e-2),
+]
+
+
+@pytest.mark.parametrize(("name", "key", "by_hand", "rel"), NUMBERS, ids=[f"{n}-{k}" for n, k, *_ in NUMBERS])
+def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float, rel: float) -> None:
+    assert rows[name].values[key] == pytest.approx(by_hand, rel=rel)
+
+
+def test_an_epoch_with_the_factor_of_algorithm_1(rows: Table) -> None:
+    """(2), added up second by second, must make up for C (0.14^2 - 0.12^2)/2 round trips of one packet."""
+
+    def lasts(factor: float, step: float = 1e-5) -> float:
+        t, left = 0.0, 6250 * (0.14**2 - 0.12**2) / 2
+        while left > 0:
+            late = max(t - 1, 0.0)
+            left -= factor * (1 + 10 * late + 0.5 * late**2) * step
+            t += step
+        return t
+
+    assert rows["algorithm_increase"].values["by (2)"] == pytest.approx(lasts(2 / 7) / lasts(1.0), rel=1e-4)
+
+
+def epoch(window: float, rtt: float, quarter: bool, more: float = 0.0) -> float:
+    """Whole round trips until half of a window, and `more`, has been added; the increase is that at the end of each."""
+    grown, count = 0.0, 0
+    while grown < window / 2 + more - 1e-12:
+        count += 1
+        late = count * rtt
+        grown += 1 + 10 * late + (0.25 if quarter else 0.5) * late**2
+    return count * rtt
+
+
+def test_table_one_by_counting_rounds(rows: Table) -> None:
+    printed = {100: 1.1, 1000: 3.1, 2000: 4.3, 5000: 6.6, 10000: 9.2, 20000: 12.8, 50000: 19.4}
+    values = rows["table_one"].values
+    found = {w: epoch(w, 0.1, quarter=True) for w in printed}
+    for w, t in found.items():
+        assert values[f"W = {w}"] == pytest.approx(t)
+    assert values["equal"] == sum(abs(found[w] - t) < 0.05 for w, t in printed.items()) == 4
+    assert max(abs(found[w] - t) for w, t in printed.items()) == pytest.approx(0.2)
+    for more in (19.0, 20.0, 22.0):  # all of them, though none is printed
+        assert [round(epoch(w, 0.1, quarter=True, more=more), 1) for w in printed] == list(printed.values())
+    assert values["with a queue"] == 7
+    assert values["as printed"] == 0
+
+
+def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Table) -> None:
+    """At 110 ms and without an offset three entries come out with 0.5, and the row does not say fewer."""
+    windows = np.array(delay_aimd_table.TABLE[0], dtype=float)
+    rng = np.random.default_rng(3)
+    values = rows["coefficient"].values
+    for a in (0.5, 0.25):
+        found = [
+            delay_aimd_table.equal(delay_aimd.epoch_duration(windows, rtt, coefficient=a, offset=0.0, queue=queue))
+            for rtt, queue in [(0.11, 0.0), (0.1, 40.0), *rng.uniform((0.08, 0), (0.13, 80), (150, 2))]
+        ]
+        assert 3 <= max(found) <= values[f"with {a:g}"]
+    assert (values["with 0.5"], values["with 0.25"]) == (4, 7)
+
+
+# --- a wrong value turns the verdict ----------------------------------------------------------------------------------
+
+
+def test_a_table_of_the_printed_coefficient_would_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = delay_aimd_table.TABLE[0]
+    epochs = np.round(delay_aimd.epoch_duration(np.array(windows, dtype=float), 0.1, offset=0.0), 1)
+    monkeypatch.setattr(delay_aimd_table, "TABLE", (windows, tuple(epochs)))
+    monkeypatch.setattr(delay_aimd_table, "_by_rounds", lambda a: 7 if a == 0.5 else 3)
+    assert delay_aimd_table.coefficient().verdict == "reproduced"
+
+
+def test_where_beta_is_a_half_the_factor_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay_aimd_rules, "TAU2", delay_aimd_rules.T2)
+    found = delay_aimd_rules.algorithm_increase()
+    assert found.verdict == "reproduced"
+    assert found.values["factor"] == found.values["by (2)"] == 1.0
+
+
+def test_a_buffer_that_holds_the_ratchet_would_reproduce_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay_aimd_runs, "_room", lambda packets, size=8000.0: 0.3)
+    for check in ("ratchet_of_one", "ratchet_of_ten", "ratchet_buffer"):
+        assert getattr(delay_aimd_runs, check)().verdict == "reproduced"
+    stuck = delay_aimd_common.ratchet_run
+    monkeypatch.setattr(delay_aimd_runs, "ratchet_run", lambda flows, delta: stuck(flows, 1.0))
+    assert delay_aimd_runs.ratchet_of_one().verdict == delay_aimd_runs.ratchet_of_ten().verdict == "differs"
+
+
+KNEES = {
+    "knee_delay": Knee(1.0, 0.031, 0.06, 0.0, 2.0),
+    "knee_utilisation": Knee(0.98, 0.02, 0.06, 0.0, 2.0),
+    "knee_losses": Knee(1.0, 0.02, 0.06, 8e3, 2.0),
+    "knee_of_loss_based": Knee(1.0, 0.2, 0.25, 0.0, 2.0),  # the same for both
+    "shorter_epochs": Knee(1.0, 0.02, 0.06, 0.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", KNEES)
+def test_another_knee_differs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(delay_aimd_knee, "fig7", lambda n, law=None, buffer=0.25: KNEES[name])
+    assert getattr(delay_aimd_knee, name)().verdict == "differs"
+
+
+@pytest.mark.parametrize("name", ["knee_of_any_number", "knee_of_any_buffer"])
+def test_a_knee_that_moves_differs_and_one_that_stays_does_not(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for slope, wanted in ((0.0, "reproduced"), (5e-3, "differs")):
+        monkeypatch.setattr(
+            delay_aimd_knee,
+            "fig7",
+            lambda n, law=None, buffer=0.25, slope=slope: Knee(1.0, 0.02 + slope * (n + 9 * buffer), 0.06, 0.0, 2.0),
+        )
+        assert getattr(delay_aimd_knee, name)().verdict == wanted
+
+
+def test_an_exit_below_the_full_window_is_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay_aimd_networks, "early_exit", lambda T, tau0: (100.0, 300.0))
+    assert delay_aimd_networks.slow_start_exit().verdict == "reproduced"
+
+
+def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> None:
+    """w/2 of a round of w is in the queue at its end: tau0 is met in the round that ends above 2 C tau0.
+
+    News of it comes within the next one, in which the window doubles again, to 8 C tau0 at most.
+    """
+    for (T, tau0), ratio in zip(delay_aimd_networks.CASES, rows["slow_start_exit"].values.values(), strict=True):
+        assert 2 < ratio * T / tau0 < 8
+
+
+def test_rates_of_flows_with_different_round_trips(rows: Table) -> None:
+    """Windows grow by 1/RTT a second while the queue grows from 0 to tau0, and give up tau0/(T + tau0): summed here."""
+    v, near, tau0 = rows["rtt_unfairness"].values, 0.04, 0.02
+
+    def rate(T: float) -> float:
+        grown = sum(1 / (T + tau0 * (k + 0.5) / 1000) for k in range(1000))
+        peak = grown / (tau0 / (T + tau0))
+        return peak / (T + tau0)
+
+    for ratio in (1.5, 2, 3, 4):
+        assert v[f"delay-based, {ratio:g}"] == pytest.approx(rate(near) / rate(ratio * near), rel=0.03)
+        assert ratio**1.7 < v[f"standard TCP, {ratio:g}"] < ratio**2
+    assert 0.9 < v["power of delay-based"] < 1.1
+    assert v["capped"] > 1.3 * v["delay-based, 8"]
+
+
+def test_half_a_backoff_idles_and_the_adaptive_one_does_not(rows: Table) -> None:
+    v = rows["adaptive_backoff"].values
+    assert v["adaptive"] == pytest.approx(1.0, abs=1e-6)
+    assert v["half"] < 0.8
+    assert rows["just_empties"].values["low"] < 0.003
+
+
+def test_only_a_probing_backoff_finds_the_propagation_delay(rows: Table) -> None:
+    for name in ("ratchet_of_one", "ratchet_of_ten"):
+        assert rows[name].values["stuck"] > 0.17
+    assert rows["ratchet_of_one"].values["last"] == pytest.approx(0.12, abs=1e-5)
+    steps = [v for k, v in rows["ratchet_of_one"].values.items() if k.startswith("step")]
+    for before, after in pairwise(steps):
+        assert after == pytest.approx(max(0.12, 0.9 * before), rel=0.04)
+    assert 0 < rows["ratchet_of_ten"].values["after"] < 10
+
+
+def test_slow_start_takes_as_many_rounds_as_steps_of_half_of_c_tau0(rows: Table) -> None:
+    """A window grows by C tau0/2 a round trip, from C tau0 to C T: 2 T/tau0 - 2 steps, and at most one begun."""
+    v = rows["slow_start_runs"].values
+    assert v["near"] < 0.02
+    for T, tau0 in ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02)):
+        steps = math.ceil((T - tau0) / (tau0 / 2) - 1e-9)
+        assert steps <= v[f"T = {T:g}, tau0 = {tau0:g}"] < steps + 2
+
+
+def test_links_stay_busy_though_flows_back_off_alone(rows: Table) -> None:
+    lot, one = rows["busy_over_two_links"].values, rows["busy_one_by_one"].values
+    assert min(lot["alone, 50"], lot["alone, 40"], one["alone, 1"]) > 0.4
+    assert min(lot["used, 50"], lot["used, 40"], one["used, 1"]) > 0.9999
+    assert one["used, 0.9"] < 0.99
+
+
+def test_the_knee(rows: Table) -> None:
+    assert all(v == pytest.approx(1.0, abs=1e-4) for v in rows["knee_utilisation"].values.values())
+    mean = list(rows["knee_delay"].values.values())
+    assert len(mean) == len(FLOWS)
+    assert mean == sorted(mean)
+    assert all(0.3 < v < 0.6 for v in rows["shorter_epochs"].values.values())
+    assert min(rows["knee_of_loss_based"].values.values()) > max(mean)
+    assert mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035  # seconds; 64 flows are below 30 ms, 128 are not
+    assert rows["knee_losses"].values["lost"] == 0.0
+
+
+def test_windows_approach_each_other_by_beta_an_epoch(rows: Table) -> None:
+    v = rows["converges"].values
+    assert v["factor 1"] == pytest.approx(0.25 / 0.30, rel=0.01)
+    assert v["factor 0.9"] == pytest.approx(0.9 * 0.25 / 0.30, rel=0.01)
+
+
+def test_the_share_grows_with_gamma_and_delta0(rows: Table) -> None:
+    share = list(rows["coexists"].values.values())
+    assert share == sorted(share)
+    assert share[0] < 0.05
+    assert share[-1] == pytest.approx(0.25, abs=0.02)
+
+
+def test_figures_draw_what_the_claims_compute(rows: Table) -> None:
+    for name in figures_delay_aimd.FIGURES:
+        for ax in figures_delay_aimd.draw(name).axes:
+            assert ax.get_xlabel() or ax.get_title()
+            assert all(np.all(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+    _, queue = figures_delay_aimd.draw("delay_aimd_fig7").axes
+    mean = next(line for line in queue.lines if line.get_label() == "mean")
+    assert np.asarray(mean.get_ydata()) == pytest.approx(
+        1e3 * np.array(list(rows["knee_delay"].values.values())), rel=1e-12
+    )

@@ -1,0 +1,90 @@
+"""The figures: what is drawn are the runs and equilibria, with units on the axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.papers import reproduction
+from fluidcc.papers.ldcc import common as ldcc_common
+from fluidcc.papers.ldcc import figures as figures_ldcc
+from fluidcc.papers.ldcc import figures_boundaries as figures_ldcc_boundaries
+from fluidcc.papers.model import Outcome
+from fluidcc.papers.tables import Table
+
+
+@pytest.mark.parametrize("name", figures_ldcc.FIGURES)
+def test_axes_are_labelled_and_hold_finite_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 8)
+    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
+    figure = figures_ldcc.draw(name)
+    assert figure.axes
+    assert any(ax.get_xlabel() for ax in figure.axes)
+    for ax in figure.axes:
+        assert ax.lines or ax.get_label() == "<colorbar>"
+        assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+    words = [text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel()) if text]
+    assert all("[" in text or text in ("Jain's index", "delay penalty v(e)", "loss") for text in words)
+
+
+def test_figure_2_is_the_penalty() -> None:
+    (ax,) = figures_ldcc.fig2().axes
+    delay, v = (np.asarray(values, dtype=float) for values in ax.lines[0].get_data())
+    assert v == pytest.approx(0.1 * np.maximum(delay / 1e3 - 0.1, 0) / (delay / 1e3 + 0.025))
+
+
+def test_figure_5_draws_the_run() -> None:
+    top = figures_ldcc.fig5().axes[0]
+    line = next(line for line in top.lines if line.get_label() == "flow2")
+    assert np.asarray(line.get_ydata()) * 1e6 == pytest.approx(
+        ldcc_common.run("ldcc_fig5").rate.sel(flow="flow2").values
+    )
+
+
+def test_a_flow_that_is_off_has_no_delay_in_the_picture() -> None:
+    below = figures_ldcc.fig10().axes[1]
+    t, delay = next(line for line in below.lines if line.get_label() == "flow3").get_data()
+    assert np.all(np.isnan(np.asarray(delay, dtype=float)[np.asarray(t) < 99]))
+
+
+def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 6)
+    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
+    for ax in figures_ldcc_boundaries.delay_driven().axes[:8]:
+        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        exact = lines["exact, frozen delays"]
+        assert np.all(lines["convex hull, exact radius"] <= 1.001 * exact)
+        if "M = 1" in ax.get_title():  # one queue: frozen delays or not
+            inside = exact[[0, -1]] < 9
+            assert lines["exact, queues conserve flow"][inside] == pytest.approx(exact[[0, -1]][inside], rel=6e-3)
+    for ax in figures_ldcc_boundaries.loss_driven().axes:
+        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        for name in ("Vinnicombe", "Johari-Tan"):
+            assert np.all(lines[name] <= 1.006 * lines["exact"])
+
+
+def test_reproduce_writes_the_same_files_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"ldcc_fig2": figures_ldcc.fig2, "tour": lambda: reproduction._scenario("tour")}
+    monkeypatch.setattr(reproduction, "_drawings", lambda: few)
+    monkeypatch.setattr(reproduction, "table", lambda progress: fc.claims.table("ldcc", only="(16)", progress=progress))
+    for folder in ("a", "b"):
+        rows = fc.claims.reproduce(tmp_path / folder, progress=False)
+        assert isinstance(rows, Table)
+    files = sorted(p.name for p in (tmp_path / "a").iterdir())
+    assert files == ["claims.md", "ldcc_fig2.png", "tour.png"]
+    for name in files:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    text = (tmp_path / "a" / "claims.md").read_text()
+    assert "1 claims: 1 proved" in text
+    assert "| ldcc.utility | (16) |" in text
+
+
+def test_every_ready_scenario_has_a_picture() -> None:
+    assert set(fc.scenarios) <= set(reproduction._drawings())
+
+
+def test_outcomes_hold_plain_floats() -> None:
+    assert type(Outcome("proved", "1", values={"a": np.float64(2)}).values["a"]) is float

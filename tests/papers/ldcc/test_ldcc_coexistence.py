@@ -1,0 +1,120 @@
+"""Figs. 12 to 14: an integrator of its own finds the same sawtooth, and wrong results turn the verdicts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fluidcc.papers.ldcc import coexistence as ldcc_coexistence
+from fluidcc.papers.ldcc import comparison as ldcc_comparison
+from fluidcc.papers.ldcc import related as ldcc_related
+from fluidcc.papers.ldcc.coexistence import beside, sawtooth
+from fluidcc.sources import LDCC
+
+STEP = 1e-3
+
+
+def stepped(packets: int, until: float, settle: float) -> tuple[float, float, float]:
+    """Mean rates of LDCC and TCP and crossings of the buffer's limit a second, by Euler steps of plain numbers."""
+    c, packet, w, beta, T, eta = 2.5e6, 8000.0, 20e3, 0.1, 0.1, 0.4
+    n, limit = int(until / STEP), packets * packet / c
+    q, loss = [0.0] * (n + 1), [0.0] * (n + 1)
+    x, window, wait = 100e3, 1.0, 0.0
+    heard, sums, cuts = 0, [0.0, 0.0], 0
+    for i in range(n):
+        now = i * STEP
+        while heard < i and heard * STEP + q[heard] + 0.1 <= now:
+            heard += 1
+        k = max(heard - 1, 0)
+        e, gradient = 0.05 + q[k], (q[k + 1] - q[k]) / STEP if k else 0.0
+        rtt = e + 0.05
+        tcp = window * packet / rtt
+        y = x + tcp + 0.5e6
+        q[i + 1] = min(max(q[i] + STEP * (y - c) / c, 0.0), limit)
+        loss[i + 1] = (y - c) / y if q[i + 1] == limit and y > c else 0.0
+        x += STEP * eta / rtt * (w - x * (beta * max(e - T, 0.0) / rtt + gradient + loss[k]))
+        window += STEP / rtt
+        if loss[k] > 0 and now >= wait:
+            window, wait = max(window / 2, 1.0), now + rtt + 4 * STEP  # all losses of a round trip are one
+            cuts += now > settle
+        if now > settle:
+            sums[0] += x
+            sums[1] += tcp
+    span = until - settle
+    return sums[0] * STEP / span, sums[1] * STEP / span, cuts / span
+
+
+@pytest.mark.parametrize(("packets", "until"), [(30, 200.0), (90, 200.0)])
+def test_euler_steps_find_the_same_sawtooth(packets: int, until: float) -> None:
+    ldcc, tcp, pace = stepped(packets, until, 100.0)
+    cycle = sawtooth(packets)
+    mean = cycle.mean.rate.values
+    assert ldcc == pytest.approx(mean[0], rel=0.02)
+    assert tcp == pytest.approx(mean[1], rel=0.02)
+    assert pace == pytest.approx(1 / cycle.period, rel=0.1)
+
+
+def test_the_crossing_is_where_the_rates_are_equal() -> None:
+    mean = sawtooth(ldcc_coexistence.crossing()).mean.rate.values
+    assert mean[0] == pytest.approx(mean[1], rel=1e-3)
+
+
+def test_the_network_is_that_of_the_text() -> None:
+    net = beside(LDCC, 30)
+    assert net.base_rtt("ldcc") == pytest.approx(0.1)
+    assert [net.flows[n].law.name for n in net.flow_names] == ["LDCC", "LDCC", "CBR"]
+
+
+def test_a_buffer_of_500_ms_is_not_roughly_600(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ldcc_coexistence.coexistence_buffers().verdict == "reproduced"
+    monkeypatch.setattr(ldcc_coexistence, "BUFFERS", (30, 160))
+    assert ldcc_coexistence.coexistence_buffers().verdict == "differs"
+
+
+def test_curves_that_do_not_cross_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ldcc_coexistence, "_rates", lambda n, law=None: (0.1e6, 1.9e6))
+    assert ldcc_coexistence.coexistence_crossing().verdict == "differs"
+    assert ldcc_coexistence.coexistence_delay_part().verdict == "differs"
+    assert ldcc_coexistence.coexistence_weight().verdict == "differs"
+    assert ldcc_coexistence.coexistence_floor().verdict == "differs"
+
+
+def test_a_static_model_that_crosses_would_be_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ldcc_coexistence, "static", lambda n: (1.2e6, 0.8e6, 0.01) if n == 30 else (0.3e6, 1.7e6, 0.0))
+    assert ldcc_coexistence.coexistence_static().verdict == "reproduced"
+
+
+def test_a_gcc_with_a_long_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ldcc_comparison.closed()
+    wrong = SimpleNamespace(**{n: getattr(real, n) for n in ("period", "queue_max")}, queue_mean=real.queue_max)
+    monkeypatch.setattr(ldcc_comparison, "closed", lambda: wrong)
+    assert ldcc_comparison.comparison_gcc_lowest().verdict == "differs"
+    assert ldcc_comparison.comparison_gcc_varies().verdict == "differs"
+
+
+def test_a_nada_with_another_delay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ldcc_comparison, "nada_delay", lambda c, largest=5e6: 0.1)
+    assert ldcc_comparison.comparison_small_capacities().verdict == "refuted"
+    assert ldcc_comparison.comparison_owd_eq().values["error"] > 0.1
+
+
+@pytest.mark.parametrize("largest", [2e6, 3.5e6, 3.6e6, 5e6, 20e6])
+def test_between_the_even_capacities_nada_waits_longer(largest: float) -> None:
+    c = np.linspace(0.21e6, 0.99 * largest, 4001)
+    r = 0.2e6 / c
+    longer = c[largest * 0.025 / c > (0.025 * r + 0.1) / (1 - r)]
+    edges = ldcc_comparison.even_capacities(largest)
+    assert (edges is None) == (longer.size == 0)
+    if edges is not None:
+        step = c[1] - c[0]
+        assert longer[[0, -1]] == pytest.approx(edges, abs=1.01 * step)
+
+
+def test_rates_that_starve_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ldcc_related, "beside_tcp", lambda law, n: (1e6, 1e6))
+    assert ldcc_related.related_ledbat_starves().verdict == "differs"
+    assert ldcc_related.related_gcc_starves().verdict == "differs"
+    assert ldcc_related.related_nada_consistent().verdict == "reproduced"
+    assert ldcc_related.related_cxtcp_coexists().verdict == "reproduced"

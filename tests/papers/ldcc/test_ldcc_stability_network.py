@@ -1,0 +1,79 @@
+"""Networks of Section IV-B: verdicts, the counterexamples by independent means, and the chart against `linearize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.papers import stability_chart
+from fluidcc.papers.ldcc import hull as hull_rows
+from fluidcc.papers.ldcc import regimes as regimes
+from fluidcc.papers.stability_chart import critical_gains
+
+
+def test_verdicts_of_the_cheap_rows() -> None:
+    wanted = {
+        hull_rows.nyquist_criterion: "reproduced",
+        hull_rows.convex_hull: "proved",
+        hull_rows.radius_at_most_hops: "proved",
+        regimes.several_bottlenecks: "refuted",
+        regimes.places_in_section_v: "reproduced",
+        regimes.hops_neglected: "reproduced",
+        regimes.stable_without_condition: "differs",
+        regimes.loss_driven: "differs",
+        regimes.constant_delay: "differs",
+        regimes.mixed_regime: "differs",
+        regimes.sampled_law: "reproduced",
+    }
+    assert {check: check().verdict for check in wanted} == wanted
+
+
+def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stability_chart, "RATES", np.array([1e6]))
+    monkeypatch.setattr(stability_chart, "RATIOS", np.array([1.0, 8.0]))
+    stability_chart.chart.cache_clear()
+    try:
+        found, spread = hull_rows.each_user_alone(), hull_rows.conservatism()
+    finally:
+        stability_chart.chart.cache_clear()
+    assert found.verdict == "refuted"
+    assert found.values["rule"] > 1 > found.values["exact"]
+    assert found.values["points"] == 8
+    assert spread.values["hull most"] <= 1.001
+
+
+def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None:
+    # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed contour.
+    net, _ = hull_rows.counterexample()
+    rest = fc.equilibrium(net)
+    x, trip = rest.rate.values, rest.rtt.values
+
+    def characteristic(s: Any) -> Any:
+        total = 0.0
+        for rate, R in zip(x, trip, strict=True):
+            zero, pole = (0.5 - 1e3 / rate) / R, 0.95 * 1e3 / (rate * R)
+            total = total + rate / 10.44e6 * 0.95 * np.exp(-s * R) / R * (zero + s) / (s + pole)
+        return s + total
+
+    size = 300.0
+    t = np.linspace(0, 1, 400_001)
+    right = size * np.exp(1j * np.pi * (t - 0.5))
+    down = 1j * size * (1 - 2 * t)
+    turns = np.sum(np.diff(np.unwrap(np.angle(characteristic(np.concatenate([right, down[1:]])))))) / (2 * np.pi)
+    assert round(float(turns)) == 2
+
+
+@pytest.mark.parametrize(
+    ("hops", "rate", "ratio"), [(1, 1e6, 1.0), (1, 0.25e6, 3.0), (1, 4e6, 3.4), (2, 1e6, 3.0), (3, 4e6, 20.0)]
+)
+def test_the_chart_is_the_boundary_of_the_linearised_network(hops: int, rate: float, ratio: float) -> None:
+    (exact,), _, (hull,), _ = critical_gains([hops], [rate], [ratio])
+    assert hull <= exact * 1.001
+    net = stability_chart.parking_lot_network(hops, rate, ratio, exact)
+    assert fc.equilibrium(net).rate.values == pytest.approx(rate, rel=1e-9)
+    edge: Any = fc.stability_boundary(net, "eta", (0.9 * exact, 1.1 * exact), delays="frozen")
+    assert edge.value == pytest.approx(exact, rel=1e-3)
+    assert edge.stable_below

@@ -1,0 +1,179 @@
+"""Pictures show the numbers of the result, in the units that their labels say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.base.errors import InvalidInput, UnknownName
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def one_link() -> Any:
+    net = fc.dumbbell(
+        {"a": fc.LDCC, "b": {"law": fc.LDCC, "start": 2}, "udp": fc.CBR(rate="0.5 Mbit/s")},
+        {"capacity": [(0, "3 Mbit/s"), (6, "2 Mbit/s")]},
+        rtt="50 ms",
+    )
+    return fc.simulate(net, until=10.0, samples=101)
+
+
+@pytest.fixture(scope="module")
+def two_links() -> Any:
+    return fc.simulate(fc.scenarios["ldcc_fig10"].net, until=10.0, samples=51)
+
+
+def lines(ax: Any) -> dict[str, Any]:
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def test_rates_in_megabits_and_delays_in_milliseconds(one_link: Any) -> None:
+    top, bottom = fc.plot.timeseries(one_link)
+    assert top.get_ylabel() == "rate [Mbit/s]"
+    assert bottom.get_ylabel() == "queueing delay [ms]"
+    assert bottom.get_xlabel() == "time [s]"
+    np.testing.assert_array_equal(lines(top)["b"].get_xdata(), one_link.time)
+    np.testing.assert_allclose(lines(top)["b"].get_ydata(), one_link.rate.sel(flow="b") / 1e6, rtol=1e-12)
+    np.testing.assert_allclose(lines(bottom)["bottleneck"].get_ydata(), one_link.queueing_delay[:, 0] * 1e3, rtol=1e-12)
+
+
+def test_the_sum_and_the_capacity_of_one_link(one_link: Any) -> None:
+    ax = fc.plot.timeseries(one_link, "rate")
+    np.testing.assert_allclose(lines(ax)["sum"].get_ydata(), one_link.rate.sum("flow") / 1e6, rtol=1e-12)
+    capacity = lines(ax)["capacity"]
+    assert capacity.get_linestyle() == "--"
+    assert set(capacity.get_ydata()) == {3.0, 2.0}
+    assert np.all(np.where(one_link.time < 6, 3.0, 2.0) == capacity.get_ydata())
+
+
+def test_a_part_has_no_sum(one_link: Any) -> None:
+    ax = fc.plot.timeseries(one_link, "rate", flows=["a", "b"])
+    assert set(lines(ax)) == {"a", "b", "capacity"}
+
+
+def test_several_links_have_no_common_capacity(two_links: Any) -> None:
+    assert set(lines(fc.plot.timeseries(two_links, "rate"))) == {"flow1", "flow2", "flow3", "udp"}
+    arrivals = lines(fc.plot.timeseries(two_links, "arrival_rate"))
+    assert set(arrivals) == {"link1", "link2", "capacity"}  # equal ones are drawn once
+
+
+def test_one_colour_for_a_flow_in_every_picture(one_link: Any) -> None:
+    whole, part = fc.plot.timeseries(one_link, "rate"), fc.plot.timeseries(one_link, "rtt", flows="udp")
+    assert lines(whole)["udp"].get_color() == lines(part)["udp"].get_color()
+
+
+def test_states_are_drawn_for_the_flows_that_have_them(one_link: Any) -> None:
+    ax = fc.plot.timeseries(one_link, "LDCC_x")
+    assert set(lines(ax)) == {"a", "b"}
+    assert ax.get_ylabel() == "LDCC x [Mbit/s]"
+    assert fc.plot.timeseries(one_link, "loss").get_ylabel() == "loss"
+
+
+def test_into_given_axes(one_link: Any) -> None:
+    figure, (left, right) = plt.subplots(1, 2)
+    assert fc.plot.timeseries(one_link, "rate", ax=left) is left
+    drawn = fc.plot.timeseries(one_link, ("rate", "rtt"), ax=(left, right))
+    assert list(drawn) == [left, right]
+    assert left.get_xlabel() == "time [s]"  # not shared, so it keeps its label
+    assert len(plt.get_fignums()) == 1
+    assert figure.axes == [left, right]
+
+
+def test_the_legend_hides_no_data(one_link: Any) -> None:
+    ax = fc.plot.timeseries(one_link, "rate")
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x0 > ax.get_window_extent().x1
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b", "udp", "sum", "capacity"]
+
+
+def test_below_one_another_each_line_is_named_once(one_link: Any) -> None:
+    rate, delay, queue = fc.plot.timeseries(one_link, ("rate", "one_way_delay", "queueing_delay"))
+    assert delay.get_legend() is None
+    assert delay.get_ylabel() == "one-way delay [ms]"
+    assert [t.get_text() for t in queue.get_legend().get_texts()] == ["bottleneck"]
+    assert [a.get_xlabel() for a in (rate, delay, queue)] == ["", "", "time [s]"]
+
+
+def test_of_many_flows_some_are_named(one_link: Any) -> None:
+    net = fc.dumbbell([fc.LDCC] * 30, {"capacity": "30 Mbit/s"}, rtt="50 ms")
+    ax = fc.plot.timeseries(fc.simulate(net, until=1.0, samples=5), "rate")
+    assert len(ax.get_lines()) == 30
+    assert len(ax.get_legend().get_texts()) == 12
+    assert ax.get_legend().get_title().get_text() == "12 of 30"
+
+
+def test_a_result_read_back_from_a_file(one_link: Any, tmp_path: Any) -> None:
+    import xarray as xr
+
+    one_link.to_netcdf(tmp_path / "r.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "r.nc", engine="h5netcdf") as back:
+        ax = fc.plot.timeseries(back, "rate")
+    np.testing.assert_allclose(lines(ax)["a"].get_ydata(), one_link.rate.sel(flow="a") / 1e6, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"variables": "rte"}, "the result has no variable 'rte'; did you mean 'rate'"),
+        ({"flows": ["c"]}, "the result has no flow 'c'; did you mean 'a' or 'b' or 'udp'"),
+        ({"links": "bottelneck"}, "the result has no link 'bottelneck'; did you mean 'bottleneck'"),
+    ],
+)
+def test_names_that_are_not_there(one_link: Any, given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UnknownName, match=says):
+        fc.plot.timeseries(one_link, **given)
+
+
+def test_axes_for_each_variable(one_link: Any) -> None:
+    with pytest.raises(InvalidInput, match="1 axes for 2 variables"):
+        fc.plot.timeseries(one_link, ax=plt.figure().add_subplot())
+    with pytest.raises(InvalidInput, match="variables is empty"):
+        fc.plot.timeseries(one_link, [])
+
+
+def test_phase_plane(one_link: Any) -> None:
+    ax = fc.plot.phase_plane(one_link, ("b", "a"))
+    curve = lines(ax)["rates"]
+    np.testing.assert_allclose(curve.get_xdata(), one_link.rate.sel(flow="b") / 1e6, rtol=1e-12)
+    np.testing.assert_allclose(curve.get_ydata(), one_link.rate.sel(flow="a") / 1e6, rtol=1e-12)
+    assert ax.get_xlabel() == "rate of b [Mbit/s]"
+    full = lines(ax)["link fully used"]  # 2 Mbit/s at the end, less the 0.5 of the third flow
+    np.testing.assert_allclose(full.get_xydata(), [[0.0, 1.5], [1.5, 0.0]], rtol=1e-12)
+    assert "link fully used" in lines(fc.plot.phase_plane(one_link))
+
+
+def test_phase_plane_of_two_flows_only(one_link: Any) -> None:
+    with pytest.raises(InvalidInput, match="two flows, not of 3"):
+        fc.plot.phase_plane(one_link, ["a", "b", "udp"])
+    with pytest.raises(InvalidInput, match="two flows, not of 1"):
+        fc.plot.phase_plane(one_link, ["a"])
+
+
+def test_claims_are_counted_by_verdict() -> None:
+    ax = fc.plot.claims([{"verdict": v} for v in ("refuted", "proved", "proved", "odd")])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["proved", "refuted", "odd"]
+    assert [bar.get_bbox().width for bar in ax.containers[0]] == [2, 1, 1]
+    with pytest.raises(InvalidInput, match="no rows"):
+        fc.plot.claims([])
+
+
+def test_matplotlib_is_loaded_when_a_picture_is_drawn() -> None:
+    code = "import sys, fluidcc; fluidcc.plot.timeseries; print('matplotlib' in sys.modules, 'xarray' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

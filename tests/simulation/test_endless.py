@@ -1,0 +1,86 @@
+"""What would take memory or time without end is refused first, in one sentence that names the value and the remedy."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.simulation import interval_model
+
+
+def _net(law: Any = None, **given: Any) -> Any:
+    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
+    return net.flow("f", law or fc.CBR(rate=1e6), route=["l"], return_delay=0.03, **given)
+
+
+def _drawn(**pattern: Any) -> Any:
+    return fc.simulate(_net(pattern=pattern), 10)
+
+
+(x,) = fc.LDCC.states
+ENDLESS = {
+    "intervals of a Poisson pattern": (
+        lambda: _drawn(kind="poisson", mean_rate=1e6, interval=1e-12),
+        "2000000 intervals of 1e-12 s",
+    ),
+    "periods of a Pareto pattern": (
+        lambda: _drawn(kind="on_off_pareto", peak=1e6, mean_on=1e-9, mean_off=1e-9, shape=1.5),
+        "2000000 periods of means 1e-09 and 1e-09 s",
+    ),
+    "steps": (lambda: fc.simulate(_net(fc.LDCC), 10, max_step=1e-12), "max_step is 1e-12 s.* give at least 1e-07 s"),
+    "samples": (lambda: fc.simulate(_net(fc.LDCC), 10, samples=10**8), "samples is 100000000"),
+    "samples of many variables": (
+        lambda: fc.simulate(fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, rtt=0.1), 10, samples=10**7),
+        "10000000 samples of [0-9]+ variables.* at most [0-9]+ times",
+    ),
+    "intervals kept": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12), "or keep=False"),
+    "intervals": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12, keep=False), "intervals is 10+, "),
+    "exact intervals": (
+        lambda: fc.synchronized(0, 1, "1/10", "1/2", 1, intervals=10**9, exact=True),
+        "at most 200000 are run",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_has_no_end_is_refused_before_memory_is_taken(name: Any) -> None:
+    call, message = ENDLESS[name]
+    tracemalloc.start()
+    try:
+        with pytest.raises(fc.errors.InvalidInput, match=message):
+            call()
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("key", [1, None, x])
+def test_initial_states_go_by_name(key: Any) -> None:
+    with pytest.raises(fc.errors.InvalidInput, match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}"):
+        _net(fc.LDCC, initial={key: 3})
+    with pytest.raises(fc.errors.InvalidInput, match="initial of link 'l' has the key .* by name, such as {'q': 0.1}"):
+        fc.Network().link("l", fc.DropTail, capacity=3e6, initial={key: 1})
+
+
+@pytest.mark.parametrize("chance", [{}, {"hears": "one", "seed": 3}, {"delay": 3, "missed": 0.1}])
+def test_intervals_run_in_pieces_are_those_run_at_once(chance: Any, monkeypatch: Any) -> None:
+    """Compiled code returns to Python from time to time, so that Ctrl-C is heard."""
+    arguments = ([0.5, 0.2], 1, 0.01, 0.1, 10.0)
+    whole = fc.synchronized(*arguments, intervals=1000, **chance)
+    monkeypatch.setattr(interval_model, "_AT_ONCE", 14)
+    pieces = fc.synchronized(*arguments, intervals=1000, **chance)
+    assert np.array_equal(whole.rates, pieces.rates)
+    assert (whole.sent, whole.lost, whole.carried) == (pieces.sent, pieces.lost, pieces.carried)
+
+
+def test_a_cycle_found_in_pieces_is_that_found_at_once(monkeypatch: Any) -> None:
+    model = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3)
+    whole = model.orbit
+    monkeypatch.setattr(interval_model, "_AT_ONCE", 7)
+    pieces = fc.synchronized(0, 1, 0.1, 0.5, 1.03, initial=0.3).orbit
+    assert whole.period == pieces.period > 1
+    assert np.array_equal(whole.rates, pieces.rates)

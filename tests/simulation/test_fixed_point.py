@@ -1,0 +1,182 @@
+"""Passes over a step that looks into itself: they converge where plain repetition would not, and cost no accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.networks import as_network, delays, error
+from benchmarks.reference.cases import FULL, P1, P2
+from benchmarks.reference.problem import Case
+from benchmarks.speed import reference
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.fixed_point import forget, judge, measure, mix
+from fluidcc.numerics.fluid.guess import begin_passes, learn, raised
+from fluidcc.numerics.fluid.records import place
+from fluidcc.simulation.layout import lay_out
+from fluidcc.simulation.simulate import simulate
+from fluidcc.simulation.workspace import Workspace
+
+
+def workspace() -> Workspace:
+    space = Workspace(lay_out(as_network(P2)), np.array([0.0, 1.0]), 1.0, rtol=1e-8, atol=1e-10, patterns={})
+    space.F[s.REACH], space.F[s.H], space.F[s.SIGMA], space.F[s.REST] = 1.0, 1.0, np.inf, np.inf
+    return space
+
+
+def coefficients(space: Workspace) -> NDArray[np.int64]:
+    """Where the coefficients that passes mix stand in `F`."""
+    quartics = space.I[int(space.I[s.JQ]) :][: int(space.I[s.NQ])]
+    return (int(place(space.I, space.I[s.NREC])) + quartics[:, None] + np.arange(1, 5)).ravel()
+
+
+def stage_places(space: Workspace) -> NDArray[np.int64]:
+    """Where the stages that passes mix stand in `F`."""
+    n = int(space.I[s.NS])
+    return int(space.I[s.OK]) + n + np.arange(6 * n)
+
+
+def run(
+    space: Workspace,
+    matrix: NDArray[Any],
+    target: NDArray[Any],
+    start: NDArray[Any] | None = None,
+    count: int = 8,
+    stages: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of what they look into.
+
+    Their stages are `stages` (x - target), and the step ends with the last pass, where they are given.
+    """
+    F, I = space.F, space.I
+    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][: int(I[s.NQL])], 4)
+    where, looked = coefficients(space), slice(int(I[s.OPASS]), int(I[s.OPASS]) + 4 * int(I[s.NQ]))
+    I[s.PASS] = 0
+    F[looked] = 0.0 if start is None else start * natural
+    errors = []
+    for k in range(count):
+        x = F[looked] / natural
+        errors.append(np.abs(x - target).max())
+        F[where] = (target + matrix @ (x - target)) * natural
+        if stages is not None:
+            F[stage_places(space)] = stages @ (x - target)
+        measure(F, I, I[s.NQL])
+        mix(F, I, I[s.NQ], I[s.NQL], I[s.NMIX], stages is not None and k == count - 1)
+    return np.array(errors)
+
+
+def test_passes_converge_where_repetition_would_not() -> None:
+    space = workspace()
+    random = np.random.default_rng(1)
+    n = len(coefficients(space))
+    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    matrix = left @ np.linalg.inv(right @ left) @ np.diag([-3.0, -1.5]) @ right
+    assert np.abs(np.linalg.eigvals(matrix)).max() == pytest.approx(3.0)
+    errors = run(space, matrix, target, count=5)
+    assert errors[1] > errors[0]
+    assert errors[4] < 1e-6 * errors[0]  # two directions have to be found
+    space = workspace()
+    run(space, matrix, target, count=4)
+    errors = run(space, matrix, target, target + left @ [0.3, -0.2], count=2)
+    assert errors[1] < 1e-6 * errors[0]  # the next time they are known
+
+
+def test_a_step_ends_with_the_mixture_of_its_stages() -> None:
+    """They are those of the fixed point, before any pass has looked into it."""
+    space = workspace()
+    space.F[s.H] = 0.7
+    random = np.random.default_rng(4)
+    n = len(coefficients(space))
+    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    matrix = left @ np.linalg.inv(right @ left) @ np.diag([-0.6, 0.4]) @ right
+    start, stages = target + left @ [0.3, -0.2], random.normal(size=(len(stage_places(space)), n))
+    errors = run(space, matrix, target, start, count=3, stages=stages)
+    assert errors[2] > 1e-3
+    assert np.abs(space.F[stage_places(space)]).max() < 1e-6
+
+
+def test_what_is_forgotten_changes_nothing() -> None:
+    space = workspace()
+    n = len(coefficients(space))
+    random = np.random.default_rng(2)
+    run(space, random.normal(size=(n, n)), random.normal(size=n))
+    forget(space.F, space.I)
+    errors, anew = (run(a, 0.1 * np.eye(n), np.ones(n)) for a in (space, workspace()))
+    np.testing.assert_array_equal(errors, anew)
+    assert errors[1] == pytest.approx(0.1)
+    assert errors[-1] < 1e-8
+
+
+def test_what_decays_is_guessed_exactly() -> None:
+    """Records that are each the one before, only smaller, over growing steps: no polynomial goes that far."""
+    space = workspace()
+    F, I = space.F, space.I
+    nq, nql, nl = (int(I[k]) for k in (s.NQ, s.NQL, s.NL))
+    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][:nql], 4)
+    shape = natural * np.random.default_rng(3).normal(size=4 * nq)
+    F[s.T], F[s.H], F[s.HPREV], I[s.FRESH] = 0.0, 1.0, 1.0, 1
+    missed = []
+    for _ in range(6):
+        begin_passes(F, I, nq, nl)
+        I[s.FRESH] = 0
+        where = coefficients(space)
+        record = np.exp(-0.3 * F[s.T]) * shape * np.tile(F[s.H] ** np.arange(1, 5), nq)
+        missed.append(np.max(np.abs(F[where] - record) / natural))
+        F[where] = record
+        learn(F, I, nq, nql)
+        F[s.T], F[s.HPREV], I[s.NREC] = F[s.T] + F[s.H], F[s.H], I[s.NREC] + 1
+        F[s.H] *= 1.1
+    assert min(missed[:3]) > 0.1
+    assert max(missed[4:]) < 1e-12
+
+
+@pytest.mark.parametrize(("least", "tolerance"), [(0.1, 1e-6), (0.01, 1e-3)])
+def test_a_decay_is_raised_to_any_power(least: float, tolerance: float) -> None:
+    for x in np.linspace(least, 2.0, 20):
+        for power in np.linspace(0.05, 2.0, 14):
+            assert raised(x, power) == pytest.approx(x**power, rel=tolerance)
+
+
+def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
+    """By what one pass changed in the states; but never if records say that the guess was far off."""
+    space = workspace()
+    F, I = space.F, space.I
+    F[s.CHANGE], F[s.GAP], F[s.SIGMA], I[s.PASS] = 1e-9, 1e-7, np.inf, 0
+    assert judge(F, I, np.inf) < 0
+    assert judge(F, I, 1.0) == 0  # nothing is known yet
+    I[s.PASS] = 1
+    assert judge(F, I, 0.1) > 0  # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
+    I[s.PASS] = 0
+    assert judge(F, I, 1.0) > 0
+    F[s.CHANGE] = 1e-7
+    assert judge(F, I, 1.0) == 0
+
+
+@pytest.mark.parametrize("case", [P1, P2, FULL], ids=lambda case: case.name)
+@pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])
+def test_few_passes_keep_to_the_tolerance(case: Case, rtol: float) -> None:
+    """Also just after a buffer has filled, where long steps look back into what follows upon a kink."""
+    truth = reference(case)
+    given: dict[str, Any] = {
+        "rtol": rtol,
+        "atol": 0.01 * rtol,
+        "t_eval": truth["time"],
+        "delays": delays(case),
+        "engine": "array",
+    }
+    assert error(simulate(as_network(case), case.until, **given), truth) < 3.0 * rtol
+
+
+@pytest.mark.parametrize("case", [P1, P2], ids=lambda case: case.name)
+def test_samples_taken_four_at_once_are_those_taken_alone(case: Case) -> None:
+    net, times = as_network(case), np.linspace(0.0, 20.0, 403)
+    together = simulate(net, 20.0, t_eval=times, delays=delays(case))
+    alone = [simulate(net, 20.0, t_eval=times[k::101], delays=delays(case)) for k in (0, 40, 77)]
+    for name in ("rate", "rtt", "one_way_delay", "queueing_delay", "arrival_rate"):
+        size = float(abs(together[name]).max())
+        for k, ds in zip((0, 40, 77), alone, strict=True):
+            apart = together[name].isel(time=slice(k, None, 101)).to_numpy()
+            np.testing.assert_allclose(apart, ds[name].to_numpy(), rtol=0, atol=1e-12 * size, err_msg=name)

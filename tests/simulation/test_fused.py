@@ -1,0 +1,305 @@
+"""Fused steps against the array step, which knows nothing of them: single steps to rounding, runs to tolerance."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+from numpy.typing import NDArray
+
+from fluidcc.base.errors import InvalidInput
+from fluidcc.links import DropTail, DualLink, PenaltyLink
+from fluidcc.network.network import Network, resolve_pattern
+from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid.calls import call_step
+from fluidcc.numerics.fluid.entry import advance
+from fluidcc.numerics.fluid.rhs import evaluate
+from fluidcc.numerics.fluid.step import step_array
+from fluidcc.simulation import fused
+from fluidcc.simulation.fused import compile as compile_network
+from fluidcc.simulation.fused import fused_address
+from fluidcc.simulation.layout import lay_out
+from fluidcc.simulation.simulate import simulate
+from fluidcc.simulation.workspace import Workspace
+from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+
+
+def one_link(buffer: float | None = None) -> Network:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=buffer)
+    for i in range(3):
+        net.flow(f"f{i}", LDCC, route=["l"], return_delay=0.025, initial={"x": 1e5 * (i + 1)}, start=0)
+    return net
+
+
+def two_hops() -> Network:
+    net = Network().link("a", DropTail, capacity=[(0, 3e6), (4, 2.5e6)], delay=0.02)
+    net.link("b", DropTail, capacity=2e6, delay=0.01, buffer=4e5)
+    net.flow("long", LDCC, route=["a", "b"], start=0)
+    net.flow("first", LDCC(w=30e3), route=["a"], access_delay=0.005, start=0)
+    net.flow("second", LDCC, route=["b"], start=[0, 6], stop=[5, 20])
+    return net
+
+
+def mixed() -> Network:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.02, buffer=5e5)
+    net.flow("reno", Reno, route=["l"], start=0)
+    net.flow("late", Reno, route=["l"], access_delay=0.01, start=1)
+    net.flow("ldcc", LDCC, route=["l"], start=0)
+    net.flow("udp", CBR(rate=4e5), route=["l"], start=0)
+    net.flow("bursts", CBR, route=["l"], pattern=[(0, 1e5), (2, 6e5), (3, 2e5)], start=0)
+    return net
+
+
+def crowd() -> Network:
+    """Flows that are taken together by threes and fours, and one alone; some come and go."""
+    net = Network().link("l", DropTail, capacity=8e6, delay=0.02, buffer=3e5)
+    for i in range(8):
+        back = 0.01 if i < 3 else 0.03 if i < 7 else 0.05
+        times = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
+        net.flow(f"f{i}", LDCC(w=20e3 + 1e3 * i), route=["l"], return_delay=back, initial={"x": 1e5 * (i + 1)}, **times)
+    return net
+
+
+def pairs() -> Network:
+    """Two flows over two links, and two over one, whose rates are sums on the record."""
+    net = Network().link("a", DropTail, capacity=3e6, delay=0.02).link("b", DropTail, capacity=2e6, delay=0.01)
+    for i in range(2):
+        net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
+        net.flow(f"short{i}", LDCC, route=["a"], access_delay=0.005, start=i)
+    return net
+
+
+def prices(link: Any, source: Any) -> Network:
+    net = Network().link("a", link, capacity=3e6, delay=0.01).link("b", link, capacity=2e6, delay=0.01)
+    net.flow("long", source, route=["a", "b"], start=0)
+    net.flow("first", source(w=40e3), route=["a"], start=0)
+    net.flow("second", source, route=["b"], start=0)
+    return net
+
+
+CASES: dict[str, tuple[Callable[[], Network], str]] = {
+    "one link, frozen": (one_link, "frozen"),
+    "one link, fifo": (one_link, "fifo"),
+    "full buffer": (lambda: one_link(2.1e5), "fifo"),
+    "two hops, fifo": (two_hops, "fifo"),
+    "two hops, frozen": (two_hops, "frozen"),
+    "Reno, LDCC and CBR": (mixed, "fifo"),
+    "eight on one link": (crowd, "fifo"),
+    "pairs over two links": (pairs, "fifo"),
+    "pairs over two links, frozen": (pairs, "frozen"),
+    "penalty prices": (lambda: prices(PenaltyLink, PrimalPenalty(alpha=1e5)), "fifo"),
+    "dual prices": (lambda: prices(DualLink, PrimalDual(alpha=1e5)), "frozen"),
+}
+#: what steps leave behind without anyone reading it
+SCRATCH = {
+    "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
+    "OLO", "OTH", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
+}  # fmt: skip
+#: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose weights magnify rounding;
+#: the memory of the passes is of records
+SIZES = {"OK": 1e5, "OAK": 1e5, "OPASS": 1e6, "OENDS": 1e6, "OPROBE": 1.0, "OGRAM": 1.0}
+
+
+@njit
+def _fused(address: int, F: Any, I: Any) -> int:
+    return call_step(address, F, I)
+
+
+def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
+    at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
+    patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
+    space = Workspace(at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
+    space.I[s.BUDGET] = 0
+    assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
+    return at, space
+
+
+def parts(space: Workspace) -> dict[str, slice]:
+    """The arrays inside F that a step may write, by name."""
+    I = space.I
+    names = {v: k for k, v in vars(s).items() if k.startswith("O") and k[1:].isupper() and isinstance(v, int)}
+    # heap and ring move when they grow: sort by place
+    places = sorted(
+        (int(I[slot]), name, slot) for slot, name in names.items() if slot < s.HEADER and s.OB < slot < s.JNPAR
+    )
+    ends = [place for place, _, _ in places[1:]] + [len(space.F)]
+    return {name: slice(a, b) for (a, name, slot), b in zip(places, ends, strict=True) if name not in SCRATCH and b > a}
+
+
+def assert_same(a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0) -> None:
+    """Equal up to `rtol` of the largest of them, or of `size`."""
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=what)
+    scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=size)
+    np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol * scale, err_msg=what)
+
+
+def assert_same_record(F: NDArray[Any], F_fused: NDArray[Any], I: NDArray[Any], what: str) -> None:
+    """The record just written; a quartic is as exact as its largest coefficient, or what that is a difference of."""
+    start = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE]
+    old, new = (G[start : start + I[s.STRIDE]] for G in (F, F_fused))
+    assert_same(old[: s.RLINKS], new[: s.RLINKS], 1e-15, what)
+    for l in range(I[s.NL]):
+        a, b = (G[s.RLINKS + l * s.LSIZE :][: s.LSIZE] for G in (old, new))
+        sizes = {s.LB: a[s.LCH], s.LY: a[s.LC], s.LMARK: 1.0, s.LPRICE: 0.0}
+        for first, size in sizes.items():
+            assert_same(a[first : first + 5], b[first : first + 5], 1e-11, f"{what}, link {l}, {first}", size)
+        for k in (s.LCH, s.LS0, s.LC, s.LMODE):
+            assert a[k] == b[k], (what, l, k)
+    rest = s.RLINKS + I[s.NL] * s.LSIZE
+    capacity = old[s.RLINKS + s.LC]
+    for k in range(rest, I[s.STRIDE], 5):
+        assert_same(old[k : k + 5], new[k : k + 5], 1e-11, f"{what}, rates {k - rest}", capacity)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
+    make, delays = CASES[case]
+    at, space = workspace(make(), delays, 20.0)
+    address = fused_address(at, build=True)
+    tried = 0
+    for _ in range(150):
+        space.I[s.BUDGET] = 1
+        while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
+            space.grow_ring()
+        if code == s.DONE:
+            break
+        space.F[s.H] = min(space.F[s.HNEXT], space.F[s.TEND] - space.F[s.T])
+        results = []
+        for step in (step_array, lambda F, I: _fused(address, F, I)):
+            F, I = space.F.copy(), space.I.copy()
+            results.append((step(F, I), F, I))
+        (status, F, I), (status_fused, F_fused, I_fused) = results
+        assert status == status_fused
+        assert I[s.SWEEPS] == I_fused[s.SWEEPS]
+        assert I[s.NFEV] == I_fused[s.NFEV]
+        assert I[s.EXTRA] == I_fused[s.EXTRA]
+        if status == 0:
+            tried += 1
+            np.testing.assert_array_equal(I, I_fused)
+            for name, where in parts(space).items():
+                if name == "OHIST":
+                    assert_same_record(F, F_fused, I, f"record at t = {F[s.T]}")
+                else:
+                    assert_same(F[where], F_fused[where], 1e-11, f"{name} at t = {F[s.T]}", SIZES.get(name, 0.0))
+            assert F_fused[s.ERR] == pytest.approx(F[s.ERR], rel=1e-3, abs=1e-3)
+    assert tried > 20
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "prices" not in case])
+def test_an_evaluation_agrees_with_that_of_the_array_step(case: str) -> None:
+    """At either side of an instant where the record changes, and within one."""
+    make, delays = CASES[case]
+    at, space = workspace(make(), delays, 20.0)
+    address, n, nf, nl = fused_address(at, build=True), at.n_states, len(at.flows), len(at.links)
+    for _ in range(60):
+        space.I[s.BUDGET] = 1
+        while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
+            space.grow_ring()
+        if code == s.DONE:
+            break
+        for time, right in ((space.F[s.T], 1), (space.F[s.T], 0), (space.F[s.T] + 0.3 * space.F[s.HNEXT], 0)):
+            found = []
+            for stepper in (0, address):
+                F, I = space.F.copy(), space.I.copy()
+                I[s.STEPPER] = stepper
+                evaluate(F, I, time, I[s.OY], I[s.OK], 0, right, I[s.NREC] - 1, 1)
+                found.append((F, I))
+            (F, I), (F_fused, I_fused) = found
+            assert I[s.NFEV] == I_fused[s.NFEV]
+            cursors = slice(I[s.JNCUR], I[s.JNCUR] + len(at.nodes))
+            np.testing.assert_array_equal(I[cursors], I_fused[cursors])
+            sizes = {s.OK: n, s.ORATE: nf, s.OARR: nl, s.OGS: at.n_switches} | ({} if at.refit else {s.OAK: nl})
+            for slot, size in sizes.items():
+                where, natural = slice(I[slot], I[slot] + size), 1e4 if slot in (s.OK, s.OAK) else 1.0
+                assert_same(F[where], F_fused[where], 1e-11, f"{slot} at t = {time}", natural)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
+    make, delays = CASES[case]
+    rtol = 1e-8
+    array, fast = (simulate(make(), 20.0, delays=delays, rtol=rtol, engine=e) for e in ("array", "fused"))
+    assert (array.attrs["engine"], fast.attrs["engine"]) == ("array", "fused")
+    assert array.attrs["events"] == fast.attrs["events"]
+    for name in (name for name, values in array.data_vars.items() if values.dims[0] == "time"):
+        a, b = array[name].values, fast[name].values
+        atol = 100 * rtol * max(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)), 1e-3)
+        np.testing.assert_allclose(b, a, rtol=0, atol=atol, err_msg=str(name))
+
+
+def test_other_values_take_the_same_step_and_are_read_at_run_time() -> None:
+    other = Network().link("x", DropTail, capacity=5e6, delay=0.04)
+    for i in range(3):
+        law = LDCC(w=1e4 * (i + 1), beta=0.2 + 0.1 * i, T=0.02 * (i + 1), eta=0.3)
+        other.flow(f"g{i}", law, route=["x"], return_delay=0.01, initial={"x": 3e5}, start=0)
+    addresses = [fused_address(lay_out(net), build=True) for net in (one_link(), other)]
+    assert addresses[0] == addresses[1]
+    array, fast = (simulate(other, 20.0, rtol=1e-8, engine=e) for e in ("array", "fused"))
+    np.testing.assert_allclose(fast.rate, array.rate, rtol=0, atol=5.0)
+
+
+def test_structures_differ_in_text() -> None:
+    layouts = [
+        lay_out(make(), dict.fromkeys(make().link_names, 0.0) if d == "frozen" else None) for make, d in CASES.values()
+    ]
+    assert len({fused_address(at, build=True) for at in layouts}) == len(layouts)
+
+
+def test_auto_never_compiles(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_addresses", {})
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    at = lay_out(one_link())
+    assert fused_address(at, build=False) == 0
+    assert not list(tmp_path.iterdir())
+    stamp = fused._stamp(fused._full_text(at))
+    stamp.write_text("another machine")
+    assert fused_address(at, build=False) == 0
+
+
+def test_compile_says_what_it_did() -> None:
+    compile_network(one_link())
+    assert compile_network(one_link()) == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
+    assert simulate(one_link(), 1.0).attrs["engine"] == "fused"
+
+
+def test_large_networks_are_refused_with_the_limit() -> None:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
+    for i in range(9):
+        net.flow(f"f{i}", LDCC, route=["l"])
+    for act in (lambda: compile_network(net), lambda: simulate(net, 1.0, engine="fused")):
+        with pytest.raises(InvalidInput, match="9 .flow, link. pairs .* at most 8"):
+            act()
+    assert simulate(net, 1.0).attrs["engine"] == "array"
+    with pytest.raises(InvalidInput, match="delays is 'both'"):
+        compile_network(net, delays="both")
+
+
+_PLAIN = """
+import sys
+sys.path[:0] = {path!r}
+import numpy as np
+from tests.simulation.test_fused import one_link
+from fluidcc.simulation.simulate import simulate
+a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in ("array", "fused", "auto"))
+assert [d.attrs["engine"] for d in (a, b, c)] == ["array", "fused", "array"]
+assert abs(a.rate - b.rate).max() < 10.0
+print(float(b.rate[-1, 0]))
+"""
+
+
+def test_without_the_jit_the_text_runs_as_plain_python() -> None:
+    path = [p for p in sys.path if p] + [os.getcwd()]
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _PLAIN.format(path=path)], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    expected = simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine="fused").rate[-1, 0]
+    assert math.isclose(float(done.stdout), float(expected), rel_tol=1e-4)

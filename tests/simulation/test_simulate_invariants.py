@@ -1,0 +1,119 @@
+"""The network engine: conservation of flow, and what must not matter."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.reference.cases import CASES
+from fluidcc.links import DropTail
+from fluidcc.network import Network
+from fluidcc.simulation.simulate import simulate
+from fluidcc.sources import CBR, LDCC, Reno
+from tests.simulated import MBIT, network, one_link
+
+
+def _conserved(ds: object, link: str) -> np.ndarray:
+    at = ds.sel(link=link)  # type: ignore[attr-defined]
+    return (at.entered - at.lost - (at.backlog - at.backlog[0])).values
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    capacities=st.lists(st.floats(0.5, 5.0), min_size=2, max_size=4),
+    delays=st.lists(st.floats(0.002, 0.05), min_size=4, max_size=4),
+    buffers=st.lists(st.one_of(st.none(), st.floats(2e4, 4e5)), min_size=4, max_size=4),
+    rates=st.lists(st.floats(0.1, 2.5), min_size=1, max_size=3),
+    cross=st.floats(0.05, 1.0),
+    stop=st.floats(1.0, 4.0),
+)
+def test_queues_conserve_flow(
+    capacities: list[float], delays: list[float], buffers: list[float | None], rates: list[float], cross: float,
+    stop: float,
+) -> None:  # fmt: skip
+    """What leaves one link enters the next a propagation delay later, nothing lost or made, in random chains."""
+    net = Network()
+    names = [f"l{k}" for k in range(len(capacities))]
+    for k, name in enumerate(names):
+        net.link(name, DropTail, capacity=capacities[k] * MBIT, delay=delays[k], buffer=buffers[k])
+    for k, rate in enumerate(rates):
+        net.flow(f"f{k}", LDCC, route=names, start=0.1 * k, return_delay=0.03 + 0.01 * k, initial={"x": rate * MBIT})
+    net.flow("late", CBR(rate=cross * MBIT), route=names[1:], start=0.5, stop=stop, return_delay=0.1)
+    t = np.linspace(0, 5, 26)
+    eval_at = np.unique(np.concatenate([t, *(t + d for d in delays[: len(names)])]))
+    ds = simulate(net, 6, t_eval=eval_at[eval_at <= 6], rtol=1e-7, atol=1e-10)
+    for k, (up, down) in enumerate(pairwise(names)):
+        left = _conserved(ds, up)
+        position = np.searchsorted(ds.time.values, t + delays[k])
+        entered = ds.entered.sel(link=down).values[position]
+        if k == 0:
+            entered = entered - cross * MBIT * np.clip(t + delays[0] - 0.5, 0, stop - 0.5)
+        np.testing.assert_allclose(entered, left[np.searchsorted(ds.time.values, t)], atol=2e-5 * MBIT)
+    assert float(ds.backlog.min()) >= 0.0
+    finite = [k for k, b in enumerate(buffers[: len(names)]) if b is not None]
+    for k in finite:
+        assert float(ds.backlog[:, k].max()) <= buffers[k] * (1 + 1e-9)  # type: ignore[operator]
+
+
+def test_links_without_delay_see_the_present() -> None:
+    """Three links in a row, no propagation delay between them: the narrowest holds the queue, nothing is lost."""
+    net = Network()
+    for name, capacity in (("a", 3.2), ("b", 3.0), ("c", 1.0)):
+        net.link(name, DropTail, capacity=capacity * MBIT)
+    net.flow("f", LDCC, route=["a", "b", "c"], start=0, return_delay=0.03, initial={"x": MBIT})
+    ds = simulate(net, 6, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(ds.entered.sel(link="c"), _conserved(ds, "a"), atol=1.0)
+    np.testing.assert_allclose(ds.entered.sel(link="b"), ds.entered.sel(link="a"), atol=1.0)
+    assert float(ds.backlog.sel(link=["a", "b"]).max()) == 0.0
+
+
+@pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
+def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
+    """Flows that cross two links in opposite order pass each kink on for ever; landings may not multiply with it."""
+    net = Network()
+    for name, capacity in (("a", 2.0), ("b", 2.2), ("c", 2.4)):
+        net.link(name, DropTail, capacity=capacity * MBIT, delay=delay)
+    routes = {"ab": "ab", "ba": "ba", "bc": "bc", "cb": "cb", "ca": "ca", "ac": "ac", "abc": "abc"}
+    for k, (name, route) in enumerate(routes.items()):
+        net.flow(name, LDCC, route=list(route), return_delay=0.03 + 0.004 * k, start=0.1 * k)
+    rough, fine = simulate(net, 8), simulate(net, 8, rtol=1e-9)
+    assert rough.attrs["breaking_points"] < 100_000  # unbounded, they are millions, and at no delay without end
+    assert rough.attrs["untracked_breaking_points"] > 0
+    np.testing.assert_allclose(rough.rate[-1], fine.rate[-1], rtol=1e-5)
+    np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
+
+
+def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
+    net = one_link(buffer=200e3)
+    for k in range(3):
+        net.flow(f"f{k}", LDCC(w=20e3 + 0.0 * k), route=["l"], initial={"x": 3e5})
+        net.flow(f"r{k}", Reno, route=["l"], initial={"W": 5})
+    ds = simulate(net, 10)
+    assert list(ds.flow.values) == list(net.flow_names)
+    for name in ("f", "r"):
+        same = ds.rate.sel(flow=[f"{name}{k}" for k in range(3)]).values
+        np.testing.assert_allclose(same, same[:, :1].repeat(3, axis=1), rtol=1e-12)
+
+
+def test_the_history_is_bounded() -> None:
+    """A run ten times as long needs no more memory for its past."""
+    from fluidcc.numerics.fluid import slots as s
+    from fluidcc.numerics.fluid.entry import advance
+    from fluidcc.simulation.layout import lay_out
+    from fluidcc.simulation.workspace import Workspace
+
+    case = next(case for case in CASES if case.name == "limit_cycle")
+    sizes = []
+    for until in (20.0, 200.0):
+        space = Workspace(lay_out(network(case)), np.array([0.0, until]), until, rtol=1e-6, atol=1e-9, patterns={})
+        hops = 1  # the run begins
+        while (code := advance(space.F, space.I, 0, hops, 0.0)) != s.DONE:
+            assert code in (s.GROW_RING, s.PAUSED)
+            space.grow_ring()
+            hops = 0
+        sizes.append(int(space.I[s.MASK]))
+    assert sizes[0] == sizes[1] < 4096

@@ -1,0 +1,230 @@
+"""The interval model: against a loop over flows, against formulas, and its orbits exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fluidcc as fc
+from fluidcc.base.errors import FluidccWarning, InvalidInput, NegativeRate, SolverError, Unsupported
+from fluidcc.numerics.intervals import move
+from fluidcc.simulation.synchronized import Synchronized
+
+C = 1544e3
+
+
+def by_hand(flows: Sequence[tuple[float, ...]], rates: list[float], C: float, steps: int, delay: int = 0) -> Any:
+    """Section V-B in the plainest way."""
+    x, kept, late, lost, sent = list(rates), [], [False] * delay, 0.0, 0.0
+    for _ in range(steps):
+        kept.append(list(x))
+        total = sum(x)
+        sent, lost = sent + total, lost + max(total - C, 0.0)
+        late.append(total > C)
+        if late.pop(0):
+            x = [r - sigma * r**l for r, (_, l, _, sigma) in zip(x, flows, strict=True)]
+        else:
+            x = [r + lam * r**-k for r, (k, _, lam, _) in zip(x, flows, strict=True)]
+    return np.array(kept), lost, sent
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_it_is_the_loop_over_flows(delay: int) -> None:
+    flows = [(0, 1, 1.0, 0.2), (0, 1, 0.4, 0.3), (1, 0, 30.0, 0.7), (0.5, 0.5, 5.0, 0.5), (-1.5, 2, 0.01, 3e-3)]
+    start = [10.0, 20.0, 30.0, 5.0, 40.0]
+    kept, lost, sent = by_hand(flows, start, 100.0, 400, delay)
+    k, l, lam, sigma = np.array(flows).T
+    run = fc.synchronized(k, l, lam, sigma, 100.0, initial=start, intervals=400, delay=delay)
+    assert run.rates == pytest.approx(kept, rel=1e-9)
+    assert (run.lost, run.sent) == pytest.approx((lost, sent), rel=1e-9)
+    assert run.loss == pytest.approx(lost / sent)
+
+
+@given(
+    st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.0, 0.3]), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9)
+)
+def test_simple_powers_are_powers(p: float, values: list[float]) -> None:
+    x, by = np.array(values), np.linspace(0.1, 2, len(values))
+    move(x, by, -1.0, p)
+    old = np.array(values)
+    assert x == pytest.approx(old - by * old**p, rel=1e-12, abs=1e-12 * float(np.max(by * old**p)))
+
+
+@given(st.integers(1, 40), st.integers(2, 60), st.integers(1, 9))
+@settings(max_examples=40)
+def test_exact_and_floating_orbits_agree(n: int, steps: int, tenths: int) -> None:
+    lam, sigma = Fraction(1, steps) + Fraction(1, 10007), Fraction(tenths, 10)
+    exact = fc.synchronized(0, 1, lam, sigma, 1, n=n, exact=True).orbit
+    assert exact.sent == sum(n * x for row in exact.rates for x in row)
+    # it is an orbit: a step from its end leads to its beginning
+    last, first = exact.rates[-1, 0], exact.rates[0, 0]
+    assert first in (last + lam, last - sigma * last)
+    if min(abs(float(n * x) - 1) for x in exact.rates[:, 0]) > 1e-9:
+        floating = fc.synchronized(0, 1, float(lam), float(sigma), 1.0, n=n).orbit
+        assert floating.period == exact.period
+        assert floating.loss == pytest.approx(float(exact.loss), rel=1e-8, abs=1e-14)
+        assert floating.efficiency == pytest.approx(float(exact.efficiency), rel=1e-10)
+        assert floating.overloads == exact.overloads
+
+
+def test_one_aimd_flow_by_hand() -> None:
+    # 3/5, 7/10, ..., 11/10 is over 1 and is cut to 11/20: 11/20, 13/20, ..., 21/20, cut to 21/40, ...: down to 1/2
+    orbit = fc.synchronized(0, 1, "1/10", "1/2", 1, initial="3/5", exact=True).orbit
+    assert orbit.rates[:, 0].tolist() in [[Fraction(m, 10) for m in order] for order in _turns([5, 6, 7, 8, 9, 10])]
+    assert (orbit.loss, orbit.efficiency) == (0, Fraction(3, 4))
+
+
+def _turns(values: list[int]) -> list[list[int]]:
+    return [values[i:] + values[:i] for i in range(len(values))]
+
+
+def test_a_tie_that_rounding_decides_is_warned_of() -> None:
+    with pytest.warns(FluidccWarning, match="within rounding"):
+        _ = fc.synchronized(0, 1, 0.1, 0.5, 1.0).orbit
+
+
+def test_exact_steps_of_any_integer_powers() -> None:
+    run = fc.synchronized(1, 0, "1/10", "1/4", 1, initial="1/2", intervals=6, exact=True)
+    assert run.rates[:3, 0].tolist() == [Fraction(1, 2), Fraction(7, 10), Fraction(7, 10) + Fraction(1, 7)]
+    floating = fc.synchronized(1, 0, 0.1, 0.25, 1.0, initial=0.5, intervals=6)
+    assert run.rates.astype(float) == pytest.approx(floating.rates, rel=1e-14)
+    with pytest.raises(Unsupported, match="not affine"):
+        _ = run.orbit
+
+
+def test_the_orbit_is_where_long_runs_end() -> None:
+    for k, l in ((0.5, 0.5), (1, 0), (-1.5, 2)):
+        lam, sigma = 0.03, 0.3
+        orbit = fc.synchronized(k, l, lam, sigma, 1.0).orbit
+        run = fc.synchronized(k, l, lam, sigma, 1.0, intervals=20000 * orbit.period)
+        assert run.loss == pytest.approx(orbit.loss, rel=1e-3)
+        assert run.efficiency == pytest.approx(orbit.efficiency, rel=1e-3)
+        assert 0 < orbit.period < 20000
+
+
+def test_small_steps_are_the_sawtooth() -> None:
+    # with steps of a 2000th of the swing the fluid's efficiency (28) is met to that order
+    for k, l in ((0, 1), (1, 0), (0.5, 0.5), (-1.5, 2)):
+        orbit = fc.synchronized(k, l, 1.0003e-4, 0.4, 1.0).orbit
+        assert orbit.efficiency == pytest.approx(fc.formulas.binomial.efficiency(k, l, 0.4, 1.0), rel=2e-3)
+        assert 0 < orbit.loss < fc.formulas.binomial.loss(k, l, 1.0003e-4, 0.4, 1.0)
+
+
+@given(st.floats(1.05, 20), st.integers(0, 2**31))
+@settings(max_examples=20)
+def test_units_do_not_matter(scale: float, seed: int) -> None:
+    start = np.random.default_rng(seed).uniform(0.1, 0.3, 4)
+    run = fc.synchronized(0.5, 0.5, 0.02, 0.3, 1.0, initial=start, intervals=60)
+    other = fc.synchronized(0.5, 0.5, 0.02 * scale**1.5, 0.3 * scale**0.5, scale, initial=start * scale, intervals=60)
+    near_tie = np.min(np.abs(run.rates.sum(axis=1) - 1)) < 1e-9
+    assert near_tie or other.rates == pytest.approx(scale * run.rates, rel=1e-9)
+
+
+def test_flows_of_a_class_are_as_many_flows() -> None:
+    one = fc.synchronized(0, 1, 5e3, 0.5, "1544 kbit/s", n=7, intervals=300)
+    many = fc.synchronized(0, 1, 5e3, 0.5, C, initial=[C / 7] * 7, intervals=300)
+    assert many.rates == pytest.approx(np.repeat(one.rates, 7, axis=1), rel=1e-12)
+    assert (one.lost, one.overloads) == pytest.approx((many.lost, many.overloads), rel=1e-9)
+    assert one.orbit.loss == pytest.approx(many.orbit.loss, rel=1e-6)
+
+
+def test_fair_rates_stay_fair_and_unfair_ones_become_so() -> None:
+    run = fc.synchronized(0, 1, 1.0, 0.5, 100.3, initial=[20.0, 80.0], intervals=600)
+    assert np.all(np.diff(run.fairness) >= -1e-15)  # AIMD is monotone
+    assert run.orbit.fairness == pytest.approx(1)
+
+
+def test_one_flow_hears_in_proportion_to_its_rate() -> None:
+    run = fc.synchronized(0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3)
+    assert run.decreases == run.overloads
+    fell = np.diff(run.rates, axis=0) < 0
+    assert fell.sum(axis=1).max() == 1
+    # those that fall have higher rates than the mean: E x^2/(E x)^2 of it
+    before = run.rates[:-1]
+    chosen = before[fell].mean() / before[fell.any(axis=1)].mean()
+    weighted = (before[fell.any(axis=1)] ** 2).mean() / before[fell.any(axis=1)].mean() ** 2
+    assert chosen == pytest.approx(weighted, rel=0.05)
+    again = fc.synchronized(0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3)
+    assert np.array_equal(run.rates, again.rates)
+
+
+def test_missed_feedback_costs_losses() -> None:
+    arguments = (0, 1, 1.0, 0.5, 1e3)
+    heard = fc.synchronized(*arguments, initial=[400.0, 500.0], intervals=20000)
+    missed = fc.synchronized(*arguments, initial=[400.0, 500.0], intervals=20000, missed=0.5)
+    assert missed.loss > 1.5 * heard.loss
+
+
+def test_late_feedback_costs_losses() -> None:
+    on_time, late = (fc.synchronized(0, 1, 1.0, 0.5, 1000.3, delay=d).orbit.loss for d in (0, 3))
+    assert late > 10 * on_time
+
+
+def test_a_floor_instead_of_a_negative_rate() -> None:
+    with pytest.raises(NegativeRate, match="(29)"):
+        _ = fc.synchronized(1, 0, 1.0, 4.0, 100.0, n=30, intervals=50)
+    held = fc.synchronized(1, 0, 1.0, 4.0, 100.0, n=30, floor=1.0, intervals=50)
+    assert held.rates.min() == 1.0
+
+
+def test_orbits_that_are_not_there() -> None:
+    with pytest.raises(Unsupported, match="at random"):
+        _ = fc.synchronized(0, 1, 1.0, 0.5, 10.0, missed=0.1).orbit
+    with pytest.raises(Unsupported, match="does not attract"):
+        _ = fc.synchronized(-1, 1, "1/10", "1/12", 1, exact=True).orbit
+    with pytest.raises((SolverError, Unsupported), match="attract|periodic"):
+        _ = fc.synchronized(0, 0, "1/10", "1/9", 1, initial=["1/5", "1/3"], exact=True).orbit
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"lam": 0.0}, "lam is 0"),
+        ({"k": np.nan}, "k is nan"),
+        ({"sigma": "a"}, "sigma is 'a'"),
+        ({"capacity": -1.0}, "capacity is -1"),
+        ({"capacity": "3 ms"}, "the capacity is '3 ms'"),
+        ({"n": 1.5}, "n is"),
+        ({"n": 0}, "n is"),
+        ({"initial": [1.0, 2.0], "k": [0, 0, 0]}, "do not fit together"),
+        ({"initial": [[1.0]]}, r"shape \(1, 1\); give numbers"),
+        ({"intervals": -1}, "intervals is -1"),
+        ({"delay": 0.5}, "delay is 0.5"),
+        ({"missed": 1.0}, "missed is 1"),
+        ({"hears": "none"}, "hears is 'none'"),
+        ({"hears": "one", "n": 2}, "its own rate"),
+    ],
+)
+def test_arguments_are_checked(changes: dict[str, Any], text: str) -> None:
+    arguments = {"k": 0, "l": 1, "lam": 1.0, "sigma": 0.5, "capacity": 10.0} | changes
+    with pytest.raises(InvalidInput, match=text):
+        fc.synchronized(**arguments)
+
+
+def test_exact_arithmetic_needs_integer_powers_and_plain_feedback() -> None:
+    with pytest.raises(Unsupported, match="integer powers"):
+        fc.synchronized(0.5, 0.5, 1, "1/2", 10, exact=True, intervals=3)
+    with pytest.raises(Unsupported, match="immediate feedback"):
+        fc.synchronized(0, 1, 1, "1/2", 10, exact=True, delay=2)
+    with pytest.raises(Unsupported, match="fractions of more than"):
+        fc.synchronized(1, 0, "1/3", "1/7", 10, exact=True, intervals=40)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_run_that_keeps_nothing_ends_where_one_that_keeps_all_does(exact: bool) -> None:
+    def run(intervals: int, keep: bool = True) -> Synchronized:
+        return fc.synchronized(
+            0, 1, 1, 0.5, 100, n=[2, 1], initial=[20, 30], exact=exact, intervals=intervals, keep=keep
+        )
+
+    long, kept, brief = run(38), run(37), run(37, keep=False)
+    assert brief.rates.shape == (1, 2)
+    assert np.array_equal(brief.rates[0], long.rates[37])
+    assert (brief.sent, brief.lost, brief.carried, brief.intervals) == (kept.sent, kept.lost, kept.carried, 37)
+    assert (brief.loss, brief.efficiency) == (kept.loss, kept.efficiency)

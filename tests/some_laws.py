@@ -1,0 +1,29 @@
+"""Every law there is, for the generic suites: one per entry of `fluidcc.sources` and `fluidcc.links`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Symbol
+
+from fluidcc import links, sources
+from fluidcc.laws import Law
+
+
+def all_laws() -> list[Law]:
+    return [getattr(room, name) for room in (sources, links) for name in room.__all__]
+
+
+def random_values(law: Law, n: int, seed: int = 0) -> dict[Symbol, NDArray[Any]]:
+    """Values of every state, input and parameter, within an order of magnitude of 1 and of the right sign.
+
+    Signs of switches vary from point to point, and no value is near a kink on purpose.
+    """
+    rng = np.random.default_rng(seed)
+    values: dict[Symbol, NDArray[Any]] = {}
+    for s in (*law.states, *law.inputs, *law.params):
+        v = 10 ** rng.uniform(-0.7, 0.7, n)
+        values[s] = v if s.is_nonnegative else v * rng.choice([-1, 1], n)
+    return values
