@@ -167,7 +167,7 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
     >>> to_si("25 ms", "bit/s", "capacity of link 'a'")
     Traceback (most recent call last):
     ...
-    fluidcc.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s, such as '3.5 Mbit/s'
+    fluidcc.base.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s, such as '3.5 Mbit/s'
     """
     if type(value) is float and math.isfinite(value):  # as most are, and in a sweep nearly all
         return value

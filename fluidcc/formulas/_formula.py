@@ -155,7 +155,7 @@ class Formula:
     >>> window(2)
     Traceback (most recent call last):
     ...
-    fluidcc.errors.InvalidInput: window: p is 2 at p=2, but must be below 1
+    fluidcc.base.errors.InvalidInput: window: p is 2 at p=2, but must be below 1
     """
 
     name: str

@@ -82,7 +82,7 @@ def test_laws_without_trackers_are_left_alone() -> None:
     assert fc.hold_trackers(net) is net
 
 
-@pytest.mark.filterwarnings("error::fluidcc.errors.FluidccWarning")
+@pytest.mark.filterwarnings("error::fluidcc.base.errors.FluidccWarning")
 def test_trackers_are_reported_and_the_roots_of_their_accounts_left_out() -> None:
     report = fc.stability(network(fc.FAST, 2))
     assert report.stable

@@ -121,7 +121,7 @@ def _rest(file: Path) -> dict[str, Any]:
     return {k: v for k, v in load_sweep(file)[1].items() if k not in ("grid", "measure")}
 
 
-@pytest.mark.filterwarnings("default::fluidcc.errors.FluidccWarning")
+@pytest.mark.filterwarnings("default::fluidcc.base.errors.FluidccWarning")
 def test_the_command_tells_of_doubtful_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
     file = write(tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n')

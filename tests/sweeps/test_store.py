@@ -156,7 +156,7 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.filterwarnings("ignore::fluidcc.errors.FluidccWarning")
+@pytest.mark.filterwarnings("ignore::fluidcc.base.errors.FluidccWarning")
 def test_a_chunk_that_is_lost_or_damaged_is_computed_again(damage: str, tmp_path: Path) -> None:
     grid = {"x": np.arange(8.0)}
     first = fc.sweep(tripled, grid, store=tmp_path / "s", executor="serial", chunk=2)
