@@ -133,7 +133,7 @@ def _known(net: Network, rest: Equilibrium) -> Equilibrium:
     """An equilibrium that was given, refused if it is of another network."""
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
         raise InvalidInput(
-            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from `fluidcc.equilibrium`"
+            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from fluidcc.equilibrium"
         )
     return rest
 

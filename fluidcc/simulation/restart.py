@@ -221,8 +221,8 @@ class FinalState:
     def _place_history(self, space: Workspace, flows: list[int], links: list[int]) -> None:
         at, head = space.at, self.arrays["record_head"]
         count, nl, nx = len(head), len(at.links), len(at.aggregates)
-        while int(space.I[s.MASK]) < count + 2:
-            space.grow_ring()
+        while int(space.I[s.MASK]) < count + 2 and space.grow_ring():
+            pass
         stride = int(space.I[s.STRIDE])
         ring = space.F[int(space.I[s.OHIST]) :].reshape(-1, stride)[:count]
         ring[:, : s.RLINKS] = head

@@ -94,7 +94,8 @@ def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int
         if code == s.DONE:
             return ended - began
         if code == s.GROW_RING:
-            space.grow_ring()
+            if not space.grow_ring():
+                raise _too_many_steps(space)
         elif code == s.GROW_HEAP:
             space.grow_heap()
         elif code == s.DRAIN:
@@ -141,6 +142,15 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
         )
     return StepCollapse(
         f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; {remedy}"
+    )
+
+
+def _too_many_steps(space: Workspace) -> StepCollapse:
+    """Steps so short that those which the flows look back upon do not fit into memory."""
+    return StepCollapse(
+        f"more than {int(space.I[s.MASK]) + 1:,} steps within the longest delay before {space.F[s.T]:.9g} s, the last "
+        f"of {space.F[s.H]:.2g} s, at {_worst_state(space, space.at)}: the network is too stiff for this solver; look "
+        "for a price or gain that grows without bound, or give a larger rtol or atol"
     )
 
 

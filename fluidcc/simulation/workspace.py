@@ -26,6 +26,7 @@ from fluidcc.symbols import plain
 __all__ = ["Workspace", "sample_rows"]
 
 RING, HEAP = 64, 1024  # records and landings at first; both grow
+MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29  # that a ring may have: beyond them a run would fill the memory
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
 
@@ -281,15 +282,18 @@ class Workspace(Arrays):
         self.log.append(self.F[start : start + 2 * count].reshape(count, 2).copy())
         self.I[s.NLOG] = 0
 
-    def grow_ring(self) -> None:
-        """Double the ring."""
+    def grow_ring(self) -> bool:
+        """Double the ring; False if it would be larger than any run needs that gets on."""
         stride, mask, offset = (int(self.I[k]) for k in (s.STRIDE, s.MASK, s.OHIST))
+        if 2 * (mask + 1) > MOST_RECORDS or 2 * (mask + 1) * stride > MOST_NUMBERS:
+            return False
         old = self.F[offset:].reshape(mask + 1, stride)
         new = np.zeros((2 * (mask + 1), stride))
         for k in range(int(self.I[s.FIRST]), int(self.I[s.NREC]) + 1):
             new[k & (2 * mask + 1)] = old[k & mask]
         self.F = np.concatenate([self.F[:offset], new.ravel()])
         self.I[s.MASK] = 2 * mask + 1
+        return True
 
     def grow_heap(self) -> None:
         """Move the heap to a place twice as large, at the end of `I` and, in `F`, before the ring."""

@@ -28,7 +28,24 @@ GRAZING = {
     ("PI", ("IIAD", "Vegas")): 1e-9,
 }
 # Slow start hears no price and doubles for ever: 1e18 bit/s in bursts that samples miss. What entered the link counts.
-BURSTS = {("DualLink", ("DCCP", "SlowStartAIMD")), ("DualLink", ("GCC", "SlowStartAIMD"))}
+BURSTS = {
+    ("DualLink", ("DCCP", "SlowStartAIMD")),
+    ("DualLink", ("GCC", "SlowStartAIMD")),
+    ("PenaltyLink", ("HTCP", "SlowStartAIMD")),
+}
+# These hear no price and grow to many times the capacity; the price, the eighth power of that, reaches 1e14. The gain
+# of the others answers in proportion: too stiff for an explicit method, and refused (see test_simulate_errors).
+GROWING = {
+    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF", "FAST",
+    "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD", "SlowStartTFRC",
+    "StaticFAST", "StaticVegas", "Vegas",
+}  # fmt: skip
+STIFF = {"AlphaFairPrimalDual", "PrimalDual", "PrimalPenalty"}
+
+
+def too_stiff(link: str, pair: tuple[str, str]) -> bool:
+    stiff = bool(STIFF & {*pair} and GROWING & {*pair}) or pair == ("ScalableTCP", "SlowStartAIMD")
+    return link == "PenaltyLink" and stiff
 
 
 def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, int]:
@@ -39,13 +56,14 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
     net.flow("b", getattr(sources, pair[1]), route=["l"], return_delay=0.05, start=0.137)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of routers that report nothing, and windows of few packets
-        run = fc.simulate(net, UNTIL, rtol=rtol, atol=1e-3 * rtol, samples=20_001, engine="array")
+        samples = 200_001 if link == "PenaltyLink" and "ScalableSource" in pair else 20_001  # for its narrow peaks
+        run = fc.simulate(net, UNTIL, rtol=rtol, atol=1e-3 * rtol, samples=samples, engine="array")
     of_each = np.trapezoid(run.rate.values, run.time.values, axis=0) / UNTIL
     entered = run.entered.values[-1] / UNTIL
     return entered if (link, pair) in BURSTS else np.append(entered, of_each), run.attrs["jumps"]
 
 
-@pytest.mark.parametrize(("link", "pair"), sample(CASES, 307))
+@pytest.mark.parametrize(("link", "pair"), sample([case for case in CASES if not too_stiff(*case)], 307))
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(link: str, pair: tuple[str, str]) -> None:
     rtol = GRAZING.get((link, pair), 1e-6)
     (rates, jumps), (finer, more) = (outcome(link, pair, tolerance) for tolerance in (rtol, rtol / 100))

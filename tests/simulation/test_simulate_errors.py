@@ -12,8 +12,9 @@ from fluidcc.base.errors import InvalidInput, NegativeRate, NotFinite, StepColla
 from fluidcc.laws import Source
 from fluidcc.links import PenaltyLink
 from fluidcc.network import Network
+from fluidcc.simulation import workspace
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import LDCC
+from fluidcc.sources import AIAD, LDCC, PrimalDual
 from tests.simulated import one_link
 
 
@@ -106,3 +107,12 @@ def test_frozen_queues_that_drain_together_faster_than_time_are_told() -> None:
     heard = np.interp(at - 0.08, times, slope[:, 0]) + np.interp(at - 0.06, times, slope[:, 1])
     assert at[np.argmax(heard <= -1)] == pytest.approx(float(when), abs=1e-4)
     assert np.isfinite(fc.simulate(net, 1.0, progress=False).rate.values).all()
+
+
+def test_steps_that_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window that hears no price grows, and the gain of the other with the eighth power of it: steps of 1e-8 s."""
+    monkeypatch.setattr(workspace, "MOST_RECORDS", 2**14)
+    net = Network().link("l", PenaltyLink, capacity=5e6, delay=0.01)
+    net.flow("a", AIAD, route=["l"], return_delay=0.03).flow("b", PrimalDual, route=["l"], return_delay=0.05, start=0)
+    with pytest.raises(StepCollapse, match=r"more than 16,384 steps .* state x of flow 'b'.*too stiff.*rtol or atol"):
+        simulate(net, 5)

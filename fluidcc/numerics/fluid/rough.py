@@ -36,6 +36,18 @@ def _missed(F: Any, o: int, stride: int) -> float:
 
 
 @njit(**_CFG)
+def _negative(F: Any, o: int, stride: int) -> bool:
+    """Whether the quartic through five values at F[o], none below 0, may be: by its Bernstein coefficients."""
+    a, b, c = F[o], F[o + stride], F[o + 2 * stride]
+    d, e = F[o + 3 * stride], F[o + 4 * stride]
+    if min(a, b, c, d, e) < 0.0:
+        return False
+    first = -13.0 * a + 48.0 * b - 36.0 * c + 16.0 * d - 3.0 * e
+    third = -13.0 * e + 48.0 * d - 36.0 * c + 16.0 * b - 3.0 * a
+    return min(first, third, 13.0 * (a + e) - 64.0 * (b + d) + 120.0 * c) < 0.0
+
+
+@njit(**_CFG)
 def _worst(F: Any, I: Any) -> float:
     """The same for all that links tell in the step just taken, and rates looked back at, over the tolerance."""
     nl, nf, worst = I[s.NL], I[s.NF], 0.0
@@ -47,6 +59,8 @@ def _worst(F: Any, I: Any) -> float:
             price = I[s.OPN] + l
             least = min(abs(F[price]), abs(F[price + 2 * nl]), abs(F[price + 4 * nl]))
             worst = max(worst, _missed(F, price, nl) / (F[s.RTOL] + least))
+            if _negative(F, price, nl):
+                worst = max(worst, 2.0 * F[s.RTOL])
     for i in range(nf):
         if I[I[s.JXT] + i] >= 0:
             worst = max(worst, _missed(F, I[s.ORN] + i, nf) / F[I[s.OCAP] + I[I[s.JFIRST] + i]])
