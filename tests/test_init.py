@@ -58,14 +58,19 @@ def test_a_function_wins_over_the_module_of_its_name(name: str) -> None:
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(inspect.getsource(fc))
     block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
-    seen = {}
+    seen, modules = {}, {}
     for line in block.body:
         assert isinstance(line, ast.ImportFrom)
         assert line.module is not None
         home = line.module.removeprefix("fluidcc").removeprefix(".")
-        seen.update({alias.name: home for alias in line.names if alias.name != "*"})
+        for alias in line.names:
+            if (whole := f"{home}.{alias.name}".removeprefix(".")) in fc._MODULES.values():
+                modules[alias.asname or alias.name] = whole
+            elif alias.name != "*":
+                seen[alias.name] = home
     assert seen == fc._HOME
-    assert {*fc.__all__} == {*fc._HOME, "__version__"}
+    assert modules == fc._MODULES
+    assert {*fc.__all__} == {*fc._HOME, *fc._MODULES, "__version__"}
 
 
 def test_a_wrong_name_gets_a_near_one() -> None:

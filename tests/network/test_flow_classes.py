@@ -31,7 +31,7 @@ def _crowd(law: Any = fc.LDCC, /, n: int = 3, **link: Any) -> fc.Network:
 def _one_by_one(monkeypatch: pytest.MonkeyPatch, act: Any) -> Any:
     """What comes of it where no flow stands for another."""
     with monkeypatch.context() as patch:
-        patch.setattr(importlib.import_module("fluidcc.equilibrium"), "collapsed", apart)
+        patch.setattr(importlib.import_module("fluidcc.equilibria.equilibrium"), "collapsed", apart)
         return act()
 
 

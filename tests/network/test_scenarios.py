@@ -163,7 +163,7 @@ def test_p1_and_p2_differ_in_their_delays_alone() -> None:
 
 def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
-    room = importlib.import_module("fluidcc.simulate")
+    room = importlib.import_module("fluidcc.simulation.simulate")
     monkeypatch.setattr(room, "simulate", lambda net, **given: calls.append({"net": net, **given}))
     s = fc.Scenario.loads(GOOD.replace("seed = 3", 'seed = 3\ndelays = "frozen"'))
     s.simulate()

@@ -64,5 +64,5 @@ def test_an_unknown_paper_is_answered_with_the_known_ones() -> None:
 
 def test_every_room_with_claims_is_listed() -> None:
     folder = Path(model.__file__).parent
-    rooms = {p.stem for p in folder.glob("*_*.py") if "@claim(" in p.read_text()}
-    assert rooms == {room for of_paper in model._ROOMS.values() for room in of_paper}
+    rooms = {(p.parent.name, p.stem) for p in folder.glob("*/*.py") if "@claim(" in p.read_text()}
+    assert rooms == {(paper, room) for paper, rooms in model._ROOMS.items() for room in rooms}
