@@ -48,13 +48,6 @@ def test_laws_are_public_names() -> None:
             assert name in dir(fc)
 
 
-@pytest.mark.parametrize("name", [n for n, home in fc._HOME.items() if n == home])
-def test_a_function_wins_over_the_module_of_its_name(name: str) -> None:
-    code = f"import fluidcc.{name}, fluidcc as fc; from fluidcc.{name} import {name} as f; print(fc.{name} is f)"
-    assert run(code) == "True"
-    assert not isinstance(getattr(fc, name), ModuleType)
-
-
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(inspect.getsource(fc))
     block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
