@@ -2,8 +2,7 @@
 
 It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives ``d``, rates ``x``,
 arrivals ``a``, what is dropped ``w``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place
-``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``. What
-flows have is numbered as the first of those that `fused_spans` takes together.
+``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from fluidcc.laws.kernels import (
 )
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.simulation.feedback import acts
-from fluidcc.simulation.fused_spans import Spans, chosen, total
 from fluidcc.simulation.layout import Group, Layout
 
 __all__ = ["LawText", "Rhs"]
@@ -79,14 +77,6 @@ class Rhs:
         self.lossy = any(link.buffer != float("inf") for link in at.links) or self.marks
         self.scheduled = [bool(link.schedule) for link in at.links]
         self.texts = [LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
-        for_vectors = [chosen(text.definition()) for text in self.texts]
-        self.spans = Spans.of(at, [text is not None for text in for_vectors])
-        several = [any(span.count > 1 for span in spans) for spans in self.spans.members]
-        #: definitions of the functions of sources, for vectors where flows are taken together
-        self.laws = [
-            new if new is not None and many else text.definition()
-            for text, new, many in zip(self.texts, for_vectors, several, strict=True)
-        ]
         self.link_texts = [LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
         self.thinned = bool(at.streams) and not self.frozen
         self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
@@ -106,7 +96,8 @@ class Rhs:
         for n, node in enumerate(self.at.nodes):
             for tag in tags:
                 lines += self._record(n, node.parent, node.link, tag)
-            lines += self._positions(n, node.link, tags)
+            for tag in tags:
+                lines += self._position(n, node.link, tag)
         for tag in tags:
             lines.append(f"now = now_{tag}")
             for n, node in enumerate(self.at.nodes):
@@ -116,59 +107,30 @@ class Rhs:
             lines += [*self._signals(tag), *self._streams(tag)]
         return lines
 
-    def read(self, tag: str) -> list[str]:
-        """The same at the time ``now`` alone: no ranges of records are kept, and it is ``right`` of breaking points."""
-        lines = ["tl = tolt * max(1.0, abs(now))"]
-        for n, node in enumerate(self.at.nodes):
-            lines += self._leave(n, node.parent, node.link, "now", "")
-            seek = f"w{n}, tl" if self.frozen else f"w{n}, tl * c{n}"
-            call = f"seek_time(F, I, k{n}" if self.frozen else f"seek_work(F, I, {node.link}, k{n}"
-            lines.append(f"k{n}, r{n}, u{n}, th{n} = {call}, {seek}, right, nrec)")
-            lines.append(f"inside |= (k{n} >= nrec) | (th{n} > t + tl)")
-            lines += self._pass(n, node.parent, node.link)
-        return [*lines, *self._signals(tag), *self._streams(tag)]
-
-    def _leave(self, n: int, parent: int, link: int, now: str, end: str) -> list[str]:
-        """What node `n` looks for: a time, or an amount of work, and the capacity then."""
-        if self.frozen:
-            return [f"w{n}{end} = {now} - off{n}"]
-        leave = f"{now if parent < 0 else f'th{parent}{end}'} - off{n}"
-        if self.scheduled[link]:
-            return [f"w{n}{end}, c{n}{end} = work(F, I, {link}, {leave})"]
-        return [f"c{n}{end} = cap{link}", f"w{n}{end} = cap{link} * ({leave})"]
-
     def _record(self, n: int, parent: int, link: int, tag: str) -> list[str]:
-        """The record in which node `n` finds that."""
-        known = f"k{n}, r{n}, lo{n}, hi{n}"
-        call = f"near_time(F, I, {known}" if self.frozen else f"near_work(F, I, {link}, {known}"
-        tol = f"tl_{tag}" if self.frozen else f"tl_{tag} * c{n}_{tag}"
-        return [
-            *self._leave(n, parent, link, f"now_{tag}", f"_{tag}"),
-            f"{known} = {call}, w{n}_{tag}, {tol}, nrec)",
-            f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}",
-        ]
-
-    def _positions(self, n: int, link: int, tags: list[str]) -> list[str]:
-        """Where in the records that is, of four tags at once, and when it entered the queue."""
+        """What node `n` looks for, a time or an amount of work; the capacity then; and the record that has it."""
+        w, c, known = f"w{n}_{tag}", f"c{n}_{tag}", f"k{n}, r{n}, lo{n}, hi{n}"
+        found = f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}"
         if self.frozen:
-            lines = [f"u{n}_{tag} = (w{n}_{tag} - F[r{n}_{tag} + {s.RT0}]) * F[r{n}_{tag} + {s.RINVH}]" for tag in tags]
-        else:
-            block, fours = s.RLINKS + link * s.LSIZE, len(tags) // 4 * 4
-            groups = [tags[k : k + 4] for k in range(0, fours, 4)] + [[tag] for tag in tags[fours:]]
-            lines = []
-            for group in groups:
-                blocks, targets = (
-                    [text.format(tag) for tag in group] for text in (f"r{n}_{{}} + {block}", f"w{n}_{{}}")
-                )
-                call = "invert_four" if len(group) > 1 else "invert"
-                found = ", ".join(f"u{n}_{tag}" for tag in group)
-                lines.append(f"{found} = {call}(F, {', '.join(blocks + targets)})")
-        for tag in tags:
-            r, u = f"r{n}_{tag}", f"u{n}_{tag}"
-            lines.append(f"th{n}_{tag} = F[{r} + {s.RT0}] + {u} * F[{r} + {s.RH}]")
-            lines.append(f"{u} = min(max({u}, 0.0), 1.0)")
-            lines.append(f"inside |= (k{n}_{tag} >= nrec) | (th{n}_{tag} > t + tl_{tag})")
-        return lines
+            return [f"{w} = now_{tag} - off{n}", f"{known} = near_time(F, I, {known}, {w}, tl_{tag}, nrec)", found]
+        leave = f"{f'now_{tag}' if parent < 0 else f'th{parent}_{tag}'} - off{n}"
+        lines = [f"{c} = cap{link}", f"{w} = cap{link} * ({leave})"]
+        if self.scheduled[link]:
+            lines = [f"{w}, {c} = work(F, I, {link}, {leave})"]
+        return [*lines, f"{known} = near_work(F, I, {link}, {known}, {w}, tl_{tag} * {c}, nrec)", found]
+
+    def _position(self, n: int, link: int, tag: str) -> list[str]:
+        """Where in the record that is, and when it entered the queue."""
+        r, u = f"r{n}_{tag}", f"u{n}_{tag}"
+        found = f"invert(F, {r} + {s.RLINKS + link * s.LSIZE}, w{n}_{tag})"
+        if self.frozen:
+            found = f"(w{n}_{tag} - F[{r} + {s.RT0}]) * F[{r} + {s.RINVH}]"
+        return [
+            f"{u} = {found}",
+            f"th{n}_{tag} = F[{r} + {s.RT0}] + {u} * F[{r} + {s.RH}]",
+            f"{u} = min(max({u}, 0.0), 1.0)",
+            f"inside |= (k{n}_{tag} >= nrec) | (th{n}_{tag} > t + tl_{tag})",
+        ]
 
     def _pass(self, n: int, parent: int, link: int) -> list[str]:
         """What this queue does to what passes, on top of what the rest of the path did."""
@@ -273,16 +235,14 @@ class Rhs:
     def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""
         lines: list[str] = []
-        for group, text, spans in zip(self.at.groups, self.texts, self.spans.members, strict=True):
-            for span in spans:
-                j, i = span.first, group.members[span.first]
-                pick = "choose" if span.count > 1 else "pick"
+        for group, text in zip(self.at.groups, self.texts, strict=True):
+            for j, i in enumerate(group.members):
                 results = self._results(group, j, stage, [f"x{i}"])
                 lines.append(text.call(self._known(i, group, j, tag), results))
-                lines += [f"{d} = {pick}(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
+                lines += [f"{d} = pick(live{i}, {d}, 0.0)" for d in results[: len(group.own)]]
                 if not group.own:
                     lines.append(f"x{i} = pick(sch{i}, pat{i}, x{i})")
-                lines.append(f"x{i} = {pick}(sends{i}, x{i}, 0.0)")
+                lines.append(f"x{i} = pick(sends{i}, x{i}, 0.0)")
         return lines
 
     # --- links -----------------------------------------------------------------------------------------------------
@@ -292,11 +252,11 @@ class Rhs:
         at = self.at
         rates: list[list[str]] = [[] for _ in at.links]
         slopes: list[list[str]] = [[] for _ in at.links]
-        for span in self.spans.flows:
-            first = at.route(span.first)[0]
-            rates[first].append(total(f"x{span.first}", span))
-            if self.rate_state(span.first) >= 0:
-                slopes[first].append(total(f"d{stage}_{self.rate_state(span.first)}", span))
+        for i in range(len(at.flows)):
+            first = at.route(i)[0]
+            rates[first].append(f"x{i}")
+            if self.rate_state(i) >= 0:
+                slopes[first].append(f"d{stage}_{self.rate_state(i)}")
         for n, (_, _, link) in enumerate(at.streams):
             rates[link].append(f"st{n}_{tag}")
         lines = []

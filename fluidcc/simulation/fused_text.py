@@ -6,13 +6,12 @@ the text: parameters, delays, capacities and modes are loaded at run time, so th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.constants import NODE_WEIGHTS
+from fluidcc.numerics.fluid.records import FIT, NODE_WEIGHTS
 from fluidcc.numerics.tableaus import TSIT5
-from fluidcc.simulation.fused_accept import IMPORTS, accept_lines, sizes
-from fluidcc.simulation.fused_record import constant, record_lines, weighted
 from fluidcc.simulation.fused_rhs import LawText, Rhs
-from fluidcc.simulation.fused_spans import Span, load, put, total, value_at
 from fluidcc.simulation.layout import Group, Layout
 
 __all__ = ["step_text"]
@@ -25,24 +24,18 @@ from numba import njit
 
 from fluidcc.numerics.compiling import cfunc
 from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.pieces import drift, factor, keep, norm, pick, quartic, stretch, thinned
-from fluidcc.numerics.fluid.pieces import near_time, near_work, seek_time, seek_work
-from fluidcc.numerics.fluid.{inverts}
-from fluidcc.numerics.fluid.reads import lost, work
 from fluidcc.numerics.fluid.fixed_point import judge, measure, mix
-from fluidcc.numerics.fluid.stays import link_stays, switch_stays
-from fluidcc.numerics.fluid.vectors import all_of, choose, equal_at, put_vector, total, vector_at, worst
-{more}
+from fluidcc.numerics.fluid.guess import begin_passes
+from fluidcc.numerics.fluid.reads import drift, factor, invert, keep, lost, near_time, near_work, norm, pick, quartic
+from fluidcc.numerics.fluid.reads import stretch, thinned, work
 {laws}
 '''
-_INLINED = 2  # nodes whose looking up is inlined: beyond, it takes long to compile
 _LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
-_PART = '@njit(error_model="numpy", fastmath={"arcp", "contract"})\n'
-_STEP = '@cfunc(step_signature, error_model="numpy", forceinline=True)\n'
+_STEP = '@cfunc(step_signature, error_model="numpy", fastmath={"arcp", "contract"})\n'
 
 
 def step_text(at: Layout, sources: str) -> str:
-    """A module with the function ``step(F, I)`` of a network.
+    """Return a module with the function ``step(F, I)`` of a network.
 
     Parameters
     ----------
@@ -50,38 +43,20 @@ def step_text(at: Layout, sources: str) -> str:
         Hash of the modules that the text imports.
     """
     rhs = Rhs(at)
-    definitions = (*rhs.laws, *(text.definition() for text in rhs.link_texts))
+    definitions = (text.definition() for text in (*rhs.texts, *rhs.link_texts))
     laws = "\n".join(f"\n{_LAW}{text.rstrip()}\n" for text in definitions)
-    few = len(at.nodes) <= _INLINED
-    called = "pieces import call_invert as invert, call_invert_four as invert_four"
-    inverts = "reads import invert, invert_four" if few else called
-    head = _HEAD.format(sources=sources, laws=laws, inverts=inverts, more=IMPORTS)
-    take_over = f"{_PART}def take_over(F, I, final):\n" + _lines(_indent(accept_lines(rhs)))
-    evaluate = f"{_PART}def evaluate(F, I):\n" + _lines(_indent(_evaluate(rhs)))
-    attempt = f"{_PART}def attempt(F, I):\n" + _lines(_indent(_attempt(rhs)))
-    step = f"{_STEP}def step(F, I):\n" + _lines(_indent(_tasks()))
-    return "\n\n".join((f"{head}\n{take_over}", evaluate, attempt, step))
-
-
-def _tasks() -> list[str]:
-    """What is entered by address does nothing itself: it is short, so that it becomes a part of what calls it."""
-    return [
-        f"if I[{s.TASK}] == {s.STEP}:",
-        "    return attempt(F, I)",
-        f"if I[{s.TASK}] == {s.EVALUATE}:",
-        "    return evaluate(F, I)",
-        f"take_over(F, I, I[{s.TASK}] == {s.TAKE_OVER_LAST})",
-        "return 0",
-    ]
+    body = "".join(f"{line}\n" for line in _indent(_attempt(rhs)))
+    return f"{_HEAD.format(sources=sources, laws=laws)}\n{_STEP}def step(F, I):\n{body}"
 
 
 def _attempt(rhs: Rhs) -> list[str]:
     at = rhs.at
+    states = range(at.n_states)
     lines = [*_load(rhs), *_inputs(rhs)]
     lines += [
-        f"begin_passes(F, I, {sizes(rhs)[0]}, {len(at.links)})",
+        f"begin_passes(F, I, {_sizes(rhs)[0]}, {len(at.links)})",
         "inside, sweep, status = False, 0, 1",
-        *(f"z{span.first} = zp{span.first} = y{span.first}" for span in rhs.spans.states),
+        *(f"z{i} = zp{i} = y{i}" for i in states),
         *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
         "for sweep in range(passes):",
         "    inside = False",
@@ -89,46 +64,58 @@ def _attempt(rhs: Rhs) -> list[str]:
     lines += _indent([*_cursors(rhs), *_reads(rhs), *_stages(rhs)])
     if at.refit:
         lines += _indent(_nodes(rhs))
-    lines += _indent([*record_lines(rhs), *_verdict(rhs)])
+    lines += _indent([*_record(rhs), *_verdict(rhs)])
     lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.SWEEPS}] = sweep + 1"]
     lines += ["if status:", "    return 1"]
-    if sizes(rhs)[2]:
+    if _sizes(rhs)[2]:
         lines += _mixed_end(rhs)
-    return [*lines, *_error(rhs), *_store(rhs), *_quiet(rhs), "return 0"]
+    return [*lines, *_error(rhs), *_store(rhs), "return 0"]
 
 
-def _lines(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _sizes(rhs: Rhs) -> tuple[int, int, int]:
+    """Quartics of a record, of them those by which records are compared, states mixed: I[NQ], I[NQL] and I[NMIX]."""
+    at = rhs.at
+    compared = (2 + rhs.marks) * len(at.links) + len(at.aggregates)
+    rest = sum(slot >= 0 for slot in at.own_rate) + s.XSIZE * len(at.acting)
+    rest += rhs.prices * len(at.links)
+    return compared + rest, compared, 0 if at.refit or rest else at.n_states
 
 
 def _indent(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _vector(name: str, offset: int, count: int, array: str = "F", first: int = 0) -> list[str]:
-    if not count:
-        return []
-    return [f"o = I[{offset}]", *(f"{name}{k} = {array}[o + {first + k}]" for k in range(count))]
+# --- loading and storing --------------------------------------------------------------------------
+
+
+def _vector(name: str, slot: int, count: int, first: int = 0) -> list[str]:
+    """Lines that load ``name0``, ``name1``, ... from what stands at I[slot] in `F`, from number `first` on."""
+    return [f"o = I[{slot}]", *(f"{name}{k} = F[o + {first + k}]" for k in range(count))] if count else []
+
+
+def _put(slot: int, values: Iterable[str], first: int = 0, array: str = "F") -> list[str]:
+    """Lines that put values back."""
+    return [f"o = I[{slot}]", *(f"{array}[o + {first + k}] = {v}" for k, v in enumerate(values))]
 
 
 def _load(rhs: Rhs) -> list[str]:
     """What every network needs, and the state at the start of the step."""
     at = rhs.at
-    nl = len(at.links)
+    nl, nf, n = len(at.links), len(at.flows), at.n_states
     lines = [
         f"t, h, rtol, tolt = F[{s.T}], F[{s.H}], F[{s.RTOL}], F[{s.TOLT}]",
         f"nrec, passes = I[{s.NREC}], I[{s.PASSES}]",
-        *_spans("y", s.OY, rhs.spans.states),
-        *_spans("d0_", s.OK, rhs.spans.states),
-        *_spans("atol", s.OATOL, rhs.spans.states),
+        *_vector("y", s.OY, n),
+        *_vector("d0_", s.OK, n),
+        *_vector("atol", s.OATOL, n),
         *_vector("cap", s.OCAP, nl),
         *(f"icap{l} = 1.0 / cap{l}" for l in range(nl)),
         *_vector("off", s.OOFF, len(at.nodes)),
-        *_spans("x0_", s.ORN, rhs.spans.flows),
+        *_vector("x0_", s.ORN, nf),
         *_vector("a0_", s.OAN, nl),
         f"o = I[{s.JON}]",
-        *(f"live{span.first} = {_equal(span, s.ON)}" for span in rhs.spans.flows),
-        *(f"sends{span.first} = ({_equal(span, s.OFF)}) == False" for span in rhs.spans.flows),
+        *(f"live{i} = I[o + {i}] == {s.ON}" for i in range(nf)),
+        *(f"sends{i} = I[o + {i}] != {s.OFF}" for i in range(nf)),
         f"o = I[{s.JMODE}]",
         *(f"busy{l} = I[o + {l}] == {s.BUSY}" for l in range(nl)),
     ]
@@ -139,8 +126,7 @@ def _load(rhs: Rhs) -> list[str]:
     if rhs.prices:
         lines += _vector("q0_", s.OPN, nl)
     if at.acting:
-        size = s.XSIZE
-        lines += [f"o = I[{s.OACTN}]", *(f"w0_{l} = F[o + {size * n}]" for n, l in enumerate(at.acting))]
+        lines += [f"o = I[{s.OACTN}]", *(f"w0_{l} = F[o + {s.XSIZE * n}]" for n, l in enumerate(at.acting))]
     if rhs.lossy or at.link_groups:
         lines += _vector("buf", s.OBUF, nl)
     return lines
@@ -153,36 +139,46 @@ def _inputs(rhs: Rhs) -> list[str]:
     lines = [*_vector("lag", s.OCLAG, nc), *_vector("prop", s.OCPROP, nc), *_vector("eb", s.OEB, nc)]
     lines.append(f"o = I[{s.OACC}]")
     lines += [f"acc{k} = F[o + {at.flow_class.index(k)}]" for k in range(nc)]
-    lines += [f"o = I[{s.OU}]", *load("pk", rhs.spans.flows, s.UPACKET * nf)]
-    for g, (group, text, spans) in enumerate(zip(at.groups, rhs.texts, rhs.spans.members, strict=True)):
-        lines.append(f"o = I[I[{s.JGRP}] + {8 * g + 5}]")
-        lines += _parameters("p", group, text, spans)
-        if not group.own:
-            for i in group.members:
-                lines += [f"pat{i} = F[I[{s.OPAT}] + {i}]", f"sch{i} = I[I[{s.JRATE}] + {i}] == -2"]
-    for g, (group, text) in enumerate(zip(at.link_groups, rhs.link_texts, strict=True)):
-        lines.append(f"o = I[I[{s.JGRL}] + {8 * g + 5}]")
-        lines += _parameters("g", group, text, [Span(j) for j in range(group.size)])
-    return lines + _spans("s", s.OSW, rhs.spans.modes)
+    lines += _vector("pk", s.OU, nf, s.UPACKET * nf)
+    for slot, name, groups, texts in (
+        (s.JGRP, "p", at.groups, rhs.texts), (s.JGRL, "g", at.link_groups, rhs.link_texts),
+    ):  # fmt: skip
+        for g, (group, text) in enumerate(zip(groups, texts, strict=True)):
+            lines.append(f"o = I[I[{slot}] + {8 * g + 5}]")
+            lines += _parameters(name, group, text)
+    for i in (i for group in at.groups if not group.own for i in group.members):
+        lines += [f"pat{i} = F[I[{s.OPAT}] + {i}]", f"sch{i} = I[I[{s.JRATE}] + {i}] == -2"]
+    return lines + _vector("s", s.OSW, rhs.n_switches)
 
 
-def _parameters(name: str, group: Group, text: LawText, spans: list[Span]) -> list[str]:
+def _parameters(name: str, group: Group, text: LawText) -> list[str]:
     return [
-        f"{name}{group.members[span.first]}_{p} = {value_at(p * group.size + span.first, span.count)}"
-        for p in text.uses("P")
-        for span in spans
+        f"{name}{i}_{p} = F[o + {p * group.size + j}]" for p in text.uses("P") for j, i in enumerate(group.members)
     ]
 
 
-def _spans(name: str, offset: int, spans: list[Span]) -> list[str]:
-    return [f"o = I[{offset}]", *load(name, spans)] if spans else []
+def _store(rhs: Rhs) -> list[str]:
+    """What the driver reads when it accepts the step, looks for events in it and samples it."""
+    at = rhs.at
+    n, nf, nl = at.n_states, len(at.flows), len(at.links)
+    nodes = range(1, 5) if at.refit else range(4, 5)
+    lines = _put(s.OY1, [f"e{i}_" for i in range(n)])
+    for slot, a, count, wanted in (
+        (s.ORN, "x", nf, True), (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
+    ):  # fmt: skip
+        if wanted:
+            lines += _put(slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count)
+    for k, l in enumerate(at.acting):
+        o, size = s.XSIZE * k, s.XSIZE * len(at.acting)
+        lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
+    if not at.refit:
+        lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
+    lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
+    cursor = "kept" if at.refit else "k"
+    return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
 
 
-def _equal(span: Span, value: int) -> str:
-    """Text of whether what flows do, at I[o], is `value`."""
-    if span.count == 1:
-        return f"I[o + {span.first}] == {value}"
-    return f"equal_at(I, o + {span.first}, {span.count}, {value})"
+# --- a pass ---------------------------------------------------------------------------------------
 
 
 def _cursors(rhs: Rhs) -> list[str]:
@@ -200,7 +196,7 @@ def _reads(rhs: Rhs) -> list[str]:
     if rhs.at.refit:
         times |= {f"n{k}": 0.25 * k for k in range(1, 4)}
     tags = sorted(times, key=times.__getitem__)
-    lines = [f"now_{tag} = t + {constant(times[tag])}*h" for tag in tags] + rhs.reads(tags)
+    lines = [f"now_{tag} = t + {times[tag]!r}*h" for tag in tags] + rhs.reads(tags)
     nodes = range(len(rhs.at.nodes))
     furthest = ", ".join(f"th{n}_s5" for n in nodes)
     lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
@@ -209,33 +205,18 @@ def _reads(rhs: Rhs) -> list[str]:
     return lines
 
 
-def _evaluate(rhs: Rhs) -> list[str]:
-    """One evaluation, and what `fluidcc.numerics.fluid.rhs.evaluate` leaves; there is none for jumps or links' laws."""
-    at = rhs.at
-    if at.hybrid or at.link_groups:
-        return ["return 0"]
-    nl = len(at.links)
-    lines = [*_load(rhs), *_inputs(rhs), f"o = I[{s.JNCUR}]", *(f"k{j} = I[o + {j}]" for j in range(len(at.nodes)))]
-    lines += [f"now, right, nrec, inside = F[{s.NOW}], I[{s.EVALRIGHT}] > 0, I[{s.EVALLAST}], False"]
-    lines += [*_spans("z", s.EVALSTATES, rhs.spans.states), *rhs.read("s0"), *rhs.evaluation(0, "s0")]
-    lines += [f"o = I[{s.EVALSTATES}]", *put("z{i}", rhs.spans.states)]
-    lines += [f"o = I[{s.EVALINTO}]", *put("d0_{i}", rhs.spans.states)]
-    lines += [f"o = I[{s.ORATE}]", *put("x{i}", rhs.spans.flows)]
-    lines += _put(s.OARR, [f"a{l}" for l in range(nl)])
-    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans.modes)]
-    lines += _put(s.JNCUR, [f"k{j}" for j in range(len(at.nodes))], array="I")
-    if not at.refit:
-        lines += [f"if I[{s.EVALSTAGE}] >= 0:", f"    o = I[{s.OAK}] + {nl} * I[{s.EVALSTAGE}]"]
-        lines += [f"    F[o + {l}] = ak0_{l}" for l in range(nl)]
-    return [*lines, "return 1 if inside else 0"]
+def _weighted(weights: Iterable[float], name: str, i: int) -> str:
+    """Text of the sum of ``name0_i``, ``name1_i``, ..., with weights."""
+    return " + ".join(f"{float(w)!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
 
 
 def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
-    """States of stage `k`."""
-    row = [float(a) for a in TSIT5.A[k, :k]]
-    newest = f"(h*{constant(row[-1])})*d{k - 1}_{{i}}"  # added last, since it is known last
-    line = name + " = " + (f"(y{{i}} + h*({{sum}})) + {newest}" if k > 1 else f"y{{i}} + {newest}")
-    return [line.format(i=span.first, sum=weighted(row[:-1], "d", span.first)) for span in rhs.spans.states]
+    """States of stage `k`, named ``<name>i`` and what stands for the number."""
+    *row, last = TSIT5.A[k, :k]
+    states = range(rhs.at.n_states)
+    newest = [f"(h*{float(last)!r})*d{k - 1}_{i}" for i in states]  # added last, since it is known last
+    start = [f"(y{i} + h*({_weighted(row, 'd', i)}))" if row else f"y{i}" for i in states]
+    return [f"{name.format(i=i)} = {start[i]} + {newest[i]}" for i in states]
 
 
 def _stages(rhs: Rhs) -> list[str]:
@@ -243,43 +224,31 @@ def _stages(rhs: Rhs) -> list[str]:
     for k in range(1, 7):
         lines += _stage_states(rhs, k, "z{i}")
         lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
-    return [*lines, *_keep(rhs, 4), *(f"e{span.first}_ = z{span.first}" for span in rhs.spans.states)]
-
-
-def _keep(rhs: Rhs, node: int) -> list[str]:
-    members = [l for g in rhs.at.link_groups for l in g.members]
-    lines = [f"x{node}_{span.first} = x{span.first}" for span in rhs.spans.flows]
-    lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
-    for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
-        if wanted:
-            lines += [f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}" for l in range(len(rhs.at.links))]
-    lines += [f"w{node}_{l} = w{l}" for l in rhs.at.acting]
-    return lines
+    return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
 
 
 def _nodes(rhs: Rhs) -> list[str]:
     """The three inner nodes, on the dense output of this pass."""
     lines = []
     for node in range(1, 4):
-        row = [float(w) for w in NODE_WEIGHTS[node - 1]]
-        lines += [f"z{i} = y{i} + h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.spans.states)]
+        lines += [f"z{i} = y{i} + h*({_weighted(NODE_WEIGHTS[node - 1], 'd', i)})" for i in range(rhs.at.n_states)]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines
 
 
-def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
-    """Largest |value| over the tolerance; infinite with a NaN."""
-    larger = f"{result} = norm({result}, {value}, atol{{i}}, rtol, y{{i}}, e{{i}}_)"
-    before, after = "abs(y{i})", "abs(e{i}_)"
-    size = f"choose({before} > {after}, {before}, {after})"
-    several = f"{result} = worst({result}, abs({value}) / (atol{{i}} + rtol * {size}))"
-    each = ((several if span.count > 1 else larger).format(i=span.first) for span in rhs.spans.states)
-    return [f"{result} = 0.0", *each]
+def _keep(rhs: Rhs, node: int) -> list[str]:
+    members = [l for g in rhs.at.link_groups for l in g.members]
+    lines = [f"x{node}_{i} = x{i}" for i in range(len(rhs.at.flows))]
+    lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
+    for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
+        if wanted:
+            lines += [f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}" for l in range(len(rhs.at.links))]
+    return lines + [f"w{node}_{l} = w{l}" for l in rhs.at.acting]
 
 
 def _verdict(rhs: Rhs) -> list[str]:
-    (nq, nql, mixed), n = sizes(rhs), rhs.at.n_states
-    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in put(f"d{k}_{{i}}", rhs.spans.states, k * n))]
+    (nq, nql, mixed), n = _sizes(rhs), rhs.at.n_states
+    lines = _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
     lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
     seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
@@ -289,77 +258,81 @@ def _verdict(rhs: Rhs) -> list[str]:
     if mixed:
         lines += ["if verdict > 0:", "    status = 0", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
-    lines += [f"zp{span.first} = e{span.first}_" for span in rhs.spans.states]
-    return [*lines, f"I[{s.EXTRA}] += 1"]
+    return [*lines, *(f"zp{i} = e{i}_" for i in range(n)), f"I[{s.EXTRA}] += 1"]
+
+
+def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
+    """Largest |value| over the tolerance; infinite with a NaN."""
+    line = f"{result} = norm({result}, {value}, atol{{i}}, rtol, y{{i}}, e{{i}}_)"
+    return [f"{result} = 0.0", *(line.format(i=i) for i in range(rhs.at.n_states))]
+
+
+# --- its record -----------------------------------------------------------------------------------
+
+
+def _record(rhs: Rhs) -> list[str]:
+    """The quartics of the record at the ring's next place."""
+    at = rhs.at
+    lines = [f"r = I[{s.OHIST}] + (nrec & I[{s.MASK}]) * I[{s.STRIDE}]"]
+    for l in range(len(at.links)):
+        b, state = s.RLINKS + l * s.LSIZE, at.backlog + l
+        lines += _quartic(b, _dense(f"y{state}", "d", state))
+        for wanted, a, slot in ((True, "a", s.LY), (rhs.marks, "m", s.LMARK), (rhs.prices, "q", s.LPRICE)):
+            if wanted:
+                five = _fit([f"{a}{k}_{l}" for k in range(5)]) if at.refit else _dense(f"a0_{l}", "ak", l)
+                lines += _quartic(b + slot, five)
+    for l in at.acting:
+        lines += _quartic(rhs.act_place(l), _fit([f"w{k}_{l}" for k in range(5)]))
+    # rates that feed later links, summed by route, and those that their own sources look back at
+    feeds = [[i for i in range(len(at.flows)) if at.route(i) == route] for route in at.aggregates]
+    own = [[i] for i, slot in enumerate(at.own_rate) if slot >= 0]
+    for slot, flows in enumerate([*feeds, *own]):
+        rates = ["(" + " + ".join(f"x{k}_{i}" for i in flows) + ")" for k in range(5)]
+        state = rhs.rate_state(flows[0])
+        five = _dense(rates[0], "d", state) if state >= 0 else [rates[0], *["0.0"] * 4]
+        five = _fit(rates) if at.refit else five
+        lines += _quartic(s.RLINKS + len(at.links) * s.LSIZE + 5 * slot, five)
+    return lines
+
+
+def _quartic(place: int, coefficients: list[str]) -> list[str]:
+    return [f"F[r + {place + j}] = {c}" for j, c in enumerate(coefficients)]
+
+
+def _fit(names: list[str]) -> list[str]:
+    """Coefficients of the quartic through five values at equal distances."""
+    first, *others = names
+    rows = ([f"{float(w)!r}*({v} - {first})" for w, v in zip(row, others, strict=True)] for row in FIT)
+    return [first, *(" + ".join(row) for row in rows)]
+
+
+def _dense(base: str, name: str, i: int) -> list[str]:
+    """Coefficients of the dense output that begins at `base`, with the stages ``name0_i``, ``name1_i``, ..."""
+    return [base, *(f"h*({_weighted(TSIT5.P[:, j], name, i)})" for j in range(4))]
+
+
+# --- the end of the step --------------------------------------------------------------------------
 
 
 def _mixed_end(rhs: Rhs) -> list[str]:
     """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
     at = rhs.at
-    n = at.n_states
-    lines = [f"o = I[{s.OK}]", *(line for k in range(1, 7) for line in load(f"d{k}_", rhs.spans.states, k * n))]
+    n, flows = at.n_states, range(len(at.flows))
+    lines = [f"o = I[{s.OK}]", *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n))]
     lines += _stage_states(rhs, 6, "e{i}_")
-    states = {span: rhs.rate_state(span.first) for span in rhs.spans.flows}
-    for span, state in states.items():
-        if state >= 0:
-            i, pick = span.first, "choose" if span.count > 1 else "pick"
-            lines.append(f"x4_{i} = {pick}(sends{i}, e{state}_, 0.0)")
+    states = {i: rhs.rate_state(i) for i in flows}
+    lines += [f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0]
     for l in range(len(at.links)):
-        here = [span for span in states if at.route(span.first)[0] == l]
-        lines.append(f"a4_{l} = {' + '.join(total(f'x4_{span.first}', span) for span in here) or '0.0'}")
+        here = [i for i in flows if at.route(i)[0] == l]
+        lines.append(f"a4_{l} = {' + '.join(f'x4_{i}' for i in here) or '0.0'}")
         for k in range(1, 7):
-            slopes = " + ".join(total(f"d{k}_{states[span]}", span) for span in here if states[span] >= 0)
+            slopes = " + ".join(f"d{k}_{states[i]}" for i in here if states[i] >= 0)
             lines.append(f"ak{k}_{l} = {slopes or '0.0'}")
     return lines
 
 
 def _error(rhs: Rhs) -> list[str]:
-    row = [float(e) for e in TSIT5.E]
-    lines = [f"r{i}_ = h*({weighted(row, 'd', i)})" for i in (span.first for span in rhs.spans.states)]
-    lines += [f"o = I[{s.OZ}]", *put("r{i}_", rhs.spans.states)]
+    states = range(rhs.at.n_states)
+    lines = [f"r{i}_ = h*({_weighted(TSIT5.E, 'd', i)})" for i in states]
+    lines += _put(s.OZ, [f"r{i}_" for i in states])
     return [*lines, *_norm(rhs, "r{i}_", "err"), f"F[{s.ERR}] = err"]
-
-
-def _put(slot: int, values: list[str], first: int = 0, array: str = "F") -> list[str]:
-    if not values:
-        return []
-    return [f"o = I[{slot}]", *(f"{array}[o + {first + k}] = {v}" for k, v in enumerate(values))]
-
-
-def _store(rhs: Rhs) -> list[str]:
-    """What the driver reads when it accepts the step, looks for events in it and samples it."""
-    at = rhs.at
-    nf, nl = len(at.flows), len(at.links)
-    lines = [f"o = I[{s.OY1}]", *put("e{i}_", rhs.spans.states)]
-    nodes = range(1, 5) if at.refit else range(4, 5)
-    lines += [f"o = I[{s.ORN}]", *(line for k in nodes for line in put(f"x{k}_{{i}}", rhs.spans.flows, k * nf))]
-    for slot, a, count, wanted in (
-        (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
-    ):  # fmt: skip
-        if wanted:
-            lines += _put(slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count)
-    for n, l in enumerate(at.acting):
-        o, size = s.XSIZE * n, s.XSIZE * len(at.acting)
-        lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
-    if not at.refit:
-        lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
-    lines += [f"o = I[{s.OGS}]", *put("v{i}", rhs.spans.modes)]
-    cursor = "kept" if at.refit else "k"
-    return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
-
-
-def _quiet(rhs: Rhs) -> list[str]:
-    """Whether no mode changes in the step."""
-    at = rhs.at
-    lines = [f"o, b, quiet = I[{s.JMODE}], I[{s.OBUF}], True"]
-    lines += [f"quiet = quiet and link_stays(F, I, {l}, I[o + {l}], cap{l}, F[b + {l}])" for l in range(len(at.links))]
-    for group, spans in zip(at.groups, rhs.spans.members, strict=True):
-        for span in spans:
-            one, live = "switch_stays({m}, v{n}, {on})", f"live{group.members[span.first]}"
-            several = "all_of((({m} > 0.5) == (v{n} > 0.0)) | (v{n} == 0.0) | ({on} == False))"
-            stays = f"quiet = quiet and {several if span.count > 1 else one}"
-            lines += [stays.format(m=m, n=m[1:], on=live) for m in rhs.modes(group, span.first)]
-    for group in at.link_groups:
-        for m in (m for j in range(group.size) for m in rhs.modes(group, j)):
-            lines.append(f"quiet = quiet and switch_stays({m}, v{m[1:]}, True)")
-    return [*lines, f"I[{s.QUIET}] = quiet"]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.network.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.constants import CONSTANTS
 from fluidcc.numerics.fluid.fixed_point import memory
 from fluidcc.simulation.arrays import Arrays
 from fluidcc.simulation.jumps_and_ticks import event_rows, jump_switches
@@ -84,7 +83,6 @@ class Workspace(Arrays):
         loops = (sum(self.at.links[l].delay for l in route) + out + back for route, out, back in self.at.classes)
         F[s.BRIEF] = 0.003 * min(loops)
         F[s.HYNEXT] = math.inf
-        F[s.TABLE : s.FHEADER] = CONSTANTS
 
     def _numbers(self, times: NDArray[np.float64], work: list[float]) -> None:
         at, head = self.at, self.head
@@ -181,7 +179,7 @@ class Workspace(Arrays):
         self.floats(s.OBUF, [link.buffer for link in at.links])
         self.floats(s.OATOL, [atol * size for size in state_sizes(at, work)])
         states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
-        zeros = dict.fromkeys(states, at.n_states) | {s.OBATCH: 5 * min(at.n_states, 1000), s.OK: 7 * at.n_states}
+        zeros = dict.fromkeys(states, at.n_states) | {s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
         zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 7 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
@@ -208,7 +206,7 @@ class Workspace(Arrays):
         """What is read and written while running; the heap and the ring stand last, since they grow."""
         at = self.at
         self.floats(s.OTS, times)
-        self._rows(len(times) + s.PAD)
+        self.room(s.OOUT, sample_rows(at) * len(times), math.nan)
         self.room(s.OINIT, at.n_states)
         self.room(s.OY, at.n_states)
         size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
@@ -217,20 +215,6 @@ class Workspace(Arrays):
         self.int_room(s.JHEAP, 3 * size)
         self.head[s.MASK] = RING - 1
         self.room(s.OHIST, RING * self.head[s.STRIDE])
-
-    def _rows(self, size: int) -> None:
-        """Empty rows for the samples; what no link of the network does is zero once and for all."""
-        nf, nc, nl = len(self.at.flows), len(self.at.classes), len(self.at.links)
-        links = nf + s.SCLASSROWS * nc
-        never = [] if self.head[s.LOSSY] or self.head[s.MARKS] else [(nf + s.SLOSS * nc, nc)]
-        if not self.head[s.LOSSY]:
-            never += [(links + s.SLLOSS * nl, nl), (links + s.SLOST * nl, nl)]
-        if not self.head[s.PRICES]:
-            never += [(nf + s.SPRICE * nc, nc), (links + s.SLPRICE * nl, nl)]
-        rows = [math.nan] * sample_rows(self.at)
-        for first, count in never:
-            rows[first : first + count] = [0.0] * count
-        self.floats(s.OOUT, np.repeat(rows, size))
 
     def _place_initial(self) -> None:
         at = self.at
@@ -262,9 +246,9 @@ class Workspace(Arrays):
 
     def rows(self, first: int, count: int) -> NDArray[np.float64]:
         """`count` rows of the samples from number `first`, each as long as the sample times."""
-        size = int(self.I[s.NSAMP]) + s.PAD
+        size = int(self.I[s.NSAMP])
         start = int(self.I[s.OOUT]) + first * size
-        return self.F[start : start + count * size].reshape(count, size)[:, : -s.PAD]
+        return self.F[start : start + count * size].reshape(count, size)
 
     def link_rows(self, row: int) -> NDArray[np.float64]:
         """Samples of all links, of one of the slots SBACKLOG to SLPRICE."""

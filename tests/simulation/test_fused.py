@@ -20,7 +20,6 @@ from fluidcc.network.network import Network, resolve_pattern
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.calls import call_step
 from fluidcc.numerics.fluid.entry import advance
-from fluidcc.numerics.fluid.rhs import evaluate
 from fluidcc.numerics.fluid.step import step_array
 from fluidcc.simulation import fused
 from fluidcc.simulation.fused import compile as compile_network
@@ -190,35 +189,6 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
                     assert_same(F[where], F_fused[where], 1e-11, f"{name} at t = {F[s.T]}", SIZES.get(name, 0.0))
             assert F_fused[s.ERR] == pytest.approx(F[s.ERR], rel=1e-3, abs=1e-3)
     assert tried > 20
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if "prices" not in case])
-def test_an_evaluation_agrees_with_that_of_the_array_step(case: str) -> None:
-    """At either side of an instant where the record changes, and within one."""
-    make, delays = CASES[case]
-    at, space = workspace(make(), delays, 20.0)
-    address, n, nf, nl = fused_address(at, build=True), at.n_states, len(at.flows), len(at.links)
-    for _ in range(60):
-        space.I[s.BUDGET] = 1
-        while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
-            space.grow_ring()
-        if code == s.DONE:
-            break
-        for time, right in ((space.F[s.T], 1), (space.F[s.T], 0), (space.F[s.T] + 0.3 * space.F[s.HNEXT], 0)):
-            found = []
-            for stepper in (0, address):
-                F, I = space.F.copy(), space.I.copy()
-                I[s.STEPPER] = stepper
-                evaluate(F, I, time, I[s.OY], I[s.OK], 0, right, I[s.NREC] - 1, 1)
-                found.append((F, I))
-            (F, I), (F_fused, I_fused) = found
-            assert I[s.NFEV] == I_fused[s.NFEV]
-            cursors = slice(I[s.JNCUR], I[s.JNCUR] + len(at.nodes))
-            np.testing.assert_array_equal(I[cursors], I_fused[cursors])
-            sizes = {s.OK: n, s.ORATE: nf, s.OARR: nl, s.OGS: at.n_switches} | ({} if at.refit else {s.OAK: nl})
-            for slot, size in sizes.items():
-                where, natural = slice(I[slot], I[slot] + size), 1e4 if slot in (s.OK, s.OAK) else 1.0
-                assert_same(F[where], F_fused[where], 1e-11, f"{slot} at t = {time}", natural)
 
 
 @pytest.mark.parametrize("case", CASES)

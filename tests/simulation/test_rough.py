@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import xarray as xr
-from numba import njit
 from scipy.optimize import brentq
 from sympy import symbols
 
@@ -15,10 +12,7 @@ from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail, PenaltyLink
 from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots
-from fluidcc.numerics.fluid.calls import pointer
-from fluidcc.numerics.fluid.lanes import LANES
-from fluidcc.numerics.fluid.sample import rate_lanes
-from fluidcc.numerics.fluid.vectors import lanes, vector_at
+from fluidcc.numerics.fluid.sampling import rate_at
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
     AIMD,
@@ -172,23 +166,17 @@ def test_what_is_in_flight_is_what_was_sent_in_the_last_round_trip(laws: list[So
         np.testing.assert_allclose(kept, flight, rtol=0, atol=10 * rtol * entered[-1] / 8000.0, err_msg=law.name)
 
 
-@njit
-def _rates_at(nodes: Any, I: Any, at: Any) -> Any:
-    return lanes(rate_lanes(pointer(nodes), pointer(I), 0, vector_at(pointer(at), 0, LANES)))
-
-
 def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
     """After a jump inside a step the quartic swings below 0; where it does not, it is what is sampled."""
     I, nodes, at = np.zeros(slots.HEADER, dtype=np.int64), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.linspace(0, 1, 41)
     I[slots.NF] = I[slots.NODES] = 1
-    found = np.ravel([_rates_at(nodes, I, some) for some in at[:40].reshape(-1, LANES)])
+    found = np.array([rate_at(nodes, I, 0, u) for u in at[:40]])
     quartic = np.polyval(np.polyfit(np.linspace(0, 1, 5), nodes, 4), at[:40])
     below = quartic < -1e-12
     assert 5 < np.sum(below) < 30
     np.testing.assert_allclose(found[below], np.interp(at[:40][below], np.linspace(0, 1, 5), nodes), atol=1e-12)
     np.testing.assert_allclose(found[~below], quartic[~below], atol=1e-12)
-    ends = np.linspace(0.75, 1.0, LANES)
-    np.testing.assert_allclose(np.array(_rates_at(-nodes, I, ends))[[0, -1]], -1.0)  # what is negative is not hidden
+    np.testing.assert_allclose([rate_at(-nodes, I, 0, u) for u in (0.75, 1.0)], -1.0)  # what is negative is not hidden
 
 
 def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:

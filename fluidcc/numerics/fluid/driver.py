@@ -7,16 +7,19 @@ from typing import Any
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .accept import accept
 from .breaks import keep_rates, repeat_jumps
 from .calls import call_step
 from .fixed_point import forget
+from .guess import learn
 from .happenings import arrive, due, flip, next_break
 from .jumps_and_ticks import act
 from .limits import start
 from .modes import first_event
+from .reads import work
 from .records import place
-from .rough import repeat_kinks, roughness
+from .rough import repeat_kinks, roughness, straighten, unfollowed
+from .sampling import add_totals, sample_step
+from .stays import all_stay
 from .step import step_array
 
 __all__ = ["drive"]
@@ -83,7 +86,7 @@ def _advance(F: Any, I: Any, address: int) -> int:
             F[s.HNEXT] = max(SHRINK, SAFETY / rough) * h
             end = F[s.T] + F[s.HNEXT]
             continue
-        u, index, new = (2.0, -1, 0) if I[s.QUIET] else first_event(F, I, 2.0 if pending < 0 else 1.0 - near)
+        u, index, new = (2.0, -1, 0) if all_stay(F, I) else first_event(F, I, 2.0 if pending < 0 else 1.0 - near)
         # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
         if u >= 2.0 or (pending >= 0 and u >= 1.0 - near):
             if h > _hair(F):
@@ -103,7 +106,7 @@ def _advance(F: Any, I: Any, address: int) -> int:
         for k in range(I[s.NSW]):
             I[I[s.JPEND] + k] = I[I[s.JTOGETHER] + k]
         end = F[s.T] + u * h
-    return _finish_step(F, I, end, stop, pending, mode, address)
+    return _finish_step(F, I, end, stop, pending, mode)
 
 
 @njit(**_CFG)
@@ -185,7 +188,7 @@ def _proportional(before: float, err: float) -> float:
 
 
 @njit(**_ONCE)
-def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: int, address: int) -> int:
+def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: int) -> int:
     h, err = F[s.H], max(BETWEEN * F[s.ERR], 1e-10)
     i = _bad_rate(F, I)
     if i >= 0:
@@ -205,7 +208,7 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     F[s.ERRPREV] = err
     if I[s.ECHO] and I[s.FRESH]:
         repeat_kinks(F, I)
-    accept(F, I, end, address)
+    _accept(F, I, end)
     _bound_by_past(F, I)
     fresh = 0
     if pending >= 0:
@@ -216,6 +219,53 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     if fresh or F[s.HYNEXT] <= end + F[s.TOLT] * max(1.0, abs(end)):
         return _anew(F, I, pending, True)
     return 0
+
+
+@njit(**_ONCE)
+def _accept(F: Any, I: Any, end: float) -> None:
+    """Take over the step, which ends at `end` exactly: its samples and totals, what is learned, and its end."""
+    final = end >= F[s.TEND]
+    swings = unfollowed(F, I)
+    sample_step(F, I, final)
+    add_totals(F, I)
+    learn(F, I, I[s.NQ], I[s.NQL])
+    _hand_over(F, I)
+    if swings:  # what was sampled is better than what is good to look back at
+        straighten(F, I)
+    F[s.HPREV] = F[s.H]
+    F[s.T] = end
+    I[s.NREC] += 1
+    I[s.STEPS] += 1
+    for link in range(I[s.NL]):
+        F[I[s.OS0] + link] = work(F, I, link, end)[0]
+    oldest, first, cursors = I[s.NREC], I[s.JNCUR0], I[s.JNCUR]
+    for j in range(I[s.NN]):
+        I[first + j] = I[cursors + j]
+        oldest = min(oldest, I[cursors + j])
+    I[s.FIRST] = max(I[s.FIRST], oldest - 1)
+    I[s.FRESH] = 0
+
+
+@njit(**_CFG)
+def _hand_over(F: Any, I: Any) -> None:
+    """Let what holds at the end of the step just taken hold at the start of the next one."""
+    ns, nf, nl, acting = I[s.NS], I[s.NF], I[s.NL], s.XSIZE * I[s.NACT]
+    y, y1, k = I[s.OY], I[s.OY1], I[s.OK]
+    for i in range(ns):
+        F[y + i] = F[y1 + i]
+        F[k + i] = F[k + 6 * ns + i]
+    rates, arrivals, marks, prices, slopes = I[s.ORN], I[s.OAN], I[s.OMN], I[s.OPN], I[s.OAK]
+    for i in range(nf):
+        F[rates + i] = F[rates + 4 * nf + i]
+    for link in range(nl):
+        F[arrivals + link] = F[arrivals + 4 * nl + link]
+        F[marks + link] = F[marks + 4 * nl + link]
+        F[prices + link] = F[prices + 4 * nl + link]
+        if not I[s.NODES]:
+            F[slopes + link] = F[slopes + 6 * nl + link]
+    first = I[s.OACTN]
+    for i in range(acting):
+        F[first + i] = F[first + 4 * acting + i]
 
 
 @njit(**_ONCE)

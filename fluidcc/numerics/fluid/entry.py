@@ -46,7 +46,6 @@ def advance(F: Any, I: Any, address: int, hops: int, first_step: float) -> int:
         I[CODE]: `slots.DONE`, or what Python has to do.
     """
     f, i = pointer(F), pointer(I)
-    i[s.STEPPER] = 0 if i[s.NHY] or i[s.NGL] else address  # jumps, ticks and links' laws look at more than it leaves
     if hops > 0:
         _begin(f, i, hops, first_step)
         if i[s.CODE] != s.DONE:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .reads import act_place
+from .reads import act_place, quartic
 
 __all__ = ["act", "count_crossing", "drop_place", "dropped_then", "drops", "j_acts", "tell"]
 
@@ -37,8 +37,7 @@ def act(F: Any, I: Any, link: int, out: int, slope: int) -> None:
 def _then(F: Any, I: Any, node: int, place: int) -> float:
     """The quartic at `place` of the record that a node looks at, where it looks."""
     o = I[s.OHIST] + (I[I[s.JNCUR] + node] & I[s.MASK]) * I[s.STRIDE] + place
-    u = F[I[s.OUN] + node]
-    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
+    return quartic(F, o, F[I[s.OUN] + node])
 
 
 @njit(**_CFG)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..compiling import njit
 from ..fluid import slots as s
+from .reads import quartic
 from .rhs import evaluate
 from .stays import SLACK, SURPLUS, below, switches_stay
 from .step import dense
@@ -21,22 +22,17 @@ FINE = 1e-3  # of the resolution of time, to which the change of a switch is loc
 
 
 @njit(**_CFG)
-def _value(F: Any, o: int, u: float) -> float:
-    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
-
-
-@njit(**_CFG)
 def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
     """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection and secants."""
     a, b = low, high
-    fa, fb = _value(F, o, a) - level, _value(F, o, b) - level
+    fa, fb = quartic(F, o, a) - level, quartic(F, o, b) - level
     for k in range(100):
         if b - a <= 1e-15 * max(1.0, abs(b)):
             break
         m = a - fa * (b - a) / (fb - fa) if k % 3 < 2 and fb != fa else 0.5 * (a + b)
         if not a < m < b:
             m = 0.5 * (a + b)
-        fm = _value(F, o, m) - level
+        fm = quartic(F, o, m) - level
         if fm == 0.0:
             return m
         if (fm > 0.0) == (fb > 0.0):
@@ -57,10 +53,10 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
     before = 0.0
     for k in range(1, 9):
         u = 0.125 * k
-        if sign * (_value(F, o, u) - level) > slack:
+        if sign * (quartic(F, o, u) - level) > slack:
             return _root_from(F, o, level, before, u, sign)
         turn = _extreme(F, o, before, u, sign)
-        if turn > 0.0 and sign * (_value(F, o, turn) - level) > slack:
+        if turn > 0.0 and sign * (quartic(F, o, turn) - level) > slack:
             return _root_from(F, o, level, before, turn, sign)
         before = u
     return 2.0
@@ -68,7 +64,7 @@ def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
 
 @njit(**_CFG)
 def _root_from(F: Any, o: int, level: float, low: float, high: float, sign: float) -> float:
-    if sign * (_value(F, o, low) - level) > 0.0:
+    if sign * (quartic(F, o, low) - level) > 0.0:
         return low
     return _root(F, o, level, low, high)
 

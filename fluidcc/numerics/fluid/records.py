@@ -11,13 +11,16 @@ from ..fluid import slots as s
 from ..tableaus import TSIT5
 from .reads import act_place
 
-__all__ = ["FIT", "carry_on", "keep_node", "linear_record", "place", "write_record"]
+__all__ = ["FIT", "NODE_WEIGHTS", "carry_on", "keep_node", "linear_record", "place", "state_quartic", "write_record"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _P = np.ascontiguousarray(TSIT5.P)
 #: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4, 1, by the last
 #: four less the first, so that what is constant stays so to the last bit
 FIT = np.ascontiguousarray(np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))[1:, 1:])
+
+#: what the stages contribute to the dense output at the inner nodes of a step: (3 nodes, 7 stages)
+NODE_WEIGHTS = np.array([TSIT5.P @ [u, u**2, u**3, u**4] for u in (0.25, 0.5, 0.75)])
 
 
 @njit(**_CFG)
@@ -112,15 +115,23 @@ def _fit(F: Any, source: int, stride: int, target: int) -> None:
 
 
 @njit(**_CFG)
-def _fit_state(F: Any, I: Any, state: int, target: int, h: float) -> None:
-    """Add the quartic of a state's dense output onto the one at `target`."""
-    n, ok = I[s.NS], I[s.OK]
-    F[target] += F[I[s.OY] + state]
-    for j in range(4):
-        acc = 0.0
-        for k in range(7):
-            acc += _P[k, j] * F[ok + k * n + state]
-        F[target + 1 + j] += h * acc
+def state_quartic(F: Any, I: Any, n: int) -> tuple[float, float, float, float, float]:
+    """Return the coefficients of the dense output of state `n` in the step."""
+    ns, k, h = I[s.NS], I[s.OK] + n, F[s.H]
+    p, q, r, t = F[k], F[k + ns], F[k + 2 * ns], F[k + 3 * ns]
+    u, v, w = F[k + 4 * ns], F[k + 5 * ns], F[k + 6 * ns]
+    a = (_P[0, 0] * p + _P[1, 0] * q + _P[2, 0] * r) + (_P[3, 0] * t + _P[4, 0] * u + _P[5, 0] * v + _P[6, 0] * w)
+    b = (_P[0, 1] * p + _P[1, 1] * q + _P[2, 1] * r) + (_P[3, 1] * t + _P[4, 1] * u + _P[5, 1] * v + _P[6, 1] * w)
+    c = (_P[0, 2] * p + _P[1, 2] * q + _P[2, 2] * r) + (_P[3, 2] * t + _P[4, 2] * u + _P[5, 2] * v + _P[6, 2] * w)
+    d = (_P[0, 3] * p + _P[1, 3] * q + _P[2, 3] * r) + (_P[3, 3] * t + _P[4, 3] * u + _P[5, 3] * v + _P[6, 3] * w)
+    return F[I[s.OY] + n], h * a, h * b, h * c, h * d
+
+
+@njit(**_CFG)
+def _add_state(F: Any, I: Any, state: int, target: int) -> None:
+    """Add the quartic of a state onto the one at `target`."""
+    for j, c in enumerate(state_quartic(F, I, state)):
+        F[target + j] += c
 
 
 @njit(**_CFG)
@@ -132,7 +143,7 @@ def write_record(F: Any, I: Any, h: float) -> None:
         b = r + s.RLINKS + l * s.LSIZE
         for j in range(5):
             F[b + j] = 0.0
-        _fit_state(F, I, I[s.OB] + l, b, h)
+        _add_state(F, I, I[s.OB] + l, b)
         _link_quartics(F, I, l, b, h)
     size = s.XSIZE * I[s.NACT]
     for k in range(size):
@@ -143,10 +154,10 @@ def write_record(F: Any, I: Any, h: float) -> None:
     for i in range(nf):
         g = I[I[s.JXG] + i]
         if g >= 0:
-            _add_rate(F, I, i, x + 5 * g, h)
+            _add_rate(F, I, i, x + 5 * g)
         g = I[I[s.JXT] + i]
         if g >= 0:
-            _add_rate(F, I, i, x + 5 * (I[s.NX] + g), h)
+            _add_rate(F, I, i, x + 5 * (I[s.NX] + g))
 
 
 @njit(**_CFG)
@@ -168,7 +179,7 @@ def _link_quartics(F: Any, I: Any, l: int, b: int, h: float) -> None:
 
 
 @njit(**_CFG)
-def _add_rate(F: Any, I: Any, i: int, target: int, h: float) -> None:
+def _add_rate(F: Any, I: Any, i: int, target: int) -> None:
     nf = I[s.NF]
     if I[s.NODES]:
         rates = I[s.ORN] + i
@@ -179,4 +190,4 @@ def _add_rate(F: Any, I: Any, i: int, target: int, h: float) -> None:
     elif I[I[s.JON] + i] != s.ON or I[I[s.JRATE] + i] < 0:
         F[target] += F[I[s.ORN] + i]
     else:
-        _fit_state(F, I, I[I[s.JRATE] + i], target, h)
+        _add_state(F, I, I[I[s.JRATE] + i], target)

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .calls import call_kernel, call_step
+from .calls import call_kernel
 from .feedback import act, dropped_then, j_acts, tell
-from .reads import lost, read_nodes
+from .reads import lost, quartic, read_nodes
 
 __all__ = ["add_by_first_link", "evaluate", "group_switches"]
 
@@ -55,8 +55,7 @@ def _own_past(F: Any, I: Any) -> None:
         if slot >= 0:
             leaf = I[I[s.JLEAF] + I[I[s.JCLS] + i]]
             o = own + (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE] + 5 * slot
-            v = F[I[s.OUN] + leaf]
-            F[I[s.OU] + 4 * nf + i] = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
+            F[I[s.OU] + 4 * nf + i] = quartic(F, o, F[I[s.OUN] + leaf])
 
 
 @njit(**_CFG)
@@ -118,8 +117,7 @@ def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
             o = record + nl * s.LSIZE + 5 * I[j + 1]
         else:  # a trunk: all that arrived at the link before
             o = record + (-1 - I[j + 1]) * s.LSIZE + s.LY
-        v = F[I[s.OUN] + leaf]
-        x = F[o] + v * (F[o + 1] + v * (F[o + 2] + v * (F[o + 3] + v * F[o + 4])))
+        x = quartic(F, o, F[I[s.OUN] + leaf])
         if j_acts(I, I[j + 1]):
             x += dropped_then(F, I, leaf, -1 - I[j + 1])
         F[arr + I[j + 2]] += x * F[I[s.OCF] + leaf]
@@ -167,12 +165,6 @@ def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: in
     `right` takes the right-hand limit at breaking points; `last` is the newest record that may be read.
     """
     I[s.NFEV] += 1
-    if I[s.STEPPER]:
-        F[s.NOW], I[s.EVALSTATES], I[s.EVALINTO], I[s.EVALSTAGE] = now, oz, od, stage
-        I[s.EVALRIGHT], I[s.EVALLAST], I[s.TASK] = right, last, s.EVALUATE
-        inside = call_step(I[s.STEPPER], F, I)
-        I[s.TASK] = s.STEP
-        return inside
     inside = read_nodes(F, I, now, right, last)
     _signals(F, I, now, want)
     group_switches(F, I, oz, od, want)

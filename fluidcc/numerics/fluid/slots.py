@@ -10,8 +10,6 @@ one record a step, shared by all links and independent of the number of flows.
 
 from __future__ import annotations
 
-from .constants import CONSTANTS
-
 # --- sizes and switches in I ---------------------------------------------------------------------------------------
 (
     NF,  # flows
@@ -56,14 +54,6 @@ from .constants import CONSTANTS
     NQL,  # of them those of links by which records are compared
     NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
     PASS,  # number of the pass
-    TASK,  # what a fused step is called for
-    STEPPER,  # address of the fused step that evaluates the right-hand side too, or 0
-    EVALSTATES,  # what it then takes and does: see `rhs.evaluate`
-    EVALINTO,
-    EVALSTAGE,
-    EVALRIGHT,
-    EVALLAST,
-    QUIET,  # 1: no mode changes in the step just taken
     DEGREE,  # up to which a guess carries the last record on, or `guess.DECAYING`
     # statistics
     STEPS,
@@ -81,7 +71,6 @@ from .constants import CONSTANTS
     OY1,  # states at its end
     OK,  # 7 x NS stage derivatives
     OZ,  # states of a stage
-    OBATCH,  # quartics of states in the step just taken: of one, or of all, coefficient by coefficient (fused)
     OSCRATCH,  # derivatives that are thrown away
     OZP,  # end state of the pass before
     OLANDED,  # NL + NC times of the last landing at a link, at a class
@@ -207,7 +196,7 @@ from .constants import CONSTANTS
     OSWITCHED,  # 3 x NSW values at the end of a step, and a hair before and after the first of them changes
     JCROSSED,  # NSW those that change in the step
     HEADER,
-) = range(188)
+) = range(179)
 
 # --- scalars in F --------------------------------------------------------------------------------------------------
 (
@@ -225,7 +214,6 @@ from .constants import CONSTANTS
     CHANGE,  # of a record by a pass
     REACH,  # how far into the step the last pass looked, as a share
     RESTFIRST,  # the next, after the second pass
-    NOW,  # when a fused step evaluates the right-hand side
     REST,  # what a further pass would change of the states, over the tolerance
     RATIO,  # step, over the one before, where that is carried on
     RATIOBEFORE,
@@ -238,9 +226,8 @@ from .constants import CONSTANTS
     HPASS,  # longest step for which the passes agree soon
     BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
     ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
-    TABLE,  # `CONSTANTS`
-) = range(28)
-FHEADER = TABLE + len(CONSTANTS)
+    FHEADER,
+) = range(27)
 
 # --- a record of the history ---------------------------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
@@ -282,11 +269,6 @@ NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a
 # --- why the driver returned ---------------------------------------------------------------------------------------
 (DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
 
-# --- what a fused step is called for -------------------------------------------------------------------------------
-# the step; taking the step just made over, with samples before or up to its end; the right-hand side at one instant
-(STEP, TAKE_OVER, TAKE_OVER_LAST, EVALUATE) = range(4)
-
-# --- rows of the samples, each NSAMP + PAD long: rates of flows, then per class, per link, and every state ----------
-PAD = 7
+# --- rows of the samples, each NSAMP long: rates of flows, then per class, per link, and every state ----------
 (SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
 (SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)
