@@ -16,7 +16,7 @@ from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.numerics.periodic import ReturnMap, return_map
 from fluidcc.simulation.in_flight import counted_anew
-from fluidcc.simulation.snapshot import nudged
+from fluidcc.simulation.restart import nudged
 from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from fluidcc.laws.kernels import (
     law_names,
 )
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.simulation.feedback import acts
-from fluidcc.simulation.layout import Group, Layout
+from fluidcc.simulation.layout import Group, Layout, acts
 
 __all__ = ["LawText", "Rhs"]
 

@@ -24,8 +24,7 @@ from numba import njit
 
 from fluidcc.numerics.compiling import cfunc
 from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.fixed_point import judge, measure, mix
-from fluidcc.numerics.fluid.guess import begin_passes
+from fluidcc.numerics.fluid.fixed_point import begin_passes, judge, measure, mix
 from fluidcc.numerics.fluid.reads import drift, factor, invert, keep, lost, near_time, near_work, norm, pick, quartic
 from fluidcc.numerics.fluid.reads import stretch, thinned, work
 {laws}

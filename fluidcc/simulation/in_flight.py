@@ -17,8 +17,7 @@ from fluidcc.network.network import FlowSpec, Network
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.entry import resume
 from fluidcc.simulation.layout import lay_out
-from fluidcc.simulation.restart import FinalState
-from fluidcc.simulation.snapshot import nudged
+from fluidcc.simulation.restart import FinalState, nudged
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.symbols import packet, plain
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from sympy import Pow, Symbol
 
 from fluidcc.base.errors import InvalidInput
-from fluidcc.laws import Law
+from fluidcc.laws import Law, Source
+from fluidcc.laws.trackers import trackers
 from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.simulation.feedback import ACTING, acts, told_lags
-from fluidcc.simulation.initial_history import with_beginnings
 from fluidcc.symbols import (
+    REPORTING,
     SOURCE_INPUTS,
     SUDDEN,
     Let,
@@ -29,9 +29,13 @@ from fluidcc.symbols import (
     symbols_of,
     unfold,
     x_tau,
+    y,
 )  # fmt: skip
 
-__all__ = ["Group", "Layout", "Node", "lay_out", "require_runnable"]
+__all__ = ["Group", "Layout", "Node", "acts", "base_delay", "begun", "lay_out", "parameters", "require_runnable"]
+
+#: what a link law may give that is not the solver's own
+ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
 
 _GIVEN = {"mark", "price", *ACTING}
 _CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a source
@@ -139,7 +143,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     frozen : mapping of str to float, optional
         Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO delays.
     """
-    at = Layout(with_beginnings(net), frozen)
+    at = Layout(_with_beginnings(net), frozen)
     at.links = list(net.links.values())
     _group_flows(at)
     _group_links(at)
@@ -282,7 +286,7 @@ def _tellers(at: Layout) -> None:
     at.rivals = [0] * len(at.flows)
     known: dict[Node, int] = {}
     for (route, access, _), of in zip(at.classes, members, strict=True):
-        found = told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
+        found = _told_lags(at.flows[of[0]].name, [at.links[l] for l in route], access)
         at.told.append([_node(at, known, s.TOLD, route[hop], lag) for hop, lag in found])
         offers = sum(bool(acts(at.links[route[hop]].law) & s.OFFERS) for hop, _ in found)
         for i in of:
@@ -320,3 +324,78 @@ def parameters(group: Group, specs: Sequence[FlowSpec] | Sequence[LinkSpec]) -> 
 def base_delay(at: Layout, k: int) -> float:
     """Propagation delay of the links of class `k` [s]."""
     return math.fsum(at.links[l].delay for l in at.classes[k][0])
+
+
+# --- links that act on their own -----------------------------------------------------------------
+
+
+def acts(law: Law) -> int:
+    """What a link law gives, as bits of `slots`."""
+    return sum(bit for name, bit in ACTING.items() if name in law.out)
+
+
+def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tuple[int, float]]:
+    """The hops of a route that tell sources something, and how long ago they said what is heard now [s].
+
+    A class's clock is that of its first queue, an access delay after that of its sources.
+
+    Raises
+    ------
+    InvalidInput
+        If more links report than a source keeps reports of, or a loop has no delay.
+    """
+    found, lag = [], 2 * access
+    for hop, link in enumerate(route):
+        if acts(link.law) & (s.OFFERS | s.REPORTS):
+            if not lag > 0.0 and _by_arrivals(link.law):
+                raise InvalidInput(
+                    f"flow {flow!r} is beside link {link.name!r}, which tells it at once what follows from the rate "
+                    "that arrives, a loop without any delay; give the flow an access_delay above 0"
+                )
+            found.append((hop, lag))
+        lag += link.delay
+    reporters = [route[hop].name for hop, _ in found if acts(route[hop].law) & s.REPORTS]
+    if len(reporters) > s.REPORTERS:
+        raise InvalidInput(
+            f"flow {flow!r} crosses {len(reporters)} links that report, and a source keeps a rate for {s.REPORTERS} of "
+            "them; let those that never are the narrowest drop without reporting, as fluidcc.PAQMDrop does"
+        )
+    return found
+
+
+def _by_arrivals(law: Law) -> bool:
+    """Whether what a link tells changes at once with the rate that arrives."""
+    return any(y in symbols_of(law.out[name]) for name in ("offer", *REPORTING) if name in law.out)
+
+
+# --- what was before time 0 ----------------------------------------------------------------------
+
+
+def begun(flow: FlowSpec) -> FlowSpec:
+    """The flow, from time 0 on if it has always been on and keeps account of what it has under way.
+
+    A constant rate before time 0 would fill its path with data that it knows nothing of: an ack clock would send them
+    round for ever, beyond its window.
+    """
+    if not flow.intervals or flow.intervals[0][0] != -math.inf:
+        return flow
+    if not _keeps_account(flow.law):
+        return flow
+    return replace(flow, intervals=((0.0, flow.intervals[0][1]), *flow.intervals[1:]))
+
+
+@lru_cache(maxsize=512)
+def _keeps_account(law: Source) -> bool:
+    """Whether a law keeps account of what it has under way."""
+    return any(account.data != 0 for account in trackers(law).values())
+
+
+def _with_beginnings(net: Network) -> Network:
+    """The network with every flow `begun`."""
+    new = net
+    for name, flow in net.flows.items():
+        started = begun(flow)
+        if started is not flow:
+            new = net.copy() if new is net else new
+            new._flows[name] = started
+    return new

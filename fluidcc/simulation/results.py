@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import NotFinite
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.simulation.jumps_and_ticks import owner_of
+from fluidcc.simulation.tables import owner_of
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.symbols import plain
 

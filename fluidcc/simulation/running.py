@@ -12,10 +12,9 @@ from fluidcc.base.errors import InvalidInput, NegativeRate, NotFinite, SolverErr
 from fluidcc.base.progress import Progress
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
-from fluidcc.simulation.jumps_and_ticks import event_of
 from fluidcc.simulation.layout import Layout
-from fluidcc.simulation.restart import FinalState
-from fluidcc.simulation.snapshot import snapshot
+from fluidcc.simulation.restart import FinalState, snapshot
+from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace
 
 __all__ = ["pause_after", "run"]

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice, explained, flag, number, whole
-from fluidcc.base.errors import Unsupported
+from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported
+from fluidcc.base.warned import warn
 from fluidcc.network.patterns import quantity
-from fluidcc.simulation.interval_model import IntervalModel
-from fluidcc.simulation.interval_results import Orbit, Synchronized
 
 __all__ = ["Orbit", "Synchronized", "synchronized"]
+
+_LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
+_AT_ONCE = 5_000_000  # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
+RATES = 2**28  # rates that are kept, at most: 2 GiB
+INTERVALS = 10**10  # intervals times flows that are run, at most: minutes
+EXACT = 200_000  # intervals in rational arithmetic, whose numbers grow longer from interval to interval
+_TIE = 1e-12  # relative distance from the capacity below which rounding decides
 
 
 @explained
@@ -103,4 +113,258 @@ def synchronized(
     from fluidcc.numerics.interval_input import columns_of
 
     columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
-    return IntervalModel(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
+    return _IntervalModel(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
+
+
+# --- what it gives -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """The attractor: a periodic orbit. Its sums and means are over one period, Fractions if it was found exactly.
+
+    Attributes
+    ----------
+    period : int
+        Intervals.
+    rates : ndarray, shape (period, flows)
+        Rates along it [as the capacity].
+    sent, lost, carried : float or Fraction
+        What all flows send, what exceeds the capacity, and what does not [capacity times intervals].
+    loss, efficiency : float or Fraction
+        Lost over sent, and carried over what the link could carry [1].
+    overloads : int
+        Intervals over capacity.
+    """
+
+    period: int
+    rates: NDArray[Any]
+    sent: Any
+    lost: Any
+    carried: Any
+    overloads: int
+    capacity: Any
+
+    @property
+    def loss(self) -> Any:
+        return self.lost / self.sent
+
+    @property
+    def efficiency(self) -> Any:
+        return self.carried / (self.capacity * self.period)
+
+    @property
+    def fairness(self) -> float:
+        """Lowest over highest rate (9) [1], at its worst along the orbit."""
+        return float(np.min(self.rates.min(axis=1) / self.rates.max(axis=1)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Orbit(period={self.period}, overloads={self.overloads}, loss={float(self.loss):.6g}, "
+            f"efficiency={float(self.efficiency):.6g}, fairness={self.fairness:.6g})"
+        )
+
+
+@dataclass(frozen=True)
+class Synchronized:
+    """A run of the interval model, and the orbit it ends on.
+
+    Attributes
+    ----------
+    rates : ndarray, shape (intervals, flows)
+        Rate of a flow of each class in each interval; Fractions if `exact`. With ``keep=False`` one row, the rates
+        after the last interval.
+    capacity : float or Fraction
+    n : ndarray of int, shape (flows,)
+        Flows of each class.
+    sent, lost, carried : float or Fraction
+        Sums over the intervals [capacity times intervals].
+    overloads, decreases : int
+        Intervals over capacity, and those in which a flow went down.
+    intervals : int
+        How many were run.
+    """
+
+    rates: NDArray[Any]
+    capacity: Any
+    n: NDArray[np.int64]
+    sent: Any
+    lost: Any
+    carried: Any
+    overloads: int
+    decreases: int
+    intervals: int
+    _model: _IntervalModel = field(repr=False)
+
+    @property
+    def loss(self) -> Any:
+        """Lost over sent [1]; nan of no intervals."""
+        return self.lost / self.sent if self.intervals else float("nan")
+
+    @property
+    def efficiency(self) -> Any:
+        """Carried over what the link could carry [1]; nan of no intervals."""
+        return self.carried / (self.capacity * self.intervals) if self.intervals else float("nan")
+
+    @cached_property
+    def fairness(self) -> NDArray[np.float64]:
+        """Lowest over highest rate (9) [1] in each interval."""
+        return np.array(self.rates.min(axis=1) / self.rates.max(axis=1), dtype=float)
+
+    @cached_property
+    def orbit(self) -> Orbit:
+        """The periodic orbit that it ends on, from the same initial rates.
+
+        Raises
+        ------
+        SolverError
+            If none was found: with k + l = 0 rates may wander for ever.
+        Unsupported
+            If feedback is drawn at random, or exact arithmetic has no cycle for these powers.
+        """
+        return self._model.orbit()
+
+
+# --- the map: runs of it, and its cycles, in floating point and exactly --------------------------
+
+
+@dataclass(frozen=True)
+class _IntervalModel:
+    """The map with its constants, ready to run."""
+
+    columns: dict[str, NDArray[Any]]
+    capacity: Any
+    hears: str
+    delay: int
+    missed: float
+    seed: int
+    exact: bool
+
+    def __post_init__(self) -> None:
+        if self.hears == "one" and np.any(self.columns["n"] > 1):
+            raise InvalidInput("with hears='one' every flow needs its own rate: give initial= one rate a flow, and n=1")
+
+    def _arguments(self) -> tuple[Any, ...]:
+        from fluidcc.numerics.interval_input import floats
+
+        c = self.columns
+        powers = np.stack([c["k"], c["l"]], axis=1)
+        cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
+        blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
+        return blocks, c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"], float(floats(self.capacity))
+
+    def run(self, intervals: int, keep: bool) -> Synchronized:
+        """The first intervals."""
+        flows, most = len(self.columns["n"]), EXACT if self.exact else RATES if keep else INTERVALS
+        if intervals * flows > most:
+            hint = ", or keep=False" if keep and not self.exact else ""
+            raise InvalidInput(
+                f"intervals is {intervals}, and with {flows} rates in each at most {most // flows} are run; "
+                f"give fewer{hint}"
+            )
+        if self.exact:
+            return self._exact_run(intervals, keep)
+        from fluidcc.numerics.intervals import FELL, advance
+
+        x, sums = self.columns["initial"].copy(), np.zeros(5)
+        rates = np.empty((intervals if keep else 0, len(x)))
+        rng = np.random.default_rng(self.seed)
+        arguments, pending, some = self._arguments(), np.zeros(self.delay), max(1, _AT_ONCE // len(x))
+        for first in range(0, intervals, some):
+            taken = advance(
+                x, *arguments, pending, min(some, intervals - first), rates[first : first + some], sums,
+                int(self.hears == "one"), self.missed, rng,
+            )  # fmt: skip
+            if taken == FELL:
+                raise self._fell()
+        counts = self.columns["n"].astype(np.int64)
+        sent, lost, carried = (float(v) for v in sums[:3])
+        return Synchronized(
+            rates if keep else x[np.newaxis], float(self.capacity), counts, sent, lost, carried, int(sums[3]),
+            int(sums[4]), intervals, self,
+        )  # fmt: skip
+
+    def orbit(self) -> Orbit:
+        """The cycle."""
+        if self.hears != "all" or self.missed > 0:
+            raise Unsupported("feedback that is drawn at random has no periodic orbit; give intervals= and take means")
+        if self.exact:
+            return self._exact_orbit()
+        from fluidcc.numerics.intervals import FELL, advance, find_cycle
+
+        x, pending, rng = self.columns["initial"].copy(), np.zeros(self.delay), np.random.default_rng(0)
+        arguments = self._arguments()
+        mark, mark_pending, counts = x.copy(), pending.copy(), np.array([1, 0, 0])
+        period, some = 0, max(1, _AT_ONCE // len(x))
+        while period == 0 and counts[2] < _LIMIT:
+            period = find_cycle(x, *arguments, pending, mark, mark_pending, counts, some, rng)
+        if period == FELL:
+            raise self._fell()
+        if period == 0:
+            raise SolverError(
+                f"no periodic orbit in {counts[2]} intervals; with k + l near 0 rates approach one very slowly, or "
+                "wander for ever: give intervals= and take means"
+            )
+        keep, sums = np.empty((period, len(x))), np.zeros(5)
+        advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)
+        if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
+            warn(
+                "the orbit passes the capacity within rounding, so that rounding decides where the flows go down; "
+                "take exact=True, or another capacity",
+                stacklevel=3,
+            )
+        shortest = _shortest(keep)
+        sent, lost, carried, overs = (float(v) * shortest / period for v in sums[:4])
+        return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), arguments[-1])
+
+    def _fell(self) -> NegativeRate:
+        return NegativeRate("a rate fell to zero or below; for l < 1 (29) bounds n: lower sigma or n, or give floor=")
+
+    # --- exactly ----------------------------------------------------------------------------------------------------
+
+    def _exact_flows(self) -> tuple[Any, Fraction]:
+        from fluidcc.numerics.rational import RationalFlow, as_fraction
+
+        c = self.columns
+        for name in ("k", "l"):
+            if np.any(c[name] % 1):
+                raise Unsupported(f"exact arithmetic needs integer powers, but {name} is {c[name]}")
+        rows = zip(c["k"], c["l"], c["exact lam"], c["exact sigma"], c["n"], strict=True)
+        return [RationalFlow(int(k), int(l), a, s, int(n)) for k, l, a, s, n in rows], as_fraction(
+            self.capacity, "the capacity"
+        )
+
+    def _exact_run(self, intervals: int, keep: bool) -> Synchronized:
+        from fluidcc.numerics.rational import iterate, sums_of
+
+        flows, capacity = self._exact_flows()
+        *rows, last = iterate(flows, list(self.columns["exact initial"]), capacity, intervals + 1)
+        rates = _objects(rows, len(flows))
+        sent, lost, carried, _ = sums_of(flows, rows, capacity)
+        counts = self.columns["n"].astype(np.int64)
+        over = int(np.sum(rates @ counts.astype(object) > capacity))
+        kept = rates if keep else _objects([last], len(flows))
+        return Synchronized(kept, capacity, counts, sent, lost, carried, over, over, intervals, self)
+
+    def _exact_orbit(self) -> Orbit:
+        from fluidcc.numerics.rational import cycle, sums_of
+
+        flows, capacity = self._exact_flows()
+        rows = cycle(flows, list(self.columns["exact initial"]), capacity)
+        return Orbit(len(rows), _objects(rows, len(flows)), *sums_of(flows, rows, capacity), capacity)
+
+
+def _shortest(keep: NDArray[np.float64]) -> int:
+    """The shortest period of a cycle, up to rounding: in floating point a cycle may close only after several turns."""
+    period = len(keep)
+    for p in range(1, period // 2 + 1):
+        if period % p == 0 and np.allclose(keep, np.roll(keep, p, axis=0), rtol=1e-11, atol=0.0):
+            return p
+    return period
+
+
+def _objects(rows: list[list[Fraction]], width: int) -> NDArray[Any]:
+    found = np.empty((len(rows), width), dtype=object)
+    for i, row in enumerate(rows):
+        found[i, :] = row
+    return found

@@ -14,12 +14,20 @@ from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
 from fluidcc.network.network import FlowSpec, LinkSpec
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.fixed_point import memory
-from fluidcc.simulation.arrays import Arrays
-from fluidcc.simulation.jumps_and_ticks import event_rows, jump_switches
 from fluidcc.simulation.layout import Group, Layout, base_delay, parameters
-from fluidcc.simulation.maps import add_maps, add_nodes, hops_at_once
-from fluidcc.simulation.scales import state_sizes, work_sizes
-from fluidcc.simulation.schedule import add_capacities, add_changes, collect_changes
+from fluidcc.simulation.tables import (
+    Arrays,
+    add_capacities,
+    add_changes,
+    add_maps,
+    add_nodes,
+    collect_changes,
+    event_rows,
+    hops_at_once,
+    jump_switches,
+    state_sizes,
+    work_sizes,
+)
 from fluidcc.symbols import plain
 
 __all__ = ["Workspace", "sample_rows"]

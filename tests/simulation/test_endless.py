@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.simulation import interval_model
+from fluidcc.simulation import synchronized as interval_model
 
 
 def _net(law: Any = None, **given: Any) -> Any:

@@ -13,8 +13,7 @@ from benchmarks.reference.cases import FULL, P1, P2
 from benchmarks.reference.problem import Case
 from benchmarks.speed import reference
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.fixed_point import forget, judge, measure, mix
-from fluidcc.numerics.fluid.guess import begin_passes, learn, raised
+from fluidcc.numerics.fluid.fixed_point import begin_passes, forget, judge, learn, measure, mix, raised
 from fluidcc.numerics.fluid.records import place
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate

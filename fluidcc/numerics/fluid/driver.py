@@ -7,19 +7,14 @@ from typing import Any
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .breaks import keep_rates, repeat_jumps
+from .breaking_points import keep_rates, repeat_jumps, repeat_kinks, roughness, straighten, unfollowed
 from .calls import call_step
-from .fixed_point import forget
-from .guess import learn
-from .happenings import arrive, due, flip, next_break
-from .jumps_and_ticks import act
-from .limits import start
-from .modes import first_event
+from .events import act, arrive, due, flip, next_break, start
+from .fixed_point import forget, learn
+from .modes import all_stay, first_event
 from .reads import work
 from .records import place
-from .rough import repeat_kinks, roughness, straighten, unfollowed
 from .sampling import add_totals, sample_step
-from .stays import all_stay
 from .step import step_array
 
 __all__ = ["drive"]

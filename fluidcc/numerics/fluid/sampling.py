@@ -12,10 +12,10 @@ import numpy as np
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .breaks import finish
-from .feedback import drop_place, drops
+from .breaking_points import finish
 from .reads import find_time, find_work, invert, keep, lost, quartic, read_list, share, work
 from .records import state_quartic
+from .rhs import drop_place, drops
 
 __all__ = ["add_totals", "rate_at", "sample_step"]
 

@@ -54,7 +54,7 @@ from __future__ import annotations
     NQL,  # of them those of links by which records are compared
     NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
     PASS,  # number of the pass
-    DEGREE,  # up to which a guess carries the last record on, or `guess.DECAYING`
+    DEGREE,  # up to which a guess carries the last record on, or `fixed_point.DECAYING`
     # statistics
     STEPS,
     REJECTED,
@@ -75,7 +75,7 @@ from __future__ import annotations
     OZP,  # end state of the pass before
     OLANDED,  # NL + NC times of the last landing at a link, at a class
     OATOL,
-    OPASS,  # memory of the passes: see `passes`
+    OPASS,  # memory of the passes: see `fixed_point`
     OPROBE,
     OGRAM,  # products of their differences
     OENDS,  # stages of the pass before, and their differences
@@ -166,7 +166,7 @@ from __future__ import annotations
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
     JKINK,  # NSW 1: it chooses the branch of a kink; else it holds a state at a bound, or is the condition of a jump
-    # jumps and ticks: see `hybrid`
+    # jumps and ticks: see `events`
     NHY,  # jumps and ticks, in all
     JUMPS,  # statistics
     TICKS,
@@ -181,7 +181,7 @@ from __future__ import annotations
     OLOG,  # 2 x LOGCAP: time, number of the jump or tick; -1 where only the modes may have changed
     JHY,  # HSIZE x NHY: see H... below
     JHSW,  # NSW jump of which a switch is the condition; NO_JUMP: none, OF_BOUND: it is that of a bound
-    # links that drop before their queue, or tell sources something: see `told`
+    # links that drop before their queue, or tell sources something: see `rhs`
     NACT,  # such links
     COUNTED,  # 1: some link's law knows how many flows cross it
     JACT,  # NL number of a link among them, -1: none

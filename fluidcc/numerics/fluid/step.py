@@ -1,7 +1,7 @@
 """One step of the embedded pair, on arrays of any size: stages, and passes over them.
 
 A step may be longer than the shortest delay: the past is then looked up in the step's own dense output, first in a
-guess, and the step is repeated until it agrees with itself: see `passes`.
+guess, and the step is repeated until it agrees with itself: see `fixed_point`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from ..compiling import njit
 from ..fluid import slots as s
 from ..tableaus import TSIT5
-from .fixed_point import judge, measure, mix
-from .guess import begin_passes
+from .fixed_point import begin_passes, judge, measure, mix
 from .reads import norm
 from .records import keep_node, write_record
 from .rhs import add_by_first_link, evaluate

@@ -14,8 +14,8 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.papers.fast.common import PACKET, C
 from fluidcc.papers.model import DIFFERS, NOT_GIVEN, REPRODUCED, Outcome, claim
+from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.snapshot import nudged
 from fluidcc.sources import FAST, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 

@@ -1,4 +1,7 @@
-"""Jumps and ticks: what changes states at once, at a mesh point, after the right-hand limits there are known.
+"""What happens at one instant: scheduled changes, landings of breaking points, changes of mode, jumps and ticks.
+
+After each of them the right-hand limits are found: arrivals, modes, and the first stage of the step to come. Jumps and
+ticks change states at once, after these limits are known.
 
 The order at one instant is that of the rows of JHY: ticks of links, ticks of sources, jumps of links, jumps of sources.
 Ticks see what was known before any of them. Then jumps are looked for until there are none. After each of these rounds
@@ -13,17 +16,87 @@ import numpy as np
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .breaks import forward, forward_class, speak
+from .breaking_points import bend, emit, forward, forward_class, news, pop, send_kink, speak
 from .calls import call_kernel
-from .limits import start
+from .modes import settle_links
+from .reads import work
+from .records import keep_node, linear_record
+from .rhs import count_crossing, evaluate
 
-__all__ = ["act", "crossed", "restart"]
+__all__ = ["act", "arrive", "due", "flip", "next_break", "start"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
 FELL = 2  # of HDUE: the condition has just become false, whatever its sign is by the error of the step
 QUICK = 4  # so many jumps of one kind at the same instant are without end
+
+
+# --- right-hand limits ---------------------------------------------------------------------------
+
+
+@njit(**_CFG)
+def _decide(F: Any, I: Any, flipped: int, before: int, afresh: bool) -> int:
+    """Decide switches: those undecided, and `afresh` also kinks that a jump carries over zero; how many change.
+
+    The values of the switches before the jump stand at F[before]. One that was on the other side already, as at an
+    event that is located but for rounding, stays as it is, and so do those that have just `flipped`.
+    """
+    changed, told = 0, I[s.NL]
+    for k in range(I[s.NSW]):
+        mode, old, value = F[I[s.OSW] + k], F[before + k], F[I[s.OGS] + k]
+        if mode == 2.0:
+            F[I[s.OSW] + k] = 1.0 if value > 0.0 else 0.0
+            changed += 1
+            continue
+        on = mode > 0.5
+        if not afresh or on == (value > 0.0) or value == 0.0 or (old != 0.0 and on != (old > 0.0)):
+            continue
+        owner = I[I[s.JSWOWN] + k]
+        if not I[I[s.JKINK] + k] or (owner >= 0 and I[I[s.JON] + owner] != s.ON):
+            continue
+        if flipped >= I[s.NL] and (k == flipped - I[s.NL] or I[I[s.JPEND] + k]):
+            continue
+        F[I[s.OSW] + k] = 0.0 if on else 1.0
+        changed += 1
+        told = send_kink(F, I, k, told)
+    return changed
+
+
+@njit(**_CFG)
+def start(F: Any, I: Any, flipped: int, jumped: bool) -> None:
+    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage.
+
+    `flipped` is the link whose mode has just changed at an event, or the number of links plus that of the switch, or
+    -1. `jumped` says that signals may have jumped from what switches were last computed of.
+    """
+    for j in range(I[s.NN]):
+        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
+    for link in range(I[s.NL]):
+        F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
+    if I[s.COUNTED]:
+        count_crossing(F, I)
+    last = I[s.NREC] - 1
+    hops, before = I[s.ATONCE], I[s.OSWITCHED]
+    for sweep in range(3 + 3 * hops):
+        for k in range(I[s.NSW]):
+            F[before + k] = F[I[s.OGS] + k]
+        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, last, 1)
+        changed = settle_links(F, I, flipped)
+        changed += _decide(F, I, flipped, before, I[s.LOCATE] > 0 and (jumped or sweep > 0))
+        if not changed and sweep >= hops:
+            break
+        if hops:  # what enters one link is at the next at once: look into the step to come, by the new modes
+            keep_node(F, I, 0)
+            linear_record(F, I, 1.0)
+            last = I[s.NREC]
+    keep_node(F, I, 0)
+    for j in range(I[s.NN]):
+        I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]
+    I[s.FRESH] = 1
+
+
+# --- jumps and ticks -----------------------------------------------------------------------------
 
 
 @njit(**_CFG)
@@ -252,3 +325,111 @@ def act(F: Any, I: Any) -> int:
             start(F, I, -1, True)
     _next_timer(F, I, tol)
     return 1 if done < 0 else 0
+
+
+# --- scheduled changes, landings and modes -------------------------------------------------------
+
+
+@njit(**_CFG)
+def _apply(F: Any, I: Any, kind: int, index: int, value: float, generation: int) -> None:
+    """One scheduled change or landing at F[T]."""
+    if kind == s.AT_LINK:
+        forward(F, I, index, generation)
+    elif kind == s.AT_CLASS:
+        forward_class(F, I, I[I[s.JCFIRST] + index], generation + 1)
+    elif kind == s.CAPACITY:
+        F[I[s.OCAP] + index] = value
+        forward(F, I, index, 0)
+        if not I[s.FROZEN]:
+            emit(F, I, index, F[s.T], 0)
+    else:
+        _flow_change(F, I, kind, index, value)
+        forward_class(F, I, I[I[s.JFIRST] + index], 0)
+
+
+@njit(**_CFG)
+def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
+    if kind == s.FLOW_RATE:
+        F[I[s.OPAT] + i] = value
+        F[I[s.OU] + s.UNOISE * I[s.NF] + i] = value
+        return
+    if kind == s.FLOW_RELEASE:
+        I[I[s.JON] + i] = s.ON
+        return
+    I[I[s.JON] + i] = s.ON if kind == s.FLOW_ON else s.OFF
+    off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
+    for k in range(I[I[s.JFN] + i]):  # a source starts anew each time
+        F[I[s.OY] + off + k * step] = F[I[s.OINIT] + off + k * step]
+    if I[s.LOCATE]:
+        for k in range(I[s.NSW]):
+            if I[I[s.JSWOWN] + k] == i:
+                F[I[s.OSW] + k] = 2.0  # undecided
+    restart(F, I, i)
+
+
+@njit(**_CFG, forceinline=True)
+def due(F: Any, I: Any) -> bool:
+    """Whether anything lands at F[T], of which `arrive` takes care."""
+    now = F[s.T] + F[s.TOLT] * max(1.0, abs(F[s.T]))
+    if I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= now:
+        return True
+    return I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= now
+
+
+@njit(**_CFG)
+def arrive(F: Any, I: Any) -> int:
+    """Handle all that lands at F[T]; return how many."""
+    t = F[s.T]
+    tol = F[s.TOLT] * max(1.0, abs(t))
+    count = 0
+    while I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= t + tol:
+        k = I[s.ISCHED]
+        I[s.ISCHED] = k + 1
+        _apply(F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0)
+        count += 1
+    while I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= t + tol:
+        kind, index, generation = pop(F, I)
+        if news(F, I, kind, index, generation, tol):
+            _apply(F, I, kind, index, 0.0, generation)
+        count += 1
+    if count:
+        I[s.BREAKS] += 1
+    return count
+
+
+@njit(**_CFG)
+def next_break(F: Any, I: Any) -> float:
+    stop = F[s.TSTOP]
+    if I[s.ISCHED] < I[s.NSCHED]:
+        stop = min(stop, F[I[s.OSCHED] + 2 * I[s.ISCHED]])
+    if I[s.NHEAP] > 0:
+        stop = min(stop, F[I[s.OHEAP]])
+    if F[s.HYNEXT] <= stop + F[s.TOLT] * max(1.0, abs(stop)):  # a tick is met to the last bit
+        return F[s.HYNEXT]
+    return stop
+
+
+@njit(**_CFG)
+def flip(F: Any, I: Any, index: int, mode: int) -> None:
+    """Change a mode at F[T], with the switches that change together with it, and send the kink on."""
+    I[s.EVENTS] += 1
+    nl = I[s.NL]
+    if index < nl:
+        I[I[s.JMODE] + index] = mode
+        if mode == s.EMPTY:
+            F[I[s.OY] + I[s.OB] + index] = 0.0
+        elif mode == s.FULL:
+            F[I[s.OY] + I[s.OB] + index] = F[I[s.OBUF] + index]
+        forward(F, I, index, 0)
+        bend(F, I, index)
+        return
+    told, landed = -1, False
+    for k in range(I[s.NSW]):
+        if k == index - nl or I[I[s.JPEND] + k]:
+            F[I[s.OSW] + k] = 0.0 if F[I[s.OSW] + k] > 0.5 else 1.0
+            landed |= I[I[s.JHSW] + k] == s.OF_BOUND and F[I[s.OSW] + k] < 0.5
+    for k in range(I[s.NSW]):
+        if k == index - nl or I[I[s.JPEND] + k]:
+            if crossed(F, I, k, landed):
+                continue  # the condition of a jump, which is no kink
+            told = send_kink(F, I, k, told)
