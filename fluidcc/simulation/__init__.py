@@ -1,1 +1,1 @@
-"""From a network to numbers and back: layout, workspace, generated steps, and the Dataset of a run."""
+"""From a network to numbers and back: layout, workspace, fused steps, the Dataset of a run."""

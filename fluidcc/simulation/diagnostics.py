@@ -33,7 +33,10 @@ def unheard(at: Layout) -> list[str]:
     if not found:
         return []
     some = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-    return [f"no router on the route of {some} reports or offers anything: it goes on at the rate it has without one"]
+    return [
+        f"no router on the route of {some} reports or offers anything: it goes on at the rate it "
+        "has without one"
+    ]
 
 
 def doubts(at: Layout, result: xr.Dataset) -> list[str]:
@@ -49,18 +52,25 @@ def doubts(at: Layout, result: xr.Dataset) -> list[str]:
 
 
 def _by_bytes(at: Layout) -> list[str]:
-    """Flows whose losses are dealt out by bytes, on links that drop before their queue and thin all flows alike."""
+    """Flows whose losses are dealt out by bytes, on links that drop before their queue and thin all
+    flows alike.
+    """
     for flow in at.flows:
-        if mean_size in flow.law.params and (dropping := [n for n in flow.route if "drop" in at.net.links[n].law.out]):
+        if mean_size in flow.law.params and (
+            dropping := [n for n in flow.route if "drop" in at.net.links[n].law.out]
+        ):
             return [
-                f"flow {flow.name!r} hears of drops by bytes, but link {dropping[0]!r} thins all its flows alike: "
+                f"flow {flow.name!r} hears of drops by bytes, but link {dropping[0]!r} thins all "
+                "its flows alike: "
                 "where sizes differ much, use the link's marking form"
             ]
     return []
 
 
 def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
-    """Flows that take a queue for propagation, and flows whose threshold lies below the queue at all times."""
+    """Flows that take a queue for propagation, and flows whose threshold lies below the queue at
+    all times.
+    """
     misled: dict[str, tuple[float, float, str]] = {}
     buried: dict[str, tuple[float, float]] = {}
     late = slice(len(result.time) // 2, None)
@@ -89,17 +99,23 @@ def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
 
 
 def _keepers(law: Law) -> Iterator[Symbol]:
-    """States that keep the smallest round trip: those of `trackers`, and those that a jump sets to the round trip."""
+    """States that keep the smallest round trip: those of `trackers`, and those that a jump sets to
+    the round trip.
+    """
     yield from (z for z, account in trackers(law).items() if account.delay == 1)
     like = symbols_of(RTT)
-    changes = (pair for jump in law.jumps for pair in jump.reset.items() if symbols_of(pair[1]) == like)
+    changes = (
+        pair for jump in law.jumps for pair in jump.reset.items() if symbols_of(pair[1]) == like
+    )
     yield from (z for z, new in changes if unfold(new) == unfold(RTT))
 
 
 def _handed_on(law: Law, keeper: Symbol) -> list[Symbol]:
     """States to which ticks hand what `keeper` has kept, as the periods of a window do."""
     kept = [keeper, unfold(RTT - keeper)]
-    while more := [z for t in law.ticks for z, new in t.update.items() if z not in kept and unfold(new) in kept]:
+    while more := [
+        z for t in law.ticks for z, new in t.update.items() if z not in kept and unfold(new) in kept
+    ]:
         kept += more
     return [z for z in kept[2:] if isinstance(z, Symbol)]
 
@@ -118,8 +134,10 @@ def _told_misled(misled: dict[str, tuple[float, float, str]]) -> list[str]:
     seen, empty, when = misled[name]
     more = f", and so with {len(misled) - 1} more" if len(misled) > 1 else ""
     return [
-        f"flow {name!r} has {when} seen its path empty: the smallest round trip it knows is {1e3 * seen:.4g} ms, "
-        f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms of queue for "
+        f"flow {name!r} has {when} seen its path empty: the smallest round trip it knows is "
+        f"{1e3 * seen:.4g} ms, "
+        f"that of the empty path {1e3 * empty:.4g} ms, so it takes {1e3 * (seen - empty):.3g} ms "
+        "of queue for "
         f"propagation{more}"
     ]
 
@@ -131,7 +149,8 @@ def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
     least, limit = buried[name]
     more = f", and so with {len(buried) - 1} more" if len(buried) > 1 else ""
     return [
-        f"the threshold of flow {name!r}, {1e3 * limit:.3g} ms, lies below the smallest queueing delay that it sees, "
+        f"the threshold of flow {name!r}, {1e3 * limit:.3g} ms, lies below the smallest queueing "
+        "delay that it sees, "
         f"{1e3 * least:.3g} ms: it backs off whenever it may{more}"
     ]
 
@@ -145,7 +164,9 @@ def _small_windows(at: Layout, result: xr.Dataset) -> list[str]:
             values = result[f"{group.law.name}_{window}"]
             for i in group.members:
                 name = at.flows[i].name
-                rows = values.sel(flow=name).values[late][result.rate.sel(flow=name).values[late] > 0]
+                rows = values.sel(flow=name).values[late][
+                    result.rate.sel(flow=name).values[late] > 0
+                ]
                 if len(rows):
                     mean[name] = min(float(np.mean(rows)), mean.get(name, np.inf))
     return few_packets(mean, "on average ")

@@ -1,7 +1,8 @@
-"""Fused steps: the whole step of a small network as one compiled function, many times faster than the array step.
+"""Fused steps: the whole step of a small network as one compiled function, many times faster than
+the array step.
 
-A fused step belongs to the structure of a network: its laws, routes and classes of equal delays. Parameters, delays,
-capacities and buffers are read at run time.
+A fused step belongs to the structure of a network: its laws, routes and classes of equal delays.
+Parameters, delays, capacities and buffers are read at run time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Link
 from fluidcc.laws.kernels import handwritten
 from fluidcc.network import Network
-from fluidcc.numerics.compiling import cache_folder, generated_name, load_text, source_hash, vectorised
+from fluidcc.numerics.compiling import (
+    cache_folder,
+    generated_name,
+    load_text,
+    source_hash,
+    vectorised,
+)
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
 from fluidcc.simulation.layout import Layout, lay_out, require_runnable
@@ -44,8 +51,9 @@ _addresses: dict[str, int] = {}  # by text
 def compile(net: Network, *, delays: str = "fifo") -> str:
     """Compile the fused step of a network's structure, for this and all later runs.
 
-    ``simulate(engine="auto")`` takes it from then on, with any values of parameters, delays, capacities and buffers
-    that leave alone which flows share their delays and which buffers are finite. It is kept on disk.
+    ``simulate(engine="auto")`` takes it from then on, with any values of parameters, delays,
+    capacities and buffers that leave alone which flows share their delays and which buffers are
+    finite. It is kept on disk.
 
     Parameters
     ----------
@@ -88,7 +96,8 @@ def fused_address(at: Layout, build: bool) -> int:
     Parameters
     ----------
     build : bool
-        Whether to compile it if there is none; otherwise only what has been compiled before is taken.
+        Whether to compile it if there is none; otherwise only what has been compiled before is
+        taken.
 
     Raises
     ------
@@ -114,8 +123,12 @@ def fits(at: Layout) -> bool:
 
 
 def _talking(at: Layout) -> str:
-    """Name of a law that a fused step does not take since routers and sources talk in it past the data; or none."""
-    return next((group.law.name for group in (*at.groups, *at.link_groups) if _talks(group.law)), "")
+    """Name of a law that a fused step does not take since routers and sources talk in it past the
+    data; or none.
+    """
+    return next(
+        (group.law.name for group in (*at.groups, *at.link_groups) if _talks(group.law)), ""
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -136,21 +149,27 @@ def _pairs(at: Layout) -> int:
 def _check_size(at: Layout) -> None:
     if by_hand := [law.name for law in _laws(at) if handwritten(law)]:
         raise InvalidInput(
-            f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use engine='array'"
+            f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use "
+            "engine='array'"
         )
     if talking := _talking(at):
         raise InvalidInput(
-            f"{talking} tells or hears more than data carry, which a fused step does not take; use engine='array'"
+            f"{talking} tells or hears more than data carry, which a fused step does not take; use "
+            "engine='array'"
         )
     if not fits(at):
         raise InvalidInput(
-            f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused step takes at most "
+            f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused "
+            "step takes at most "
             f"{MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
         )
 
 
 def _about(at: Layout) -> str:
-    flows, links = Counter(f.law.name for f in at.flows), Counter(link.law.name for link in at.links)
+    flows, links = (
+        Counter(f.law.name for f in at.flows),
+        Counter(link.law.name for link in at.links),
+    )
     who, where = (", ".join(f"{n} {name}" for name, n in names.items()) for names in (flows, links))
     return f"{who} over {where}, {'frozen' if at.frozen is not None else 'fifo'} delays"
 
@@ -160,10 +179,12 @@ def _structure(at: Layout) -> Any:
     return (
         at.frozen is not None, at.refit, at.backlog, at.n_states,
         tuple((g.law.structure, tuple(g.members)) for g in (*at.groups, *at.link_groups)),
-        tuple((bool(link.schedule), link.buffer == float("inf"), link.law.name) for link in at.links),
+        tuple((bool(l.schedule), l.buffer == float("inf"), l.law.name) for l in at.links),
         tuple((node.parent, node.link) for node in at.nodes),
-        tuple(tuple(path) for path in at.paths), tuple(at.flow_class), tuple(route for route, _, _ in at.classes),
-        tuple(at.aggregates), tuple(at.streams), tuple(max(k, -1) for k in at.rate_state), tuple(at.own_rate),
+        tuple(tuple(path) for path in at.paths), tuple(at.flow_class),
+        tuple(route for route, _, _ in at.classes),
+        tuple(at.aggregates), tuple(at.streams), tuple(max(k, -1) for k in at.rate_state),
+        tuple(at.own_rate),
     )  # fmt: skip
 
 
@@ -189,7 +210,9 @@ def _stamp(text: str) -> Path:
 
 
 def _ready(text: str) -> bool:
-    """Whether the text has been compiled before, on this kind of machine, and its code is still there."""
+    """Whether the text has been compiled before, on this kind of machine, and its code is still
+    there.
+    """
     if text in _addresses:
         return True
     with contextlib.suppress(OSError, UnicodeError):

@@ -1,8 +1,10 @@
-"""Text of one evaluation of a network's right-hand side in straight lines, with routes, classes and laws known.
+"""Text of one evaluation of a network's right-hand side in straight lines, with routes, classes and
+laws known.
 
-It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives ``d``, rates ``x``,
-arrivals ``a``, what is dropped ``w``, marks ``m``, prices ``q``; per read node the cursor ``k``, the place
-``r`` of the record, the range ``lo`` to ``hi`` that it covers, the position ``u`` in it and the entry time ``th``.
+It computes what `fluidcc.numerics.fluid.rhs.evaluate` computes. Names: states ``z``, derivatives
+``d``, rates ``x``, arrivals ``a``, what is dropped ``w``, marks ``m``, prices ``q``; per read node
+the cursor ``k``, the place ``r`` of the record, the range ``lo`` to ``hi`` that it covers, the
+position ``u`` in it and the entry time ``th``.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ __all__ = ["LawText", "Rhs"]
 
 @dataclass(frozen=True)
 class LawText:
-    """A law as a function of scalars ``Z0, Z1, ...`` (states), U (signals), P (parameters) and M (modes)."""
+    """A law as a function of scalars ``Z0, Z1, ...`` (states), U (signals), P (parameters) and M
+    (modes).
+    """
 
     name: str
     arguments: list[str]
@@ -44,10 +48,16 @@ class LawText:
         rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
         counts = {"Z": len(group.own), "U": len(rows), "P": len(law.params)}
         names = law_names(law, *([f"{a}{k}" for k in range(n)] for a, n in counts.items()))
-        lines, flows, outputs, switches = law_lines(law, names, lambda n: f"M{n}", "L", automatic=False)
+        lines, flows, outputs, switches = law_lines(
+            law, names, lambda n: f"M{n}", "L", automatic=False
+        )
         text = " ".join([*lines, *flows, *outputs, *switches])
-        arguments = sorted(set(re.findall(r"\b[ZUPM]\d+\b", text)), key=lambda a: ("ZUPM".index(a[0]), int(a[1:])))
-        return cls(name, arguments, lines, flows, outputs, switches, [f"Z{k}" for k in bounded_states(law)])
+        arguments = sorted(
+            set(re.findall(r"\b[ZUPM]\d+\b", text)), key=lambda a: ("ZUPM".index(a[0]), int(a[1:]))
+        )
+        return cls(
+            name, arguments, lines, flows, outputs, switches, [f"Z{k}" for k in bounded_states(law)]
+        )
 
     def uses(self, kind: str) -> list[int]:
         """Numbers of the arguments of a kind."""
@@ -57,11 +67,14 @@ class LawText:
         """The function; it returns flows, outputs, switches and bounded states."""
         results = [*self.flows, *self.outputs, *self.switches, *self.bounded]
         body = [*self.lines, f"return {', '.join(results)},"]
-        return f"def {self.name}({', '.join(self.arguments)}):\n" + "".join(f"    {line}\n" for line in body)
+        return f"def {self.name}({', '.join(self.arguments)}):\n" + "".join(
+            f"    {line}\n" for line in body
+        )
 
     def call(self, values: dict[str, list[str]], results: list[str]) -> str:
         """A line that assigns the results for the given values of the arguments."""
-        return f"{', '.join(results)}, = {self.name}({', '.join(values[a[0]][int(a[1:])] for a in self.arguments)})"
+        given = ", ".join(values[a[0]][int(a[1:])] for a in self.arguments)
+        return f"{', '.join(results)}, = {self.name}({given})"
 
 
 class Rhs:
@@ -84,10 +97,11 @@ class Rhs:
             self.switches[id(g)] = self.n_switches
             self.n_switches += count_switches(g.law) * g.size
 
-    # --- reading the past ------------------------------------------------------------------------------------------
+    # --- reading the past -------------------------------------------------------------------------
 
     def reads(self, tags: list[str]) -> list[str]:
-        """What the network looks up at the times ``now`` of `tags`, in order; and all that comes of it.
+        """What the network looks up at the times ``now`` of `tags`, in order; and all that comes of
+        it.
 
         The names of what is used later end with the tag.
         """
@@ -107,16 +121,26 @@ class Rhs:
         return lines
 
     def _record(self, n: int, parent: int, link: int, tag: str) -> list[str]:
-        """What node `n` looks for, a time or an amount of work; the capacity then; and the record that has it."""
+        """What node `n` looks for, a time or an amount of work; the capacity then; and the record
+        that has it.
+        """
         w, c, known = f"w{n}_{tag}", f"c{n}_{tag}", f"k{n}, r{n}, lo{n}, hi{n}"
         found = f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}"
         if self.frozen:
-            return [f"{w} = now_{tag} - off{n}", f"{known} = near_time(F, I, {known}, {w}, tl_{tag}, nrec)", found]
+            return [
+                f"{w} = now_{tag} - off{n}",
+                f"{known} = near_time(F, I, {known}, {w}, tl_{tag}, nrec)",
+                found,
+            ]
         leave = f"{f'now_{tag}' if parent < 0 else f'th{parent}_{tag}'} - off{n}"
         lines = [f"{c} = cap{link}", f"{w} = cap{link} * ({leave})"]
         if self.scheduled[link]:
             lines = [f"{w}, {c} = work(F, I, {link}, {leave})"]
-        return [*lines, f"{known} = near_work(F, I, {link}, {known}, {w}, tl_{tag} * {c}, nrec)", found]
+        return [
+            *lines,
+            f"{known} = near_work(F, I, {link}, {known}, {w}, tl_{tag} * {c}, nrec)",
+            found,
+        ]
 
     def _position(self, n: int, link: int, tag: str) -> list[str]:
         """Where in the record that is, and when it entered the queue."""
@@ -143,16 +167,26 @@ class Rhs:
             lines += [f"cq{n} = {wait}" + (f" + cq{parent}" if up else "")]
         else:
             inverse = f"1.0 / {c}" if self.scheduled[link] else f"icap{link}"
-            lines.append(f"ce{n} = stretch(F, b, y, {c}, {inverse})" + (f" * ce{parent}" if up else ""))
+            lines.append(
+                f"ce{n} = stretch(F, b, y, {c}, {inverse})" + (f" * ce{parent}" if up else "")
+            )
         if self.thinned:
             dropping = self.dropping[link]
-            own = f"thinned(F, b, y, {c}, {self._dropped(n, link)})" if dropping else f"factor(F, b, y, {c})"
+            own = (
+                f"thinned(F, b, y, {c}, {self._dropped(n, link)})"
+                if dropping
+                else f"factor(F, b, y, {c})"
+            )
             lines.append(f"cf{n} = {own}" + (f" * cf{parent}" if up else ""))
         if self.lossy:
             mark = f" * (1.0 - quartic(F, b + {s.LMARK}, u{n}))" if self.marks else ""
-            lines.append(f"cs{n} = keep(F, b, y, {c}, buf{link}){mark}" + (f" * cs{parent}" if up else ""))
+            lines.append(
+                f"cs{n} = keep(F, b, y, {c}, buf{link}){mark}" + (f" * cs{parent}" if up else "")
+            )
         if self.prices:
-            lines.append(f"cp{n} = quartic(F, b + {s.LPRICE}, u{n})" + (f" + cp{parent}" if up else ""))
+            lines.append(
+                f"cp{n} = quartic(F, b + {s.LPRICE}, u{n})" + (f" + cp{parent}" if up else "")
+            )
         return lines
 
     def _signals(self, tag: str) -> list[str]:
@@ -163,7 +197,10 @@ class Rhs:
             if self.frozen:
                 lines += [f"e{k}_{tag} = acc{k} + prop{k} + cq{leaf}", f"edot{k}_{tag} = ce{leaf}"]
             else:
-                lines += [f"e{k}_{tag} = acc{k} + (now - lag{k}) - th{leaf}", f"edot{k}_{tag} = ce{leaf} - 1.0"]
+                lines += [
+                    f"e{k}_{tag} = acc{k} + (now - lag{k}) - th{leaf}",
+                    f"edot{k}_{tag} = ce{leaf} - 1.0",
+                ]
             if self.lossy:
                 lines.append(f"pi{k}_{tag} = lost(cs{leaf})")
             if self.prices:
@@ -190,7 +227,9 @@ class Rhs:
 
     def _stored(self, leaf: int, slot: int) -> str:
         """A rate on the record that a node looks at."""
-        return f"quartic(F, r{leaf} + {s.RLINKS + len(self.at.links) * s.LSIZE + 5 * slot}, u{leaf})"
+        return (
+            f"quartic(F, r{leaf} + {s.RLINKS + len(self.at.links) * s.LSIZE + 5 * slot}, u{leaf})"
+        )
 
     def _dropped(self, node: int, link: int) -> str:
         """What a link dropped, on the record that a node looks at."""
@@ -203,7 +242,7 @@ class Rhs:
         before = s.RLINKS + len(at.links) * s.LSIZE + 5 * (len(at.aggregates) + own)
         return before + 5 * s.XSIZE * at.acting.index(link)
 
-    # --- sources ---------------------------------------------------------------------------------------------------
+    # --- sources ----------------------------------------------------------------------------------
 
     def _known(self, i: int, group: Group, j: int, tag: str) -> dict[str, list[str]]:
         """What a flow's law is a function of."""
@@ -212,7 +251,16 @@ class Rhs:
         price = f"pr{k}_{tag}" if self.prices else "0.0"
         return {
             "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
-            "U": [f"e{k}_{tag}", f"edot{k}_{tag}", pi, price, f"xt{i}_{tag}", f"eb{k}", f"pk{i}", f"tk{k}_{tag}"],
+            "U": [
+                f"e{k}_{tag}",
+                f"edot{k}_{tag}",
+                pi,
+                price,
+                f"xt{i}_{tag}",
+                f"eb{k}",
+                f"pk{i}",
+                f"tk{k}_{tag}",
+            ],
             "P": [f"p{i}_{n}" for n in range(len(group.law.params))],
             "M": self.modes(group, j),
         }
@@ -223,13 +271,25 @@ class Rhs:
         return [f"s{first + n * group.size + j}" for n in range(count_switches(group.law))]
 
     def _results(self, group: Group, j: int, stage: int | None, outputs: list[str]) -> list[str]:
-        """Names of what a law returns; of the inner nodes only the outputs matter, and nothing else may be touched."""
+        """Names of what a law returns; of the inner nodes only the outputs matter, and nothing else
+        may be touched.
+        """
         states = [group.states + n * group.size + j for n in range(len(group.own))]
         modes = self.modes(group, j)
         bounded = [f"z{states[n]}" for n in bounded_states(group.law)]
         if stage is None:
-            return [*(f"d_{k}" for k in states), *outputs, *(f"v_{mode[1:]}" for mode in modes), *bounded]
-        return [*(f"d{stage}_{k}" for k in states), *outputs, *(f"v{mode[1:]}" for mode in modes), *bounded]
+            return [
+                *(f"d_{k}" for k in states),
+                *outputs,
+                *(f"v_{mode[1:]}" for mode in modes),
+                *bounded,
+            ]
+        return [
+            *(f"d{stage}_{k}" for k in states),
+            *outputs,
+            *(f"v{mode[1:]}" for mode in modes),
+            *bounded,
+        ]
 
     def _sources(self, stage: int | None, tag: str) -> list[str]:
         """Rates, derivatives and the values of switches."""
@@ -244,7 +304,7 @@ class Rhs:
                 lines.append(f"x{i} = pick(sends{i}, x{i}, 0.0)")
         return lines
 
-    # --- links -----------------------------------------------------------------------------------------------------
+    # --- links ------------------------------------------------------------------------------------
 
     def _links(self, stage: int | None, tag: str) -> list[str]:
         """Arrivals, backlogs, and the laws of links."""
@@ -267,7 +327,14 @@ class Rhs:
             for j, l in enumerate(group.members):
                 known = {
                     "Z": [f"z{group.states + n * group.size + j}" for n in range(len(group.own))],
-                    "U": [f"a{l}", f"cap{l}", f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})", f"now_{tag}", ""],
+                    "U": [
+                        f"a{l}",
+                        f"cap{l}",
+                        f"(z{at.backlog + l} / cap{l})",
+                        f"(buf{l} / cap{l})",
+                        f"now_{tag}",
+                        "",
+                    ],
                     "P": [f"g{l}_{n}" for n in range(len(group.law.params))],
                     "M": self.modes(group, j),
                 }
@@ -277,7 +344,10 @@ class Rhs:
                     lines += [f"w{l} = r{l}_ * a{l}", f"a{l} = a{l} - w{l}"]
                     lines.append(f"m{l} = 1.0 - (1.0 - m{l}) * (1.0 - r{l}_)")
         if stage is not None:
-            lines += [f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)" for l in range(len(at.links))]
+            lines += [
+                f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)"
+                for l in range(len(at.links))
+            ]
         return lines
 
     def rate_state(self, i: int) -> int:
@@ -285,5 +355,7 @@ class Rhs:
         return max(self.at.rate_state[i], -1)
 
     def evaluation(self, stage: int | None, tag: str) -> list[str]:
-        """Derivatives and arrivals, from states ``z`` and what has been looked up by the name `tag`."""
+        """Derivatives and arrivals, from states ``z`` and what has been looked up by the name
+        `tag`.
+        """
         return [*self._sources(stage, tag), *self._links(stage, tag)]

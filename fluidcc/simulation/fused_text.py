@@ -1,7 +1,8 @@
 """Text of a fused step: all stages and passes of one network, in straight lines.
 
-It does what `fluidcc.numerics.fluid.step.step_array` does, and leaves the same in the workspace. Only structure is in
-the text: parameters, delays, capacities and modes are loaded at run time, so that no sweep compiles anything.
+It does what `fluidcc.numerics.fluid.step.step_array` does, and leaves the same in the workspace.
+Only structure is in the text: parameters, delays, capacities and modes are loaded at run time, so
+that no sweep compiles anything.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from numba import njit
 from fluidcc.numerics.compiling import cfunc
 from fluidcc.numerics.fluid.calls import step_signature
 from fluidcc.numerics.fluid.fixed_point import begin_passes, judge, measure, mix
-from fluidcc.numerics.fluid.reads import drift, factor, invert, keep, lost, near_time, near_work, norm, pick, quartic
-from fluidcc.numerics.fluid.reads import stretch, thinned, work
+from fluidcc.numerics.fluid.reads import drift, factor, invert, keep, lost, near_time, near_work
+from fluidcc.numerics.fluid.reads import norm, pick, quartic, stretch, thinned, work
 {laws}
 '''
 _LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
@@ -72,7 +73,9 @@ def _attempt(rhs: Rhs) -> list[str]:
 
 
 def _sizes(rhs: Rhs) -> tuple[int, int, int]:
-    """Quartics of a record, of them those by which records are compared, states mixed: I[NQ], I[NQL] and I[NMIX]."""
+    """Quartics of a record, of them those by which records are compared, states mixed: I[NQ],
+    I[NQL] and I[NMIX].
+    """
     at = rhs.at
     compared = (2 + rhs.marks) * len(at.links) + len(at.aggregates)
     rest = sum(slot >= 0 for slot in at.own_rate) + s.XSIZE * len(at.acting)
@@ -88,8 +91,14 @@ def _indent(lines: list[str]) -> list[str]:
 
 
 def _vector(name: str, slot: int, count: int, first: int = 0) -> list[str]:
-    """Lines that load ``name0``, ``name1``, ... from what stands at I[slot] in `F`, from number `first` on."""
-    return [f"o = I[{slot}]", *(f"{name}{k} = F[o + {first + k}]" for k in range(count))] if count else []
+    """Lines that load ``name0``, ``name1``, ... from what stands at I[slot] in `F`, from number
+    `first` on.
+    """
+    return (
+        [f"o = I[{slot}]", *(f"{name}{k} = F[o + {first + k}]" for k in range(count))]
+        if count
+        else []
+    )
 
 
 def _put(slot: int, values: Iterable[str], first: int = 0, array: str = "F") -> list[str]:
@@ -125,7 +134,10 @@ def _load(rhs: Rhs) -> list[str]:
     if rhs.prices:
         lines += _vector("q0_", s.OPN, nl)
     if at.acting:
-        lines += [f"o = I[{s.OACTN}]", *(f"w0_{l} = F[o + {s.XSIZE * n}]" for n, l in enumerate(at.acting))]
+        lines += [
+            f"o = I[{s.OACTN}]",
+            *(f"w0_{l} = F[o + {s.XSIZE * n}]" for n, l in enumerate(at.acting)),
+        ]
     if rhs.lossy or at.link_groups:
         lines += _vector("buf", s.OBUF, nl)
     return lines
@@ -135,7 +147,11 @@ def _inputs(rhs: Rhs) -> list[str]:
     """Constants of classes and flows, parameters, and modes of switches."""
     at = rhs.at
     nf, nc = len(at.flows), len(at.classes)
-    lines = [*_vector("lag", s.OCLAG, nc), *_vector("prop", s.OCPROP, nc), *_vector("eb", s.OEB, nc)]
+    lines = [
+        *_vector("lag", s.OCLAG, nc),
+        *_vector("prop", s.OCPROP, nc),
+        *_vector("eb", s.OEB, nc),
+    ]
     lines.append(f"o = I[{s.OACC}]")
     lines += [f"acc{k} = F[o + {at.flow_class.index(k)}]" for k in range(nc)]
     lines += _vector("pk", s.OU, nf, s.UPACKET * nf)
@@ -152,7 +168,9 @@ def _inputs(rhs: Rhs) -> list[str]:
 
 def _parameters(name: str, group: Group, text: LawText) -> list[str]:
     return [
-        f"{name}{i}_{p} = F[o + {p * group.size + j}]" for p in text.uses("P") for j, i in enumerate(group.members)
+        f"{name}{i}_{p} = F[o + {p * group.size + j}]"
+        for p in text.uses("P")
+        for j, i in enumerate(group.members)
     ]
 
 
@@ -163,10 +181,13 @@ def _store(rhs: Rhs) -> list[str]:
     nodes = range(1, 5) if at.refit else range(4, 5)
     lines = _put(s.OY1, [f"e{i}_" for i in range(n)])
     for slot, a, count, wanted in (
-        (s.ORN, "x", nf, True), (s.OAN, "a", nl, True), (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
+        (s.ORN, "x", nf, True), (s.OAN, "a", nl, True),
+        (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
     ):  # fmt: skip
         if wanted:
-            lines += _put(slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count)
+            lines += _put(
+                slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count
+            )
     for k, l in enumerate(at.acting):
         o, size = s.XSIZE * k, s.XSIZE * len(at.acting)
         lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
@@ -185,7 +206,9 @@ def _cursors(rhs: Rhs) -> list[str]:
     nodes = range(len(rhs.at.nodes))
     lines = [f"o = I[{s.JNCUR0}]", *(f"k{n} = I[o + {n}]" for n in nodes)]
     return lines + [
-        f"{name}{n} = {value}" for n in nodes for name, value in (("r", "0"), ("lo", "0.0"), ("hi", "-math.inf"))
+        f"{name}{n} = {value}"
+        for n in nodes
+        for name, value in (("r", "0"), ("lo", "0.0"), ("hi", "-math.inf"))
     ]
 
 
@@ -206,14 +229,19 @@ def _reads(rhs: Rhs) -> list[str]:
 
 def _weighted(weights: Iterable[float], name: str, i: int) -> str:
     """Text of the sum of ``name0_i``, ``name1_i``, ..., with weights."""
-    return " + ".join(f"{float(w)!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0) or "0.0"
+    return (
+        " + ".join(f"{float(w)!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0)
+        or "0.0"
+    )
 
 
 def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
     """States of stage `k`, named ``<name>i`` and what stands for the number."""
     *row, last = TSIT5.A[k, :k]
     states = range(rhs.at.n_states)
-    newest = [f"(h*{float(last)!r})*d{k - 1}_{i}" for i in states]  # added last, since it is known last
+    newest = [
+        f"(h*{float(last)!r})*d{k - 1}_{i}" for i in states
+    ]  # added last, since it is known last
     start = [f"(y{i} + h*({_weighted(row, 'd', i)}))" if row else f"y{i}" for i in states]
     return [f"{name.format(i=i)} = {start[i]} + {newest[i]}" for i in states]
 
@@ -222,7 +250,9 @@ def _stages(rhs: Rhs) -> list[str]:
     lines = []
     for k in range(1, 7):
         lines += _stage_states(rhs, k, "z{i}")
-        lines += rhs.evaluation(k, f"s{min(k, 5)}")  # the last two stages look back from the same time
+        lines += rhs.evaluation(
+            k, f"s{min(k, 5)}"
+        )  # the last two stages look back from the same time
     return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
 
 
@@ -230,7 +260,10 @@ def _nodes(rhs: Rhs) -> list[str]:
     """The three inner nodes, on the dense output of this pass."""
     lines = []
     for node in range(1, 4):
-        lines += [f"z{i} = y{i} + h*({_weighted(NODE_WEIGHTS[node - 1], 'd', i)})" for i in range(rhs.at.n_states)]
+        lines += [
+            f"z{i} = y{i} + h*({_weighted(NODE_WEIGHTS[node - 1], 'd', i)})"
+            for i in range(rhs.at.n_states)
+        ]
         lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
     return lines
 
@@ -241,7 +274,10 @@ def _keep(rhs: Rhs, node: int) -> list[str]:
     lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
     for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
         if wanted:
-            lines += [f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}" for l in range(len(rhs.at.links))]
+            lines += [
+                f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}"
+                for l in range(len(rhs.at.links))
+            ]
     return lines + [f"w{node}_{l} = w{l}" for l in rhs.at.acting]
 
 
@@ -250,10 +286,19 @@ def _verdict(rhs: Rhs) -> list[str]:
     lines = _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
     lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
     lines += _norm(rhs, "zp{i} - e{i}_", "delta")
-    seen = [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))] if rhs.at.refit else []
+    seen = (
+        [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))]
+        if rhs.at.refit
+        else []
+    )
     lines += [f"delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
     lines += ["verdict = judge(F, I, delta)", "if verdict < 0:", "    break"]
-    lines += ["if verdict > 1:", "    status = 0", "    break", f"mix(F, I, {nq}, {nql}, {mixed}, verdict > 0)"]
+    lines += [
+        "if verdict > 1:",
+        "    status = 0",
+        "    break",
+        f"mix(F, I, {nq}, {nql}, {mixed}, verdict > 0)",
+    ]
     if mixed:
         lines += ["if verdict > 0:", "    status = 0", "    break"]
     lines += [f"p{a} = {a}" for a, _ in seen]
@@ -276,9 +321,17 @@ def _record(rhs: Rhs) -> list[str]:
     for l in range(len(at.links)):
         b, state = s.RLINKS + l * s.LSIZE, at.backlog + l
         lines += _quartic(b, _dense(f"y{state}", "d", state))
-        for wanted, a, slot in ((True, "a", s.LY), (rhs.marks, "m", s.LMARK), (rhs.prices, "q", s.LPRICE)):
+        for wanted, a, slot in (
+            (True, "a", s.LY),
+            (rhs.marks, "m", s.LMARK),
+            (rhs.prices, "q", s.LPRICE),
+        ):
             if wanted:
-                five = _fit([f"{a}{k}_{l}" for k in range(5)]) if at.refit else _dense(f"a0_{l}", "ak", l)
+                five = (
+                    _fit([f"{a}{k}_{l}" for k in range(5)])
+                    if at.refit
+                    else _dense(f"a0_{l}", "ak", l)
+                )
                 lines += _quartic(b + slot, five)
     for l in at.acting:
         lines += _quartic(rhs.act_place(l), _fit([f"w{k}_{l}" for k in range(5)]))
@@ -301,12 +354,16 @@ def _quartic(place: int, coefficients: list[str]) -> list[str]:
 def _fit(names: list[str]) -> list[str]:
     """Coefficients of the quartic through five values at equal distances."""
     first, *others = names
-    rows = ([f"{float(w)!r}*({v} - {first})" for w, v in zip(row, others, strict=True)] for row in FIT)
+    rows = (
+        [f"{float(w)!r}*({v} - {first})" for w, v in zip(row, others, strict=True)] for row in FIT
+    )
     return [first, *(" + ".join(row) for row in rows)]
 
 
 def _dense(base: str, name: str, i: int) -> list[str]:
-    """Coefficients of the dense output that begins at `base`, with the stages ``name0_i``, ``name1_i``, ..."""
+    """Coefficients of the dense output that begins at `base`, with the stages ``name0_i``,
+    ``name1_i``, ...
+    """
     return [base, *(f"h*({_weighted(TSIT5.P[:, j], name, i)})" for j in range(4))]
 
 
@@ -314,13 +371,20 @@ def _dense(base: str, name: str, i: int) -> list[str]:
 
 
 def _mixed_end(rhs: Rhs) -> list[str]:
-    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
+    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
+    states.
+    """
     at = rhs.at
     n, flows = at.n_states, range(len(at.flows))
-    lines = [f"o = I[{s.OK}]", *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n))]
+    lines = [
+        f"o = I[{s.OK}]",
+        *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n)),
+    ]
     lines += _stage_states(rhs, 6, "e{i}_")
     states = {i: rhs.rate_state(i) for i in flows}
-    lines += [f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0]
+    lines += [
+        f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0
+    ]
     for l in range(len(at.links)):
         here = [i for i in flows if at.route(i)[0] == l]
         lines.append(f"a4_{l} = {' + '.join(f'x4_{i}' for i in here) or '0.0'}")

@@ -1,8 +1,8 @@
 """What sources keep account of having in flight, counted anew from the history of a run.
 
-An ack clock's F integrates what is sent less what is acknowledged. What one step adds to it by mistake no later step
-takes off again, so that after a long run a source has something else under way than it believes, by the accuracy of
-all the run. The history itself says what is under way.
+An ack clock's F integrates what is sent less what is acknowledged. What one step adds to it by
+mistake no later step takes off again, so that after a long run a source has something else under
+way than it believes, by the accuracy of all the run. The history itself says what is under way.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = ["counted_anew"]
 def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:
     """The run with every account of data in flight put right in its final state.
 
-    Accounts that jumps or ticks change are left as they are, and those of flows that were on before: what these still
-    had under way when they began again is not known any more.
+    Accounts that jumps or ticks change are left as they are, and those of flows that were on
+    before: what these still had under way when they began again is not known any more.
 
     Parameters
     ----------
@@ -51,16 +51,22 @@ def counted_anew(net: Network, run: xr.Dataset) -> xr.Dataset:
         k = names.index(name)
         if before.arrays["flow_on"][k] == s.ON:
             states = before.row("flow_states", k)
-            changes["flow", name] = {j: first + share * flown[name] - states[j] for j, (first, share) in places.items()}
+            changes["flow", name] = {
+                j: first + share * flown[name] - states[j] for j, (first, share) in places.items()
+            }
     return run.assign(final_state=("final_state_byte", nudged(run["final_state"].values, changes)))
 
 
 def _accounts(flow: FlowSpec) -> dict[int, tuple[float, float]]:
-    """By number of the state: what it was without data in flight, and how much of it a bit of them is."""
+    """By number of the state: what it was without data in flight, and how much of it a bit of them
+    is.
+    """
     if len(flow.intervals) != 1:
         return {}
     law, found = flow.law, {}
-    changed = {z for jump in law.jumps for z in jump.reset} | {z for tick in law.ticks for z in tick.update}
+    changed = {z for jump in law.jumps for z in jump.reset} | {
+        z for tick in law.ticks for z in tick.update
+    }
     for j, z in enumerate(law.states):
         account = trackers(law).get(z)
         if account is not None and account.delay == 0 and z not in changed:
@@ -72,7 +78,15 @@ def _accounts(flow: FlowSpec) -> dict[int, tuple[float, float]]:
 def _in_flight(net: Network, before: FinalState) -> dict[str, float]:
     """Bits that each flow whose law looks back at its own rate has sent and not heard of."""
     at = lay_out(before.continued(net, None), None)
-    space = Workspace(at, np.array([before.time]), before.time, rtol=1e-6, atol=1e-9, patterns={}, since=before.time)
+    space = Workspace(
+        at,
+        np.array([before.time]),
+        before.time,
+        rtol=1e-6,
+        atol=1e-9,
+        patterns={},
+        since=before.time,
+    )
     before.place(space)
     resume(space.F, space.I, before.time, before.step)
     heard = space.F[space.I[s.OTH] :]  # when that was sent of which a class hears now
@@ -81,12 +95,19 @@ def _in_flight(net: Network, before: FinalState) -> dict[str, float]:
     here = {f.name: c for f, c in zip(at.flows, at.flow_class, strict=True)}
     head = before.arrays["record_head"]
     return {
-        names[i]: _integral(head, before.arrays["record_own"][:, k], float(heard[leaves[here[names[i]]]]), before.time)
+        names[i]: _integral(
+            head,
+            before.arrays["record_own"][:, k],
+            float(heard[leaves[here[names[i]]]]),
+            before.time,
+        )
         for k, i in enumerate(before.arrays["own"])
     }
 
 
-def _integral(head: NDArray[np.float64], quartics: NDArray[np.float64], since: float, until: float) -> float:
+def _integral(
+    head: NDArray[np.float64], quartics: NDArray[np.float64], since: float, until: float
+) -> float:
     """Of the quartics (records, 5), each from its record's time to that of the next one."""
     begin = head[:, s.RT0]
     edges = np.clip([begin, np.append(begin[1:], until)], since, until)

@@ -1,4 +1,6 @@
-"""From a network to the solver's workspace: who reads what, when, and where it stands in the flat arrays."""
+"""From a network to the solver's workspace: who reads what, when, and where it stands in the flat
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,17 @@ from fluidcc.symbols import (
     y,
 )  # fmt: skip
 
-__all__ = ["Group", "Layout", "Node", "acts", "base_delay", "begun", "lay_out", "parameters", "require_runnable"]
+__all__ = [
+    "Group",
+    "Layout",
+    "Node",
+    "acts",
+    "base_delay",
+    "begun",
+    "lay_out",
+    "parameters",
+    "require_runnable",
+]
 
 #: what a link law may give that is not the solver's own
 ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
@@ -40,12 +52,16 @@ ACTING = {"drop": s.DROPS, "offer": s.OFFERS, "reports": s.REPORTS}
 _GIVEN = {"mark", "price", *ACTING}
 _CARRIED = {*SOURCE_INPUTS[: SOURCE_INPUTS.index(e_b)]}  # what data bring to a source
 
-LOCATE_LIMIT = 64  # sources whose own kinks are located as events; with more, error control sees to them
+LOCATE_LIMIT = (
+    64  # sources whose own kinks are located as events; with more, error control sees to them
+)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A place where a queue is inverted, or a router heard: see `fluidcc.numerics.fluid.reads` and `told`."""
+    """A place where a queue is inverted, or a router heard: see `fluidcc.numerics.fluid.reads` and
+    `told`.
+    """
 
     parent: int
     link: int
@@ -71,7 +87,7 @@ class Group:
 
 @dataclass
 class Layout:
-    """Everything about a network that does not change while it runs, by index instead of by name."""
+    """All about a network that does not change while it runs, by index instead of by name."""
 
     net: Network
     frozen: Mapping[str, float] | None
@@ -88,13 +104,23 @@ class Layout:
     paths: list[list[int]] = field(default_factory=list)
     flow_class: list[int] = field(default_factory=list)
     aggregates: list[tuple[int, ...]] = field(default_factory=list)
-    streams: list[tuple[int, int, int]] = field(default_factory=list)  # leaf, aggregate (or trunk), link
+    streams: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # leaf, aggregate (or trunk), link
     rate_state: list[int] = field(default_factory=list)
     own_rate: list[int] = field(default_factory=list)
-    acting: list[int] = field(default_factory=list)  # links that drop before their queue, or tell sources something
-    hears: list[bool] = field(default_factory=list)  # by class: whether some source goes by what data carry
-    told: list[list[int]] = field(default_factory=list)  # by class: nodes that look at what links tell
-    rivals: list[int] = field(default_factory=list)  # by flow: how many offers it compares with those before them
+    acting: list[int] = field(
+        default_factory=list
+    )  # links that drop before their queue, or tell sources something
+    hears: list[bool] = field(
+        default_factory=list
+    )  # by class: whether some source goes by what data carry
+    told: list[list[int]] = field(
+        default_factory=list
+    )  # by class: nodes that look at what links tell
+    rivals: list[int] = field(
+        default_factory=list
+    )  # by flow: how many offers it compares with those before them
     counted: bool = False  # some link's law knows how many flows cross it
     refit: bool = False
     echo: bool = False  # some rate follows at once what comes back: no state smooths it
@@ -120,17 +146,24 @@ def require_runnable(net: Network) -> None:
     for f in net.flows.values():
         if net.base_rtt(f.name) <= 0.0 and _needs_delay(f.law.structure, f.law):
             raise InvalidInput(
-                f"flow {f.name!r} has no propagation delay on its way there and back, and {f.law.name} hears itself at "
-                "once or divides by that (an algebraic loop); give a link delay, access_delay or return_delay above 0"
+                f"flow {f.name!r} has no propagation delay on its way there and back, and "
+                f"{f.law.name} hears itself at "
+                "once or divides by that (an algebraic loop); give a link delay, access_delay or "
+                "return_delay above 0"
             )
 
 
 @lru_cache(maxsize=512)
 def _needs_delay(structure: tuple[Any, ...], law: Law) -> bool:
-    """Whether a rate follows at once what the network says, or the law divides by the round trip."""
+    """Whether a rate follows the network at once, or the law divides by the round trip."""
     if symbols_of(law.out["rate"]) & _CARRIED:
         return True
-    inverse = (p.base for _, f in law.expressions() for p in unfold(f).atoms(Pow) if p.exp.is_nonnegative is not True)
+    inverse = (
+        p.base
+        for _, f in law.expressions()
+        for p in unfold(f).atoms(Pow)
+        if p.exp.is_nonnegative is not True
+    )
     return any(base.subs({e: 0, e_b: 0}) == 0 for base in inverse)
 
 
@@ -141,7 +174,8 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     ----------
     net : Network
     frozen : mapping of str to float, optional
-        Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO delays.
+        Constant queueing delay [s] of each link for the lags of the frozen model; None for FIFO
+        delays.
     """
     at = Layout(_with_beginnings(net), frozen)
     at.links = list(net.links.values())
@@ -155,7 +189,9 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
     laws = [g.law for g in (*at.groups, *at.link_groups)]
     at.hybrid = any(law.jumps or law.ticks for law in laws)
     at.locate = len(at.flows) <= LOCATE_LIMIT or any(law.jumps for law in laws)
-    at.refit = bool(at.streams) or any(_varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups)
+    at.refit = bool(at.streams) or any(
+        _varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups
+    )
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
     at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
     return at
@@ -241,8 +277,9 @@ def _read_nodes(at: Layout) -> None:
 def _stream_nodes(at: Layout) -> None:
     """The way back from the arrivals at a later link to the rates at the first one.
 
-    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what left the queue,
-    whoever sent it. So a busy link feeds the next one at exactly its capacity. It is marked by -1 - link.
+    Where all that leaves a link goes to the same next one, that is a trunk, and one stream: what
+    left the queue, whoever sent it. So a busy link feeds the next one at exactly its capacity. It
+    is marked by -1 - link.
     """
     known = {node: k for k, node in enumerate(at.nodes)}
     routes = sorted({route for route, _, _ in at.classes if len(route) > 1})
@@ -272,11 +309,15 @@ def _trunks(at: Layout) -> dict[int, int]:
             after.setdefault(link, set()).add(route[k + 1] if k + 1 < len(route) else -1)
     if at.frozen is not None:
         return {}
-    return {link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends}
+    return {
+        link: next(iter(ends)) for link, ends in after.items() if len(ends) == 1 and -1 not in ends
+    }
 
 
 def _tellers(at: Layout) -> None:
-    """The way from each router that tells something straight back to the sources; and who goes by what data carry."""
+    """The way from each router that tells something straight back to the sources; and who goes by
+    what data carry.
+    """
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
     at.counted = any(crossing in _used(g.law) for g in at.link_groups)
     offered = {offer_min, offer_max}
@@ -326,7 +367,7 @@ def base_delay(at: Layout, k: int) -> float:
     return math.fsum(at.links[l].delay for l in at.classes[k][0])
 
 
-# --- links that act on their own -----------------------------------------------------------------
+# --- links that act on their own ------------------------------------------------------------------
 
 
 def acts(law: Law) -> int:
@@ -335,7 +376,8 @@ def acts(law: Law) -> int:
 
 
 def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tuple[int, float]]:
-    """The hops of a route that tell sources something, and how long ago they said what is heard now [s].
+    """The hops of a route that tell sources something, and how long ago they said what is heard now
+    [s].
 
     A class's clock is that of its first queue, an access delay after that of its sources.
 
@@ -349,7 +391,8 @@ def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tupl
         if acts(link.law) & (s.OFFERS | s.REPORTS):
             if not lag > 0.0 and _by_arrivals(link.law):
                 raise InvalidInput(
-                    f"flow {flow!r} is beside link {link.name!r}, which tells it at once what follows from the rate "
+                    f"flow {flow!r} is beside link {link.name!r}, which tells it at once what "
+                    "follows from the rate "
                     "that arrives, a loop without any delay; give the flow an access_delay above 0"
                 )
             found.append((hop, lag))
@@ -357,8 +400,10 @@ def _told_lags(flow: str, route: Sequence[LinkSpec], access: float) -> list[tupl
     reporters = [route[hop].name for hop, _ in found if acts(route[hop].law) & s.REPORTS]
     if len(reporters) > s.REPORTERS:
         raise InvalidInput(
-            f"flow {flow!r} crosses {len(reporters)} links that report, and a source keeps a rate for {s.REPORTERS} of "
-            "them; let those that never are the narrowest drop without reporting, as fluidcc.PAQMDrop does"
+            f"flow {flow!r} crosses {len(reporters)} links that report, and a source keeps a rate "
+            f"for {s.REPORTERS} of "
+            "them; let those that never are the narrowest drop without reporting, as "
+            "fluidcc.PAQMDrop does"
         )
     return found
 
@@ -368,14 +413,14 @@ def _by_arrivals(law: Law) -> bool:
     return any(y in symbols_of(law.out[name]) for name in ("offer", *REPORTING) if name in law.out)
 
 
-# --- what was before time 0 ----------------------------------------------------------------------
+# --- what was before time 0 -----------------------------------------------------------------------
 
 
 def begun(flow: FlowSpec) -> FlowSpec:
     """The flow, from time 0 on if it has always been on and keeps account of what it has under way.
 
-    A constant rate before time 0 would fill its path with data that it knows nothing of: an ack clock would send them
-    round for ever, beyond its window.
+    A constant rate before time 0 would fill its path with data that it knows nothing of: an ack
+    clock would send them round for ever, beyond its window.
     """
     if not flow.intervals or flow.intervals[0][0] != -math.inf:
         return flow

@@ -1,7 +1,8 @@
 """The final state of a run, and going on from it in another one as if it had never stopped.
 
-A final state is the states at the end, and the history over the largest delay, as named arrays. They stand in one row
-of bytes, a variable of the dataset like any other, so that it survives NetCDF, Zarr and pickling.
+A final state is the states at the end, and the history over the largest delay, as named arrays.
+They stand in one row of bytes, a variable of the dataset like any other, so that it survives
+NetCDF, Zarr and pickling.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _DIGEST = hashlib.sha256().digest_size
 Array = NDArray[Any]
 
 
-# --- writing it down -----------------------------------------------------------------------------
+# --- writing it down ------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +59,13 @@ def _ragged(name: str, rows: Iterable[Iterable[Any]], kind: type) -> dict[str, A
 
 def snapshot(space: Workspace) -> NDArray[np.uint8]:
     """The final state of a run whose clock stands at its end."""
-    arrays = {**_flows(space), **_links(space), **_history(space), **_landings(space), **_events(space)}
+    arrays = {
+        **_flows(space),
+        **_links(space),
+        **_history(space),
+        **_landings(space),
+        **_events(space),
+    }
     frozen = space.at.frozen
     about = {"frozen": dict(frozen) if frozen is not None else None}
     arrays["about"] = np.array(json.dumps(about))
@@ -74,8 +81,8 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
     final : array of bytes
         As `snapshot` gives it.
     changes : mapping of (kind, name) to mapping of int to float
-        What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its law; of a link, not
-        its queue.
+        What to add, by ``("flow", name)`` or ``("link", name)`` and the number of the state in its
+        law; of a link, not its queue.
     """
     arrays = read_back(final)
     for (kind, name), moves in changes.items():
@@ -86,9 +93,16 @@ def nudged(final: Any, changes: Mapping[tuple[str, str], Mapping[int, float]]) -
 
 
 def _bytes(arrays: dict[str, Array]) -> Array:
-    """Return a mark, the length of a table of contents, that table, the arrays, and the digest of all this."""
+    """Return a mark, the length of a table of contents, that table, the arrays, and the digest of
+    all this.
+    """
     table = json.dumps([(name, a.dtype.str, a.shape) for name, a in arrays.items()]).encode()
-    parts = [_MARK, len(table).to_bytes(8, "little"), table, *(a.tobytes() for a in arrays.values())]
+    parts = [
+        _MARK,
+        len(table).to_bytes(8, "little"),
+        table,
+        *(a.tobytes() for a in arrays.values()),
+    ]
     data = b"".join(parts)
     return np.frombuffer(data + hashlib.sha256(data).digest(), dtype=np.uint8)
 
@@ -106,7 +120,8 @@ def read_back(final: Any) -> dict[str, Array]:
     data, end = raw[:-_DIGEST], raw[-_DIGEST:]
     if hashlib.sha256(data).digest() != end or not data.startswith(_MARK):
         raise InvalidInput(
-            "the final_state of restart is damaged, or of another version of fluidcc; give a result of simulate() as "
+            "the final_state of restart is damaged, or of another version of fluidcc; give a "
+            "result of simulate() as "
             "it was returned, or run the first part again"
         )
     start = len(_MARK) + 8
@@ -138,12 +153,20 @@ def _flows(space: Workspace) -> dict[str, Array]:
     return {
         "flow": np.array([f.name for f in at.flows]),
         "flow_law": np.array([digest(f.law) for f in at.flows]),
-        "flow_delays": np.array([(f.access_delay, at.net.return_delay(f.name), f.packet) for f in at.flows]),
+        "flow_delays": np.array(
+            [(f.access_delay, at.net.return_delay(f.name), f.packet) for f in at.flows]
+        ),
         "flow_on": space.I[space.I[s.JON] :][: len(at.flows)].copy(),
         **_ragged("flow_route", [at.route(i) for i in range(len(at.flows))], int),
         **_ragged("flow_states", [y[where] for where in flow_places(space)], float),
-        **_ragged("flow_params", [[float(v) for v in f.law.params.values()] for f in at.flows], float),
-        **_ragged("flow_past", [chain.from_iterable(past(f, float(space.F[s.T]))) for f in at.flows], float),
+        **_ragged(
+            "flow_params", [[float(v) for v in f.law.params.values()] for f in at.flows], float
+        ),
+        **_ragged(
+            "flow_past",
+            [chain.from_iterable(past(f, float(space.F[s.T]))) for f in at.flows],
+            float,
+        ),
     }
 
 
@@ -162,7 +185,9 @@ def _links(space: Workspace) -> dict[str, Array]:
         "link_totals": space.F[space.I[s.OINT] :][: 2 * nl].reshape(2, nl).copy(),
         "link_backlog": y[at.backlog : at.backlog + nl].copy(),
         **_ragged("link_states", [y[where] for where in link_places(at)], float),
-        **_ragged("link_capacity", [chain((0.0, k.capacity), *k.schedule) for k in at.links], float),
+        **_ragged(
+            "link_capacity", [chain((0.0, k.capacity), *k.schedule) for k in at.links], float
+        ),
     }
 
 
@@ -213,7 +238,9 @@ def event_keys(space: Workspace) -> list[str]:
     """Whose each jump or tick is, and its number in the law."""
     at = space.at
     owners = [owner_of(row) for row in space.event_rows]
-    names = [f"flow {at.flows[i].name}" if source else f"link {at.links[i].name}" for source, i in owners]
+    names = [
+        f"flow {at.flows[i].name}" if source else f"link {at.links[i].name}" for source, i in owners
+    ]
     return [f"{name} {row[s.HWANT]}" for name, row in zip(names, space.event_rows, strict=True)]
 
 
@@ -222,12 +249,14 @@ def _events(space: Workspace) -> dict[str, Array]:
     count = int(space.I[s.NHY])
     return {
         "event": np.array(event_keys(space), dtype=str),
-        "event_clocks": np.array([space.F[int(space.I[k]) :][:count] for k in CLOCKS]).reshape(len(CLOCKS), count),
+        "event_clocks": np.array([space.F[int(space.I[k]) :][:count] for k in CLOCKS]).reshape(
+            len(CLOCKS), count
+        ),
         "event_counts": event_table(space)[:, COUNTS].copy(),
     }
 
 
-# --- going on from it: does it fit, and what goes where ------------------------------------------
+# --- going on from it: does it fit, and what goes where -------------------------------------------
 
 
 @dataclass
@@ -270,7 +299,7 @@ class FinalState:
         starts = self.arrays[f"{name}_starts"]
         return self.arrays[name][starts[i] : starts[i + 1]]
 
-    # --- does it fit? ---------------------------------------------------------------------------------------------
+    # --- does it fit? -----------------------------------------------------------------------------
 
     def continued(self, net: Network, frozen: Mapping[str, float] | None) -> Network:
         """The network with its past: capacities as they were, and new flows from now on.
@@ -278,7 +307,8 @@ class FinalState:
         Raises
         ------
         InvalidInput
-            If the network is one into which this state does not fit: the message says what, and what to do.
+            If the network is one into which this state does not fit: the message says what, and
+            what to do.
         """
         before = self.about["frozen"]
         if (dict(frozen) if frozen is not None else None) != before:
@@ -291,7 +321,10 @@ class FinalState:
             for name in olds:
                 if name not in news:
                     hint = "" if kind == "link" else f" with stop={self.time:g}"
-                    raise InvalidInput(f"restart has a {kind} {name!r}, which the network lacks; keep it there{hint}")
+                    raise InvalidInput(
+                        f"restart has a {kind} {name!r}, which the network lacks; keep it "
+                        f"there{hint}"
+                    )
         for name, link in net.links.items():
             k = old_links.get(name)
             new._links[name] = _new_link(link) if k is None else self._old_link(link, k)
@@ -306,19 +339,27 @@ class FinalState:
     def _old_link(self, link: LinkSpec, k: int) -> LinkSpec:
         of = f"link {link.name!r}"
         if digest(link.law) != self.arrays["link_law"][k]:
-            raise InvalidInput(f"the law of {of} is not that of the run in restart; only its parameters may change")
+            raise InvalidInput(
+                f"the law of {of} is not that of the run in restart; only its parameters may change"
+            )
         if link.delay != self.arrays["link_delay"][k]:
             raise InvalidInput(
-                f"the delay of {of} is {link.delay:g} s, in restart {self.arrays['link_delay'][k]:g} s; "
+                f"the delay of {of} is {link.delay:g} s, in restart "
+                f"{self.arrays['link_delay'][k]:g} s; "
                 "data under way cannot change its delay, so keep it"
             )
         backlog = float(self.arrays["link_backlog"][k])
         if backlog > link.buffer * (1 + 1e-12):
             raise InvalidInput(
-                f"the buffer of {of} is {link.buffer:g} bit, and {backlog:g} bit are queued at the restart; "
+                f"the buffer of {of} is {link.buffer:g} bit, and {backlog:g} bit are queued at the "
+                "restart; "
                 "give a buffer that holds them"
             )
-        changes = [(float(t), float(c)) for t, c in self.row("link_capacity", k).reshape(-1, 2) if t < self.time]
+        changes = [
+            (float(t), float(c))
+            for t, c in self.row("link_capacity", k).reshape(-1, 2)
+            if t < self.time
+        ]
         wanted = [(0.0, link.capacity), *link.schedule]
         now = [c for t, c in wanted if t <= self.time][-1]
         if changes[-1][1] != now:
@@ -335,14 +376,18 @@ class FinalState:
             raise InvalidInput(f"the route of {of} is not that of the run in restart; {advice}")
         now = (flow.access_delay, net.return_delay(flow.name), flow.packet)
         for what, value, was in zip(
-            ("access_delay", "return_delay", "packet"), now, self.arrays["flow_delays"][k], strict=True
+            ("access_delay", "return_delay", "packet"),
+            now,
+            self.arrays["flow_delays"][k],
+            strict=True,
         ):
             if value != was:
                 raise InvalidInput(f"the {what} of {of} is {value:g}, in restart {was:g}; {advice}")
         before = [tuple(row) for row in self.row("flow_past", k).reshape(-1, 2)]
         if past(begun(flow), self.time) != before:
             raise InvalidInput(
-                f"start and stop of {of} differ from the run in restart before its end at {self.time:g} s; "
+                f"start and stop of {of} differ from the run in restart before its end at "
+                f"{self.time:g} s; "
                 "change only what comes after"
             )
 
@@ -351,7 +396,9 @@ class FinalState:
         intervals = flow.intervals
         if intervals and intervals[0][0] == -math.inf:
             intervals = ((self.time, intervals[0][1]), *intervals[1:])
-        if any(begin < self.time for begin, _ in intervals) or any(end <= begin for begin, end in intervals):
+        if any(begin < self.time for begin, _ in intervals) or any(
+            end <= begin for begin, end in intervals
+        ):
             raise InvalidInput(
                 f"{of} is not in the run of restart and starts before its end at {self.time:g} s; "
                 "let it start then or later, or put it in the first run"
@@ -360,7 +407,8 @@ class FinalState:
         oldest = float(self.arrays["record_head"][0, s.RT0])
         if oldest > 0.0 and self.time - reach < oldest:
             raise InvalidInput(
-                f"{of} hears of what was sent {reach:g} s ago, and restart keeps {self.time - oldest:g} s; "
+                f"{of} hears of what was sent {reach:g} s ago, and restart keeps "
+                f"{self.time - oldest:g} s; "
                 f"put it in the first run with start={self.time:g}"
             )
         return replace(flow, intervals=intervals)
@@ -372,10 +420,12 @@ class FinalState:
         for name in flow.route:
             if name in old:
                 block = self.arrays["record_links"][:, old.index(name)]
-                wait += float(np.max(np.sum(np.abs(block[:, :5]), axis=1) / block[:, s.LC], initial=0.0))
+                wait += float(
+                    np.max(np.sum(np.abs(block[:, :5]), axis=1) / block[:, s.LC], initial=0.0)
+                )
         return net.base_rtt(flow.name) + wait
 
-    # --- filling a workspace --------------------------------------------------------------------------------------
+    # --- filling a workspace ----------------------------------------------------------------------
 
     def place(self, space: Workspace) -> list[tuple[float, int, Array]]:
         """Fill the workspace of the next run.
@@ -383,8 +433,8 @@ class FinalState:
         Returns
         -------
         list of (time, flow, parameters)
-            Where a flow's parameters have changed: when that is felt at its first queue, and the new values. Until
-            then the old ones are in the workspace.
+            Where a flow's parameters have changed: when that is felt at its first queue, and the
+            new values. Until then the old ones are in the workspace.
         """
         at = space.at
         here = {f.name: i for i, f in enumerate(at.flows)}
@@ -429,7 +479,9 @@ class FinalState:
         rates = np.zeros((count, nx + int(space.I[s.NT]), 5))
         known = {route: g for g, route in enumerate(at.aggregates)}
         for k in range(len(self.arrays["route_starts"]) - 1):
-            rates[:, known[tuple(links[l] for l in self.row("route", k))]] = self.arrays["record_routes"][:, k]
+            rates[:, known[tuple(links[l] for l in self.row("route", k))]] = self.arrays[
+                "record_routes"
+            ][:, k]
         for k, i in enumerate(self.arrays["own"]):
             rates[:, nx + at.own_rate[flows[i]]] = self.arrays["record_own"][:, k]
         ring[:, after : after + rates[0].size] = rates.reshape(count, -1)
@@ -441,7 +493,9 @@ class FinalState:
         space.I[space.I[s.JNCUR0] :][: len(at.nodes)] = count - 1
 
     def _place_landings(self, space: Workspace, flows: list[int], links: list[int]) -> None:
-        rows = zip(self.arrays["landing_time"].tolist(), self.arrays["landing"].tolist(), strict=True)
+        rows = zip(
+            self.arrays["landing_time"].tolist(), self.arrays["landing"].tolist(), strict=True
+        )
         for time, (kind, index, generation) in rows:
             while int(space.I[s.NHEAP]) >= int(space.I[s.HEAPCAP]) // 2:
                 space.grow_heap()
@@ -455,7 +509,9 @@ class FinalState:
             space.F[int(space.I[slot]) + np.array(rows, dtype=np.int64)] = values
         event_table(space)[np.ix_(rows, COUNTS)] = self.arrays["event_counts"]
 
-    def _place_parameters(self, space: Workspace, flows: list[int]) -> list[tuple[float, int, Array]]:
+    def _place_parameters(
+        self, space: Workspace, flows: list[int]
+    ) -> list[tuple[float, int, Array]]:
         changes = []
         for k, i in enumerate(flows):
             before, where = self.row("flow_params", k), space.parameter_places(i)
@@ -468,9 +524,14 @@ class FinalState:
 
 def _new_link(link: LinkSpec) -> LinkSpec:
     law = link.law
-    if any(z != law.queue for z in law.states) or {*law.out} - {"loss"} or any(link.initial.values()):
+    if (
+        any(z != law.queue for z in law.states)
+        or {*law.out} - {"loss"}
+        or any(link.initial.values())
+    ):
         raise InvalidInput(
-            f"link {link.name!r} is not in the run of restart, and only an empty queue without states of its own has "
+            f"link {link.name!r} is not in the run of restart, and only an empty queue without "
+            "states of its own has "
             "no past; put it in the first run"
         )
     if link.schedule:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampled", "dataset", "variables"]
 
-Sampled = tuple[tuple[str, str], NDArray[np.float64], dict[str, str]]  # dimensions, values, attributes
+Sampled = tuple[
+    tuple[str, str], NDArray[np.float64], dict[str, str]
+]  # dimensions, values, attributes
 
 _CLASS_ROWS = {"one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
 _LINK_ROWS = {
@@ -77,9 +79,14 @@ def dataset(
         about = {"long_name": "states and history at the end of the run, for simulate(restart=...)"}
         data["final_state"] = ("final_state_byte", final, about)
     names = {"flow": [*at.net.flows], "link": [link.name for link in at.links]}
-    # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask takes a second.
-    labelled = {k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()}
-    result = xr.Dataset(labelled, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()}))
+    # Whatever is no variable or index yet xarray compares with Dask's arrays, and to import Dask
+    # takes a second.
+    labelled = {
+        k: xr.Variable(dims, of, about, fastpath=True) for k, (dims, of, about) in data.items()
+    }
+    result = xr.Dataset(
+        labelled, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()})
+    )
     result["time"].attrs["units"] = "s"
     result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
     result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
@@ -87,13 +94,21 @@ def dataset(
 
 
 def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled]:
-    """The samples of a finished run by name, with their dimensions and attributes; flows in the network's order."""
+    """The samples of a finished run by name, with their dimensions and attributes; flows in the
+    network's order.
+    """
     at = space.at
     nf, nc = len(at.flows), len(at.classes)
     place = np.argsort(at.order)  # the network's order of flows
     data: dict[str, Sampled] = {}
 
-    def put(name: str, dims: tuple[str, str], values: NDArray[np.float64], unit: str = "", about: str = "") -> None:
+    def put(
+        name: str,
+        dims: tuple[str, str],
+        values: NDArray[np.float64],
+        unit: str = "",
+        about: str = "",
+    ) -> None:
         if name in _ABOUT:
             unit, about = _ABOUT[name]
             _require_finite(space, times, name, dims[1], values)
@@ -116,16 +131,22 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     return data
 
 
-def _require_finite(space: Workspace, times: NDArray[np.float64], name: str, dim: str, values: NDArray[Any]) -> None:
-    """Refuse what has become NaN or infinite without a state of its own, of which the solver would know."""
+def _require_finite(
+    space: Workspace, times: NDArray[np.float64], name: str, dim: str, values: NDArray[Any]
+) -> None:
+    """Refuse what has become NaN or infinite without a state of its own, of which the solver would
+    know.
+    """
     bad = ~np.isfinite(values)
     if np.any(bad):
         first = int(np.argmax(np.any(bad, axis=0)))
         which = int(np.argmax(bad[:, first]))
         owner = [*space.at.net.flows][which] if dim == "flow" else space.at.links[which].name
         raise NotFinite(
-            f"{name} of {dim} {owner!r} became NaN or infinite at {times[first]:.9g} s; look for a division by zero or "
-            "a power that is too large in the laws of the flows and links on that path, or give a smaller rtol"
+            f"{name} of {dim} {owner!r} became NaN or infinite at {times[first]:.9g} s; look for a "
+            "division by zero or "
+            "a power that is too large in the laws of the flows and links on that path, or give a "
+            "smaller rtol"
         )
 
 
@@ -135,11 +156,15 @@ def _coordinates(**values: NDArray[Any]) -> xr.Coordinates:
     import xarray as xr
 
     indexes = {dim: xr.indexes.PandasIndex(pd.Index(v), dim, v.dtype) for dim, v in values.items()}
-    return xr.Coordinates({dim: index.create_variables()[dim] for dim, index in indexes.items()}, indexes)
+    return xr.Coordinates(
+        {dim: index.create_variables()[dim] for dim, index in indexes.items()}, indexes
+    )
 
 
 def _events(space: Workspace) -> dict[str, Any]:
-    """When each jump and each tick happened, and whose it was, at the clock of its owner; and where all has kinks."""
+    """When each jump and each tick happened, and whose it was, at the clock of its owner; and where
+    all has kinks.
+    """
     at = space.at
     data: dict[str, Any] = {}
     if not space.event_rows:
@@ -160,14 +185,23 @@ def _events(space: Workspace) -> dict[str, Any]:
         names = np.array([at.flows[i].name if source else at.links[i].name for source, i in owners])
         access = np.array([at.flows[i].access_delay if source else 0.0 for source, i in owners])
         moment = log[:, 0] - np.where(number >= 0, access[number], 0.0)
-        # The clock goes on a little for flows with an access delay, and a restart goes over that again.
-        which &= (moment <= space.until * (1 + 1e-12)) & ((moment > space.since * (1 + 1e-12)) | (space.since == 0.0))
+        # The clock goes on a little for flows with an access delay, and a restart goes over that
+        # again.
+        which &= (moment <= space.until * (1 + 1e-12)) & (
+            (moment > space.since * (1 + 1e-12)) | (space.since == 0.0)
+        )
         found, inside = number[which], moment[which]
         data[f"{kind}_time"] = (kind, inside, {"units": "s", "long_name": f"time of each {kind}"})
         data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
         about = {"units": "1", "long_name": f"which of its law's {kind}s each is, from 0"}
-        before = [0 if kind == "jump" else _jumps(at, *owner) for owner in owners]  # ticks are numbered after jumps
-        data[f"{kind}_rule"] = (kind, (rows[:, s.HWANT] - np.array(before, dtype=np.int64))[found], about)
+        before = [
+            0 if kind == "jump" else _jumps(at, *owner) for owner in owners
+        ]  # ticks are numbered after jumps
+        data[f"{kind}_rule"] = (
+            kind,
+            (rows[:, s.HWANT] - np.array(before, dtype=np.int64))[found],
+            about,
+        )
     return data
 
 
@@ -189,13 +223,24 @@ def _states(space: Workspace, put: Any) -> None:
     """Each law's own states, as ``<law>_<state>``; NaN where a flow or link has no such state."""
     at = space.at
     place = np.argsort(at.order)
-    for groups, dim, count in ((at.groups, "flow", len(at.flows)), (at.link_groups, "link", len(at.links))):
+    for groups, dim, count in (
+        (at.groups, "flow", len(at.flows)),
+        (at.link_groups, "link", len(at.links)),
+    ):
         made: dict[str, tuple[NDArray[np.float64], str]] = {}
         for g in groups:
             rows = space.state_rows(g.states, len(g.own) * g.size)
             for j, z in enumerate(g.own):
                 name = f"{g.law.name}_{plain(z)}"
-                full, _ = made.setdefault(name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z])))
+                full, _ = made.setdefault(
+                    name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z]))
+                )
                 full[g.members] = rows[j * g.size : (j + 1) * g.size]
         for name, (full, unit) in made.items():
-            put(name, ("time", dim), full[place] if dim == "flow" else full, unit, f"state of {name.split('_')[0]}")
+            put(
+                name,
+                ("time", dim),
+                full[place] if dim == "flow" else full,
+                unit,
+                f"state of {name.split('_')[0]}",
+            )

@@ -1,4 +1,6 @@
-"""Driving the compiled solver through a run: growing its room, reporting its progress, and saying why it failed."""
+"""Driving the compiled solver through a run: growing its room, reporting its progress, and saying
+why it failed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import InvalidInput, NegativeRate, NotFinite, SolverError, StepCollapse, Zeno
+from fluidcc.base.errors import (
+    InvalidInput,
+    NegativeRate,
+    NotFinite,
+    SolverError,
+    StepCollapse,
+    Zeno,
+)
 from fluidcc.base.progress import Progress
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.entry import resume, solver, start_anew
@@ -21,7 +30,12 @@ __all__ = ["pause_after", "run"]
 
 
 def run(
-    space: Workspace, until: float, before: FinalState | None, first_step: float, address: int, bar: Progress
+    space: Workspace,
+    until: float,
+    before: FinalState | None,
+    first_step: float,
+    address: int,
+    bar: Progress,
 ) -> tuple[NDArray[np.uint8] | None, float]:
     """Run a filled workspace to its end.
 
@@ -29,7 +43,8 @@ def run(
     ----------
     space : Workspace
     until : float
-        When the final state is taken [s]; the workspace's clock goes on a little, for flows with an access delay.
+        When the final state is taken [s]; the workspace's clock goes on a little, for flows with an
+        access delay.
     before : FinalState, optional
         What the run goes on from.
     first_step : float
@@ -58,7 +73,8 @@ def run(
         stops += before.place(space)
         if late := [at.flows[i].name for time, i, _ in stops if time > until]:
             raise InvalidInput(
-                f"until is {until:g} s, before the new parameters of flow {late[0]!r} are felt at its first queue, an "
+                f"until is {until:g} s, before the new parameters of flow {late[0]!r} are felt at "
+                "its first queue, an "
                 "access_delay after the restart; give a later time"
             )
         stops.sort(key=lambda stop: stop[:2])
@@ -79,7 +95,14 @@ def run(
     return final, seconds
 
 
-def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int = 0, first_step: float = 0.0) -> float:
+def _drive(
+    space: Workspace,
+    stop: float,
+    address: int,
+    bar: Progress,
+    hops: int = 0,
+    first_step: float = 0.0,
+) -> float:
     """Go on to `stop`, and return how long that took [s]; with `hops` the run begins."""
     space.F[s.TSTOP] = stop
     advance = solver()
@@ -106,7 +129,9 @@ def _drive(space: Workspace, stop: float, address: int, bar: Progress, hops: int
 
 
 def pause_after(at: Layout) -> int:
-    """Steps that take some tens of milliseconds, whatever the size: for the bar, and so that Ctrl-C is heard."""
+    """Steps that take some tens of milliseconds, whatever the size: for the bar, and so that Ctrl-C
+    is heard.
+    """
     return max(1, 200_000 // (100 + sum(len(f.route) for f in at.flows)))
 
 
@@ -136,11 +161,13 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
     remedy = "try a larger rtol or atol, or look for a jump in its law that is not declared"
     if at.frozen is not None and any(len(f.route) > 1 for f in at.flows):
         remedy = (
-            "with frozen delays the queues of a route may together drain by a second a second, so that 1 + e', by "
+            "with frozen delays the queues of a route may together drain by a second a second, so "
+            "that 1 + e', by "
             f"which laws divide, reaches 0: take delays='fifo', or {remedy}"
         )
     return StepCollapse(
-        f"the step fell below the resolution of time at {time:.9g} s, at {_worst_state(space, at)}; {remedy}"
+        f"the step fell below the resolution of time at {time:.9g} s, at "
+        f"{_worst_state(space, at)}; {remedy}"
     )
 
 
@@ -159,13 +186,16 @@ def _event_failure(space: Workspace, at: Layout, code: int) -> SolverError:
     what = event_of(at, row)
     if code == s.ZENO:
         return Zeno(
-            f"{what} happens without end at {time:.9g} s: its reset leaves its condition true, or ever faster jumps "
+            f"{what} happens without end at {time:.9g} s: its reset leaves its condition true, or "
+            "ever faster jumps "
             "pile up; give it a refractory time, or once=True"
         )
     value = space.F[space.I[s.OHNEW]]
     return NotFinite(
-        f"{what} has a {'refractory time' if row[s.HKIND] > s.SOURCE_TICK else 'period or phase'} of {value:.6g} s at "
-        f"{time:.9g} s; it must be finite, and {'not negative' if row[s.HKIND] > s.SOURCE_TICK else 'positive'}"
+        f"{what} has a {'refractory time' if row[s.HKIND] > s.SOURCE_TICK else 'period or phase'} "
+        f"of {value:.6g} s at "
+        f"{time:.9g} s; it must be finite, and "
+        f"{'not negative' if row[s.HKIND] > s.SOURCE_TICK else 'positive'}"
     )
 
 
@@ -180,7 +210,11 @@ def _worst_state(space: Workspace, at: Layout) -> str:
     worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
     if worst >= at.backlog:
         k = worst - at.backlog
-        return f"the backlog of link {at.links[k].name!r}" if k < len(at.links) else "the state of a link"
+        return (
+            f"the backlog of link {at.links[k].name!r}"
+            if k < len(at.links)
+            else "the state of a link"
+        )
     for g in at.groups:
         if g.states <= worst < g.states + g.size * len(g.own):
             j, i = divmod(worst - g.states, g.size)

@@ -59,33 +59,37 @@ def simulate(
     until : float or str
         End of the run [s].
     rtol, atol : float
-        Relative tolerance, and absolute tolerance as a fraction of each state's natural size: the largest capacity on
-        the route for rates, the capacity times the base round-trip time for backlogs, one for all other states.
+        Relative tolerance, and absolute tolerance as a fraction of each state's natural size: the
+        largest capacity on the route for rates, the capacity times the base round-trip time for
+        backlogs, one for all other states.
     delays : {"fifo", "frozen"}
-        ``"fifo"``: delays follow the queues, and queues conserve flow. ``"frozen"``: constant forward and backward
-        delays, as equations (8) and (30)-(31) of the LDCC paper print them; arrivals are then not thinned or
-        stretched by upstream queues.
+        ``"fifo"``: delays follow the queues, and queues conserve flow. ``"frozen"``: constant
+        forward and backward delays, as equations (8) and (30)-(31) of the LDCC paper print them;
+        arrivals are then not thinned or stretched by upstream queues.
     frozen_at : mapping of str to float, optional
-        Queueing delay [s] of each link for the constant delays; by default none, so that they are the propagation
-        delays.
+        Queueing delay [s] of each link for the constant delays; by default none, so that they are
+        the propagation delays.
     t_eval : array_like, optional
         Sample times [s]; by default `samples` of them, evenly from 0 to `until`.
     samples : int
-        Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2 GiB.
+        Number of samples, 10^7 at most. All variables together may be 2^28 numbers, which are 2
+        GiB.
     seed : int
         Of modulated flows.
     first_step, max_step : float, optional
-        Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a time of its own, such
-        as cos(t) in the flow of a state that is held at a bound: steps are not chosen by what is held.
+        Bounds of the step size [s]; `max_step` may ask for 10^8 steps. Give it where a law has a
+        time of its own, such as cos(t) in the flow of a state that is held at a bound: steps are
+        not chosen by what is held.
     engine : {"auto", "array", "fused"}
-        ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is faster on small
-        networks; ``"auto"`` takes the fused step if it is already compiled.
+        ``"array"`` runs every network at once; ``"fused"`` compiles its structure first and is
+        faster on small networks; ``"auto"`` takes the fused step if it is already compiled.
     restart : xarray.Dataset, optional
-        A result of `simulate`, which this run continues: from its end at the time it has, with the queues, the data
-        under way and the history that sources have still to hear of. Times go on, so that `until` lies after its end.
-        Parameters of laws, capacities, buffers and later starts and stops may be others than before, and flows
-        may be added: one without `start` begins at the restart. Routes, delays and packet sizes of what is there stay.
-        What is continued is the variable ``final_state``; it survives NetCDF, Zarr and pickling. Both runs together:
+        A result of `simulate`, which this run continues: from its end at the time it has, with the
+        queues, the data under way and the history that sources have still to hear of. Times go on,
+        so that `until` lies after its end. Parameters of laws, capacities, buffers and later starts
+        and stops may be others than before, and flows may be added: one without `start` begins at
+        the restart. Routes, delays and packet sizes of what is there stay. What is continued is the
+        variable ``final_state``; it survives NetCDF, Zarr and pickling. Both runs together:
         ``xarray.concat([ds.drop_vars("final_state") for ds in (first, second)], "time")``.
     progress : bool, optional
         Show a progress bar; by default on runs over two seconds, in a terminal or notebook.
@@ -93,32 +97,36 @@ def simulate(
     Returns
     -------
     xarray.Dataset
-        ``rate``, ``one_way_delay``, ``rtt``, ``loss`` over (time, flow): what the source sends and knows at that
-        time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``, ``utilisation`` over (time, link).
-        Each law's own states. Units are in the attributes of each variable, solver statistics and warnings in those of
-        the dataset. At the instant of a jump a sample shows what holds just after it. Where laws jump or tick,
-        ``jump_time``, ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick list
-        every instant, the flow or link whose it was, and which of its law's jumps or ticks.
+        ``rate``, ``one_way_delay``, ``rtt``, ``loss`` over (time, flow): what the source sends and
+        knows at that time. ``queueing_delay``, ``backlog``, ``arrival_rate``, ``throughput``,
+        ``utilisation`` over (time, link). Each law's own states. Units are in the attributes of
+        each variable, solver statistics and warnings in those of the dataset. At the instant of a
+        jump a sample shows what holds just after it. Where laws jump or tick, ``jump_time``,
+        ``jump_of``, ``jump_rule`` over jump and ``tick_time``, ``tick_of``, ``tick_rule`` over tick
+        list every instant, the flow or link whose it was, and which of its law's jumps or ticks.
 
     Warns
     -----
     FluidccWarning
-        If a flow waits for reports of routers, and none on its route makes any. What else makes a result doubtful, such
-        as windows of few packets, stands in the attribute ``warnings`` of the dataset.
+        If a flow waits for reports of routers, and none on its route makes any. What else makes a
+        result doubtful, such as windows of few packets, stands in the attribute ``warnings`` of the
+        dataset.
 
     Raises
     ------
     InvalidInput
         If an argument cannot be used, or `restart` does not fit the network.
     SolverError
-        `StepCollapse`, `NotFinite`, `NegativeRate` or `Zeno`: the message says what, where and what to try.
+        `StepCollapse`, `NotFinite`, `NegativeRate` or `Zeno`: the message says what, where and what
+        to try.
 
     Notes
     -----
-    Jumps are located on the dense output, ticks are met exactly; both end a step, and their consequences are breaking
-    points wherever they arrive later. After each, links decide afresh whether they are empty, busy or full. What
-    happens at one instant has a fixed order: see `Jump`. Consequences so many that it would not pay to follow them are
-    counted in ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
+    Jumps are located on the dense output, ticks are met exactly; both end a step, and their
+    consequences are breaking points wherever they arrive later. After each, links decide afresh
+    whether they are empty, busy or full. What happens at one instant has a fixed order: see `Jump`.
+    Consequences so many that it would not pay to follow them are counted in
+    ``untracked_breaking_points``; error control meets them, which costs steps and no accuracy.
     """
     require_runnable(net)
     flag(progress, "progress", unset=True)
@@ -139,11 +147,19 @@ def simulate(
         )
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, seed, stop)) is not None}
     first = 0.0 if first_step is None else _positive(first_step, "first_step")
-    space = Workspace(at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since)
+    space = Workspace(
+        at, times, stop, rtol=rtol, atol=atol, patterns=patterns, max_step=longest, since=since
+    )
     address = _step_address(at, engine)
     with Progress(stop - since, progress) as bar:
         final, seconds = run(space, stop, before, first, address, bar)
-    used = {"rtol": rtol, "atol": atol, "delays": delays, "seed": seed, "engine": "fused" if address else "array"}
+    used = {
+        "rtol": rtol,
+        "atol": atol,
+        "delays": delays,
+        "seed": seed,
+        "engine": "fused" if address else "array",
+    }
     result = dataset(space, times, seconds, used, final)
     for text in unheard(at):
         warn(text, stacklevel=3)
@@ -160,15 +176,25 @@ def _positive(value: Any, what: str, most: float = 1e12) -> float:
 
 def _sample_times(t_eval: Any, samples: int, since: float, until: float) -> NDArray[np.float64]:
     if until <= since:
-        raise InvalidInput(f"until is {until:g} s, and restart ends at {since:g} s; give a later time")
+        raise InvalidInput(
+            f"until is {until:g} s, and restart ends at {since:g} s; give a later time"
+        )
     if t_eval is None:
         return np.linspace(since, until, whole(samples, "samples", least=2, most=SAMPLES))
     times = np.atleast_1d(numbers(t_eval, "t_eval", "a list of times in seconds", finite=False))
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0) or len(times) == 0:
-        raise InvalidInput(f"t_eval is {shown(t_eval)}; give a list of finite times that increase strictly")
+    if (
+        times.ndim != 1
+        or not np.all(np.isfinite(times))
+        or np.any(np.diff(times) <= 0)
+        or len(times) == 0
+    ):
+        raise InvalidInput(
+            f"t_eval is {shown(t_eval)}; give a list of finite times that increase strictly"
+        )
     if times[0] < since or times[-1] > until:
         raise InvalidInput(
-            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and until, {until:g} s"
+            f"t_eval runs from {times[0]:g} to {times[-1]:g} s; it must lie within {since:g} and "
+            f"until, {until:g} s"
         )
     return times
 
@@ -178,20 +204,26 @@ def _require_room(at: Layout, samples: int) -> None:
     rows = sample_rows(at)
     if samples * rows > VALUES:
         raise InvalidInput(
-            f"{samples} samples of {rows} variables are {samples * rows} numbers, and a run takes {VALUES}; "
+            f"{samples} samples of {rows} variables are {samples * rows} numbers, and a run takes "
+            f"{VALUES}; "
             f"give samples or t_eval of at most {VALUES // rows} times, or sweep statistics instead"
         )
 
 
-def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) -> dict[str, float] | None:
+def _frozen(
+    net: Network, delays: str, frozen_at: Mapping[str, float] | None
+) -> dict[str, float] | None:
     if choice(delays, "delays", ("fifo", "frozen")) == "fifo":
         if frozen_at is not None:
-            raise InvalidInput("frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'")
+            raise InvalidInput(
+                "frozen_at is given, but delays='fifo' follows the queues; give delays='frozen'"
+            )
         return None
     held = dict.fromkeys(net.link_names, 0.0)
     if frozen_at is not None and not hasattr(frozen_at, "items"):  # a pandas Series has them too
         raise InvalidInput(
-            f"frozen_at is {shown(frozen_at)}; give the queueing delay of each link by name, such as {{'l': 0.1}}"
+            f"frozen_at is {shown(frozen_at)}; give the queueing delay of each link by name, such "
+            f"as {{'l': 0.1}}"
         )
     for name, value in ({} if frozen_at is None else dict(frozen_at)).items():
         if name not in held:
@@ -202,7 +234,13 @@ def _frozen(net: Network, delays: str, frozen_at: Mapping[str, float] | None) ->
 
 def _check_tolerance(rtol: float, atol: float) -> None:
     number(rtol, "rtol", "a number between 1e-13 and 0.1", least=1e-13, most=0.1)
-    number(atol, "atol", "a positive fraction of each state's size, such as rtol/1000", above=0.0, most=0.1)
+    number(
+        atol,
+        "atol",
+        "a positive fraction of each state's size, such as rtol/1000",
+        above=0.0,
+        most=0.1,
+    )
 
 
 def _step_address(at: Layout, engine: str) -> int:

@@ -1,4 +1,6 @@
-"""The interval model of binary feedback: every flow a step up in each interval, a step down where the link was over."""
+"""The interval model of binary feedback: every flow a step up in each interval, a step down where
+the link was over.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,13 @@ from fluidcc.network.patterns import quantity
 __all__ = ["Orbit", "Synchronized", "synchronized"]
 
 _LIMIT = 200_000_000  # intervals in which a cycle is looked for: some seconds to a minute
-_AT_ONCE = 5_000_000  # intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
+# intervals times flows in one call of compiled code: some tens of milliseconds, for Ctrl-C
+_AT_ONCE = 5_000_000
 RATES = 2**28  # rates that are kept, at most: 2 GiB
 INTERVALS = 10**10  # intervals times flows that are run, at most: minutes
-EXACT = 200_000  # intervals in rational arithmetic, whose numbers grow longer from interval to interval
+EXACT = (
+    200_000  # intervals in rational arithmetic, whose numbers grow longer from interval to interval
+)
 _TIE = 1e-12  # relative distance from the capacity below which rounding decides
 
 
@@ -44,16 +49,17 @@ def synchronized(
     exact: bool = False,
     keep: bool = True,
 ) -> Synchronized:
-    """Run binomial controls (3) with binary feedback in discrete intervals, as Section V-B of their paper does.
+    """Run binomial controls (3) with binary feedback in discrete intervals, as Section V-B of their
+    paper does.
 
-    In each interval the flows send their rates; what exceeds the capacity is lost. Then each flow that hears of a loss
-    goes down by sigma x**l, and each other one goes up by lam x**-k.
+    In each interval the flows send their rates; what exceeds the capacity is lost. Then each flow
+    that hears of a loss goes down by sigma x**l, and each other one goes up by lam x**-k.
 
     Parameters
     ----------
     k, l, lam, sigma : float or array_like, shape (flows,)
-        Powers and constants of each class of flows. `lam` and `sigma` are in the powers of the unit of the capacity
-        that (3) asks for.
+        Powers and constants of each class of flows. `lam` and `sigma` are in the powers of the unit
+        of the capacity that (3) asks for.
     capacity : float or str
         Of the link [bit/s, or packets a round trip].
     n : int or array_like of int
@@ -61,10 +67,11 @@ def synchronized(
     initial : float or array_like, optional
         First rates; by default equal shares of the capacity.
     intervals : int
-        How many to run; the orbit needs none. Times the classes, at most 2^28 are kept (2 GiB), 10^10 run without
-        keeping them, and 200,000 in rational arithmetic.
+        How many to run; the orbit needs none. Times the classes, at most 2^28 are kept (2 GiB),
+        10^10 run without keeping them, and 200,000 in rational arithmetic.
     hears : {"all", "one"}
-        Who hears of an overload: all flows, or one, drawn with probabilities as the rates (proportional loss).
+        Who hears of an overload: all flows, or one, drawn with probabilities as the rates
+        (proportional loss).
     delay : int
         Intervals by which feedback is late; 0 is the paper's immediate one.
     missed : float
@@ -74,7 +81,8 @@ def synchronized(
     seed : int
         Of what is drawn.
     exact : bool
-        In rational arithmetic, with floats taken as the binary fractions that they are. Powers must be integers.
+        In rational arithmetic, with floats taken as the binary fractions that they are. Powers must
+        be integers.
     keep : bool
         Keep the rates of every interval; without, long runs of many flows take no memory.
 
@@ -99,29 +107,39 @@ def synchronized(
 
     Notes
     -----
-    D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence properties and scalability
-    analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577, equations (2), (3), Section V-B.
+    D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence properties and
+    scalability analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577, equations (2),
+    (3), Section V-B.
     """
     if not flag(exact, "exact"):
         capacity = quantity(capacity, "bit/s", "the capacity", positive=True)
     choice(hears, "hears", ("all", "one"))
-    intervals, delay, seed = whole(intervals, "intervals"), whole(delay, "delay", most=100_000), whole(seed, "seed")
-    missed = number(missed, "missed", "a probability of at least 0 and below 1", least=0.0, below=1.0)
+    intervals, delay, seed = (
+        whole(intervals, "intervals"),
+        whole(delay, "delay", most=100_000),
+        whole(seed, "seed"),
+    )
+    missed = number(
+        missed, "missed", "a probability of at least 0 and below 1", least=0.0, below=1.0
+    )
     flag(keep, "keep")
     if exact and (hears != "all" or delay or missed or np.any(np.asarray(floor, dtype=float) > 0)):
-        raise Unsupported("exact arithmetic is for immediate feedback that all flows hear, without a floor")
+        raise Unsupported(
+            "exact arithmetic is for immediate feedback that all flows hear, without a floor"
+        )
     from fluidcc.numerics.interval_input import columns_of
 
     columns = columns_of(k, l, lam, sigma, n, initial, floor, capacity, exact)
     return _IntervalModel(columns, capacity, hears, delay, missed, seed, exact).run(intervals, keep)
 
 
-# --- what it gives -------------------------------------------------------------------------------
+# --- what it gives --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Orbit:
-    """The attractor: a periodic orbit. Its sums and means are over one period, Fractions if it was found exactly.
+    """The attractor: a periodic orbit. Its sums and means are over one period, Fractions if it was
+    found exactly.
 
     Attributes
     ----------
@@ -130,7 +148,8 @@ class Orbit:
     rates : ndarray, shape (period, flows)
         Rates along it [as the capacity].
     sent, lost, carried : float or Fraction
-        What all flows send, what exceeds the capacity, and what does not [capacity times intervals].
+        What all flows send, what exceeds the capacity, and what does not [capacity times
+        intervals].
     loss, efficiency : float or Fraction
         Lost over sent, and carried over what the link could carry [1].
     overloads : int
@@ -172,8 +191,8 @@ class Synchronized:
     Attributes
     ----------
     rates : ndarray, shape (intervals, flows)
-        Rate of a flow of each class in each interval; Fractions if `exact`. With ``keep=False`` one row, the rates
-        after the last interval.
+        Rate of a flow of each class in each interval; Fractions if `exact`. With ``keep=False`` one
+        row, the rates after the last interval.
     capacity : float or Fraction
     n : ndarray of int, shape (flows,)
         Flows of each class.
@@ -225,7 +244,7 @@ class Synchronized:
         return self._model.orbit()
 
 
-# --- the map: runs of it, and its cycles, in floating point and exactly --------------------------
+# --- the map: runs of it, and its cycles, in floating point and exactly ---------------------------
 
 
 @dataclass(frozen=True)
@@ -242,7 +261,10 @@ class _IntervalModel:
 
     def __post_init__(self) -> None:
         if self.hears == "one" and np.any(self.columns["n"] > 1):
-            raise InvalidInput("with hears='one' every flow needs its own rate: give initial= one rate a flow, and n=1")
+            raise InvalidInput(
+                "with hears='one' every flow needs its own rate: give initial= one rate a flow, "
+                "and n=1"
+            )
 
     def _arguments(self) -> tuple[Any, ...]:
         from fluidcc.numerics.interval_input import floats
@@ -251,7 +273,16 @@ class _IntervalModel:
         powers = np.stack([c["k"], c["l"]], axis=1)
         cuts = np.flatnonzero(np.any(powers[1:] != powers[:-1], axis=1)) + 1
         blocks = np.array([0, *cuts, len(powers)], dtype=np.int64)
-        return blocks, c["k"], c["l"], c["lam"], c["sigma"], c["n"], c["floor"], float(floats(self.capacity))
+        return (
+            blocks,
+            c["k"],
+            c["l"],
+            c["lam"],
+            c["sigma"],
+            c["n"],
+            c["floor"],
+            float(floats(self.capacity)),
+        )
 
     def run(self, intervals: int, keep: bool) -> Synchronized:
         """The first intervals."""
@@ -259,7 +290,8 @@ class _IntervalModel:
         if intervals * flows > most:
             hint = ", or keep=False" if keep and not self.exact else ""
             raise InvalidInput(
-                f"intervals is {intervals}, and with {flows} rates in each at most {most // flows} are run; "
+                f"intervals is {intervals}, and with {flows} rates in each at most {most // flows} "
+                "are run; "
                 f"give fewer{hint}"
             )
         if self.exact:
@@ -269,10 +301,15 @@ class _IntervalModel:
         x, sums = self.columns["initial"].copy(), np.zeros(5)
         rates = np.empty((intervals if keep else 0, len(x)))
         rng = np.random.default_rng(self.seed)
-        arguments, pending, some = self._arguments(), np.zeros(self.delay), max(1, _AT_ONCE // len(x))
+        arguments, pending, some = (
+            self._arguments(),
+            np.zeros(self.delay),
+            max(1, _AT_ONCE // len(x)),
+        )
         for first in range(0, intervals, some):
             taken = advance(
-                x, *arguments, pending, min(some, intervals - first), rates[first : first + some], sums,
+                x, *arguments, pending, min(some, intervals - first), rates[first : first + some],
+                sums,
                 int(self.hears == "one"), self.missed, rng,
             )  # fmt: skip
             if taken == FELL:
@@ -280,19 +317,27 @@ class _IntervalModel:
         counts = self.columns["n"].astype(np.int64)
         sent, lost, carried = (float(v) for v in sums[:3])
         return Synchronized(
-            rates if keep else x[np.newaxis], float(self.capacity), counts, sent, lost, carried, int(sums[3]),
+            rates if keep else x[np.newaxis], float(self.capacity), counts, sent, lost, carried,
+            int(sums[3]),
             int(sums[4]), intervals, self,
         )  # fmt: skip
 
     def orbit(self) -> Orbit:
         """The cycle."""
         if self.hears != "all" or self.missed > 0:
-            raise Unsupported("feedback that is drawn at random has no periodic orbit; give intervals= and take means")
+            raise Unsupported(
+                "feedback that is drawn at random has no periodic orbit; give intervals= and take "
+                "means"
+            )
         if self.exact:
             return self._exact_orbit()
         from fluidcc.numerics.intervals import FELL, advance, find_cycle
 
-        x, pending, rng = self.columns["initial"].copy(), np.zeros(self.delay), np.random.default_rng(0)
+        x, pending, rng = (
+            self.columns["initial"].copy(),
+            np.zeros(self.delay),
+            np.random.default_rng(0),
+        )
         arguments = self._arguments()
         mark, mark_pending, counts = x.copy(), pending.copy(), np.array([1, 0, 0])
         period, some = 0, max(1, _AT_ONCE // len(x))
@@ -302,14 +347,16 @@ class _IntervalModel:
             raise self._fell()
         if period == 0:
             raise SolverError(
-                f"no periodic orbit in {counts[2]} intervals; with k + l near 0 rates approach one very slowly, or "
+                f"no periodic orbit in {counts[2]} intervals; with k + l near 0 rates approach one "
+                "very slowly, or "
                 "wander for ever: give intervals= and take means"
             )
         keep, sums = np.empty((period, len(x))), np.zeros(5)
         advance(x, *arguments, pending, period, keep, sums, 0, 0.0, rng)
         if np.min(np.abs(keep @ self.columns["n"] / arguments[-1] - 1)) < _TIE:
             warn(
-                "the orbit passes the capacity within rounding, so that rounding decides where the flows go down; "
+                "the orbit passes the capacity within rounding, so that rounding decides where the "
+                "flows go down; "
                 "take exact=True, or another capacity",
                 stacklevel=3,
             )
@@ -318,9 +365,12 @@ class _IntervalModel:
         return Orbit(shortest, keep[:shortest], sent, lost, carried, round(overs), arguments[-1])
 
     def _fell(self) -> NegativeRate:
-        return NegativeRate("a rate fell to zero or below; for l < 1 (29) bounds n: lower sigma or n, or give floor=")
+        return NegativeRate(
+            "a rate fell to zero or below; for l < 1 (29) bounds n: lower sigma or n, or give "
+            "floor="
+        )
 
-    # --- exactly ----------------------------------------------------------------------------------------------------
+    # --- exactly ----------------------------------------------------------------------------------
 
     def _exact_flows(self) -> tuple[Any, Fraction]:
         from fluidcc.numerics.rational import RationalFlow, as_fraction
@@ -344,18 +394,24 @@ class _IntervalModel:
         counts = self.columns["n"].astype(np.int64)
         over = int(np.sum(rates @ counts.astype(object) > capacity))
         kept = rates if keep else _objects([last], len(flows))
-        return Synchronized(kept, capacity, counts, sent, lost, carried, over, over, intervals, self)
+        return Synchronized(
+            kept, capacity, counts, sent, lost, carried, over, over, intervals, self
+        )
 
     def _exact_orbit(self) -> Orbit:
         from fluidcc.numerics.rational import cycle, sums_of
 
         flows, capacity = self._exact_flows()
         rows = cycle(flows, list(self.columns["exact initial"]), capacity)
-        return Orbit(len(rows), _objects(rows, len(flows)), *sums_of(flows, rows, capacity), capacity)
+        return Orbit(
+            len(rows), _objects(rows, len(flows)), *sums_of(flows, rows, capacity), capacity
+        )
 
 
 def _shortest(keep: NDArray[np.float64]) -> int:
-    """The shortest period of a cycle, up to rounding: in floating point a cycle may close only after several turns."""
+    """The shortest period of a cycle, up to rounding: in floating point a cycle may close only
+    after several turns.
+    """
     period = len(keep)
     for p in range(1, period // 2 + 1):
         if period % p == 0 and np.allclose(keep, np.roll(keep, p, axis=0), rtol=1e-11, atol=0.0):

@@ -1,7 +1,8 @@
 """The tables of a workspace: two flat arrays under construction, and what a layout puts into them.
 
-Numbers are added to `Arrays`, and where they stand is noted in slots of the head. There is who meets whom, what is
-known beforehand to change, jumps and ticks, and the natural sizes of which tolerances are fractions.
+Numbers are added to `Arrays`, and where they stand is noted in slots of the head. There is who
+meets whom, what is known beforehand to change, jumps and ticks, and the natural sizes of which
+tolerances are fractions.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ from fluidcc.simulation.layout import Group, Layout, acts
 from fluidcc.symbols import REPORTING, symbols_of
 
 __all__ = [
-    "Arrays", "add_capacities", "add_changes", "add_maps", "add_nodes", "collect_changes", "event_of", "event_rows",
-    "hops_at_once", "jump_switches", "owner_of", "state_sizes", "work_sizes",
+    "Arrays", "add_capacities", "add_changes", "add_maps", "add_nodes", "collect_changes",
+    "event_of", "event_rows", "hops_at_once", "jump_switches", "owner_of", "state_sizes",
+    "work_sizes",
 ]  # fmt: skip
 
-_Part = tuple[int, int, Any]  # from where to where, and what: numbers, or one for all of these places
+_Part = tuple[
+    int, int, Any
+]  # from where to where, and what: numbers, or one for all of these places
 Change = tuple[float, int, int, float]  # time, kind, index, value
 
 
 class Arrays:
     """What becomes `F` and `I` (see `fluidcc.numerics.fluid.slots`).
 
-    A workspace has a hundred parts of a few numbers each, so that they are kept as lists: an array for each would take
-    several times as long to make as the two that they end in.
+    A workspace has a hundred parts of a few numbers each, so that they are kept as lists: an array
+    for each would take several times as long to make as the two that they end in.
 
     Attributes
     ----------
@@ -94,7 +98,7 @@ class Arrays:
         return F, I
 
 
-# --- who meets whom ------------------------------------------------------------------------------
+# --- who meets whom -------------------------------------------------------------------------------
 
 
 def add_nodes(into: Arrays, at: Layout) -> None:
@@ -132,7 +136,9 @@ def add_maps(into: Arrays, at: Layout) -> None:
     into.int_room(s.JLANDED, nl + len(at.classes))
     ends = [route[-1] for route, _, _ in at.classes]
     into.table(s.JLAST, s.JLASTV, _inverse(ends, nl))
-    into.head[s.HOPS], into.head[s.SPREAD] = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
+    into.head[s.HOPS], into.head[s.SPREAD] = _followed(
+        tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl)))
+    )
     into.ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
     into.table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
     into.table(s.JPATH, s.JPATHV, at.paths)
@@ -150,12 +156,17 @@ def add_maps(into: Arrays, at: Layout) -> None:
         into.ints(slot, [of[k] for of in place])
 
 
-@lru_cache(maxsize=64)  # the links of a network stay as they are while its numbers change, as they do in a sweep
-def _followed(nexts: tuple[tuple[int, ...], ...], ends: tuple[int, ...], most: int = 64) -> tuple[int, int]:
-    """Hops over which a breaking point is followed, once round all links at most, and its landings at sources.
+@lru_cache(
+    maxsize=64
+)  # the links of a network stay as they are while its numbers change, as they do in a sweep
+def _followed(
+    nexts: tuple[tuple[int, ...], ...], ends: tuple[int, ...], most: int = 64
+) -> tuple[int, int]:
+    """Hops over which a breaking point is followed, once round all links at most, and its landings
+    at sources.
 
-    `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are cut where they would
-    make more than `most` landings at links.
+    `ends` has the number of feedback classes whose path ends at each link. In a mesh the hops are
+    cut where they would make more than `most` landings at links.
     """
     n = len(nexts)
     fan = np.zeros((n, n))
@@ -175,8 +186,12 @@ def _followed(nexts: tuple[tuple[int, ...], ...], ends: tuple[int, ...], most: i
 
 
 def hops_at_once(at: Layout) -> int:
-    """Hops without propagation delay worth the name, over the longest route; at least one if a router tells at once."""
-    hops = max((sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0)
+    """Hops without propagation delay worth the name, over the longest route; at least one if a
+    router tells at once.
+    """
+    hops = max(
+        (sum(at.links[l].delay < 1e-9 for l in route[:-1]) for route, _, _ in at.classes), default=0
+    )
     return max(hops, int(any(at.nodes[n].offset < 1e-9 for of in at.told for n in of)))
 
 
@@ -187,7 +202,7 @@ def _inverse(values: list[int], count: int) -> list[list[int]]:
     return rows
 
 
-# --- what is known to change ---------------------------------------------------------------------
+# --- what is known to change ----------------------------------------------------------------------
 
 
 def add_capacities(into: Arrays, at: Layout, since: float) -> None:
@@ -213,11 +228,13 @@ def add_capacities(into: Arrays, at: Layout, since: float) -> None:
 
 
 def _capacity_before(link: LinkSpec, since: float) -> float:
-    """Capacity just before the run; what changes at its very start is then a change like any other."""
+    """Return the capacity just before the run: a change at its very start is one like any other."""
     return next((c for t, c in reversed(link.schedule) if t < since), link.capacity)
 
 
-def collect_changes(at: Layout, patterns: dict[str, Any], since: float) -> tuple[list[Change], dict[int, float]]:
+def collect_changes(
+    at: Layout, patterns: dict[str, Any], since: float
+) -> tuple[list[Change], dict[int, float]]:
     """Starts, stops, scheduled rates and capacities, at the clock of each flow's first queue.
 
     And the rates of flows with scheduled ones just before `since`.
@@ -236,14 +253,18 @@ def collect_changes(at: Layout, patterns: dict[str, Any], since: float) -> tuple
             if math.isfinite(stop):
                 changes.append((stop + shift, s.FLOW_OFF, i, 0.0))
         if f.name in patterns:
-            if not (isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"):  # else its law sets the rate
+            if not (
+                isinstance(f.pattern, Modulated) and f.pattern.kind == "noise"
+            ):  # else its law sets the rate
                 at.rate_state[i] = -2
             drawn = zip(*patterns[f.name], strict=True)
             rates = [(max(time, 0.0) + shift, value) for time, value in drawn]
             changes += [(time, s.FLOW_RATE, i, value) for time, value in rates]
             before[i] = next((value for time, value in reversed(rates) if time < since), 0.0)
     now = since * (1.0 - 1e-11)  # what happens at the start again does no harm
-    return sorted((change for change in changes if change[0] >= now), key=lambda change: change[0]), before
+    return sorted(
+        (change for change in changes if change[0] >= now), key=lambda change: change[0]
+    ), before
 
 
 def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
@@ -254,7 +275,7 @@ def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
     into.ints(s.JRATE, at.rate_state)
 
 
-# --- jumps and ticks, in the order in which simultaneous ones happen -----------------------------
+# --- jumps and ticks, in the order in which simultaneous ones happen ------------------------------
 
 
 def event_rows(at: Layout, head: Sequence[int]) -> list[list[int]]:
@@ -296,14 +317,20 @@ def _rows(at: Layout, g: Group, source: bool, head: Sequence[int]) -> Iterator[l
             yield list(row)
         row[s.HKIND], row[s.HONCE], row[s.HSWITCH] = tick_kind, 0, -1
         for want, tick in enumerate(law.ticks, len(law.jumps)):
-            row[s.HWANT], row[s.HCONST], row[s.HTELLS] = want, _constant(law, tick), _tells(law, tick.update)
+            row[s.HWANT], row[s.HCONST], row[s.HTELLS] = (
+                want,
+                _constant(law, tick),
+                _tells(law, tick.update),
+            )
             yield list(row)
         row[s.HCONST] = 0
 
 
 def _tells(law: Law, changed: Iterable[Any]) -> bool:
     """Whether what a router says depends on one of the states that change."""
-    said = {s for name in ("offer", *REPORTING) if name in law.out for s in symbols_of(law.out[name])}
+    said = {
+        s for name in ("offer", *REPORTING) if name in law.out for s in symbols_of(law.out[name])
+    }
     return not said.isdisjoint(changed)
 
 
@@ -338,11 +365,12 @@ def event_of(at: Layout, row: Any) -> str:
     return f"{kind} {number} of {'flow' if source else 'link'} {spec.name!r} ({spec.law.name})"
 
 
-# --- natural sizes -------------------------------------------------------------------------------
+# --- natural sizes --------------------------------------------------------------------------------
 
 
 def state_sizes(at: Layout, work: list[float]) -> list[float]:
-    """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base RTT, one.
+    """The natural size of each state, of which `atol` is a fraction: capacity, its work in a base
+    RTT, one.
 
     Parameters
     ----------
@@ -368,4 +396,6 @@ def work_sizes(at: Layout) -> list[float]:
         trip = max(access + sum(at.links[l].delay for l in route) + back, 1e-3)
         for l in route:
             work[l] = max(work[l], at.links[l].capacity * trip)
-    return [bits if bits > 0.0 else link.capacity for bits, link in zip(work, at.links, strict=True)]
+    return [
+        bits if bits > 0.0 else link.capacity for bits, link in zip(work, at.links, strict=True)
+    ]

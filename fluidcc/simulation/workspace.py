@@ -74,12 +74,15 @@ class Workspace(Arrays):
         self.F, self.I = self.joined()
         self._place_initial()
 
-    # --- building --------------------------------------------------------------------------------------------------
+    # --- building ---------------------------------------------------------------------------------
 
-    def _scalars(self, times: NDArray[np.float64], until: float, rtol: float, max_step: float) -> None:
+    def _scalars(
+        self, times: NDArray[np.float64], until: float, rtol: float, max_step: float
+    ) -> None:
         F = self.scalars
         F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
-        if self.at.hybrid:  # a hair more, so that samples at the end show what is after a jump there, as all others do
+        # a hair more, so that samples at the end show what is after a jump there, as all others do
+        if self.at.hybrid:
             F[s.TEND] += 1e-9 * F[s.TEND]
         F[s.TSTOP] = F[s.TEND]
         F[s.RTOL] = rtol
@@ -88,7 +91,10 @@ class Workspace(Arrays):
         F[s.TFLIP] = -1.0
         F[s.HMAX] = max_step
         F[s.HPASS] = math.inf
-        loops = (sum(self.at.links[l].delay for l in route) + out + back for route, out, back in self.at.classes)
+        loops = (
+            sum(self.at.links[l].delay for l in route) + out + back
+            for route, out, back in self.at.classes
+        )
         F[s.BRIEF] = 0.003 * min(loops)
         F[s.HYNEXT] = math.inf
 
@@ -96,22 +102,29 @@ class Workspace(Arrays):
         at, head = self.at, self.head
         outs = {name for g in at.link_groups for name in g.law.out}
         counts = {
-            s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups), s.NGL: len(at.link_groups),
+            s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups),
+            s.NGL: len(at.link_groups),
             s.NS: at.n_states, s.NN: len(at.nodes), s.NC: len(at.classes), s.NSTR: len(at.streams),
-            s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate), s.FROZEN: at.frozen is not None,
-            s.ECHO: at.echo, s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs), s.PRICES: "price" in outs,
-            s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links), s.LOCATE: at.locate,
+            s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate),
+            s.FROZEN: at.frozen is not None,
+            s.ECHO: at.echo, s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs),
+            s.PRICES: "price" in outs,
+            s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links),
+            s.LOCATE: at.locate,
             s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.DEGREE: 4, s.BUDGET: 1 << 60,
             s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,
             s.ATONCE: hops_at_once(at),
         }  # fmt: skip
         for slot, value in counts.items():
             head[slot] = int(value)
-        head[s.STRIDE] = s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
+        head[s.STRIDE] = (
+            s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
+        )
         self._passes(work)
 
     def _passes(self, work: list[float]) -> None:
-        """The quartics of a record, with natural sizes of those that are compared; and the memory of the passes.
+        """The quartics of a record, with natural sizes of those that are compared; and the memory
+        of the passes.
 
         What the rest is made of shows in the states. `work` is what each link does in a base RTT.
         """
@@ -119,11 +132,22 @@ class Workspace(Arrays):
         kinds = [s.LB, s.LY, *([s.LMARK] if head[s.MARKS] else [])]
         first = [s.RLINKS + l * s.LSIZE for l in range(len(links))]
         end = s.RLINKS + s.LSIZE * len(links)
-        compared = [b + k for b in first for k in kinds] + [end + 5 * g for g in range(len(self.at.aggregates))]
-        natural = [{s.LB: bits, s.LY: l.capacity, s.LMARK: 1.0} for bits, l in zip(work, links, strict=True)]
-        sizes = [size[k] for size in natural for k in kinds] + [links[r[0]].capacity for r in self.at.aggregates]
+        compared = [b + k for b in first for k in kinds] + [
+            end + 5 * g for g in range(len(self.at.aggregates))
+        ]
+        natural = [
+            {s.LB: bits, s.LY: l.capacity, s.LMARK: 1.0}
+            for bits, l in zip(work, links, strict=True)
+        ]
+        sizes = [size[k] for size in natural for k in kinds] + [
+            links[r[0]].capacity for r in self.at.aggregates
+        ]
         prices = [b + s.LPRICE for b in first] if head[s.PRICES] else []
-        quartics = [*compared, *prices, *range(end + 5 * len(self.at.aggregates), head[s.STRIDE], 5)]
+        quartics = [
+            *compared,
+            *prices,
+            *range(end + 5 * len(self.at.aggregates), head[s.STRIDE], 5),
+        ]
         self.ints(s.JQ, quartics)
         self.floats(s.OWEIGHT, [1.0 / size for size in sizes])
         head[s.NQ], head[s.NQL] = len(quartics), len(compared)
@@ -139,7 +163,10 @@ class Workspace(Arrays):
         values: list[float] = []
         filled = self.sizes[0]
         members = 0
-        for slot, groups, specs in ((s.JGRP, at.groups, at.flows), (s.JGRL, at.link_groups, at.links)):
+        for slot, groups, specs in (
+            (s.JGRP, at.groups, at.flows),
+            (s.JGRL, at.link_groups, at.links),
+        ):
             for g in groups:
                 table = parameters(g, specs)
                 number = count_switches(g.law)
@@ -147,14 +174,28 @@ class Workspace(Arrays):
                 g.first = first = g.members[0] if slot == s.JGRP else members
                 g.parameters = filled
                 members += g.size if slot == s.JGRL else 0
-                rows[slot] += [kernel_address(g.law), first, g.size, g.states, len(g.own), filled, g.switches, number]
+                rows[slot] += [
+                    kernel_address(g.law),
+                    first,
+                    g.size,
+                    g.states,
+                    len(g.own),
+                    filled,
+                    g.switches,
+                    number,
+                ]
                 values += table
                 filled += len(table)
-                owners += [m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members]
+                owners += [
+                    m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members
+                ]
                 of_kinks = count_kinks(g.law) * g.size
                 kinks += [1] * of_kinks + [0] * (number * g.size - of_kinks)
         # of each further offer: whether it is less than all before it, and whether it is more
-        self.ints(s.JRIVALS, [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)])
+        self.ints(
+            s.JRIVALS,
+            [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)],
+        )
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
         at.n_switches = len(owners)
         self.floats(s.OPAR, values)
@@ -190,7 +231,15 @@ class Workspace(Arrays):
         zeros = dict.fromkeys(states, at.n_states) | {s.OK: 7 * at.n_states}
         zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
         zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
-        zeros |= {s.ORATE: nf, s.ORN: 5 * nf, s.OPAT: nf, s.OAK: 7 * nl, s.OLO: 7 * nl, s.OINT: 2 * nl, s.OANP: 2 * nl}
+        zeros |= {
+            s.ORATE: nf,
+            s.ORN: 5 * nf,
+            s.OPAT: nf,
+            s.OAK: 7 * nl,
+            s.OLO: 7 * nl,
+            s.OINT: 2 * nl,
+            s.OANP: 2 * nl,
+        }
         size = s.XSIZE * len(at.acting)
         zeros |= {s.OUL: 6 * nl, s.OCROSS: nl, s.OACT: size, s.OACTN: 5 * size}
         for slot, size in zeros.items():
@@ -203,7 +252,13 @@ class Workspace(Arrays):
         n = len(rows)
         self.ints(s.JHY, [*chain.from_iterable(rows)])
         self.ints(s.JHSW, jump_switches(self.at, rows))
-        for slot, value in ((s.OHTIME, math.inf), (s.OHBASE, 0.0), (s.OHPER, 0.0), (s.OHLAST, -math.inf), (s.OHG, 0.0)):
+        for slot, value in (
+            (s.OHTIME, math.inf),
+            (s.OHBASE, 0.0),
+            (s.OHPER, 0.0),
+            (s.OHLAST, -math.inf),
+            (s.OHG, 0.0),
+        ):
             self.room(slot, n, value)
         self.room(s.OHNEW, 2)
         self.head[s.NHY] = n
@@ -211,7 +266,9 @@ class Workspace(Arrays):
         self.room(s.OLOG, 2 * self.head[s.LOGCAP])
 
     def _pools(self, times: NDArray[np.float64]) -> None:
-        """What is read and written while running; the heap and the ring stand last, since they grow."""
+        """What is read and written while running; the heap and the ring stand last, since they
+        grow.
+        """
         at = self.at
         self.floats(s.OTS, times)
         self.room(s.OOUT, sample_rows(at) * len(times), math.nan)
@@ -250,7 +307,7 @@ class Workspace(Arrays):
                 return first + i - g.members[0] + g.size * np.arange(len(g.law.params))
         raise IndexError(i)
 
-    # --- use -------------------------------------------------------------------------------------------------------
+    # --- use --------------------------------------------------------------------------------------
 
     def rows(self, first: int, count: int) -> NDArray[np.float64]:
         """`count` rows of the samples from number `first`, each as long as the sample times."""
@@ -288,7 +345,7 @@ class Workspace(Arrays):
         return True
 
     def grow_heap(self) -> None:
-        """Move the heap to a place twice as large, at the end of `I` and, in `F`, before the ring."""
+        """Move the heap to a place twice as large: the end of `I` and, in `F`, before the ring."""
         cap, at, ring = (int(self.I[k]) for k in (s.HEAPCAP, s.OHEAP, s.OHIST))
         times = np.concatenate([self.F[at : at + cap], np.zeros(cap)])
         self.F = np.concatenate([self.F[:ring], times, self.F[ring:]])
@@ -301,12 +358,16 @@ class Workspace(Arrays):
 
 def sample_rows(at: Layout) -> int:
     """How many variables are sampled."""
-    return len(at.flows) + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * len(at.links) + at.n_states
+    return (
+        len(at.flows) + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * len(at.links) + at.n_states
+    )
 
 
 def initial_backlog(link: LinkSpec) -> float:
     """Bits in the queue at time 0."""
-    return link.initial[plain(link.law.queue)] * link.capacity if link.law.queue is not None else 0.0
+    return (
+        link.initial[plain(link.law.queue)] * link.capacity if link.law.queue is not None else 0.0
+    )
 
 
 def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | LinkSpec]) -> None:

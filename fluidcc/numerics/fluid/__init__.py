@@ -1,1 +1,3 @@
-"""The network solver: steps, modes, breaking points and samples on flat arrays, compiled with numba."""
+"""The network solver: steps, modes, breaking points and samples on flat arrays, compiled with
+numba.
+"""

@@ -1,34 +1,40 @@
 """Breaking points: where the solution is not smooth, and where that will be felt next.
 
-With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at D(xi), reaches the next link a
-propagation delay later, and in the end the sources. It is a landing in a heap, forwarded hop by hop. Each passage
-through a source makes it smoother by one order, which is a generation.
+With FIFO queues a kink at a link lands explicitly: what enters at xi leaves at D(xi), reaches the
+next link a propagation delay later, and in the end the sources. It is a landing in a heap,
+forwarded hop by hop. Each passage through a source makes it smoother by one order, which is a
+generation.
 
-Classes of sources that go by nothing that data carry are passed over. What routers say comes straight back: where that
-changes at once, by a tick or a jump, is a breaking point of who hears it.
+Classes of sources that go by nothing that data carry are passed over. What routers say comes
+straight back: where that changes at once, by a tick or a jump, is a breaking point of who hears it.
 
-How far it is followed is a rule, so that exactness does not cost scale: the first generation where a kink lands at
-sources at most 64 times (8 where laws jump or tick), once for each feedback class unless routes cross; the second
-with at most 8, the third with at most 4. What is not followed is counted in the statistics and left to error control.
+How far it is followed is a rule, so that exactness does not cost scale: the first generation where
+a kink lands at sources at most 64 times (8 where laws jump or tick), once for each feedback class
+unless routes cross; the second with at most 8, the third with at most 4. What is not followed is
+counted in the statistics and left to error control.
 
-A source that sends what is acknowledged makes nothing smoother: a jump or kink of its rate comes round for ever, weaker
-at best. As long as it matters, it counts as new each time, where it lands at sources at most 4 times. With
-queues that change and lags that differ it lands at other instants each time round, and so do its parts, which grow in
-number as they grow smaller. So those that were seen go first: with 50 landings ahead of it, what only may be there
-(the later generations) is no longer followed, with 1000 nothing is; the steps that meet it are then shortened.
+A source that sends what is acknowledged makes nothing smoother: a jump or kink of its rate comes
+round for ever, weaker at best. As long as it matters, it counts as new each time, where it lands at
+sources at most 4 times. With queues that change and lags that differ it lands at other instants
+each time round, and so do its parts, which grow in number as they grow smaller. So those that were
+seen go first: with 50 landings ahead of it, what only may be there (the later generations) is no
+longer followed, with 1000 nothing is; the steps that meet it are then shortened.
 
-A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them, and round a cycle
-of links for ever, weaker by the flows' shares each time. It is followed once round, and over as many hops as make at
-most 64 landings: in a mesh of links they would double and double again.
+A busy queue mixes its flows, so a kink goes on from link to link with every flow that crosses them,
+and round a cycle of links for ever, weaker by the flows' shares each time. It is followed once
+round, and over as many hops as make at most 64 landings: in a mesh of links they would double and
+double again.
 
 Rates that no state smooths: those of sources that send what is acknowledged, say.
 
-What such a source hears is in its rate at once. So a kink of a rate comes round for ever, and what a quartic misses of
-a kink does too: where it swings, the next one swings more. The states hardly show that, since it is short. Therefore
+What such a source hears is in its rate at once. So a kink of a rate comes round for ever, and what
+a quartic misses of a kink does too: where it swings, the next one swings more. The states hardly
+show that, since it is short. Therefore
 
 - a kink is followed on wherever it is seen, as a jump is: see `repeat_kinks`;
 - a step is taken again, shorter, where quartics cannot follow the rates in it: see `roughness`;
-- what is then left is too short to matter, and its rates are straight lines, which never swing: see `straighten`.
+- what is then left is too short to matter, and its rates are straight lines, which never swing: see
+  `straighten`.
 """
 
 from __future__ import annotations
@@ -41,22 +47,29 @@ from .reads import work
 from .records import place
 
 __all__ = [
-    "emit", "finish", "forward", "forward_class", "keep_rates", "news", "pop", "push", "repeat_jumps", "repeat_kinks",
-    "roughness", "send_kink", "speak", "straighten", "unfollowed",
+    "emit", "finish", "forward", "forward_class", "keep_rates", "news", "pop", "push",
+    "repeat_jumps", "repeat_kinks", "roughness", "send_kink", "speak", "straighten", "unfollowed",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 _FEW = 4  # landings at sources, so many that they need no second thought
-_CROWD = 50  # landings ahead, with which only jumps and kinks of rates that have been seen are followed on
+# landings ahead, with which only jumps and kinks of rates that have been seen are followed on
+_CROWD = 50
 _PENDING = 1000  # landings ahead, with which those are not either
 SEEN = 0.2  # of the tolerance, by which a jump of a rate makes a difference
-_HOP = 8  # a landing's generation counts ones for passages through sources, and eights for links crossed since
-MISSED = 0.012  # of the fourth difference of five values is too much: a third of what their quartic misses of a kink
-SMOOTH = 0.1  # fourth difference, over all that the values vary, below which the quartic follows them
+# a landing's generation counts ones for passages through sources, and eights for links crossed
+# since
+_HOP = 8
+# of the fourth difference of five values is too much: a third of what their quartic misses of a
+# kink
+MISSED = 0.012
+SMOOTH = (
+    0.1  # fourth difference, over all that the values vary, below which the quartic follows them
+)
 
 
-# --- landings ahead: a heap ----------------------------------------------------------------------
+# --- landings ahead: a heap -----------------------------------------------------------------------
 
 
 @njit(**_CFG)
@@ -112,7 +125,9 @@ def pop(F: Any, I: Any) -> tuple[int, int, int]:
 
 @njit(**_CFG)
 def news(F: Any, I: Any, kind: int, index: int, generation: int, tol: float) -> bool:
-    """Whether a landing at F[T] tells what none before it told there at that instant: coincident ones count once."""
+    """Whether a landing at F[T] tells what none before it told there at that instant: coincident
+    ones count once.
+    """
     place = index if kind == s.AT_LINK else I[s.NL] + index
     before = I[I[s.JLANDED] + place]
     if abs(F[I[s.OLANDED] + place] - F[s.T]) > tol:
@@ -142,8 +157,15 @@ def _followed(I: Any, generation: int) -> bool:
     if I[s.ECHO] and generation > 0 and I[s.NHEAP] >= _CROWD:
         I[s.UNTRACKED] += 1
         return False
-    most = 8 if I[s.NHY] else 64  # jumps and ticks are many, and each makes as many landings as there are classes
-    if spread <= _FEW or generation <= 0 or (generation <= 1 and spread <= most) or (generation <= 2 and spread <= 8):
+    most = (
+        8 if I[s.NHY] else 64
+    )  # jumps and ticks are many, and each makes as many landings as there are classes
+    if (
+        spread <= _FEW
+        or generation <= 0
+        or (generation <= 1 and spread <= most)
+        or (generation <= 2 and spread <= 8)
+    ):
         return True
     I[s.UNTRACKED] += 1
     return False
@@ -151,7 +173,9 @@ def _followed(I: Any, generation: int) -> bool:
 
 @njit(**_CFG)
 def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
-    """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose path ends here."""
+    """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose
+    path ends here.
+    """
     arrive = leave + F[I[s.OPROP] + link]
     first, after = I[I[s.JNEXT] + link], I[I[s.JNEXT] + link + 1]
     if generation < _HOP * I[s.HOPS]:
@@ -171,7 +195,9 @@ def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
 
 @njit(**_CFG)
 def speak(F: Any, I: Any, link: int, generation: int) -> None:
-    """What `link` says is not smooth now: sources hear that straight back; those beside it have heard it already."""
+    """What `link` says is not smooth now: sources hear that straight back; those beside it have
+    heard it already.
+    """
     for c in range(I[s.NC]):
         for m in range(I[I[s.JTOLD] + c], I[I[s.JTOLD] + c + 1]):
             node = I[I[s.JTOLDV] + m]
@@ -218,7 +244,9 @@ def forward_class(F: Any, I: Any, link: int, generation: int) -> None:
 
 @njit(**_CFG)
 def send_kink(F: Any, I: Any, switch: int, told: int) -> int:
-    """Send on the kink of a switch that changes now, unless that of its link, `told`, has been; return the link."""
+    """Send on the kink of a switch that changes now, unless that of its link, `told`, has been;
+    return the link.
+    """
     owner = I[I[s.JSWOWN] + switch]
     link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner
     if link != told:
@@ -230,14 +258,18 @@ def send_kink(F: Any, I: Any, switch: int, told: int) -> int:
 
 @njit(**_CFG)
 def keep_rates(F: Any, I: Any) -> None:
-    """Keep the rates of the sources just before F[T], which are those of the end of the step, for `repeat_jumps`."""
+    """Keep the rates of the sources just before F[T], which are those of the end of the step, for
+    `repeat_jumps`.
+    """
     for i in range(I[s.NF]):
         F[I[s.ORN] + I[s.NF] + i] = F[I[s.ORN] + i]
 
 
 @njit(**_CFG)
 def repeat_jumps(F: Any, I: Any) -> None:
-    """Rates of sources that read their own past have jumped now: that is felt as if it had happened here."""
+    """Rates of sources that read their own past have jumped now: that is felt as if it had happened
+    here.
+    """
     told = -1
     for i in range(I[s.NF]):
         link = I[I[s.JFIRST] + i]
@@ -251,19 +283,23 @@ def repeat_jumps(F: Any, I: Any) -> None:
 
 @njit(**_CFG)
 def follow(F: Any, I: Any, link: int) -> None:
-    """The rates into `link` are as little smooth now as if it had happened here: send that on, where it is not much."""
+    """The rates into `link` are as little smooth now as if it had happened here: send that on,
+    where it is not much.
+    """
     if I[s.SPREAD] <= _FEW and I[s.TRACK] and I[s.NHEAP] < _PENDING:
         forward_class(F, I, link, 0)
     else:
         I[s.UNTRACKED] += 1
 
 
-# --- rates that no state smooths -----------------------------------------------------------------
+# --- rates that no state smooths ------------------------------------------------------------------
 
 
 @njit(**_CFG)
 def _missed(F: Any, o: int, stride: int) -> float:
-    """What the quartic through five values at F[o] misses between them, where they are rough; else 0."""
+    """What the quartic through five values at F[o] misses between them, where they are rough; else
+    0.
+    """
     a, b, c = F[o], F[o + stride], F[o + 2 * stride]
     d, e = F[o + 3 * stride], F[o + 4 * stride]
     fourth = abs((a + e) - 4.0 * (b + d) + 6.0 * c)
@@ -285,7 +321,9 @@ def _negative(F: Any, o: int, stride: int) -> bool:
 
 @njit(**_CFG)
 def _worst(F: Any, I: Any) -> float:
-    """The same for all that links tell in the step just taken, and rates looked back at, over the tolerance."""
+    """The same for all that links tell in the step just taken, and rates looked back at, over the
+    tolerance.
+    """
     nl, nf, worst = I[s.NL], I[s.NF], 0.0
     for l in range(nl):
         worst = max(worst, _missed(F, I[s.OAN] + l, nl) / F[I[s.OCAP] + l])
@@ -305,7 +343,9 @@ def _worst(F: Any, I: Any) -> float:
 
 @njit(**_CFG)
 def roughness(F: Any, I: Any) -> float:
-    """By how much the step just taken is too long for rates that no state smooths: above 1, take a shorter one."""
+    """By how much the step just taken is too long for rates that no state smooths: above 1, take a
+    shorter one.
+    """
     if not I[s.ECHO]:
         return 0.0
     F[s.ROUGH] = _worst(F, I)
@@ -316,7 +356,9 @@ def roughness(F: Any, I: Any) -> float:
 
 @njit(**_CFG)
 def unfollowed(F: Any, I: Any) -> bool:
-    """Whether quartics cannot follow the rates in the step just taken, however brief it is: `roughness` has seen it."""
+    """Whether quartics cannot follow the rates in the step just taken, however brief it is:
+    `roughness` has seen it.
+    """
     return I[s.ECHO] != 0 and F[s.ROUGH] > 1.0
 
 
@@ -344,7 +386,8 @@ def _line(F: Any, o: int) -> None:
 
 @njit(**_CFG)
 def repeat_kinks(F: Any, I: Any) -> None:
-    """Send on the kinks of rates at the start of the step just taken, which began at a breaking point.
+    """Send on the kinks of rates at the start of the step just taken, which began at a breaking
+    point.
 
     That is for networks with I[ECHO] alone.
     """
@@ -356,7 +399,9 @@ def repeat_kinks(F: Any, I: Any) -> None:
         if link == told or slot < 0:
             continue
         a, b = before + 5 * slot, after + 5 * slot
-        slope = (F[a + 1] + 2.0 * F[a + 2] + 3.0 * F[a + 3] + 4.0 * F[a + 4]) / F[before - own + s.RH]
+        slope = (F[a + 1] + 2.0 * F[a + 2] + 3.0 * F[a + 3] + 4.0 * F[a + 4]) / F[
+            before - own + s.RH
+        ]
         kink = abs(F[b + 1] / F[s.H] - slope)
         if kink * F[s.BRIEF] > F[s.RTOL] * F[I[s.OCAP] + link]:
             follow(F, I, link)

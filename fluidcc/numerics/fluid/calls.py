@@ -1,6 +1,8 @@
-"""Calling compiled code by address: 4 ns where a function object passed from Python costs 50 us a call.
+"""Calling compiled code by address: 4 ns where a function object passed from Python costs 50 us a
+call.
 
-With ``NUMBA_DISABLE_JIT=1`` the same names run in pure Python: an address is then a key of `PYTHON_KERNELS`.
+With ``NUMBA_DISABLE_JIT=1`` the same names run in pure Python: an address is then a key of
+`PYTHON_KERNELS`.
 """
 
 from __future__ import annotations
@@ -11,12 +13,20 @@ from typing import Any
 from numba import config, types
 from numba.extending import intrinsic
 
-__all__ = ["PYTHON_KERNELS", "call_kernel", "call_step", "kernel_signature", "pointer", "step_signature"]
+__all__ = [
+    "PYTHON_KERNELS",
+    "call_kernel",
+    "call_step",
+    "kernel_signature",
+    "pointer",
+    "step_signature",
+]
 
 _P = types.CPointer(types.float64)
 _Q = types.CPointer(types.int64)
 
-#: kernel(n, signal stride, states, signals, parameters, modes, derivatives, outputs, switches, want switches)
+#: kernel(n, signal stride, states, signals, parameters, modes, derivatives, outputs, switches, want
+#: switches)
 kernel_signature = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64)
 #: step(F, I) -> status
 step_signature = types.int64(_P, _Q)
@@ -25,7 +35,18 @@ PYTHON_KERNELS: dict[int, Callable[..., Any]] = {}
 
 
 def _call_kernel_python(
-    address: int, n: int, su: int, F: Any, oz: int, ou: int, op: int, om: int, od: int, oo: int, og: int, want: int
+    address: int,
+    n: int,
+    su: int,
+    F: Any,
+    oz: int,
+    ou: int,
+    op: int,
+    om: int,
+    od: int,
+    oo: int,
+    og: int,
+    want: int,
 ) -> None:
     PYTHON_KERNELS[address](n, su, F[oz:], F[ou:], F[op:], F[om:], F[od:], F[oo:], F[og:], want)
 
@@ -46,11 +67,17 @@ else:
 
     def _data(context, builder, kind, value):  # type: ignore[no-untyped-def]
         """The address of an array's first item; a pointer is one already."""
-        return value if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, value).data
+        return (
+            value
+            if isinstance(kind, types.CPointer)
+            else context.make_array(kind)(context, builder, value).data
+        )
 
     @intrinsic
     def pointer(typingctx, array):  # type: ignore[no-untyped-def]
-        """Address of a contiguous array's first item, whose indices may not be negative and so need no look."""
+        """Address of a contiguous array's first item, whose indices may not be negative and so need
+        no look.
+        """
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             return _data(context, builder, sig.args[0], args[0])
@@ -58,7 +85,9 @@ else:
         return types.CPointer(array.dtype)(array), codegen
 
     @intrinsic
-    def call_kernel(typingctx, address, n, su, F, oz, ou, op, om, od, oo, og, want):  # type: ignore[no-untyped-def]
+    def call_kernel(  # type: ignore[no-untyped-def]
+        typingctx, address, n, su, F, oz, ou, op, om, od, oo, og, want
+    ):
         """Call a law kernel that stands at `address`, with its arrays at offsets into `F`."""
         from llvmlite import ir
 

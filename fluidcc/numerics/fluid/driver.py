@@ -7,7 +7,14 @@ from typing import Any
 
 from ..compiling import njit
 from ..fluid import slots as s
-from .breaking_points import keep_rates, repeat_jumps, repeat_kinks, roughness, straighten, unfollowed
+from .breaking_points import (
+    keep_rates,
+    repeat_jumps,
+    repeat_kinks,
+    roughness,
+    straighten,
+    unfollowed,
+)
 from .calls import call_step
 from .events import act, arrive, due, flip, next_break, start
 from .fixed_point import forget, learn
@@ -23,10 +30,16 @@ _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _ONCE = {**_CFG, "inline": "always"}  # what is called from one place alone is compiled there alone
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
-NONE, LEAP = 1e-8, 100.0  # error of a step that has none, as on a straight line, and how much longer the next may be
+NONE, LEAP = (
+    1e-8,
+    100.0,
+)  # error of a step that has none, as on a straight line, and how much longer the next may be
 STEADY = 0.98  # safety where steps follow each other smoothly
-BETWEEN = 4.0  # error of the dense output inside a step, where the past is looked up, over that of its end
-READ = 4  # records of the past that a step may look through: what a held state hears enters no error
+# error of the dense output inside a step, where the past is looked up, over that of its end
+BETWEEN = 4.0
+READ = (
+    4  # records of the past that a step may look through: what a held state hears enters no error
+)
 TELLING = 0.05  # share of a planned step that tells something about the rest of it
 EPS = 2.220446049250313e-16
 LET_PASS = 100  # steps of a hair in a row at most
@@ -81,8 +94,13 @@ def _advance(F: Any, I: Any, address: int) -> int:
             F[s.HNEXT] = max(SHRINK, SAFETY / rough) * h
             end = F[s.T] + F[s.HNEXT]
             continue
-        u, index, new = (2.0, -1, 0) if all_stay(F, I) else first_event(F, I, 2.0 if pending < 0 else 1.0 - near)
-        # The step that leads to an event ends there, up to rounding; another event at that instant is the next step's.
+        u, index, new = (
+            (2.0, -1, 0)
+            if all_stay(F, I)
+            else first_event(F, I, 2.0 if pending < 0 else 1.0 - near)
+        )
+        # The step that leads to an event ends there, up to rounding; another event at that instant
+        # is the next step's.
         if u >= 2.0 or (pending >= 0 and u >= 1.0 - near):
             if h > _hair(F):
                 I[s.LETPASS] = 0
@@ -91,7 +109,8 @@ def _advance(F: Any, I: Any, address: int) -> int:
         if u * h <= F[s.TOLT] * max(1.0, abs(F[s.T])):
             if not _chatters(F, I) or I[s.LETPASS] >= LET_PASS:
                 return _flip_here(F, I, index, new)
-            if h <= _hair(F):  # between two breaking points that are one but for rounding, say: no mode is to be had
+            # between two breaking points that are one but for rounding, say: no mode is to be had
+            if h <= _hair(F):
                 pending = -1
                 I[s.LETPASS] += 1
                 break
@@ -136,7 +155,9 @@ def _flip_here(F: Any, I: Any, index: int, mode: int) -> int:
 
 @njit(**_CFG)
 def _anew(F: Any, I: Any, flipped: int, jumped: bool) -> int:
-    """Right-hand limits at F[T], and all that happens there. Return 0, or 1 with the reason in I[CODE]."""
+    """Right-hand limits at F[T], and all that happens there. Return 0, or 1 with the reason in
+    I[CODE].
+    """
     if I[s.NT]:
         keep_rates(F, I)
     start(F, I, flipped, jumped)
@@ -149,7 +170,7 @@ def _anew(F: Any, I: Any, flipped: int, jumped: bool) -> int:
 
 @njit(**_CFG)
 def _bound_by_passes(F: Any, passes: int, h: float) -> None:
-    """Keep the next step below those that took many passes, which one lucky step does not refute."""
+    """Keep the next step below those that took many passes: one lucky step does not refute them."""
     if passes > 2:
         F[s.HNEXT] = min(F[s.HNEXT], (1.25 if passes == 3 else (1.0 if passes == 4 else 0.85)) * h)
     if passes > 4:
@@ -161,7 +182,8 @@ def _bound_by_passes(F: Any, passes: int, h: float) -> None:
 
 @njit(**_CFG)
 def _bound_by_past(F: Any, I: Any) -> None:
-    """Keep the next step from leaping over what took the past many steps, as a pulse that frees a held state.
+    """Keep the next step from leaping over what took the past many steps, as a pulse that frees a
+    held state.
 
     Where switches are not located any state with a bound may be held.
     """
@@ -193,10 +215,14 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
     factor = min(GROWTH, max(SHRINK, STEADY * _proportional(max(F[s.ERRPREV], 1e-10), err)))
     if err <= NONE and I[s.REJECTED] == 0:  # from the first step, a guess; later on kinks lie ahead
         factor = LEAP
-    cut = pending >= 0 or end >= stop  # by an event or breaking point: that says nothing against the step planned
+    cut = (
+        pending >= 0 or end >= stop
+    )  # by an event or breaking point: that says nothing against the step planned
     plan = factor * h
     if cut and factor >= 1.0 and plan < F[s.HNEXT]:
-        plan = F[s.HNEXT] if h < TELLING * F[s.HNEXT] else min(F[s.HNEXT], SAFETY * err ** (-0.2) * h)
+        plan = (
+            F[s.HNEXT] if h < TELLING * F[s.HNEXT] else min(F[s.HNEXT], SAFETY * err ** (-0.2) * h)
+        )
     F[s.HNEXT] = plan
     _bound_by_passes(F, I[s.SWEEPS] - I[s.ATONCE], h)
     F[s.HNEXT] = min(F[s.HNEXT], F[s.HMAX])
@@ -218,7 +244,9 @@ def _finish_step(F: Any, I: Any, end: float, stop: float, pending: int, mode: in
 
 @njit(**_ONCE)
 def _accept(F: Any, I: Any, end: float) -> None:
-    """Take over the step, which ends at `end` exactly: its samples and totals, what is learned, and its end."""
+    """Take over the step, which ends at `end` exactly: its samples and totals, what is learned, and
+    its end.
+    """
     final = end >= F[s.TEND]
     swings = unfollowed(F, I)
     sample_step(F, I, final)
@@ -265,7 +293,7 @@ def _hand_over(F: Any, I: Any) -> None:
 
 @njit(**_ONCE)
 def drive(F: Any, I: Any, address: int) -> int:
-    """Integrate until F[TSTOP], or until there is a reason to return to Python: I[CODE] says which."""
+    """Integrate until F[TSTOP], or until Python has something to do: I[CODE] says what."""
     I[s.CODE] = s.DONE
     budget = I[s.STEPS] + I[s.BUDGET]
     while F[s.T] < F[s.TSTOP]:

@@ -1,8 +1,8 @@
 """Where Python enters the compiled solver, with the arrays of a workspace.
 
-All below works on pointers, not arrays: the compiler need then not provide for indices that count from the end. What
-belongs to a run is in its two arrays and nowhere else, and no lock is held, so that threads may run many at once; for
-many runs of one structure in one call see `many`.
+All below works on pointers, not arrays: the compiler need then not provide for indices that count
+from the end. What belongs to a run is in its two arrays and nowhere else, and no lock is held, so
+that threads may run many at once; for many runs of one structure in one call see `many`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["advance", "resume", "solver", "start_anew"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
-# --- what was before the start: constant rates and backlogs, or the run before -------------------
+# --- what was before the start: constant rates and backlogs, or the run before --------------------
 
 
 @njit(**_CFG)
@@ -53,7 +53,9 @@ def _begin(F: Any, I: Any, hops: int, first_step: float) -> None:
 
 @njit(**_CFG)
 def _resume(F: Any, I: Any, time: float, first_step: float) -> None:
-    """Go on at `time` from states and a history that are in place: apply its changes and choose the first step."""
+    """Go on at `time` from states and a history that are in place: apply its changes and choose the
+    first step.
+    """
     F[s.T] = time
     arrive(F, I)
     for k in range(I[s.NSW]):
@@ -79,7 +81,9 @@ def _start_anew(F: Any, I: Any, flow: int) -> None:
 
 @njit(**_CFG)
 def _first_step(F: Any, I: Any) -> float:
-    """Hairer, Norsett and Wanner's first guess: a hundredth of the time in which the states would double."""
+    """Hairer, Norsett and Wanner's first guess: a hundredth of the time in which the states would
+    double.
+    """
     d0, d1 = 0.0, 0.0
     for i in range(I[s.NS]):
         scale = F[I[s.OATOL] + i] + F[s.RTOL] * abs(F[I[s.OY] + i])
@@ -89,7 +93,7 @@ def _first_step(F: Any, I: Any) -> float:
     return min(guess, 0.01 * d1 ** (-0.2) * np.float64(10.0)) if d1 > 1.0 else guess
 
 
-# --- for Python ----------------------------------------------------------------------------------
+# --- for Python -----------------------------------------------------------------------------------
 
 
 @njit(**_CFG)
@@ -137,9 +141,11 @@ _TYPES = (float64[::1], int64[::1], int64, int64, float64)
 
 @lru_cache(maxsize=1)
 def solver() -> Callable[[Any, Any, int, int, float], int]:
-    """`advance` for the arrays of a workspace, whose types it takes for granted; compiled or loaded at the first call.
+    """`advance` for the arrays of a workspace, whose types it takes for granted; compiled or loaded
+    at the first call.
 
-    To look at the types of its arguments takes numba 3 us after some work in Python, and a short solve 50.
+    To look at the types of its arguments takes numba 3 us after some work in Python, and a short
+    solve 50.
     """
     if config.DISABLE_JIT:
         return advance

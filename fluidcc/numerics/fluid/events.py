@@ -1,11 +1,13 @@
-"""What happens at one instant: scheduled changes, landings of breaking points, changes of mode, jumps and ticks.
+"""What happens at one instant: scheduled changes, landings of breaking points, changes of mode,
+jumps and ticks.
 
-After each of them the right-hand limits are found: arrivals, modes, and the first stage of the step to come. Jumps and
-ticks change states at once, after these limits are known.
+After each of them the right-hand limits are found: arrivals, modes, and the first stage of the step
+to come. Jumps and ticks change states at once, after these limits are known.
 
-The order at one instant is that of the rows of JHY: ticks of links, ticks of sources, jumps of links, jumps of sources.
-Ticks see what was known before any of them. Then jumps are looked for until there are none. After each of these rounds
-all modes are decided afresh. What has changed is a breaking point of order zero for all who will hear of it.
+The order at one instant is that of the rows of JHY: ticks of links, ticks of sources, jumps of
+links, jumps of sources. Ticks see what was known before any of them. Then jumps are looked for
+until there are none. After each of these rounds all modes are decided afresh. What has changed is a
+breaking point of order zero for all who will hear of it.
 """
 
 from __future__ import annotations
@@ -28,19 +30,23 @@ __all__ = ["act", "arrive", "due", "flip", "next_break", "start"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
-FELL = 2  # of HDUE: the condition has just become false, whatever its sign is by the error of the step
+FELL = (
+    2  # of HDUE: the condition has just become false, whatever its sign is by the error of the step
+)
 QUICK = 4  # so many jumps of one kind at the same instant are without end
 
 
-# --- right-hand limits ---------------------------------------------------------------------------
+# --- right-hand limits ----------------------------------------------------------------------------
 
 
 @njit(**_CFG)
 def _decide(F: Any, I: Any, flipped: int, before: int, afresh: bool) -> int:
-    """Decide switches: those undecided, and `afresh` also kinks that a jump carries over zero; how many change.
+    """Decide switches: those undecided, and `afresh` also kinks that a jump carries over zero; how
+    many change.
 
-    The values of the switches before the jump stand at F[before]. One that was on the other side already, as at an
-    event that is located but for rounding, stays as it is, and so do those that have just `flipped`.
+    The values of the switches before the jump stand at F[before]. One that was on the other side
+    already, as at an event that is located but for rounding, stays as it is, and so do those that
+    have just `flipped`.
     """
     changed, told = 0, I[s.NL]
     for k in range(I[s.NSW]):
@@ -67,8 +73,9 @@ def _decide(F: Any, I: Any, flipped: int, before: int, afresh: bool) -> int:
 def start(F: Any, I: Any, flipped: int, jumped: bool) -> None:
     """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage.
 
-    `flipped` is the link whose mode has just changed at an event, or the number of links plus that of the switch, or
-    -1. `jumped` says that signals may have jumped from what switches were last computed of.
+    `flipped` is the link whose mode has just changed at an event, or the number of links plus that
+    of the switch, or -1. `jumped` says that signals may have jumped from what switches were last
+    computed of.
     """
     for j in range(I[s.NN]):
         I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
@@ -86,7 +93,8 @@ def start(F: Any, I: Any, flipped: int, jumped: bool) -> None:
         changed += _decide(F, I, flipped, before, I[s.LOCATE] > 0 and (jumped or sweep > 0))
         if not changed and sweep >= hops:
             break
-        if hops:  # what enters one link is at the next at once: look into the step to come, by the new modes
+        # what enters one link is at the next at once: look into the step to come, by the new modes
+        if hops:
             keep_node(F, I, 0)
             linear_record(F, I, 1.0)
             last = I[s.NREC]
@@ -96,7 +104,7 @@ def start(F: Any, I: Any, flipped: int, jumped: bool) -> None:
     I[s.FRESH] = 1
 
 
-# --- jumps and ticks -----------------------------------------------------------------------------
+# --- jumps and ticks ------------------------------------------------------------------------------
 
 
 @njit(**_CFG)
@@ -131,10 +139,11 @@ def restart(F: Any, I: Any, flow: int) -> None:
 
 @njit(**_CFG)
 def crossed(F: Any, I: Any, switch: int, landed: bool) -> bool:
-    """Whether this switch is the condition of a jump, which is now due if the condition has become true.
+    """Whether this switch is the condition of a jump, which is now due if the condition has become
+    true.
 
-    Not so where a state has `landed` on its bound just then: beyond it the condition may never be true. It is looked
-    at again once the state is there exactly.
+    Not so where a state has `landed` on its bound just then: beyond it the condition may never be
+    true. It is looked at again once the state is there exactly.
     """
     if I[s.NHY] == 0 or I[I[s.JHSW] + switch] < 0:
         return False
@@ -154,7 +163,8 @@ def _compute(F: Any, I: Any, row: int) -> None:
     """New states at OSCRATCH, and two times at OHNEW."""
     z = I[row + s.HZ]
     call_kernel(
-        I[row + s.HKERNEL], I[row + s.HN], I[row + s.HSU], F, I[s.OY] + z, I[row + s.HU], I[row + s.HP], I[s.OSW],
+        I[row + s.HKERNEL], I[row + s.HN], I[row + s.HSU], F, I[s.OY] + z, I[row + s.HU],
+        I[row + s.HP], I[s.OSW],
         I[s.OSCRATCH] + z, I[s.OHNEW], I[s.OGS], I[row + s.HWANT],
     )  # fmt: skip
 
@@ -250,7 +260,8 @@ def _wanted(F: Any, I: Any, k: int, tol: float) -> bool:
         return False
     F[I[s.OSW] + switch] = 1.0 if due or g > 0.0 else 0.0
     if not due and g <= 0.0:
-        # a condition that was located is 0 but for the error of the step: only clearly below is it false again
+        # a condition that was located is 0 but for the error of the step: only clearly below is it
+        # false again
         if -g >= 4.0 * F[I[s.OHG] + k]:
             I[row + s.HCOUNT] = 0
         return False
@@ -327,7 +338,7 @@ def act(F: Any, I: Any) -> int:
     return 1 if done < 0 else 0
 
 
-# --- scheduled changes, landings and modes -------------------------------------------------------
+# --- scheduled changes, landings and modes --------------------------------------------------------
 
 
 @njit(**_CFG)
@@ -385,7 +396,9 @@ def arrive(F: Any, I: Any) -> int:
     while I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= t + tol:
         k = I[s.ISCHED]
         I[s.ISCHED] = k + 1
-        _apply(F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0)
+        _apply(
+            F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0
+        )
         count += 1
     while I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= t + tol:
         kind, index, generation = pop(F, I)
@@ -411,7 +424,7 @@ def next_break(F: Any, I: Any) -> float:
 
 @njit(**_CFG)
 def flip(F: Any, I: Any, index: int, mode: int) -> None:
-    """Change a mode at F[T], with the switches that change together with it, and send the kink on."""
+    """Change a mode at F[T], and the switches that change with it, and send the kink on."""
     I[s.EVENTS] += 1
     nl = I[s.NL]
     if index < nl:

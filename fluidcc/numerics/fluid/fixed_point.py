@@ -1,18 +1,20 @@
 """The passes of a step that looks into itself: a quick way to the fixed point, and an end.
 
-A pass turns the record that it looked into, X, into the record of what it found, G(X). Where the guess is so good
-that it makes no difference, one pass is enough. Otherwise the next one looks into a mixture of the last ones, by
-Anderson's method [1]_: the weights that make the mixture of the changes f = G(X) - X smallest are applied to the G. The
-differences that it needs are kept from step to step, since the next step is much like the last. So the passes also
-converge where plain repetition would not, and steps may be longer than what is fed back takes to settle.
+A pass turns the record that it looked into, X, into the record of what it found, G(X). Where the
+guess is so good that it makes no difference, one pass is enough. Otherwise the next one looks into
+a mixture of the last ones, by Anderson's method [1]_: the weights that make the mixture of the
+changes f = G(X) - X smallest are applied to the G. The differences that it needs are kept from step
+to step, since the next step is much like the last. So the passes also converge where plain
+repetition would not, and steps may be longer than what is fed back takes to settle.
 
-What is compared and mixed are records, which are independent of the number of flows. A step whose record is made of
-its stages alone ends with the mixture of those too, not with what its last pass made. What that leaves has the same
-sign in step after step; the mixture leaves about a fifth of it.
+What is compared and mixed are records, which are independent of the number of flows. A step whose
+record is made of its stages alone ends with the mixture of those too, not with what its last pass
+made. What that leaves has the same sign in step after step; the mixture leaves about a fifth of it.
 
 References
 ----------
-.. [1] D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965) 547-560.
+.. [1] D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM
+   12 (1965) 547-560.
 """
 
 from __future__ import annotations
@@ -29,31 +31,43 @@ from .records import carry_on, linear_record, place
 __all__ = ["begin_passes", "forget", "judge", "learn", "measure", "memory", "mix", "raised"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True, "fastmath": {"arcp", "contract"}}
-_SIZED = {**_CFG, "forceinline": True}  # where the caller's sizes are constants, there are no loops left
+_SIZED = {
+    **_CFG,
+    "forceinline": True,
+}  # where the caller's sizes are constants, there are no loops left
 
 CONVERGED = 0.05  # of the tolerance: what the passes may still change
 SETTLED = 0.003  # of the tolerance: what the passes may still change without a last mixture
-DOUBT = 1.5  # margin for how a change of the record changes the states, which is known from passes before
+# margin for how a change of the record changes the states, which is known from passes before
+DOUBT = 1.5
 AGEING = 1.2  # by which that grows with each step that relies upon it
 FADING = 0.8  # by which that may fall from step to step
-UNSEEN = 0.25  # share of what a pass changed in the states that another one may where records are compared in part
+# share of what a pass changed in the states that another one may where records are compared in part
+UNSEEN = 0.25
 WILD = 10.0  # change by a mixture, over that by the pass alone, that is none
 DEPENDENT = 1e-6  # relative square of what is new in a difference, below which it is left out
 
-DECAYING = 5  # in place of a degree: the last record, smaller than it by as much as that was than the one before
+# in place of a degree: the last record, smaller than it by as much as that was than the one before
+DECAYING = 5
 GROWN = 2.0  # a record over the one before, from which on that is not taken for a decay
 
-# The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what the pass looked into,
-# of the last record carried on, of what the guess missed, of what the pass before made, of three differences of what
-# passes made, and of the last record after its decay. At OENDS there are the stages beyond the first, times the step,
-# of the pass before, and three differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four
-# places: f, f of the pass before, how far the last mixture moved, three differences of f, and what moved between the
-# passes that they are differences of.
+# The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what
+# the pass looked into, of the last record carried on, of what the guess missed, of what the pass
+# before made, of three differences of what passes made, and of the last record after its decay. At
+# OENDS there are the stages beyond the first, times the step, of the pass before, and three
+# differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f
+# of the pass before, how far the last mixture moved, three differences of f, and what moved between
+# the passes that they are differences of.
 
 
 def memory(quartics: int, compared: int, mixed: int) -> dict[int, int]:
     """Floats at `slots.OPASS`, `slots.OPROBE`, `slots.OGRAM` and `slots.OENDS`."""
-    return {s.OPASS: 8 * 4 * quartics, s.OPROBE: 9 * 4 * compared, s.OGRAM: 9, s.OENDS: 4 * 6 * mixed}
+    return {
+        s.OPASS: 8 * 4 * quartics,
+        s.OPROBE: 9 * 4 * compared,
+        s.OGRAM: 9,
+        s.OENDS: 4 * 6 * mixed,
+    }
 
 
 @njit(**_CFG)
@@ -85,8 +99,14 @@ def measure(F: Any, I: Any, nql: int) -> None:
         o, w = r + I[jq + q], F[weights + q]
         a, b = w * (F[o + 1] - F[x]), w * (F[o + 2] - F[x + 1])
         c, d = w * (F[o + 3] - F[x + 2]), w * (F[o + 4] - F[x + 3])
-        first, second = u1 * (a + u1 * (b + u1 * (c + u1 * d))), u2 * (a + u2 * (b + u2 * (c + u2 * d)))
-        third, last = u3 * (a + u3 * (b + u3 * (c + u3 * d))), u4 * (a + u4 * (b + u4 * (c + u4 * d)))
+        first, second = (
+            u1 * (a + u1 * (b + u1 * (c + u1 * d))),
+            u2 * (a + u2 * (b + u2 * (c + u2 * d))),
+        )
+        third, last = (
+            u3 * (a + u3 * (b + u3 * (c + u3 * d))),
+            u4 * (a + u4 * (b + u4 * (c + u4 * d))),
+        )
         F[target], F[target + 1], F[target + 2], F[target + 3] = first, second, third, last
         largest = max(max(abs(first), abs(second)), max(abs(third), abs(last)))
         if not largest <= worst:  # a NaN comes through
@@ -97,11 +117,13 @@ def measure(F: Any, I: Any, nql: int) -> None:
 
 @njit(**_SIZED)
 def judge(F: Any, I: Any, delta: float) -> int:
-    """Whether the passes agree (1; 2 if the last may stay as it is), go on (0), or are not worth going on with (-1).
+    """Whether the passes agree (1; 2 if the last may stay as it is), go on (0), or are not worth
+    going on with (-1).
 
-    `delta` is what this pass changed in the states since the one before, over the tolerance. Over the change of what
-    the two looked into, that says what a further pass would change. It depends on where that change is, and is never
-    thought to be much less than it has been. Where not all of a record is compared there is a second pass always.
+    `delta` is what this pass changed in the states since the one before, over the tolerance. Over
+    the change of what the two looked into, that says what a further pass would change. It depends
+    on where that change is, and is never thought to be much less than it has been. Where not all of
+    a record is compared there is a second pass always.
     """
     number, span, blind = I[s.PASS], F[s.REACH] * F[s.H], I[s.NQ] > I[s.NQL]
     if number > 0:
@@ -113,7 +135,11 @@ def judge(F: Any, I: Any, delta: float) -> int:
         if blind:
             rest = max(rest, UNSEEN * delta)
     F[s.REST] = rest
-    if rest <= CONVERGED and F[s.CHANGE] <= F[s.RTOL] and number >= (max(1, I[s.ATONCE]) if blind else I[s.ATONCE]):
+    if (
+        rest <= CONVERGED
+        and F[s.CHANGE] <= F[s.RTOL]
+        and number >= (max(1, I[s.ATONCE]) if blind else I[s.ATONCE])
+    ):
         if number == 0:
             F[s.SIGMA] *= AGEING
         return 1 if rest > SETTLED and I[s.NMIX] else 2
@@ -130,7 +156,8 @@ def judge(F: Any, I: Any, delta: float) -> int:
 
 @njit(**_SIZED)
 def mix(F: Any, I: Any, nq: int, nql: int, n: int, ends: bool) -> None:
-    """What the next pass looks into, in place of what the last one made; the stages too where the step `ends` with it.
+    """What the next pass looks into, in place of what the last one made; the stages too where the
+    step `ends` with it.
 
     `n` is I[NMIX].
     """
@@ -206,7 +233,9 @@ def _add_stages(F: Any, I: Any, k: int, n: int) -> None:
 
 @njit(**_SIZED)
 def _add_difference(F: Any, I: Any, k: int, nq: int, nql: int) -> None:
-    """What the last two passes made, and changed, less each other, as number `k`; and their products with others."""
+    """What the last two passes made, and changed, less each other, as number `k`; and their
+    products with others.
+    """
     jq, r = I[s.JQ], place(I, I[s.NREC])
     made = I[s.OPASS] + 12 * nq
     target = made + 4 * nq * (1 + k)
@@ -241,7 +270,9 @@ def _products(F: Any, y: int, u: int, v: int, w: int, size: int) -> tuple[float,
 
 @njit(**_SIZED)
 def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
-    """Weights of the three differences that come closest to the change of the last pass; number `k` is the newest."""
+    """Weights of the three differences that come closest to the change of the last pass; number `k`
+    is the newest.
+    """
     size, f, g = 4 * nql, I[s.OPROBE], I[s.OGRAM]
     l = 2 if k == 0 else k - 1
     m = 3 - k - l
@@ -251,7 +282,8 @@ def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
     kl, km, lm = F[g + 3 * k + l], F[g + 3 * k + m], F[g + 3 * l + m]
     if not kk > 0.0:
         return 0.0, 0.0, 0.0
-    # elimination, with its divisors as products: so that none of the three divisions waits for another
+    # elimination, with its divisors as products: so that none of the three divisions waits for
+    # another
     left, mixed = kk * ll - kl * kl, kk * lm - kl * km
     two = left > DEPENDENT * (kk * ll)
     scale, r = (kk * left, mixed) if two else (kk, 0.0)
@@ -268,7 +300,7 @@ def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
     return (b, a, c) if k == 1 else (c, b, a)
 
 
-# --- what the first pass looks into, and what is learned from that -------------------------------
+# --- what the first pass looks into, and what is learned from that --------------------------------
 
 
 @njit(**_CFG)
@@ -281,16 +313,23 @@ def _power(x: float, n: int) -> float:
 
 @njit(**_SIZED)
 def raised(x: float, power: float) -> float:
-    """x^power for 0 < x < 2 and 0 < power < 2, five times as quick as by a library: to 1e-6 for x > 0.1, else coarser.
+    """x^power for 0 < x < 2 and 0 < power < 2, five times as quick as by a library: to 1e-6 for x >
+    0.1, else coarser.
 
-    It is for a guess alone. The logarithm is that of the fourth root, as a power series of (root - 1) / (root + 1).
+    It is for a guess alone. The logarithm is that of the fourth root, as a power series of (root -
+    1) / (root + 1).
     """
     root = math.sqrt(math.sqrt(x))
     z = (root - 1.0) / (root + 1.0)
     w = z * z
-    half = z * (1.0 + w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0 + w * (1.0 / 11.0))))))
+    half = z * (
+        1.0
+        + w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0 + w * (1.0 / 11.0)))))
+    )
     a = 0.5 * power * half  # a sixteenth of the logarithm of the result
-    y = 1.0 + a * (1.0 + a * (0.5 + a * (1.0 / 6.0 + a * (1.0 / 24.0 + a * (1.0 / 120.0 + a * (1.0 / 720.0))))))
+    y = 1.0 + a * (
+        1.0 + a * (0.5 + a * (1.0 / 6.0 + a * (1.0 / 24.0 + a * (1.0 / 120.0 + a * (1.0 / 720.0)))))
+    )
     y *= y
     y *= y
     y *= y
@@ -299,11 +338,12 @@ def raised(x: float, power: float) -> float:
 
 @njit(**_SIZED)
 def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
-    """Put what the first pass looks into at the ring's next place, and into the memory of the passes.
+    """Put what the first pass looks into at the ring's next place, and into the memory of the
+    passes.
 
-    It is the last record, carried on up to some degree or after its decay, as would have been best in the step before,
-    with what that missed there where it has been regular; after a breaking point it is the first stage alone. `nq` is
-    I[NQ], and `nl` I[NL].
+    It is the last record, carried on up to some degree or after its decay, as would have been best
+    in the step before, with what that missed there where it has been regular; after a breaking
+    point it is the first stage alone. `nq` is I[NQ], and `nl` I[NL].
     """
     jq, r = I[s.JQ], place(I, I[s.NREC])
     x = I[s.OPASS]
@@ -349,10 +389,11 @@ def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
 def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     """Note how an accepted step, which still is the ring's next, would have been guessed best.
 
-    High degrees magnify what is left of earlier errors, low ones miss more of the solution. What is missed is mostly
-    the next term of a power series, and grows with a power of the step: so it tells what the next guess will miss. A
-    solution that comes to rest does so by an exponential function, of which a long step's power series misses much:
-    there each record is the one before, only smaller.
+    High degrees magnify what is left of earlier errors, low ones miss more of the solution. What is
+    missed is mostly the next term of a power series, and grows with a power of the step: so it
+    tells what the next guess will miss. A solution that comes to rest does so by an exponential
+    function, of which a long step's power series misses much: there each record is the one before,
+    only smaller.
     """
     ratio, before, expected = F[s.RATIO], F[s.RATIOBEFORE], F[s.DECAY]
     F[s.RATIOBEFORE] = ratio
@@ -366,9 +407,17 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     w1, w2, w3, w4, w5 = 0.0, 0.0, 0.0, 0.0, 0.0
     along, size = 0.0, 0.0
     for q in range(nql):
-        o, w, c, e, l = r + I[jq + q], F[weights + q], carried + 4 * q, decayed + 4 * q, last + I[jq + q]
+        o, w, c, e, l = (
+            r + I[jq + q],
+            F[weights + q],
+            carried + 4 * q,
+            decayed + 4 * q,
+            last + I[jq + q],
+        )
         rest = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4])
-        old = (ratio * F[l + 1] + square * F[l + 2]) + square * (ratio * F[l + 3] + square * F[l + 4])
+        old = (ratio * F[l + 1] + square * F[l + 2]) + square * (
+            ratio * F[l + 3] + square * F[l + 4]
+        )
         along += (w * old) * (w * rest)
         size += (w * old) * (w * old)
         w5 = max(w5, w * abs(rest - ((F[e] + F[e + 1]) + (F[e + 2] + F[e + 3]))))
@@ -387,7 +436,9 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     if w1 < w4:
         degree, w4 = 1, w1
     if 0.0 < along < GROWN * size:
-        F[s.DECAY] = raised(along / size, ratio)  # over the step just taken; the one before was shorter by `ratio`
+        F[s.DECAY] = raised(
+            along / size, ratio
+        )  # over the step just taken; the one before was shorter by `ratio`
         if expected > 0.0 and w5 < w4:
             degree = DECAYING
     steady = degree == I[s.DEGREE] and before > 0.0
@@ -407,4 +458,6 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
             size += w * old * old
         missed, base = missed + 4, base + 4
     if steady and size > 0.0:
-        F[s.REGULAR] = min(1.5, max(0.0, along / size)) * _power(min(1.0, before / ratio), 1 + degree)
+        F[s.REGULAR] = min(1.5, max(0.0, along / size)) * _power(
+            min(1.0, before / ratio), 1 + degree
+        )

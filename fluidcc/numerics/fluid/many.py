@@ -1,4 +1,5 @@
-"""Many runs of one structure in one call, without the GIL: each from its own numbers, to statistics of its samples.
+"""Many runs of one structure in one call, without the GIL: each from its own numbers, to statistics
+of its samples.
 
 The driver comes as an argument, a compiled function: so that this module does not compile it again.
 """
@@ -27,7 +28,9 @@ def _jit(*signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @njit(**_CFG)
 def statistic(kind: int, F: Any, row: int, times: int, count: int) -> float:
-    """A statistic of the piecewise-linear curve through `count` samples from F[row] on, at times from F[times] on."""
+    """A statistic of the piecewise-linear curve through `count` samples from F[row] on, at times
+    from F[times] on.
+    """
     if kind == FINAL:
         return F[row + count - 1]
     if kind == MIN or kind == MAX:  # noqa: SIM109 - two comparisons are what numba makes best
@@ -83,18 +86,20 @@ def run_many(
     address: int,
     advance: Any,
 ) -> int:
-    """Run points `first` to the last; return the number of the first one that is not through, or of points.
+    """Run points `first` to the last; return the number of the first one that is not through, or of
+    points.
 
-    I[CODE] then says why: it needs a larger workspace, or I0[BUDGET] steps have been taken, of all points together. If
-    that was in the middle of a run, the code is `slots.PAUSED`, and with `anew` 0 the next call goes on with it.
+    I[CODE] then says why: it needs a larger workspace, or I0[BUDGET] steps have been taken, of all
+    points together. If that was in the middle of a run, the code is `slots.PAUSED`, and with `anew`
+    0 the next call goes on with it.
 
     Parameters
     ----------
     F, I : arrays
         The workspace.
     heads, I0 : arrays
-        What stands in `F` before a run, up to the samples and from their end to the ring, for each combination of
-        places; and in `I`.
+        What stands in `F` before a run, up to the samples and from their end to the ring, for each
+        combination of places; and in `I`.
     which : array of int
         The row of `heads` for each point.
     where, values : arrays

@@ -1,4 +1,6 @@
-"""Modes instead of max(): queue empty, busy or full, and the switches of the laws, found on the dense output."""
+"""Modes instead of max(): queue empty, busy or full, and the switches of the laws, found on the
+dense output.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,14 @@ __all__ = ["all_stay", "first_event", "settle_links"]
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _INLINE = {**_CFG, "forceinline": True}
 
-TIE = 1e-9  # relative difference of arrivals and capacity that only the coming step can tell from none
+# relative difference of arrivals and capacity that only the coming step can tell from none
+TIE = 1e-9
 FINE = 1e-3  # of the resolution of time, to which the change of a switch is located
 SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, not a queue
 SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
-# --- whether any mode changes at all, seen at a glance -------------------------------------------
+# --- whether any mode changes at all, seen at a glance --------------------------------------------
 
 
 @njit(**_INLINE)
@@ -56,7 +59,9 @@ def link_stays(F: Any, I: Any, link: int, mode: int, c: float, buffer: float) ->
 @njit(**_INLINE)
 def switch_stays(mode: float, value: float, on: bool) -> bool:
     """Whether a switch has no other sign at the end of the step, or a source that does not send."""
-    return (mode > 0.5) == (value > 0.0) or value == 0.0 or not on  # first the sign, which nearly always decides
+    return (
+        (mode > 0.5) == (value > 0.0) or value == 0.0 or not on
+    )  # first the sign, which nearly always decides
 
 
 @njit(**_CFG)
@@ -64,7 +69,9 @@ def switches_stay(F: Any, I: Any) -> bool:
     """Whether every switch has the sign of its mode at the end of the step, or none is located."""
     owners, on, modes, values = I[s.JSWOWN], I[s.JON], I[s.OSW], I[s.OGS]
     for k in range(I[s.NSW] if I[s.LOCATE] else 0):
-        if not switch_stays(F[modes + k], F[values + k], I[owners + k] < 0 or I[on + I[owners + k]] == s.ON):
+        if not switch_stays(
+            F[modes + k], F[values + k], I[owners + k] < 0 or I[on + I[owners + k]] == s.ON
+        ):
             return False
     return True
 
@@ -73,17 +80,21 @@ def switches_stay(F: Any, I: Any) -> bool:
 def all_stay(F: Any, I: Any) -> bool:
     """Whether no mode changes in the step just taken."""
     for link in range(I[s.NL]):
-        if not link_stays(F, I, link, I[I[s.JMODE] + link], F[I[s.OCAP] + link], F[I[s.OBUF] + link]):
+        if not link_stays(
+            F, I, link, I[I[s.JMODE] + link], F[I[s.OCAP] + link], F[I[s.OBUF] + link]
+        ):
             return False
     return switches_stay(F, I)
 
 
-# --- where one does ------------------------------------------------------------------------------
+# --- where one does -------------------------------------------------------------------------------
 
 
 @njit(**_CFG)
 def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
-    """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection and secants."""
+    """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection
+    and secants.
+    """
     a, b = low, high
     fa, fb = quartic(F, o, a) - level, quartic(F, o, b) - level
     for k in range(100):
@@ -106,7 +117,8 @@ def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
 def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
     """First u in (0, 1] where sign * (quartic - level) exceeds `slack`; 2 if nowhere.
 
-    Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is not missed.
+    Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is
+    not missed.
     """
     if below(F, o, level, sign, slack):
         return 2.0
@@ -170,10 +182,12 @@ def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
 
 @njit(**_CFG)
 def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -> float:
-    """Where switch `k` changes sign in the step just taken: the Illinois method on the dense output.
+    """Where switch `k` changes sign in the step just taken: the Illinois method on the dense
+    output.
 
-    What a switch looks at counts as 0 within rounding, and leaves 0 at once. How far that is from where it was first
-    found to be 0 is searched by its order of magnitude. From `enough` on any place will do.
+    What a switch looks at counts as 0 within rounding, and leaves 0 at once. How far that is from
+    where it was first found to be 0 is searched by its order of magnitude. From `enough` on any
+    place will do.
     """
     g = I[s.OGS] + k
     oz, scratch, last = I[s.OZ], I[s.OSCRATCH], I[s.NREC]
@@ -200,7 +214,9 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -
         dense(F, I, m, oz, h)
         evaluate(F, I, F[s.T] + m * h, oz, scratch, -1, 0, last, 1)
         fm = F[g]
-        if (fm > 0.0) == (fb > 0.0):  # not where it is 0: so it may be for long, as of states held at a bound
+        if (fm > 0.0) == (
+            fb > 0.0
+        ):  # not where it is 0: so it may be for long, as of states held at a bound
             if k2 % 4 < 3:
                 fa *= 0.5
             b, fb = m, fm
@@ -258,7 +274,9 @@ def _crossed(F: Any, I: Any, k: int) -> bool:
 
 @njit(**_CFG)
 def _switches_at(F: Any, I: Any, u: float, values: int) -> None:
-    """Values of every switch at `u` of the step just taken, into F[values]; nothing has changed before its start."""
+    """Values of every switch at `u` of the step just taken, into F[values]; nothing has changed
+    before its start.
+    """
     if u <= 0.0:
         for k in range(I[s.NSW]):
             F[values + k] = 0.0
@@ -273,7 +291,8 @@ def _switches_at(F: Any, I: Any, u: float, values: int) -> None:
 def _first_switch(F: Any, I: Any, enough: float) -> tuple[float, int]:
     """The switch that changes first in the step; those that change with it are marked in JTOGETHER.
 
-    Only those are located that have changed a hair before the first one so far: of many switches, a few.
+    Only those are located that have changed a hair before the first one so far: of many switches, a
+    few.
     """
     nsw, h = I[s.NSW], F[s.H]
     tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
@@ -320,8 +339,8 @@ def _changed(F: Any, I: Any, k: int, value: float) -> bool:
 def settle_links(F: Any, I: Any, skip: int) -> int:
     """Decide every link's mode afresh from its backlog and arrivals; return how many changed.
 
-    Where arrivals equal the capacity the mode stays: the step to come decides it. So does that of link `skip`, which
-    has just changed at an event.
+    Where arrivals equal the capacity the mode stays: the step to come decides it. So does that of
+    link `skip`, which has just changed at an event.
     """
     changed = 0
     for link in range(I[s.NL]):

@@ -1,14 +1,15 @@
 """Looking up the past: which data, sent when, is what a path delivers now.
 
-A read node inverts one queue. Its entry time theta solves W(theta) = S(T), where T is the departure time, S the
-work the link can do up to a time, and W = S + backlog: first in, first out. Nodes form chains backwards along a
-route, and equal chains are shared. With frozen delays theta is T minus a constant.
+A read node inverts one queue. Its entry time theta solves W(theta) = S(T), where T is the departure
+time, S the work the link can do up to a time, and W = S + backlog: first in, first out. Nodes form
+chains backwards along a route, and equal chains are shared. With frozen delays theta is T minus a
+constant.
 
-A breaking point is met but for the resolution of time. No record is extrapolated that far: a very short one would give
-anything.
+A breaking point is met but for the resolution of time. No record is extrapolated that far: a very
+short one would give anything.
 
-What a queue does to what passes is a function each, which the fused steps use too (see `fluidcc.simulation.fused`).
-Their `F` and `I` are pointers.
+What a queue does to what passes is a function each, which the fused steps use too (see
+`fluidcc.simulation.fused`). Their `F` and `I` are pointers.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from ..compiling import njit
 from ..fluid import slots as s
 
 __all__ = [
-    "act_place", "drift", "factor", "find_time", "find_work", "invert", "keep", "lost", "near_time", "near_work",
-    "norm", "pick", "quartic", "read_list", "read_nodes", "share", "stretch", "thinned", "work",
+    "act_place", "drift", "factor", "find_time", "find_work", "invert", "keep", "lost", "near_time",
+    "near_work", "norm", "pick", "quartic", "read_list", "read_nodes", "share", "stretch",
+    "thinned", "work",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
@@ -53,9 +55,18 @@ def work(F: Any, I: Any, link: int, time: float) -> tuple[float, float]:
 
 
 @njit(**_CFG)
-def find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int) -> tuple[int, float, float]:
-    """The record in which the link's W reaches `target`, searched from `k`: its number and range of W."""
-    base, mask, stride, first = I[s.OHIST] + s.RLINKS + link * s.LSIZE, I[s.MASK], I[s.STRIDE], I[s.FIRST]
+def find_work(
+    F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int
+) -> tuple[int, float, float]:
+    """The record in which the link's W reaches `target`, searched from `k`: its number and range of
+    W.
+    """
+    base, mask, stride, first = (
+        I[s.OHIST] + s.RLINKS + link * s.LSIZE,
+        I[s.MASK],
+        I[s.STRIDE],
+        I[s.FIRST],
+    )
     k = min(k, last)
     low, high = -np.inf, np.inf
     while k < last:
@@ -77,7 +88,9 @@ def find_work(F: Any, I: Any, link: int, k: int, target: float, tol: float, last
 
 
 @njit(**_CFG)
-def find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tuple[int, float, float]:
+def find_time(
+    F: Any, I: Any, k: int, time: float, tol: float, last: int
+) -> tuple[int, float, float]:
     """The record that covers `time`, searched from `k`: its number and range of time."""
     base, mask, stride, first = I[s.OHIST] + s.RT0, I[s.MASK], I[s.STRIDE], I[s.FIRST]
     k = min(k, last)
@@ -100,9 +113,20 @@ def find_time(F: Any, I: Any, k: int, time: float, tol: float, last: int) -> tup
 
 @njit(**_INLINE)
 def near_work(
-    F: Any, I: Any, link: int, k: int, r: int, low: float, high: float, target: float, tol: float, last: int
+    F: Any,
+    I: Any,
+    link: int,
+    k: int,
+    r: int,
+    low: float,
+    high: float,
+    target: float,
+    tol: float,
+    last: int,
 ) -> Range:
-    """The record in which the link's W reaches `target`, searched only beyond the range of the one before."""
+    """The record in which the link's W reaches `target`, searched only beyond the range of the one
+    before.
+    """
     if target - tol >= high or target + tol < low:
         k, low, high = find_work(F, I, link, k, target, tol, last)
         r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
@@ -110,7 +134,9 @@ def near_work(
 
 
 @njit(**_INLINE)
-def near_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int) -> Range:
+def near_time(
+    F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int
+) -> Range:
     """The same for a time."""
     if time - tol >= high or time + tol < low:
         k, low, high = find_time(F, I, k, time, tol, last)
@@ -125,10 +151,12 @@ def near_time(F: Any, I: Any, k: int, r: int, low: float, high: float, time: flo
 def invert(F: Any, block: int, target: float) -> float:
     """Return the local position u in a record where W(u) = target.
 
-    One step of Halley's method, which triples the number of correct digits, and one of Newton's, which doubles it, do
-    for all but strange quartics.
+    One step of Halley's method, which triples the number of correct digits, and one of Newton's,
+    which doubles it, do for all but strange quartics.
     """
-    whole = F[block + s.LCH]  # what the link can do in the step, beside which nothing that arrives is no slope
+    whole = F[
+        block + s.LCH
+    ]  # what the link can do in the step, beside which nothing that arrives is no slope
     top = target - F[block + s.LS0]
     if F[block + s.LMODE] == s.EMPTY:
         return (top - F[block]) / whole
@@ -143,7 +171,9 @@ def invert(F: Any, block: int, target: float) -> float:
     du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
     u -= du
     fine = (abs(du) < 1e-6) & (slope > 1e-3 * rise) & (rise > 1e-14 * whole)
-    return u if fine & (u * whole <= top) else _search(F, block, target)  # a backlog is not negative: theta <= T
+    return (
+        u if fine & (u * whole <= top) else _search(F, block, target)
+    )  # a backlog is not negative: theta <= T
 
 
 @njit(**_CFG)
@@ -156,7 +186,9 @@ def _search(F: Any, block: int, target: float) -> float:
     b4 = F[block + 4]
     top = (rhs + F[block]) / F[block + s.LCH]
     rise = b1 + b2 + b3 + b4
-    if rise <= 1e-14 * F[block + s.LCH]:  # nothing arrived while the queue was busy: the largest theta
+    if (
+        rise <= 1e-14 * F[block + s.LCH]
+    ):  # nothing arrived while the queue was busy: the largest theta
         return min(1.0, top)
     u = rhs / rise
     for _ in range(12):
@@ -172,7 +204,9 @@ def _search(F: Any, block: int, target: float) -> float:
 
 
 @njit(**_CFG)
-def _bisect(b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, high: float) -> float:
+def _bisect(
+    b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, high: float
+) -> float:
     for _ in range(80):
         u = 0.5 * (low + high)
         if u * (b1 + u * (b2 + u * (b3 + u * b4))) > rhs:
@@ -187,7 +221,9 @@ def _bisect(b1: float, b2: float, b3: float, b4: float, rhs: float, low: float, 
 
 @njit(**_INLINE)
 def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
-    """D' of the queue whose block stands at `b`, for arrivals `y` and the capacity `c` when they leave."""
+    """D' of the queue whose block stands at `b`, for arrivals `y` and the capacity `c` when they
+    leave.
+    """
     mode, let_in = F[b + s.LMODE], F[b + s.LC]
     full = mode == s.FULL
     let_in = (let_in if full else y) * inverse
@@ -241,7 +277,9 @@ def share(let_in: float, dropped: float) -> float:
 
 @njit(**_INLINE)
 def lost(kept: float) -> float:
-    """The loss or mark ratio of a path that lets through `kept`: 0 where it differs from that by rounding alone."""
+    """The loss or mark ratio of a path that lets through `kept`: 0 where it differs from that by
+    rounding alone.
+    """
     ratio = 1.0 - kept
     return ratio if abs(ratio) > ROUNDING else 0.0
 
@@ -253,7 +291,9 @@ def pick(condition: bool, a: float, b: float) -> float:
 
 
 @njit(**_INLINE)
-def norm(worst: float, value: float, atol: float, rtol: float, before: float, after: float) -> float:
+def norm(
+    worst: float, value: float, atol: float, rtol: float, before: float, after: float
+) -> float:
     """The larger of `worst` and |value| over its tolerance; infinite once there was a NaN."""
     ratio = abs(value) / (atol + rtol * max(abs(before), abs(after)))
     if ratio > worst:
@@ -266,22 +306,46 @@ def norm(worst: float, value: float, atol: float, rtol: float, before: float, af
 
 @njit(**_CFG)
 def act_place(I: Any, act: int) -> int:
-    """Where in a record the quartics of acting link number `act` begin; its first is what it drops."""
+    """Return where in a record the quartics of acting link `act` begin, what it drops first."""
     return s.RLINKS + I[s.NL] * s.LSIZE + 5 * (I[s.NX] + I[s.NT]) + 5 * s.XSIZE * act
 
 
 @njit(**_CFG)
-def read_list(F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, right: int, last: int) -> int:
-    """Evaluate the `count` nodes whose numbers stand at I[nodes], parents before their children, at time `now`.
+def read_list(
+    F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, right: int, last: int
+) -> int:
+    """Evaluate the `count` nodes whose numbers stand at I[nodes], parents before their children, at
+    time `now`.
 
-    Each starts at its cursor in I[cursors] and leaves its new one in I[JNCUR]. The sizes and offsets are taken out of
-    the loop, since the compiler cannot know that the stores leave them alone. Return 1 if a node looked into the step
-    in progress.
+    Each starts at its cursor in I[cursors] and leaves its new one in I[JNCUR]. The sizes and
+    offsets are taken out of the loop, since the compiler cannot know that the stores leave them
+    alone. Return 1 if a node looked into the step in progress.
     """
-    frozen, prices, marks, streams, acts = I[s.FROZEN], I[s.PRICES], I[s.MARKS], I[s.NSTR], I[s.NACT]
+    frozen, prices, marks, streams, acts = (
+        I[s.FROZEN],
+        I[s.PRICES],
+        I[s.MARKS],
+        I[s.NSTR],
+        I[s.NACT],
+    )
     stride, mask, ring = I[s.STRIDE], I[s.MASK], I[s.OHIST]
-    jpar, jlink, jcur, off, cap, seg = I[s.JNPAR], I[s.JNLINK], I[s.JNCUR], I[s.OOFF], I[s.OCAP], I[s.JSEG]
-    oth, oun, oce, ocs, ocf, ocp, ocq = I[s.OTH], I[s.OUN], I[s.OCE], I[s.OCS], I[s.OCF], I[s.OCP], I[s.OCQ]
+    jpar, jlink, jcur, off, cap, seg = (
+        I[s.JNPAR],
+        I[s.JNLINK],
+        I[s.JNCUR],
+        I[s.OOFF],
+        I[s.OCAP],
+        I[s.JSEG],
+    )
+    oth, oun, oce, ocs, ocf, ocp, ocq = (
+        I[s.OTH],
+        I[s.OUN],
+        I[s.OCE],
+        I[s.OCS],
+        I[s.OCF],
+        I[s.OCP],
+        I[s.OCQ],
+    )
     tolt = F[s.TOLT] * max(1.0, abs(now))
     begun = F[s.T] + tolt
     inside = 0

@@ -1,4 +1,6 @@
-"""Records of the history: quartics of what each link did in a step, from the step's stages and nodes."""
+"""Records of the history: quartics of what each link did in a step, from the step's stages and
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,24 @@ from ..fluid import slots as s
 from ..tableaus import TSIT5
 from .reads import act_place
 
-__all__ = ["FIT", "NODE_WEIGHTS", "carry_on", "keep_node", "linear_record", "place", "state_quartic", "write_record"]
+__all__ = [
+    "FIT",
+    "NODE_WEIGHTS",
+    "carry_on",
+    "keep_node",
+    "linear_record",
+    "place",
+    "state_quartic",
+    "write_record",
+]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _P = np.ascontiguousarray(TSIT5.P)
-#: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4, 1, by the last
-#: four less the first, so that what is constant stays so to the last bit
-FIT = np.ascontiguousarray(np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))[1:, 1:])
+#: rows: the coefficients of u, u^2, u^3, u^4 of the quartic through values at u = 0, 1/4, 1/2, 3/4,
+#: 1, by the last four less the first, so that what is constant stays so to the last bit
+FIT = np.ascontiguousarray(
+    np.linalg.inv(np.vander(np.linspace(0.0, 1.0, 5), 5, increasing=True))[1:, 1:]
+)
 
 #: what the stages contribute to the dense output at the inner nodes of a step: (3 nodes, 7 stages)
 NODE_WEIGHTS = np.array([TSIT5.P @ [u, u**2, u**3, u**4] for u in (0.25, 0.5, 0.75)])
@@ -88,7 +101,9 @@ def linear_record(F: Any, I: Any, h: float) -> None:
 
 @njit(**_CFG, forceinline=True)
 def carry_on(F: Any, I: Any, before: int, r: int, nq: int, nl: int) -> None:
-    """The record at `r`, for the step from F[T] of size F[H]: the quartics of that at `before`, beyond its end."""
+    """The record at `r`, for the step from F[T] of size F[H]: the quartics of that at `before`,
+    beyond its end.
+    """
     _head(F, I, r, F[s.H], nl)
     ratio = F[s.H] * F[before + s.RINVH]
     square = ratio * ratio
@@ -120,10 +135,18 @@ def state_quartic(F: Any, I: Any, n: int) -> tuple[float, float, float, float, f
     ns, k, h = I[s.NS], I[s.OK] + n, F[s.H]
     p, q, r, t = F[k], F[k + ns], F[k + 2 * ns], F[k + 3 * ns]
     u, v, w = F[k + 4 * ns], F[k + 5 * ns], F[k + 6 * ns]
-    a = (_P[0, 0] * p + _P[1, 0] * q + _P[2, 0] * r) + (_P[3, 0] * t + _P[4, 0] * u + _P[5, 0] * v + _P[6, 0] * w)
-    b = (_P[0, 1] * p + _P[1, 1] * q + _P[2, 1] * r) + (_P[3, 1] * t + _P[4, 1] * u + _P[5, 1] * v + _P[6, 1] * w)
-    c = (_P[0, 2] * p + _P[1, 2] * q + _P[2, 2] * r) + (_P[3, 2] * t + _P[4, 2] * u + _P[5, 2] * v + _P[6, 2] * w)
-    d = (_P[0, 3] * p + _P[1, 3] * q + _P[2, 3] * r) + (_P[3, 3] * t + _P[4, 3] * u + _P[5, 3] * v + _P[6, 3] * w)
+    a = (_P[0, 0] * p + _P[1, 0] * q + _P[2, 0] * r) + (
+        _P[3, 0] * t + _P[4, 0] * u + _P[5, 0] * v + _P[6, 0] * w
+    )
+    b = (_P[0, 1] * p + _P[1, 1] * q + _P[2, 1] * r) + (
+        _P[3, 1] * t + _P[4, 1] * u + _P[5, 1] * v + _P[6, 1] * w
+    )
+    c = (_P[0, 2] * p + _P[1, 2] * q + _P[2, 2] * r) + (
+        _P[3, 2] * t + _P[4, 2] * u + _P[5, 2] * v + _P[6, 2] * w
+    )
+    d = (_P[0, 3] * p + _P[1, 3] * q + _P[2, 3] * r) + (
+        _P[3, 3] * t + _P[4, 3] * u + _P[5, 3] * v + _P[6, 3] * w
+    )
     return F[I[s.OY] + n], h * a, h * b, h * c, h * d
 
 
@@ -136,7 +159,9 @@ def _add_state(F: Any, I: Any, state: int, target: int) -> None:
 
 @njit(**_CFG)
 def write_record(F: Any, I: Any, h: float) -> None:
-    """The quartics of the step's record at the ring's next place; the rest stands there from its guess."""
+    """The quartics of the step's record at the ring's next place; the rest stands there from its
+    guess.
+    """
     nl, nf = I[s.NL], I[s.NF]
     r = place(I, I[s.NREC])
     for l in range(nl):

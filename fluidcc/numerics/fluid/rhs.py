@@ -1,9 +1,10 @@
 """The right-hand side of a network: signals to the sources, rates to the links, backlogs.
 
-Some links act on their own: they drop before their queue, and tell sources something straight back. What a link drops
-never enters its queue: all that speaks of arrivals elsewhere, of modes and of delays, means what is let in. What it
-tells is looked up at a constant delay, that of the way from its queue back to the source; no queue is on it. So the
-reads of one class are nodes whose parent is `slots.TOLD`.
+Some links act on their own: they drop before their queue, and tell sources something straight back.
+What a link drops never enters its queue: all that speaks of arrivals elsewhere, of modes and of
+delays, means what is let in. What it tells is looked up at a constant delay, that of the way from
+its queue back to the source; no queue is on it. So the reads of one class are nodes whose parent is
+`slots.TOLD`.
 """
 
 from __future__ import annotations
@@ -89,9 +90,11 @@ def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
 
 @njit(**_CFG)
 def add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> None:
-    """Add up values of flows by their first link: F[values + i], or F[values + I[index + i]] where that is not < 0.
+    """Add up values of flows by their first link: F[values + i], or F[values + I[index + i]] where
+    that is not < 0.
 
-    Neighbours mostly share their link, so that the sum is kept in a register until the link changes.
+    Neighbours mostly share their link, so that the sum is kept in a register until the link
+    changes.
     """
     nf, first = I[s.NF], I[s.JFIRST]
     for l in range(I[s.NL]):
@@ -152,7 +155,8 @@ def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
     for g in range(I[s.NGL]):
         j = I[s.JGRL] + 8 * g
         call_kernel(
-            I[j], I[j + 2], nl, F, oz + I[j + 3], ul + I[j + 1], I[j + 5], I[s.OSW] + I[j + 6], od + I[j + 3],
+            I[j], I[j + 2], nl, F, oz + I[j + 3], ul + I[j + 1], I[j + 5], I[s.OSW] + I[j + 6],
+            od + I[j + 3],
             lo + I[j + 1], I[s.OGS] + I[j + 6], want,
         )  # fmt: skip
     for m in range(members):
@@ -164,10 +168,14 @@ def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
 
 
 @njit(**_CFG)
-def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: int, last: int, want: int) -> int:
-    """Derivatives at `od` of the states at `oz` and time `now`; 1 if the past looked into the step in progress.
+def evaluate(
+    F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: int, last: int, want: int
+) -> int:
+    """Derivatives at `od` of the states at `oz` and time `now`; 1 if the past looked into the step
+    in progress.
 
-    `right` takes the right-hand limit at breaking points; `last` is the newest record that may be read.
+    `right` takes the right-hand limit at breaking points; `last` is the newest record that may be
+    read.
     """
     I[s.NFEV] += 1
     inside = read_nodes(F, I, now, right, last)
@@ -178,12 +186,14 @@ def evaluate(F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: in
     return inside
 
 
-# --- links that drop or tell something themselves ------------------------------------------------
+# --- links that drop or tell something themselves -------------------------------------------------
 
 
 @njit(**_CFG)
 def act(F: Any, I: Any, link: int, out: int, slope: int) -> None:
-    """Let in what is not dropped; keep what the link tells. Its outputs stand at F[out], NL apart, `drop` first."""
+    """Let in what is not dropped; keep what the link tells. Its outputs stand at F[out], NL apart,
+    `drop` first.
+    """
     nl, x = I[s.NL], I[s.OACT] + s.XSIZE * I[I[s.JACT] + link]
     drop, arrivals = F[out], F[I[s.OARR] + link]
     F[x] = drop * arrivals
@@ -229,7 +239,9 @@ def drop_place(I: Any, link: int) -> int:
 
 @njit(**_CFG)
 def tell(F: Any, I: Any, want: int) -> None:
-    """What each source hears of the routers on its route; when wanted, where one offer passes another."""
+    """What each source hears of the routers on its route; when wanted, where one offer passes
+    another.
+    """
     nf, u = I[s.NF], I[s.OU]
     for i in range(nf):
         k = I[I[s.JCLS] + i]

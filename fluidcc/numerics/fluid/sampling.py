@@ -1,7 +1,9 @@
-"""Samples at given times, taken inside the step, so that no polynomial of a single flow is ever stored.
+"""Samples at given times, taken inside the step, so that no polynomial of a single flow is ever
+stored.
 
-A sample belongs to the step that begins at or before it: at a jump it shows the value after. Flows are integrated
-at the clock of their first queue, so that a flow's sample at t is taken at t + access delay.
+A sample belongs to the step that begins at or before it: at a jump it shows the value after. Flows
+are integrated at the clock of their first queue, so that a flow's sample at t is taken at t +
+access delay.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def _first_sample(F: Any, I: Any, first: int, end: float) -> int:
 
 @njit(**_INLINE)
 def _position(F: Any, time: int, start: float, inverse: float) -> float:
-    """Return where the time at F[time] is in a step from `start`, of length one over `inverse`: between 0 and 1."""
+    """Return where the time at F[time] is in a step from `start`, of length one over `inverse`:
+    between 0 and 1.
+    """
     return min(max((F[time] - start) * inverse, 0.0), 1.0)
 
 
@@ -67,9 +71,9 @@ def _position(F: Any, time: int, start: float, inverse: float) -> float:
 def rate_at(F: Any, I: Any, i: int, u: float) -> float:
     """Return the rate of flow `i`, which is none of its states, at `u` of the step.
 
-    Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1, less the first, so that what is constant stays
-    so to the last bit. Where that falls below 0, which only a quartic does between values that do not, the straight
-    line between two of the values is taken.
+    Lagrange interpolation through values at u = 0, 1/4, 1/2, 3/4, 1, less the first, so that what
+    is constant stays so to the last bit. Where that falls below 0, which only a quartic does
+    between values that do not, the straight line between two of the values is taken.
     """
     o, stride = I[s.ORN] + i, I[s.NF]
     if not I[s.NODES]:
@@ -132,7 +136,9 @@ def _constant(F: Any, I: Any, k: int, shift: float) -> float:
 
 @njit(**_CFG)
 def _path(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
-    """Take samples `first` to `end` of the delay, loss and price of class `k`, by the read nodes of its path."""
+    """Take samples `first` to `end` of the delay, loss and price of class `k`, by the read nodes of
+    its path.
+    """
     path = I[I[s.JPATH] + k]
     count, nodes = I[I[s.JPATH] + k + 1] - path, I[s.JPATHV] + path
     leaf, ts = I[nodes + count - 1], I[s.OTS]
@@ -152,7 +158,12 @@ def _path(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
 def _path_of_one_link(F: Any, I: Any, k: int, first: int, end: int, shift: float) -> None:
     """Do the same for a path of one link, much quicker."""
     leaf = I[I[s.JPATHV] + I[I[s.JPATH] + k]]
-    link, cursor, nrec, frozen = I[I[s.JNLINK] + leaf], I[I[s.JNCUR0] + leaf], I[s.NREC], I[s.FROZEN] > 0
+    link, cursor, nrec, frozen = (
+        I[I[s.JNLINK] + leaf],
+        I[I[s.JNCUR0] + leaf],
+        I[s.NREC],
+        I[s.FROZEN] > 0,
+    )
     thins = I[s.MARKS] > 0 or I[s.PRICES] > 0 or I[s.LOSSY] > 0
     scheduled = I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1
     row, step = _row(I, k)
@@ -199,7 +210,9 @@ def _links(F: Any, I: Any, first: int, end: int) -> None:
     states = rows + s.SLINKROWS * nl * size
     for link in range(nl):
         for j in range(first, end):
-            _link(F, I, link, _position(F, ts + j, start, inverse), rows + link * size + j, nl * size)
+            _link(
+                F, I, link, _position(F, ts + j, start, inverse), rows + link * size + j, nl * size
+            )
     for n in range(I[s.OB] + nl, I[s.NS]):
         _state(F, I, n, first, end, 0.0, states + n * size)
 
@@ -213,7 +226,9 @@ def _link(F: Any, I: Any, link: int, u: float, o: int, step: int) -> None:
     backlog = backlog if backlog > 0.0 else 0.0
     wait = backlog / c
     if backlog > 0.0 and I[I[s.JSEG] + link + 1] - I[I[s.JSEG] + link] > 1:
-        wait = finish(F, I, link, F[block + s.LS0] + u * F[block + s.LCH] + backlog) - (F[s.T] + u * h)
+        wait = finish(F, I, link, F[block + s.LS0] + u * F[block + s.LCH] + backlog) - (
+            F[s.T] + u * h
+        )
     F[o + s.SBACKLOG * step] = backlog
     F[o + s.SQDELAY * step] = wait
     F[o + s.SDEPART * step] = arrived if mode == s.EMPTY else c

@@ -1,16 +1,18 @@
-"""The workspace of the network solver: where each array stands in the flat float and integer arrays `F` and `I`.
+"""The workspace of the network solver: where each array stands in the flat float and integer arrays
+`F` and `I`.
 
-One pair of arrays holds everything (states, history ring, modes, samples), so that compiled steps are called by
-address with two pointers, and the solver can return to Python at any step and go on later. The first integers of
-`I` are sizes and offsets, named here; the first floats of `F` are scalars. Sizes are in items, offsets are indices.
+One pair of arrays holds everything (states, history ring, modes, samples), so that compiled steps
+are called by address with two pointers, and the solver can return to Python at any step and go on
+later. The first integers of `I` are sizes and offsets, named here; the first floats of `F` are
+scalars. Sizes are in items, offsets are indices.
 
-Layouts: states are stored variable by variable within a group of equal laws (structure of arrays); the history has
-one record a step, shared by all links and independent of the number of flows.
+Layouts: states are stored variable by variable within a group of equal laws (structure of arrays);
+the history has one record a step, shared by all links and independent of the number of flows.
 """
 
 from __future__ import annotations
 
-# --- sizes and switches in I ---------------------------------------------------------------------------------------
+# --- sizes and switches in I ----------------------------------------------------------------------
 (
     NF,  # flows
     NL,  # links
@@ -49,7 +51,8 @@ from __future__ import annotations
     NSW,  # source and link switches, in all
     GMAX,  # generations of breaking points that are followed
     HOPS,  # links over which one of them is followed before a source is reached
-    SPREAD,  # landings at sources that one breaking point makes before it passes through a source, at most
+    # landings at sources that one breaking point makes before it passes through a source, at most
+    SPREAD,
     NQ,  # quartics in a record
     NQL,  # of them those of links by which records are compared
     NPAIR,  # 1 + number of the newest difference of passes; 0 if there is none
@@ -79,7 +82,9 @@ from __future__ import annotations
     OPROBE,
     OGRAM,  # products of their differences
     OENDS,  # stages of the pass before, and their differences
-    NMIX,  # states whose stages are mixed where a step ends: NS, or 0 where the stages do not make the whole record
+    # states whose stages are mixed where a step ends: NS, or 0 where the stages do not make the
+    # whole record
+    NMIX,
     OWEIGHT,  # NQL inverse natural sizes of the quartics
     OU,  # USIZE x NF signals
     ORATE,  # NF rates of the last evaluation
@@ -138,7 +143,8 @@ from __future__ import annotations
     JRATE,  # NF state that is the rate; -1: constant or general, -2: scheduled
     JXG,  # NF aggregate that it feeds, -1: none
     JXT,  # NF slot among the own-rate readers, -1: none
-    JGRP,  # 8 x NG: kernel, first flow, flows, then states, parameters and switches: offsets and numbers
+    # 8 x NG: kernel, first flow, flows, then states, parameters and switches: offsets and numbers
+    JGRP,
     JGRL,  # 8 x NGL: the same for links
     JLMEM,  # NL link of each member of the link groups, in order
     JSTR,  # 3 x NSTR: leaf, aggregate (or -1 - link: all that it let through), link
@@ -165,7 +171,9 @@ from __future__ import annotations
     JTOGETHER,  # NSW 1: changes at the same instant as the first event of the step
     JPEND,  # NSW the same, for the event that the step now leads to
     JSWOWN,  # NSW owner of a switch: its flow, or -1 - its link
-    JKINK,  # NSW 1: it chooses the branch of a kink; else it holds a state at a bound, or is the condition of a jump
+    # NSW 1: it chooses the branch of a kink; else it holds a state at a bound, or is the condition
+    # of a jump
+    JKINK,
     # jumps and ticks: see `events`
     NHY,  # jumps and ticks, in all
     JUMPS,  # statistics
@@ -180,7 +188,8 @@ from __future__ import annotations
     OHNEW,  # 2: what a kernel returns besides states
     OLOG,  # 2 x LOGCAP: time, number of the jump or tick; -1 where only the modes may have changed
     JHY,  # HSIZE x NHY: see H... below
-    JHSW,  # NSW jump of which a switch is the condition; NO_JUMP: none, OF_BOUND: it is that of a bound
+    # NSW jump of which a switch is the condition; NO_JUMP: none, OF_BOUND: it is that of a bound
+    JHSW,
     # links that drop before their queue, or tell sources something: see `rhs`
     NACT,  # such links
     COUNTED,  # 1: some link's law knows how many flows cross it
@@ -189,16 +198,18 @@ from __future__ import annotations
     JTOLD,  # NC + 1 starts into JTOLDV
     JTOLDV,  # nodes of a class that look at what links tell it, in the order of the route
     JHEARS,  # NC 1: some source of the class goes by what data carry
-    JRIVALS,  # NF first of the switches at which another offer becomes the least or the largest, -1: none
+    # NF first of the switches at which another offer becomes the least or the largest, -1: none
+    JRIVALS,
     OACT,  # XSIZE x NACT last evaluation
     OACTN,  # 5 x XSIZE x NACT at the nodes
     OCROSS,  # NL flows that are on
-    OSWITCHED,  # 3 x NSW values at the end of a step, and a hair before and after the first of them changes
+    # 3 x NSW values at the end of a step, and a hair before and after the first of them changes
+    OSWITCHED,
     JCROSSED,  # NSW those that change in the step
     HEADER,
 ) = range(179)
 
-# --- scalars in F --------------------------------------------------------------------------------------------------
+# --- scalars in F ---------------------------------------------------------------------------------
 (
     T,  # start of the step
     H,  # step
@@ -224,51 +235,69 @@ from __future__ import annotations
     HMAX,
     HYNEXT,  # the next tick, or end of a refractory time
     HPASS,  # longest step for which the passes agree soon
-    BRIEF,  # time in which a kink of a rate that no state smooths is seen, and below which its roughness matters less
+    # time in which a kink of a rate that no state smooths is seen, and below which its roughness
+    # matters less
+    BRIEF,
     ROUGH,  # what quartics miss of such rates in the step just taken, over the tolerance
     FHEADER,
 ) = range(27)
 
-# --- a record of the history ---------------------------------------------------------------------------------------
+# --- a record of the history ----------------------------------------------------------------------
 (RT0, RH, RINVH, RLINKS) = range(4)
-# a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode; mark, price quartics
-# (arrivals are those let into the queue; the mark ratio is of all that does not come through unmarked)
+# a link in a record: backlog quartic, capacity x h, work at t0, arrival quartic, capacity, mode;
+# mark, price quartics (arrivals are those let into the queue; the mark ratio is of all that does
+# not come through unmarked)
 (LB, LCH, LS0, LY, LC, LMODE, LMARK, LPRICE, LSIZE) = (0, 5, 6, 7, 12, 13, 14, 19, 24)
-# the end of a record, after links, routes and own rates: of each acting link these quartics, five numbers each
+# the end of a record, after links, routes and own rates: of each acting link these quartics, five
+# numbers each
 (XDROPPED, XOFFER, XFACTOR, XRAISE, XREPORTS, XSIZE) = range(6)
 (DROPS, OFFERS, REPORTS) = (1, 2, 4)
 (ROOT, TOLD) = (-1, -2)
-NO_OFFER = 1e30  # [bit/s] the least offer where there is none; infinity times a mode of 0 would be no number
+# [bit/s] the least offer where there is none; infinity times a mode of 0 would be no number
+NO_OFFER = 1e30
 
-# --- modes of a link -----------------------------------------------------------------------------------------------
+# --- modes of a link ------------------------------------------------------------------------------
 (EMPTY, BUSY, FULL, HELD) = range(4)
 
-# --- signals, as rows of OU ----------------------------------------------------------------------------------------
-(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT, UOFFERMIN, UOFFERMAX, UFACTOR, URAISE, UREPORTS) = (
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16,
-)  # fmt: skip
+# --- signals, as rows of OU -----------------------------------------------------------------------
+(UE, UEDOT, UPI, UPRICE, UXTAU, UEB, UPACKET, UT, UOFFERMIN, UOFFERMAX) = range(10)
+(UFACTOR, URAISE, UREPORTS) = (10, 13, 16)
 (UNOISE, USIZE, REPORTERS) = (19, 20, 3)  # of as many routers on a route a source hears the reports
 
-# --- a jump or tick, as a row of JHY -------------------------------------------------------------------------------
-# kind, flow or link, kernel, number in the law, states, their stride, signals (absolute), their stride, parameters
-# (absolute), switch, once, period constant, number of states; held or ticks so far, located now, quick repeats; whether
-# it changes what a router says
+# --- a jump or tick, as a row of JHY --------------------------------------------------------------
+# kind, flow or link, kernel, number in the law, states, their stride, signals (absolute), their
+# stride, parameters (absolute), switch, once, period constant, number of states; held or ticks so
+# far, located now, quick repeats; whether it changes what a router says
 (
-    HKIND, HOWNER, HKERNEL, HWANT, HZ, HN, HU, HSU, HP, HSWITCH, HONCE, HCONST, HNZ, HCOUNT, HDUE, HREPEAT, HTELLS,
-    HSIZE,
+    HKIND, HOWNER, HKERNEL, HWANT, HZ, HN, HU, HSU, HP, HSWITCH, HONCE, HCONST, HNZ, HCOUNT, HDUE,
+    HREPEAT, HTELLS, HSIZE,
 ) = range(18)  # fmt: skip
 (LINK_TICK, SOURCE_TICK, LINK_JUMP, SOURCE_JUMP) = range(4)
 (NO_JUMP, OF_BOUND) = (-1, -2)
 
-# --- kinds of breaking points --------------------------------------------------------------------------------------
+# --- kinds of breaking points ---------------------------------------------------------------------
 (AT_CLASS, AT_LINK, FLOW_ON, FLOW_OFF, FLOW_RATE, CAPACITY, FLOW_RELEASE) = range(7)
 
-# --- what a flow does ----------------------------------------------------------------------------------------------
-(OFF, ON, HOLDING) = range(3)  # holding: it sends, but its states stand still, as they did before time 0
+# --- what a flow does -----------------------------------------------------------------------------
+(OFF, ON, HOLDING) = range(
+    3
+)  # holding: it sends, but its states stand still, as they did before time 0
 
-# --- why the driver returned ---------------------------------------------------------------------------------------
-(DONE, PAUSED, GROW_RING, GROW_HEAP, COLLAPSE, NONFINITE, NEGATIVE, CHATTER, DRAIN, ZENO, PERIOD) = range(11)
+# --- why the driver returned ----------------------------------------------------------------------
+(
+    DONE,
+    PAUSED,
+    GROW_RING,
+    GROW_HEAP,
+    COLLAPSE,
+    NONFINITE,
+    NEGATIVE,
+    CHATTER,
+    DRAIN,
+    ZENO,
+    PERIOD,
+) = range(11)
 
-# --- rows of the samples, each NSAMP long: rates of flows, then per class, per link, and every state ----------
+# --- rows of the samples, each NSAMP long: rates of flows, then by class, by link, every state ----
 (SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
 (SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)

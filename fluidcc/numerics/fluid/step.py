@@ -1,7 +1,7 @@
 """One step of the embedded pair, on arrays of any size: stages, and passes over them.
 
-A step may be longer than the shortest delay: the past is then looked up in the step's own dense output, first in a
-guess, and the step is repeated until it agrees with itself: see `fixed_point`.
+A step may be longer than the shortest delay: the past is then looked up in the step's own dense
+output, first in a guess, and the step is repeated until it agrees with itself: see `fixed_point`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _P = np.ascontiguousarray(TSIT5.P)
 
 @njit(**_CFG)
 def _error_norm(F: Any, I: Any, oa: int, ob: int) -> float:
-    """Return the largest |a| over the tolerance of its state; `ob` holds the state itself. Infinite with a NaN."""
+    """Return the largest |a| over the tolerance of its state; `ob` holds the state itself. Infinite
+    with a NaN.
+    """
     worst, y, atol = 0.0, I[s.OY], I[s.OATOL]
     for i in range(I[s.NS]):
         worst = norm(worst, F[oa + i], F[atol + i], F[s.RTOL], F[y + i], F[ob + i])
@@ -38,7 +40,9 @@ def _error_norm(F: Any, I: Any, oa: int, ob: int) -> float:
 
 @njit(**_CFG)
 def _combine(F: Any, I: Any, row: int, target: int, h: float) -> None:
-    """State of stage `row`. Spelled out stage by stage, so that the loops over the states are vectorised."""
+    """State of stage `row`. Spelled out stage by stage, so that the loops over the states are
+    vectorised.
+    """
     n, y, k0 = I[s.NS], I[s.OY], I[s.OK]
     k1, k2, k3, k4, k5 = k0 + n, k0 + 2 * n, k0 + 3 * n, k0 + 4 * n, k0 + 5 * n
     a, b, c = h * _A[row, 0], h * _A[row, 1], h * _A[row, 2]
@@ -54,14 +58,23 @@ def _combine(F: Any, I: Any, row: int, target: int, h: float) -> None:
             F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i])
     elif row == 4:
         for i in range(n):
-            F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i])
+            F[target + i] = F[y + i] + (
+                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i]
+            )
     elif row == 5:
         for i in range(n):
-            F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i])
+            F[target + i] = F[y + i] + (
+                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i]
+            )
     else:
         for i in range(n):
             F[target + i] = F[y + i] + (
-                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i] + f * F[k5 + i]
+                a * F[k0 + i]
+                + b * F[k1 + i]
+                + c * F[k2 + i]
+                + d * F[k3 + i]
+                + e * F[k4 + i]
+                + f * F[k5 + i]
             )
 
 
@@ -83,7 +96,9 @@ def dense(F: Any, I: Any, u: float, target: int, h: float) -> None:
 
 @njit(**_CFG)
 def step_array(F: Any, I: Any) -> int:
-    """Take the step from F[T] of size F[H]; the first stage is in place. Return 0, or 1 if the passes diverge."""
+    """Take the step from F[T] of size F[H]; the first stage is in place. Return 0, or 1 if the
+    passes diverge.
+    """
     n = I[s.NS]
     nq, nql = I[s.NQ], I[s.NQL]
     begin_passes(F, I, nq, I[s.NL])
@@ -138,7 +153,9 @@ def _pass(F: Any, I: Any) -> int:
 
 @njit(**_CFG)
 def _mixed_end(F: Any, I: Any) -> None:
-    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of states."""
+    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
+    states.
+    """
     nf, nl, n = I[s.NF], I[s.NL], I[s.NS]
     end, rates = I[s.OY1], I[s.ORN] + 4 * nf
     _combine(F, I, 6, end, F[s.H])
@@ -153,7 +170,9 @@ def _mixed_end(F: Any, I: Any) -> None:
 
 @njit(**_CFG)
 def _change(F: Any, I: Any) -> float:
-    """What the pass changed since the one before, over the tolerance; of the first one, no matter what."""
+    """What the pass changed since the one before, over the tolerance; of the first one, no matter
+    what.
+    """
     for i in range(I[s.NS]):
         F[I[s.OZP] + i] -= F[I[s.OY1] + i]
     delta = _error_norm(F, I, I[s.OZP], I[s.OY1])
@@ -162,7 +181,9 @@ def _change(F: Any, I: Any) -> float:
 
 @njit(**_CFG)
 def _arrival_change(F: Any, I: Any) -> float:
-    """What the pass changed in the arrivals, relative to the tolerance: queues that are empty do not show it."""
+    """What the pass changed in the arrivals, relative to the tolerance: queues that are empty do
+    not show it.
+    """
     nl, worst = I[s.NL], 0.0
     for half in range(2):
         for l in range(nl):
