@@ -194,8 +194,9 @@ def _store(rhs: Rhs) -> list[str]:
     if not at.refit:
         lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
     lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
-    cursor = "kept" if at.refit else "k"
-    return lines + _put(s.JNCUR, [f"{cursor}{k}" for k in range(len(at.nodes))], array="I")
+    last = "n3" if at.refit else "s5"  # of what is looked up
+    lines += _put(s.OTH, [f"th{n}_{last}" for n in range(len(at.nodes))])
+    return lines + _put(s.JNCUR, [f"k{n}_{last}" for n in range(len(at.nodes))], array="I")
 
 
 # --- a pass ---------------------------------------------------------------------------------------
@@ -222,8 +223,6 @@ def _reads(rhs: Rhs) -> list[str]:
     nodes = range(len(rhs.at.nodes))
     furthest = ", ".join(f"th{n}_s5" for n in nodes)
     lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
-    if rhs.at.refit:
-        lines += [f"kept{n} = k{n}_n3" for n in nodes]  # as the array step leaves them
     return lines
 
 

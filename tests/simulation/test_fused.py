@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
 #: what steps leave behind without anyone reading it
 SCRATCH = {
     "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
-    "OLO", "OTH", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
+    "OLO", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
 }  # fmt: skip
 #: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose weights magnify rounding;
 #: the memory of the passes is of records
