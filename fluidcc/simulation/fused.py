@@ -29,7 +29,6 @@ from fluidcc.numerics.compiling import (
     generated_name,
     load_text,
     source_hash,
-    vectorised,
 )
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
@@ -229,8 +228,7 @@ def _load(text: str) -> int:
         address = next(_python_addresses)
         calls.PYTHON_KERNELS[address] = scope["step"]
         return address
-    with vectorised():
-        address = int(load_text(text, "fused").step.address)
+    address = int(load_text(text, "fused").step.address)
     with contextlib.suppress(OSError):  # then the next process compiles it anew, if it is asked to
         _stamp(text).write_text(_machine(), encoding="utf-8")
     return address

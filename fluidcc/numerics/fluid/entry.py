@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import config, float64, int64
 
-from ..compiling import njit, vectorised
+from ..compiling import njit
 from ..fluid import slots as s
 from .breaking_points import forward_class
 from .calls import pointer
@@ -149,6 +149,5 @@ def solver() -> Callable[[Any, Any, int, int, float], int]:
     """
     if config.DISABLE_JIT:
         return advance
-    with vectorised():
-        advance.compile(_TYPES)
+    advance.compile(_TYPES)
     return advance.overloads[_TYPES].entry_point
