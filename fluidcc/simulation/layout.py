@@ -59,9 +59,7 @@ LOCATE_LIMIT = (
 
 @dataclass(frozen=True)
 class Node:
-    """A place where a queue is inverted, or a router heard: see `fluidcc.numerics.fluid.reads` and
-    `told`.
-    """
+    """A place where a queue is inverted, or a router heard: see `numerics.fluid.reads`, `rhs`."""
 
     parent: int
     link: int
