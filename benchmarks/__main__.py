@@ -10,7 +10,6 @@ from functools import partial
 
 from benchmarks import cluster, sweep
 from benchmarks.binomial import formulas, intervals
-from benchmarks.lanes import lanes
 from benchmarks.reference.cases import P1, P2
 from benchmarks.speed import Row, Skipped, array_step, first_result, ratio, scaling
 from benchmarks.stability import stability
@@ -21,10 +20,9 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
     "first": [first_result],
     "scaling": [scaling],
     "chart": [sweep.chart],
-    "sweep": [sweep.trajectories, sweep.fixed_steps, sweep.margin_points],
+    "sweep": [sweep.trajectories, sweep.margin_points],
     **{f"cluster-{name}": [partial(cluster.cluster, name)] for name in cluster.CASES},
     "cluster-job": [cluster.job],
-    "lanes": [lanes],
     "stability": [stability],
     "formulas": [formulas],
     "intervals": [intervals],

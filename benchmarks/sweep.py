@@ -14,7 +14,6 @@ frequencies bracket its crossings, each of a dozen crossings and extrema is poli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from time import perf_counter, process_time
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -34,7 +33,6 @@ __all__ = [
     "MEASURES",
     "THREE",
     "chart",
-    "fixed_steps",
     "margin_points",
     "three_flows",
     "trajectories",
@@ -88,28 +86,6 @@ def three_flows() -> fc.Network:
     for k, trip in enumerate((0.06, 0.12, 0.2)):
         net = net.with_flow(f"flow{k + 1}", return_delay=trip)
     return net
-
-
-def fixed_steps() -> Iterator[Row]:
-    """How many evaluations a fixed step takes at equal accuracy, which vector lanes would have to make up for.
-
-    Lanes that each run a point need the same steps in all of them. The count flatters them: the breaking points and
-    switches are located as ever, where steps that are really fixed would lose their order.
-    """
-    for name, net, lags in (("three smooth LDCC", three_flows(), "fifo"), ("P1", as_network(P1), delays(P1))):
-        run = partial(fc.simulate, net, P1.until, t_eval=np.linspace(0.0, P1.until, 601), delays=lags)
-        best = run(rtol=1e-11, atol=1e-13).rate.values
-
-        def off(found: Any, best: Any = best) -> float:
-            return float(np.max(np.abs(found.rate.values - best)) / np.max(best))
-
-        free = run(rtol=1e-6)
-        step = 0.5
-        while off(fixed := run(rtol=0.1, atol=0.1, first_step=step, max_step=step)) > off(free):
-            step /= 1.2
-        ratio = fixed.attrs["nfev"] / free.attrs["nfev"]
-        value = f"{ratio:.1f} times the evaluations of free ones, at an error of {off(free):.0e} of the largest rate"
-        yield Row(f"fixed steps, {name}", value)
 
 
 def margin_points(loops: int = 60) -> Iterator[Row]:

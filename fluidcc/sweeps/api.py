@@ -20,13 +20,12 @@ from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import _positive
 from fluidcc.sweeps.grid import Grid, make_grid
-from fluidcc.sweeps.measures import HANDED_BACK, find_measures
+from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.options import checked, span
 from fluidcc.sweeps.refine import Refine, refined
 from fluidcc.sweeps.results import labelled
 from fluidcc.sweeps.running import Execution, run
 from fluidcc.sweeps.structures import can_batch_some, structural
-from fluidcc.sweeps.suited import with_step
 from fluidcc.sweeps.targets import Target, between, changed, find_targets
 from fluidcc.sweeps.task import Task
 
@@ -53,7 +52,6 @@ def sweep(
     chunk: int | None = None,
     until: float | str | None = None,
     window: tuple[Any, Any] | None = None,
-    step: float | str | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """Measure a network at every point of a grid.
@@ -91,9 +89,6 @@ def sweep(
         End of the runs [s], for measures of trajectories; a scenario has its own.
     window : pair, optional
         Span [s] of which the statistics are; by default the whole run.
-    step : float or str, optional
-        Run trajectories by fixed steps of at most so many seconds, eight points side by side; for long smooth
-        oscillations, see Notes.
     **options
         Of `fluidcc.simulate`: rtol, atol, delays, frozen_at, samples, seed, max_step, engine.
 
@@ -104,14 +99,11 @@ def sweep(
         each). If points failed, their values are NaN and the variable ``error`` says why; the attribute ``failed``
         is their number. If results are doubtful, the variable ``warning`` says of each point why, in the words that a
         single run, equilibrium, verdict or limit cycle has for it; the attribute ``warned`` is the number of these.
-        With `step`, the variable ``handed_back`` says of each point why it was run by free steps all the same, and is
-        empty where it was not; the attribute ``handed_back`` is the number of these.
 
     Warns
     -----
     FluidccWarning
-        If results are doubtful: at how many points, and why at the first of them. If `step` does for fewer than half
-        of the points.
+        If results are doubtful: at how many points, and why at the first of them.
 
     Raises
     ------
@@ -119,17 +111,6 @@ def sweep(
         If an argument cannot be used, or `store` belongs to another sweep.
     SweepFailed
         If no point can be measured.
-
-    Notes
-    -----
-    With `step`, the errors of single steps are held to `rtol` and `atol` as ever, but the step is not chosen from them:
-    a point at which one exceeds them is handed back to free steps, and so is one at which a queue empties or fills or
-    a law changes its branch. So results are as good as without; what differs is the time. A point's step is the
-    largest up to `step` that divides its shortest feedback delay, which is also the longest that it can be. Needed are
-    constant delays (``delays="frozen"``), at most 8 flows of smooth laws, over one link each, that neither start nor
-    stop, and queues that stay busy. Compiling takes some seconds, once for each structure. `python -m benchmarks
-    lanes` measures, for three LDCC flows over 60 s: where they oscillate for long, near the boundary of stability,
-    free steps take 1.6 to 4 times as long at equal error; where they settle, so that free steps grow, 0.8 to 1.4 times.
 
     Examples
     --------
@@ -139,7 +120,7 @@ def sweep(
     >>> ds.equilibrium_rtt.dims, ds.sizes["capacity"]
     (('beta', 'capacity', 'flow'), 2)
     """
-    task = make_task(model, grid, measure, until, window, options | {"step": step})
+    task = make_task(model, grid, measure, until, window, options)
     began = perf_counter()
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
@@ -148,22 +129,9 @@ def sweep(
     else:
         data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
-    if 2 * data.attrs.get(HANDED_BACK, 0) > task.grid.size:
-        warn(_too_coarse(data), stacklevel=3)
     if data.attrs["warned"]:
         warn(_doubtful(data), stacklevel=3)
     return data
-
-
-def _too_coarse(data: xr.Dataset) -> str:
-    """How many points a fixed step did not do for, and mostly why."""
-    reasons, counts = np.unique(data[HANDED_BACK].values, return_counts=True)
-    counts[reasons == ""] = 0
-    most = int(np.argmax(counts))
-    return (
-        f"{data.attrs[HANDED_BACK]} of {data.attrs['points']} points were run by free steps all the same, "
-        f"{counts[most]} of them since {reasons[most]}; give a smaller step or a larger rtol, or leave step out"
-    )
 
 
 def _doubtful(data: xr.Dataset) -> str:
@@ -189,7 +157,6 @@ def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, opt
         options = {**own, **{k: v for k, v in options.items() if v is not None}}
         until = model.until if until is None else until
     end = None if until is None else _positive(until, "until")
-    step = options.pop("step", None)
     chosen: dict[str, Any] = {"until": end, **checked(options, net), "window": span(window, end)}
     if net is not None:
         if not measures:
@@ -208,8 +175,7 @@ def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, opt
         raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
     chosen["engine"] = _engine(chosen.get("engine"), net, grid, structural(targets))
     task = Task(model if net is None else net, grid, targets, measures, chosen)
-    task = replace(task, batched=trajectories and can_batch_some(task))
-    return task if step is None else with_step(task, _positive(step, "step"))
+    return replace(task, batched=trajectories and can_batch_some(task))
 
 
 def _engine(given: str | None, net: Network | None, grid: Grid, differ: bool) -> str:

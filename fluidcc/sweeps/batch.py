@@ -21,14 +21,12 @@ from fluidcc.network import Network
 from fluidcc.numerics.fluid import slots as s
 from fluidcc.simulation.running import pause_after
 from fluidcc.sweeps.grid_point import Point
-from fluidcc.sweeps.lanes_text import FIXED
-from fluidcc.sweeps.measures import HANDED_BACK, KINDS
+from fluidcc.sweeps.measures import KINDS
 from fluidcc.sweeps.networks import PerThread, make_room
 from fluidcc.sweeps.pace import making
 from fluidcc.sweeps.places import Place, Places
 from fluidcc.sweeps.samples import Samples
 from fluidcc.sweeps.structure import Structure, empty, structure_of
-from fluidcc.sweeps.suited import UNSUITED
 from fluidcc.sweeps.targets import changed
 
 if TYPE_CHECKING:
@@ -114,7 +112,7 @@ class Batch:
     ) -> tuple[dict[str, NDArray[np.float64]], dict[int, str], dict[int, list[str]]]:
         """Statistics (points, flows or links) by name, why points failed, and what makes others doubtful."""
         positions = self.task.grid.places(points)
-        results: dict[str, Any] = {HANDED_BACK: np.full(len(points), np.nan)}
+        results: dict[str, Any] = {}
         for name in self.names:
             results[name] = np.full((len(points), len(empty(self.net, name).values)), np.nan)
         errors: dict[int, str] = {}
@@ -140,8 +138,7 @@ class Batch:
                 rows = members[start : start + BLOCK]
                 numbers, own = np.unique(which[rows], return_inverse=True)
                 some = [found[n] for n in numbers.tolist()]
-                out, codes, texts, how = self._block(structure, some, own, positions[:, rows])
-                results[HANDED_BACK][rows] = how
+                out, codes, texts = self._block(structure, some, own, positions[:, rows])
                 for name, first in structure.names.items():
                     results[name][rows] = out[:, first : first + results[name].shape[1]]
                 for r in rows[codes != s.DONE]:
@@ -150,7 +147,7 @@ class Batch:
         return results, errors, doubtful
 
     def _block(self, structure: Structure, places: list[Place], which: NDArray[np.int64], positions: Any) -> Any:
-        """Statistics of points of one structure, why runs ended, what makes which doubtful, how fixed steps did."""
+        """Statistics of points of one structure, why runs ended, and what makes which doubtful."""
         heads = np.array([place.head for place in places])
         offsets = np.array([self._offsets(structure, place) for place in places])[which]
         where, values = np.zeros(0, dtype=np.int64), np.ones((len(which), 0))
@@ -158,20 +155,12 @@ class Batch:
         if free:
             where = np.concatenate([structure.space.I[slots] + at for slots, at, _ in free.values()])
             values = np.concatenate([v[positions[k]] for k, (_, _, v) in free.items()], axis=1)
-        out, how = np.full((len(which), len(structure.rows)), np.nan), np.full(len(which), UNSUITED)
-        if structure.lanes is not None:
-            how = structure.lanes.run(heads[which], where, values, out)
-        left, codes = np.flatnonzero(how != FIXED), np.full(len(which), s.DONE)
-        doubtful = dict.fromkeys(np.flatnonzero(how == FIXED).tolist(), structure.doubts)
-        by_row = [places[k] for k in which[left]]
-        out[left], codes[left], texts = self._by_free_steps(
-            structure, by_row, heads, which[left], where, values[left], positions[:, left]
-        )
-        doubtful |= {int(left[row]): told for row, told in texts.items()}
+        by_row = [places[k] for k in which]
+        out, codes, doubtful = self._runs(structure, by_row, heads, which, where, values, positions)
         spread = structure.kinds == KINDS.index("std")
-        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes, doubtful, how
+        return out * offsets[:, 0] + np.where(spread, 0.0, offsets[:, 1]), codes, doubtful
 
-    def _by_free_steps(
+    def _runs(
         self,
         structure: Structure,
         places: list[Place],

@@ -11,7 +11,7 @@
     beta = [0.1, 0.2]
     capacity = { from = "1 Mbit/s", to = "10 Mbit/s", points = 5, scale = "log" }
 
-    [options]                           # those of fluidcc.simulate, and step
+    [options]                           # those of fluidcc.simulate
     rtol = 1e-6
 """
 
@@ -63,14 +63,14 @@ class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 OPTIONS = (
-    "atol", "delays", "engine", "first_step", "frozen_at", "max_step", "rtol", "samples", "seed", "step",
+    "atol", "delays", "engine", "first_step", "frozen_at", "max_step", "rtol", "samples", "seed",
 )  # fmt: skip
 _RIGHT = {
     "chunk": "a whole number of points",
     "executor": "'threads', 'processes' or 'serial'",
     "grid": "a table of axes, such as beta = [0.1, 0.2] below [grid]",
     "measure": "the name of a measure, such as 'mean_rate', or a list of them",
-    "options": "a table of options of simulate, such as rtol = 1e-6, or step",
+    "options": "a table of options of simulate, such as rtol = 1e-6",
     "output": "a file, such as 'sweep.nc'",
     "refine": "the name of a measure, such as 'stable', or a list of them",
     "scenario": "a ready scenario or a scenario file, such as 'ldcc_fig5'",

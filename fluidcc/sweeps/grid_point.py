@@ -89,7 +89,7 @@ class Point(Mapping[str, Any]):
     def _simulated(self, **more: Any) -> Any:
         from fluidcc.simulation.simulate import simulate
 
-        given = {k: v for k, v in self.options.items() if k not in ("until", "window", "step") and v is not None}
+        given = {k: v for k, v in self.options.items() if k not in ("until", "window") and v is not None}
         return simulate(self.net, self.until, progress=False, **given, **more)
 
     @cached_property

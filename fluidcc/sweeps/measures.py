@@ -33,7 +33,6 @@ from fluidcc.sweeps.grid_point import Point
 
 __all__ = [
     "EQUILIBRIUM",
-    "HANDED_BACK",
     "KINDS",
     "STABILITY",
     "TOLD",
@@ -60,7 +59,6 @@ STABILITY = {
     "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
     "rightmost_root": "1/s",
 }  # fmt: skip
-HANDED_BACK = "handed_back"  # the variable of results that says why points were not run by the fixed step asked for
 TOLD = ("error", "warning")  # variables of results that say why points failed, and why they are doubtful
 _SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
 
@@ -148,7 +146,7 @@ def refuse_taken(names: Iterable[str]) -> None:
         If one of them is such a name.
     """
     for name in names:
-        if name in (*TOLD, HANDED_BACK):
+        if name in TOLD:
             raise InvalidInput(
                 f"a measure is named {name!r}, as results name what they say of points; name it otherwise"
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
@@ -27,6 +28,11 @@ def checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
         If there is no such option, or its value cannot be used.
     """
     known = {n: p.default for n, p in inspect.signature(simulate).parameters.items() if n not in _OWN}
+    if given.get("step") is not None:
+        raise InvalidInput(
+            f"step is {shown(given['step'])}; steps follow from rtol and atol: leave it out, or bound "
+            "them by max_step="
+        )
     for name in given:
         if name not in known:
             raise InvalidInput(f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(known)}")

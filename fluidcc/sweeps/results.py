@@ -8,8 +8,7 @@ import numpy as np
 
 from fluidcc.base import version
 from fluidcc.sweeps.chunk import Piece
-from fluidcc.sweeps.measures import HANDED_BACK, TOLD
-from fluidcc.sweeps.suited import ABOUT, why
+from fluidcc.sweeps.measures import TOLD
 from fluidcc.sweeps.task import Task
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def labelled(task: Task, piece: Piece) -> xr.Dataset:
     grid = task.grid
     coords: dict[str, Any] = {axis.name: axis.coordinate() for axis in grid.axes}
     data: dict[str, Any] = {}
-    schema = {name: v for name, v in task.schema.items() if name != HANDED_BACK}
-    for name, v in schema.items():
+    for name, v in task.schema.items():
         values = piece.values[name].reshape(*grid.shape, *v.shape)
         if v.boolean and not np.any(np.isnan(values)):
             values = values.astype(bool)
@@ -42,12 +40,8 @@ def labelled(task: Task, piece: Piece) -> xr.Dataset:
             column[list(texts)] = list(texts.values())
             about = {"long_name": f"{what}; empty where nothing is to be said"}
             data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
-    if HANDED_BACK in task.schema:
-        data[HANDED_BACK] = (grid.names, why(piece.values[HANDED_BACK]).reshape(grid.shape), {"long_name": ABOUT})
     result = xr.Dataset(data, coords)
     result.attrs.update(axes=list(grid.names), points=grid.size, failed=len(piece.errors), warned=len(piece.doubts))
     result.attrs.update(point_seconds=piece.seconds)
-    if HANDED_BACK in data:
-        result.attrs[HANDED_BACK] = int(np.count_nonzero(result[HANDED_BACK]))
     result.attrs["fluidcc"] = version.__version__
     return result

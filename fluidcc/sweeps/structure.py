@@ -15,7 +15,6 @@ from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.results import variables
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid_point import sample_times
-from fluidcc.sweeps.lanes import Lanes
 from fluidcc.sweeps.measures import KINDS, VARIABLES, Value
 from fluidcc.sweeps.samples import Samples, places_of
 
@@ -49,7 +48,6 @@ class Structure:
     rows: NDArray[np.int64]
     doubts: list[str]
     places: dict[tuple[str, str], int] | None
-    lanes: Lanes | None
 
 
 def structure_of(space: Workspace, options: Mapping[str, Any], measures: Sequence[str]) -> Structure:
@@ -87,7 +85,4 @@ def structure_of(space: Workspace, options: Mapping[str, Any], measures: Sequenc
     space.F[first:last] = kept  # only now: what was read may be a view
     hops = max(len(f.route) for f in at.flows)
     looks = places if looked.read else None
-    made = Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, looks, None)
-    if options.get("step") is not None and looks is None:
-        made.lanes = Lanes(space, options["step"], list(measures), made.kinds)
-    return made
+    return Structure(space, names, address, hops, np.array(kinds), np.array(rows), said, looks)

@@ -18,7 +18,6 @@ from fluidcc.base.errors import FluidccError
 from fluidcc.network import Network
 from fluidcc.sweeps.batch import batch_of, can_batch
 from fluidcc.sweeps.grid import Axis, Grid
-from fluidcc.sweeps.measures import HANDED_BACK
 from fluidcc.sweeps.networks import Networks, PerThread, Place, make_room
 from fluidcc.sweeps.targets import Target, on_copies
 
@@ -94,8 +93,6 @@ class Structures:
                 ((dim, labels),) = schema[name].coords.items()
                 own = list(task.model.flows if dim == "flow" else task.model.links)
                 values[name][rows[:, None], np.array([labels.index(one) for one in own])] = found[key]
-            if HANDED_BACK in schema:
-                values.setdefault(HANDED_BACK, np.full(len(points), np.nan))[rows] = found[HANDED_BACK]
         return Found(values, errors, doubts, np.array(left, dtype=np.int64))
 
     def _place(self, number: int) -> Place:

@@ -21,7 +21,7 @@ from fluidcc.network.scenarios import Scenario
 from fluidcc.sweeps.chunk import Piece, Variable, empty_piece
 from fluidcc.sweeps.grid import Grid
 from fluidcc.sweeps.grid_point import Point
-from fluidcc.sweeps.measures import HANDED_BACK, Measure, Value, as_values, refuse_taken
+from fluidcc.sweeps.measures import Measure, Value, as_values, refuse_taken
 from fluidcc.sweeps.networks import PerThread
 from fluidcc.sweeps.pace import Pace, made_once
 from fluidcc.sweeps.places import SHARED
@@ -196,7 +196,7 @@ class Task:
             schema = {m.name: Variable.of(empty(net, m.key)) for m in self.measures if m.kind == "trajectory"}
         rest = [m for m in self.measures if m.name not in schema]
         if self.batched and not rest:
-            return self._of_schema(schema)
+            return replace(self, schema=schema)
         for number in numbers:
             values, failed, _ = self.values_at(int(number), rest)
             schema = {k: Variable.of(v) for k, v in values.items()} | schema
@@ -216,12 +216,7 @@ class Task:
                 )
         named = [m.name for m in self.measures if m.name in schema]
         ordered = {name: schema[name] for name in dict.fromkeys((*named, *schema))}
-        return self._of_schema(ordered)
-
-    def _of_schema(self, schema: dict[str, Variable]) -> Task:
-        """The task with a schema, and with room for how points did by fixed steps where these are asked for."""
-        more = {HANDED_BACK: Variable("float64")} if self.options.get("step") is not None else {}
-        return replace(self, schema=schema | more)
+        return replace(self, schema=ordered)
 
     def _with_all_flows(self, schema: dict[str, Variable], numbers: NDArray[np.int64]) -> dict[str, Variable]:
         """With room for the flows of the largest network, of which it may be that nothing could be measured."""

@@ -220,6 +220,7 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
         ({"chunk": 0}, InvalidInput, "chunk is 0"),
         ({"progress": "yes"}, InvalidInput, "progress is 'yes'"),
         ({"rtoll": 1}, InvalidInput, "no argument 'rtoll'"),
+        ({"step": "20 ms"}, InvalidInput, "step is '20 ms'; steps follow from rtol and atol"),
         ({"net": 3}, InvalidInput, "give a Network"),
     ],
 )
