@@ -4,14 +4,10 @@ A machine's speed wanders by more than what is looked for, so that the ways are 
 round gives ratios of its own; the medians are what counts, and their quartiles say how much they wander. In each round
 both worker processes also run the whole sweep at once, each by itself: that is what the cores can give, without Dask.
 
-What keeps two workers from being twice one, besides the cores: a worker begins 6 to 10 ms after the call, of which the
-check of all values takes 2; each worker prepares the task for itself (the workspaces of P1 take 8 to 15 ms); after its
-first job a worker waits 6 to 12 ms for the next, and from then on 1 to 4 ms; at the end one waits for the other for as
-long as their last jobs took otherwise than foreseen, mostly 2 to 20 ms, and the last results are there 5 ms later. The
-scheduler and the client, which share the two cores with the workers here, take what `job` says for a job. P1, which two
-workers do in 0.21 to 0.23 s, is one job for each. Dask itself takes 2 % of a core in this process and 1 % in that of
-each worker while nothing is done, with the settings that the README names; without them 4 to 5 % in each, and two
-workers are 1.45 to 1.65 times one on `margins` where they are 1.7 to 1.8 with them.
+What keeps two workers from being twice one, besides the cores: the probe, of 0.1 s by one worker; each worker
+prepares the task for itself; after its first chunk a worker waits 6 to 12 ms for the next, and from then on 1 to 4 ms;
+at the end one waits for the other. The scheduler and the client, which share the two cores with the workers here, take
+what `job` says for a chunk.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from benchmarks.networks import as_network, delays
 from benchmarks.reference.cases import P1
 from benchmarks.speed import Row, Skipped
 from benchmarks.sweep import GRID, MARGINS, MEASURES, THREE, three_flows
-from fluidcc.sweeps.dask_config import DASK_CONFIG
+from fluidcc.sweeps.execute import DASK_CONFIG
 
 __all__ = ["CASES", "cluster", "job"]
 

@@ -97,7 +97,7 @@ def test_what_docstrings_send_users_to_can_be_imported() -> None:
     from fluidcc.sweeps import Point, Refine
 
     assert "equilibrium_rate" in m.known_measures()
-    assert (Point.__module__, Refine.__module__) == ("fluidcc.sweeps.grid_point", "fluidcc.sweeps.refine")
+    assert (Point.__module__, Refine.__module__) == ("fluidcc.sweeps.measures", "fluidcc.sweeps.refine")
     text = fc.sweep.__doc__ or ""
     for name in re.findall(r"`(fluidcc(?:\.\w+)+)`", text):
         home, _, last = name.rpartition(".")

@@ -109,7 +109,7 @@ def test_runs_in_pieces_are_those_without_a_pause(monkeypatch: Any) -> None:
     net = fc.dumbbell([fc.LDCC], {"capacity": 3e6}, rtt=0.05)
     grid = {"eta": np.linspace(0.1, 0.8, 5), "beta": np.linspace(0.05, 0.2, 4)}
     whole = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
-    monkeypatch.setattr(sys.modules["fluidcc.sweeps.batch"], "pause_after", lambda at: 1)
+    monkeypatch.setattr(sys.modules["fluidcc.sweeps.trajectories"], "pause_after", lambda at: 1)
     pieces = fc.sweep(net, grid, ["mean_rate", "max_queueing_delay"], until=60)
     assert np.array_equal(whole.mean_rate, pieces.mean_rate)
     assert np.array_equal(whole.max_queueing_delay, pieces.max_queueing_delay)

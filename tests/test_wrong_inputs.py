@@ -17,7 +17,7 @@ import fluidcc as fc
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
-from fluidcc.sweeps.file import load_sweep
+from fluidcc.sweeps.files import load_sweep
 
 x, g = symbols("x g", positive=True)
 nan, inf = math.nan, math.inf

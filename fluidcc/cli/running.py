@@ -57,6 +57,6 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
 
 
 def run_sweep(args: argparse.Namespace) -> None:
-    from fluidcc.sweeps.command import run_file
+    from fluidcc.sweeps.files import run_file
 
     run_file(args)

@@ -33,7 +33,7 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_dask_config(args: argparse.Namespace) -> None:
-    from fluidcc.sweeps.dask_config import DASK_CONFIG
+    from fluidcc.sweeps.execute import DASK_CONFIG
 
     print(DASK_CONFIG)
 

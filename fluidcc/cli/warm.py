@@ -29,7 +29,7 @@ from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
-from fluidcc.sweeps.pool import cores
+from fluidcc.sweeps.execute import cores
 
 __all__ = ["groups", "main"]
 

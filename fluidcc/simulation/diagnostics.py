@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws import Law
@@ -15,10 +15,9 @@ from fluidcc.simulation.layout import Layout
 from fluidcc.sources.by_bytes import mean_size
 from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
 
-if TYPE_CHECKING:
-    import xarray as xr
+__all__ = ["Read", "doubts", "unheard"]
 
-__all__ = ["doubts", "unheard"]
+Read = Callable[[str, str], NDArray[np.float64]]  # samples of a variable of a flow, by their names
 
 MISLED = 0.01  # of the round trip: what a flow may take for propagation too much without a word
 
@@ -39,16 +38,16 @@ def unheard(at: Layout) -> list[str]:
     ]
 
 
-def doubts(at: Layout, result: xr.Dataset) -> list[str]:
+def doubts(at: Layout, read: Read) -> list[str]:
     """Sentences on what to doubt, of which the result's attribute ``warnings`` consists.
 
     Parameters
     ----------
     at : Layout
-    result : xarray.Dataset
-        Of the run.
+    read : callable
+        Gives the samples of the run of a variable of a flow, such as ``read("rtt", "a")``.
     """
-    return [*unheard(at), *_by_bytes(at), *_small_windows(at, result), *_path_delays(at, result)]
+    return [*unheard(at), *_by_bytes(at), *_small_windows(at, read), *_path_delays(at, read)]
 
 
 def _by_bytes(at: Layout) -> list[str]:
@@ -67,26 +66,27 @@ def _by_bytes(at: Layout) -> list[str]:
     return []
 
 
-def _path_delays(at: Layout, result: xr.Dataset) -> list[str]:
+def _path_delays(at: Layout, read: Read) -> list[str]:
     """Flows that take a queue for propagation, and flows whose threshold lies below the queue at
     all times.
     """
     misled: dict[str, tuple[float, float, str]] = {}
     buried: dict[str, tuple[float, float]] = {}
-    late = slice(len(result.time) // 2, None)
     for group in at.groups:
         keeper = next(_keepers(group.law), None)
         if keeper is None:
             continue
         for i in group.members:
             flow = at.flows[i]
-            one = result.sel(flow=flow.name)
-            if not np.any(one.rate.values[late] > 0):
+            rate = read("rate", flow.name)
+            late = slice(len(rate) // 2, None)
+            if not np.any(rate[late] > 0):
                 continue
-            state, trip = one[f"{group.law.name}_{plain(keeper)}"].values, one.rtt.values
+            state = read(f"{group.law.name}_{plain(keeper)}", flow.name)
+            trip = read("rtt", flow.name)
             seen = trip - state if keeper in trackers(group.law) else np.minimum(state, trip)
             for older in _handed_on(group.law, keeper):
-                seen = np.minimum(seen, one[f"{group.law.name}_{plain(older)}"].values)
+                seen = np.minimum(seen, read(f"{group.law.name}_{plain(older)}", flow.name))
             empty = at.net.base_rtt(flow.name)
             if seen[-1] > (1 + MISLED) * empty and seen[-1] < trip.max() * (1 + MISLED):
                 forgets = any(keeper in tick.update for tick in group.law.ticks)
@@ -155,18 +155,16 @@ def _told_buried(buried: dict[str, tuple[float, float]]) -> list[str]:
     ]
 
 
-def _small_windows(at: Layout, result: xr.Dataset) -> list[str]:
+def _small_windows(at: Layout, read: Read) -> list[str]:
     """Windows that are on average below a few packets in the later half of the run."""
-    late = slice(len(result.time) // 2, None)
     mean: dict[str, float] = {}
     for group in at.groups:
         for window in window_names(group.law):
-            values = result[f"{group.law.name}_{window}"]
             for i in group.members:
                 name = at.flows[i].name
-                rows = values.sel(flow=name).values[late][
-                    result.rate.sel(flow=name).values[late] > 0
-                ]
+                rate = read("rate", name)
+                late = slice(len(rate) // 2, None)
+                rows = read(f"{group.law.name}_{window}", name)[late][rate[late] > 0]
                 if len(rows):
                     mean[name] = min(float(np.mean(rows)), mean.get(name, np.inf))
     return few_packets(mean, "on average ")

@@ -163,7 +163,9 @@ def simulate(
     result = dataset(space, times, seconds, used, final)
     for text in unheard(at):
         warn(text, stacklevel=3)
-    result.attrs["warnings"] = "; ".join(doubts(at, result))
+    result.attrs["warnings"] = "; ".join(
+        doubts(at, lambda variable, flow: result[variable].sel(flow=flow).values)
+    )
     return result
 
 

@@ -307,6 +307,33 @@ class Workspace(Arrays):
                 return first + i - g.members[0] + g.size * np.arange(len(g.law.params))
         raise IndexError(i)
 
+    def places(self, owner: str, name: str, what: str, key: str) -> list[int]:
+        """Return where a number of a flow or link stands in `F`; nothing where its law has none.
+
+        Parameters
+        ----------
+        owner : str
+            ``"flow"`` or ``"link"``.
+        name : str
+        what : str
+            ``"parameter"`` of its law, or ``"initial"`` value of a state.
+        key : str
+            Name of the parameter or state.
+        """
+        at = self.at
+        groups = at.groups if owner == "flow" else at.link_groups
+        names = [spec.name for spec in (at.flows if owner == "flow" else at.links)]
+        i = names.index(name)
+        for g in groups:
+            own = [plain(z) for z in (g.law.params if what == "parameter" else g.own)]
+            if i in g.members and key in own:
+                n = own.index(key) * g.size + g.members.index(i)
+                starts = [g.parameters] if what == "parameter" else [
+                    int(self.I[slot]) + g.states for slot in (s.OINIT, s.OY)
+                ]
+                return [start + n for start in starts]
+        return []
+
     # --- use --------------------------------------------------------------------------------------
 
     def rows(self, first: int, count: int) -> NDArray[np.float64]:

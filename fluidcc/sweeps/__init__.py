@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fluidcc.sweeps.api import sweep
-from fluidcc.sweeps.grid_point import Point
+from fluidcc.sweeps.measures import Point
 from fluidcc.sweeps.refine import Refine
 
 __all__ = ["Point", "Refine", "sweep"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -11,21 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.arguments import explained, whole
+from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import InvalidCall, InvalidInput
+from fluidcc.base.units import to_si
 from fluidcc.base.warned import warn
 from fluidcc.network import Network
 from fluidcc.network.scenarios import Scenario
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
-from fluidcc.simulation.simulate import _positive
+from fluidcc.simulation.simulate import (
+    _check_tolerance,
+    _frozen,
+    _positive,
+    _sample_times,
+    simulate,
+)
+from fluidcc.sweeps.batches import STRUCTURAL
+from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
-from fluidcc.sweeps.options import checked, span
 from fluidcc.sweeps.refine import Refine, refined
 from fluidcc.sweeps.results import labelled
-from fluidcc.sweeps.running import Execution, run
-from fluidcc.sweeps.structures import can_batch_some, structural
 from fluidcc.sweeps.targets import Target, between, changed, find_targets
 from fluidcc.sweeps.task import Task
 
@@ -125,7 +131,7 @@ def sweep(
     how = Execution(executor, workers, store, progress, chunk)
     if refine is None:
         task, piece = run(task, how, range(task.grid.size))
-        data = labelled(task, piece)
+        data = labelled(task.grid, task.schema, piece)
     else:
         data = refined(task, refine, partial(run, how=how))
     data.attrs["seconds"] = perf_counter() - began
@@ -138,9 +144,13 @@ def _doubtful(data: xr.Dataset) -> str:
     """How many points carry a warning, and which one the first."""
     texts = data["warning"].values
     first = np.unravel_index(int(np.argmax(texts.ravel() != "")), texts.shape)
-    at = {str(dim): data[dim].values[k].item() for dim, k in zip(data["warning"].dims, first, strict=True)}
+    at = {
+        str(dim): data[dim].values[k].item()
+        for dim, k in zip(data["warning"].dims, first, strict=True)
+    }
     where = ", ".join(
-        f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}" for axis, value in at.items()
+        f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}"
+        for axis, value in at.items()
     )
     return (
         f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable 'warning'; the "
@@ -148,19 +158,25 @@ def _doubtful(data: xr.Dataset) -> str:
     )
 
 
-def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]) -> Task:
+def make_task(
+    model: Any, given: Any, measure: Any, until: Any, window: Any, options: dict[str, Any]
+) -> Task:
     """The work that the arguments of `sweep` mean; `given` is its grid."""
     measures = () if measure is None else find_measures(measure)
-    net = model.net if isinstance(model, Scenario) else model if isinstance(model, Network) else None
+    net = (
+        model.net if isinstance(model, Scenario) else model if isinstance(model, Network) else None
+    )
     if isinstance(model, Scenario):
         own = {key: getattr(model, key) for key in ("seed", "delays")}
         options = {**own, **{k: v for k, v in options.items() if v is not None}}
         until = model.until if until is None else until
     end = None if until is None else _positive(until, "until")
-    chosen: dict[str, Any] = {"until": end, **checked(options, net), "window": span(window, end)}
+    chosen: dict[str, Any] = {"until": end, **_checked(options, net), "window": _span(window, end)}
     if net is not None:
         if not measures:
-            raise InvalidCall("the measure is missing; give a name such as 'mean_rate', or a function of a point")
+            raise InvalidCall(
+                "the measure is missing; give a name such as 'mean_rate', or a function of a point"
+            )
         targets = find_targets(net, given)
         packets = {name: size for name, t in targets.items() if (size := t.packet(net)) is not None}
         grid = make_grid(given, {name: t.unit for name, t in targets.items() if t.unit}, packets)
@@ -169,23 +185,33 @@ def make_task(model: Any, given: Any, measure: Any, until: Any, window: Any, opt
         targets, grid = {}, make_grid(given, {})
     else:
         ready = f", such as fluidcc.Scenario.load({model!r})" if isinstance(model, str) else ""
-        raise InvalidInput(f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a point")
+        raise InvalidInput(
+            f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a point"
+        )
     trajectories = any(m.kind == "trajectory" for m in measures)
     if trajectories and net is not None and end is None and "until" not in grid.names:
-        raise InvalidInput("trajectories are measured, but their end is not known; give until=, such as '60 s'")
-    chosen["engine"] = _engine(chosen.get("engine"), net, grid, structural(targets))
-    task = Task(model if net is None else net, grid, targets, measures, chosen)
-    return replace(task, batched=trajectories and can_batch_some(task))
+        raise InvalidInput(
+            "trajectories are measured, but their end is not known; give until=, such as '60 s'"
+        )
+    chosen["engine"] = _engine(chosen.get("engine"), net, grid, targets)
+    return Task(model if net is None else net, grid, targets, measures, chosen)
 
 
-def _engine(given: str | None, net: Network | None, grid: Grid, differ: bool) -> str:
+def _engine(
+    given: str | None, net: Network | None, grid: Grid, targets: Mapping[str, Target]
+) -> str:
     """The same on every machine, whatever has been compiled there before, since results differ in their last bits.
 
     Where numbers of flows or laws are swept, no step is compiled: there would be one for each.
     """
     if given not in (None, "auto"):
         return str(given)
-    return "fused" if net is not None and grid.size >= WORTH and not differ and fits(lay_out(net)) else "array"
+    alike = all(target.kind not in STRUCTURAL for target in targets.values())
+    return (
+        "fused"
+        if net is not None and grid.size >= WORTH and alike and fits(lay_out(net))
+        else "array"
+    )
 
 
 def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
@@ -210,7 +236,78 @@ def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> No
             _positive(min(axis.values), f"axis {axis.name!r} of the grid")
         elif target.key == "count":
             whole(max(axis.values), f"axis {axis.name!r} of the grid", most=MOST_FLOWS)
-        if target.kind == "option" or (target.kind == "trip" and moved) or _depends(net, targets, axis.name):
+        if (
+            target.kind == "option"
+            or (target.kind == "trip" and moved)
+            or _depends(net, targets, axis.name)
+        ):
             continue
         for value in axis.ends():
             changed(net, {axis.name: target}, {axis.name: value})
+
+
+_OWN = ("net", "until", "progress", "t_eval")
+
+
+def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
+    """Options of `fluidcc.simulate`, each as it would check them; times in seconds.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such option, or its value cannot be used.
+    """
+    known = {
+        n: p.default for n, p in inspect.signature(simulate).parameters.items() if n not in _OWN
+    }
+    if given.get("step") is not None:
+        raise InvalidInput(
+            f"step is {shown(given['step'])}; steps follow from rtol and atol: leave it out, or bound "
+            "them by max_step="
+        )
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                f"sweep() has no argument {name!r}; of simulate() it takes {', '.join(known)}"
+            )
+    options = {k: v for k, v in given.items() if v is not None}
+    used = {**known, **options}
+    _check_tolerance(used["rtol"], used["atol"])
+    _sample_times(None, used["samples"], 0.0, 1.0)
+    if used["engine"] not in ("auto", "array", "fused"):
+        raise InvalidInput(f"engine is {used['engine']!r}; give 'auto', 'array' or 'fused'")
+    if (
+        isinstance(used["seed"], bool)
+        or not isinstance(used["seed"], int | np.integer)
+        or used["seed"] < 0
+    ):
+        raise InvalidInput(f"seed is {used['seed']!r}; give a whole number from 0 on")
+    for name in ("first_step", "max_step"):
+        if name in options:
+            options[name] = _positive(options[name], name, np.inf)
+    if net is not None:
+        _frozen(net, used["delays"], used["frozen_at"])
+    return options
+
+
+def _span(window: Any, until: float | None) -> tuple[float, float] | None:
+    """The part of a run of which the statistics are [s].
+
+    Raises
+    ------
+    InvalidInput
+        If it is no span, or not within the run.
+    """
+    if window is None:
+        return None
+    if not isinstance(window, tuple | list) or len(window) != 2:
+        raise InvalidInput(
+            f"window is {window!r}; give its start and its end, such as ('30 s', '60 s')"
+        )
+    first, last = (to_si(v, "s", "window") for v in window)
+    if not 0 <= first < last or (until is not None and last > until):
+        end = "" if until is None else f" = {until:g} s"
+        raise InvalidInput(
+            f"window is {first:g} to {last:g} s; it must lie within 0 and until{end}"
+        )
+    return first, last

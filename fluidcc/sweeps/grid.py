@@ -40,7 +40,9 @@ class Axis:
 
     def coordinate(self) -> tuple[str, Any, dict[str, str]]:
         """The axis as a coordinate of an xarray object; values that are no numbers by their names."""
-        values = list(self.values) if self.numeric else [str(getattr(v, "name", v)) for v in self.values]
+        values = (
+            list(self.values) if self.numeric else [str(getattr(v, "name", v)) for v in self.values]
+        )
         return (self.name, np.asarray(values), {"units": self.unit} if self.unit else {})
 
 
@@ -67,7 +69,9 @@ class Grid:
 
     def places(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Position along each axis, shape (axes, points)."""
-        return np.array(np.unravel_index(points, self.shape), dtype=np.int64).reshape(len(self.axes), len(points))
+        return np.array(np.unravel_index(points, self.shape), dtype=np.int64).reshape(
+            len(self.axes), len(points)
+        )
 
     def point(self, number: int) -> dict[str, Any]:
         """Values by axis of point `number`."""
@@ -75,7 +79,9 @@ class Grid:
         return {axis.name: axis.values[k] for axis, k in zip(self.axes, place, strict=True)}
 
 
-def make_grid(given: Mapping[str, Any], units: Mapping[str, str], packets: Mapping[str, float] | None = None) -> Grid:
+def make_grid(
+    given: Mapping[str, Any], units: Mapping[str, str], packets: Mapping[str, float] | None = None
+) -> Grid:
     """Read the axes of a sweep.
 
     Parameters
@@ -93,12 +99,21 @@ def make_grid(given: Mapping[str, Any], units: Mapping[str, str], packets: Mappi
         If there is no axis, one is empty, a value is there twice, or cannot be read.
     """
     if not isinstance(given, Mapping) or not given:
-        raise InvalidInput(f"the grid is {shown(given)}; give axes by name, such as {{'beta': [0.1, 0.2]}}")
+        raise InvalidInput(
+            f"the grid is {shown(given)}; give axes by name, such as {{'beta': [0.1, 0.2]}}"
+        )
     sizes = packets or {}
-    grid = Grid(tuple(_axis(str(n), values, units.get(str(n)), sizes.get(str(n))) for n, values in given.items()))
+    grid = Grid(
+        tuple(
+            _axis(str(n), values, units.get(str(n)), sizes.get(str(n)))
+            for n, values in given.items()
+        )
+    )
     if grid.size > MOST_POINTS:
         long = " times ".join(f"{len(axis.values)} of {axis.name!r}" for axis in grid.axes)
-        raise InvalidInput(f"the grid has {grid.size:.3g} points ({long}); give at most {MOST_POINTS:.0e}")
+        raise InvalidInput(
+            f"the grid has {grid.size:.3g} points ({long}); give at most {MOST_POINTS:.0e}"
+        )
     return grid
 
 
@@ -138,14 +153,18 @@ def spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
     """Values from ``{"from": a, "to": b, "points": n, "scale": "linear" or "log"}``."""
     unknown = set(given) - {"from", "to", "points", "scale"}
     if unknown or not {"from", "to", "points"} <= set(given):
-        raise InvalidInput(f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', scale")
+        raise InvalidInput(
+            f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', scale"
+        )
     low, high = (to_si(given[key], unit, f"{key!r} of {what}") for key in ("from", "to"))
     count, scale = given["points"], given.get("scale", "linear")
     count = whole(count, f"points of {what}", least=2, most=MOST_VALUES)
     if scale not in ("linear", "log"):
         raise InvalidInput(f"scale of {what} is {shown(scale)}; give 'linear' or 'log'")
     if scale == "log" and not (low > 0 and high > 0):
-        raise InvalidInput(f"{what} is logarithmic and runs from {low:g} to {high:g}; give ends above 0")
+        raise InvalidInput(
+            f"{what} is logarithmic and runs from {low:g} to {high:g}; give ends above 0"
+        )
     if low == high:
         raise InvalidInput(f"{what} runs from {low:g} to {high:g}; give two different ends")
     values = np.geomspace(low, high, count) if scale == "log" else np.linspace(low, high, count)

@@ -19,17 +19,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
-from fluidcc.sweeps.grid_point import Point
 
 __all__ = [
     "EQUILIBRIUM",
@@ -38,10 +39,12 @@ __all__ = [
     "TOLD",
     "VARIABLES",
     "Measure",
+    "Point",
     "Value",
     "as_values",
     "find_measures",
     "refuse_taken",
+    "sample_times",
 ]
 
 EQUILIBRIUM = {
@@ -59,8 +62,140 @@ STABILITY = {
     "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
     "rightmost_root": "1/s",
 }  # fmt: skip
-TOLD = ("error", "warning")  # variables of results that say why points failed, and why they are doubtful
+TOLD = (
+    "error",
+    "warning",
+)  # variables of results that say why points failed, and why they are doubtful
+UNITS = {
+    "rate": "bit/s", "arrival_rate": "bit/s", "throughput": "bit/s", "backlog": "bit",
+    "one_way_delay": "s", "rtt": "s", "queueing_delay": "s", "loss": "1", "link_loss": "1",
+    "utilisation": "1",
+}  # fmt: skip
 _SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
+
+
+# --- points -----------------------------------------------------------------------------------------
+
+
+def sample_times(options: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Where trajectories are sampled for their statistics: evenly over the window."""
+    first, last = options.get("window") or (0.0, float(options["until"]))
+    return np.linspace(first, last, int(options.get("samples") or 601))
+
+
+class Point(Mapping[str, Any]):
+    """The values of a point by axis, with its network and results.
+
+    Attributes
+    ----------
+    net : Network
+        The network with the values put in.
+    run : xarray.Dataset
+        Its simulation, made when first asked for, with the sweep's `until` and options.
+    equilibrium : Equilibrium
+    stability : StabilityReport
+    limit_cycle : LimitCycle
+        The same.
+    doubts : list of str
+        What makes those of these doubtful that were asked for, as they say it themselves.
+
+    Examples
+    --------
+    A measure of one's own is a function of a point:
+
+    >>> import fluidcc as fc
+    >>> net = fc.dumbbell([fc.LDCC], dict(capacity="2 Mbit/s"), rtt="50 ms")
+    >>> fc.sweep(net, {"beta": [0.1, 0.2]}, lambda p: p.equilibrium.rtt.item() / p["beta"]).value.shape
+    (2,)
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], net: Network | None, options: Mapping[str, Any]
+    ) -> None:
+        self._values = dict(values)
+        self._net = net
+        self.options = dict(options)
+
+    def __getitem__(self, axis: str) -> Any:
+        return self._values[axis]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Point({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
+
+    @property
+    def net(self) -> Network:
+        if self._net is None:
+            raise InvalidInput(
+                "the point has no network: the swept function returns results, so leave measure out"
+            )
+        return self._net
+
+    @property
+    def until(self) -> float:
+        """End of the runs [s]."""
+        if self.options.get("until") is None:
+            raise InvalidInput(
+                "trajectories are measured, but their end is not known; give until=, such as '60 s'"
+            )
+        return float(self.options["until"])
+
+    @cached_property
+    def run(self) -> Any:
+        return self._simulated()
+
+    @cached_property
+    def sampled(self) -> Any:
+        """The same, sampled for the statistics of its window."""
+        return self._simulated(t_eval=sample_times({**self.options, "until": self.until}))
+
+    def _simulated(self, **more: Any) -> Any:
+        from fluidcc.simulation.simulate import simulate
+
+        given = {
+            k: v for k, v in self.options.items() if k not in ("until", "window") and v is not None
+        }
+        return simulate(self.net, self.until, progress=False, **given, **more)
+
+    @cached_property
+    def equilibrium(self) -> Any:
+        from fluidcc.equilibria.equilibrium import equilibrium
+
+        return equilibrium(self.net)
+
+    @cached_property
+    def stability(self) -> Any:
+        from fluidcc.analysis.stability import stability
+
+        return stability(self.net)
+
+    @cached_property
+    def limit_cycle(self) -> Any:
+        from fluidcc.analysis.orbit import limit_cycle
+
+        return limit_cycle(self.net)
+
+    @property
+    def doubts(self) -> list[str]:
+        made = vars(self)  # where cached properties are kept
+        runs = [made[name].attrs["warnings"] for name in ("sampled", "run") if name in made]
+        others = [
+            made[name].warnings
+            for name in ("equilibrium", "stability", "limit_cycle")
+            if name in made
+        ]
+        return [
+            *(text for told in runs for text in told.split("; ") if text),
+            *(text for of in others for text in of),
+        ]
+
+
+# --- measures ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -92,16 +227,25 @@ class Measure:
             return as_values(self.function(point), self.name)
         return {self.name: _READ[self.kind](self.key, point)}
 
+    def labels(self, net: Network) -> tuple[str, ...]:
+        """Return the flows or links of which it has a value each, if it is of the kind that has."""
+        dims = {"equilibrium": EQUILIBRIUM, "trajectory": VARIABLES}[self.kind]
+        name = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
+        return net.flow_names if dims[name] == "flow" else net.link_names
+
     def form(self, net: Network) -> Value | None:
-        """A value as it would look for this network, where that is known without measuring."""
+        """Return a value as it would look for this network, where that is known without measuring."""
         if self.kind == "own":
             return None
-        if self.kind in ("equilibrium", "trajectory"):
-            name = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
-            dim = (EQUILIBRIUM if self.kind == "equilibrium" else VARIABLES)[name]
-            labels = tuple(net.flows if dim == "flow" else net.links)
-            return Value(np.full(len(labels), name in ("saturated", "full")), (dim,), {dim: labels})
-        return Value(_SCALARS.get(self.key, 0.0))
+        if self.kind not in ("equilibrium", "trajectory"):
+            return Value(_SCALARS.get(self.key, 0.0))
+        labels = self.labels(net)
+        if self.kind == "equilibrium":
+            dim, filled = EQUILIBRIUM[self.key], self.key in ("saturated", "full")
+            return Value(np.full(len(labels), filled), (dim,), {dim: labels})
+        variable = self.key.partition("_")[2]
+        dim, attrs = VARIABLES[variable], {"units": UNITS[variable]}
+        return Value(np.full(len(labels), np.nan), (dim,), {dim: labels}, attrs)
 
 
 def find_measures(given: Any) -> tuple[Measure, ...]:
@@ -168,7 +312,9 @@ def _measure(label: str, what: Any) -> Measure:
         name = getattr(what, "__name__", "")
         return Measure(label or (name if name.isidentifier() else "value"), "own", function=what)
     if not isinstance(what, str):
-        raise InvalidInput(f"measure {shown(label or what)} is {shown(what)}; give a name or a function of a point")
+        raise InvalidInput(
+            f"measure {shown(label or what)} is {shown(what)}; give a name or a function of a point"
+        )
     kind, _, key = what.partition("_")
     if what in STABILITY:
         return Measure(label or what, "stability", what)
@@ -214,9 +360,19 @@ def _cycle(key: str, point: Point) -> Value:
 
 
 def _trajectory(key: str, point: Point) -> Value:
-    from fluidcc.sweeps.trajectory import statistic
+    """Of the piecewise-linear curve through the samples of a point's window."""
+    from fluidcc.numerics.fluid.many import statistic
 
-    return statistic(key, point)
+    kind, _, variable = key.partition("_")
+    data = point.sampled[variable].transpose(..., "time")
+    times, number = data.time.values, KINDS.index(kind)
+    values = [
+        statistic(number, np.concatenate([row, times]), 0, len(row), len(row))
+        for row in data.values
+    ]
+    dim = str(data.dims[0])
+    labels = {dim: tuple(data[dim].values.tolist())}
+    return Value(np.array(values), (dim,), labels, {"units": data.attrs["units"]})
 
 
 _READ = {
@@ -238,7 +394,11 @@ def as_values(result: Any, name: str) -> dict[str, Value]:
     if isinstance(result, Mapping) and not result:
         raise InvalidInput(f"measure {shown(name)} returned {{}}; return at least one number")
     if isinstance(result, Mapping):
-        return {str(key): value for k, v in result.items() for key, value in as_values(v, str(k)).items()}
+        return {
+            str(key): value
+            for k, v in result.items()
+            for key, value in as_values(v, str(k)).items()
+        }
     if hasattr(result, "dims") and hasattr(result, "coords"):
         return {name: _labelled(result)}
     array = np.asarray(result)

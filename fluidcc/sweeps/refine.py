@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
-from fluidcc.sweeps.chunk import Piece, empty_piece
-from fluidcc.sweeps.results import labelled
+from fluidcc.sweeps.results import Piece, empty_piece, labelled
 from fluidcc.sweeps.task import Task
 
 if TYPE_CHECKING:
@@ -55,9 +54,15 @@ class Refine:
             or self.step < 1
             or self.step & (self.step - 1)
         ):
-            raise InvalidInput(f"step of the refinement is {shown(self.step)}; give a power of two, such as 8")
+            raise InvalidInput(
+                f"step of the refinement is {shown(self.step)}; give a power of two, such as 8"
+            )
         names = (self.verdict,) if isinstance(self.verdict, str) else self.verdict
-        if not isinstance(names, tuple | list) or not names or not all(isinstance(name, str) for name in names):
+        if (
+            not isinstance(names, tuple | list)
+            or not names
+            or not all(isinstance(name, str) for name in names)
+        ):
             raise InvalidInput(
                 f"refine is {shown(self.verdict)}; give the name of a measure, such as 'stable', or several"
             )
@@ -134,7 +139,9 @@ class _Refinement:
         schema = self.task.schema
         for name in self.how.verdicts:
             if name not in schema:
-                raise UnknownName(f"refine is {name!r}, which is not measured; {near(name, schema)}")
+                raise UnknownName(
+                    f"refine is {name!r}, which is not measured; {near(name, schema)}"
+                )
             if not schema[name].boolean or schema[name].shape:
                 raise InvalidInput(
                     f"refine is {name!r}, which is not one yes or no for each point; give a measure that is"
@@ -143,12 +150,17 @@ class _Refinement:
     def level(self, step: int) -> None:
         """Measure the corners of the cells of this size that are in doubt; fill those that are not."""
         cells = list(self._cells(step))
-        corners = [np.ravel_multi_index(c, self.shape) for cell in cells for c in itertools.product(*cell)]
+        corners = [
+            np.ravel_multi_index(c, self.shape) for cell in cells for c in itertools.product(*cell)
+        ]
         self.measure(np.array(corners, dtype=np.int64))
         self._mixed = set()
         view = self.verdict.reshape(-1, *self.shape)
         for cell in cells:
-            corner, inside = np.ix_(*cell), np.ix_(*(np.arange(low, high + 1) for low, high in cell))
+            corner, inside = (
+                np.ix_(*cell),
+                np.ix_(*(np.arange(low, high + 1) for low, high in cell)),
+            )
             for one in view:
                 found = one[corner]
                 if found.min() < 0 or found.min() < found.max():
@@ -169,7 +181,9 @@ class _Refinement:
         doubtful = np.zeros(self.shape, dtype=bool)
         for view in self.verdict.reshape(-1, *self.shape):
             for axis in range(len(self.shape)):
-                near_, far = (np.moveaxis(view, axis, 0)[part] for part in (slice(None, -1), slice(1, None)))
+                near_, far = (
+                    np.moveaxis(view, axis, 0)[part] for part in (slice(None, -1), slice(1, None))
+                )
                 differ = near_ != far
                 marks = np.moveaxis(doubtful, axis, 0)
                 marks[:-1] |= differ
@@ -183,9 +197,11 @@ class _Refinement:
         assert self._whole is not None
         for name, verdict in zip(self.how.verdicts, self.verdict, strict=True):
             self._whole.values[name] = np.where(verdict < 0, np.nan, verdict.astype(float))
-        data = labelled(self.task, self._whole)
+        data = labelled(self.task.grid, self.task.schema, self._whole)
         inferred = " and ".join(self.how.verdicts)
-        about = {"long_name": f"whether the point was measured; {inferred} inferred where it was not"}
+        about = {
+            "long_name": f"whether the point was measured; {inferred} inferred where it was not"
+        }
         data["measured"] = (self.task.grid.names, self.measured.reshape(self.shape), about)
         data.attrs["measured"] = int(self.measured.sum())
         return data

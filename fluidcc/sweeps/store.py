@@ -12,25 +12,38 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec.structs import asdict
+from numpy.typing import NDArray
 
+from fluidcc.base import version
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
-from fluidcc.sweeps.chunk import Piece, Variable, empty_piece
+from fluidcc.network import Network
+from fluidcc.sweeps.results import Piece, Variable, empty_piece
+from fluidcc.sweeps.task import Task
+from fluidcc.symbols import plain
 
-__all__ = ["Store", "differences"]
+__all__ = ["Store", "differences", "identity", "versions"]
 
 T = TypeVar("T")
 
+# No result depends on these.
+_OUTSIDE = ("base/progress.py", "cli", "network/drawing.py", "network/zoo", "papers", "plotting")
+
 _MAKING = "making"  # a file that is there while the store is made
-_WHOLE = {"array.write_empty_chunks": True}  # else NaN of other bits than the fill value's is not kept
+_WHOLE = {
+    "array.write_empty_chunks": True
+}  # else NaN of other bits than the fill value's is not kept
 _OWN = ("chunks", "lock", "sweep.json", "zarr.json", _MAKING)  # the other names in a store
 
 
@@ -40,14 +53,12 @@ class _About(msgspec.Struct):
     identity: dict[str, Any]
     size: Annotated[int, msgspec.Meta(ge=1)]
     chunk: Annotated[int, msgspec.Meta(ge=1)]
-    cost: Annotated[float, msgspec.Meta(ge=0)]
     schema: Annotated[dict[str, Variable], msgspec.Meta(min_length=1)]
 
 
 class _Note(msgspec.Struct):
     """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from its first."""
 
-    seconds: float
     errors: dict[int, str]
     doubts: dict[int, str]
     digest: str
@@ -74,12 +85,14 @@ class Store:
         self._identity = json.loads(json.dumps(identity))
         self._lock: Any = None
         self._arrays: dict[str, Any] = {}
-        self.size, self.chunk, self.cost = 0, 0, 0.0
+        self.size, self.chunk = 0, 0
         self.schema: dict[str, Variable] = {}
         try:
             there = self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
         except (OSError, ValueError) as error:  # no name of a file, or one that must not be read
-            raise InvalidInput(f"store {shown(str(path))} cannot be read ({_said(error)}); give another") from None
+            raise InvalidInput(
+                f"store {shown(str(path))} cannot be read ({_said(error)}); give another"
+            ) from None
         if there:
             self._open()
 
@@ -87,8 +100,12 @@ class Store:
         about = self.path / "sweep.json"
         if not about.is_file():
             names = {p.name for p in self.path.iterdir()} if self.path.is_dir() else {""}
-            if _MAKING not in names and not all(n == "lock" or n.startswith(f".{_MAKING}") for n in names):
-                raise InvalidInput(f"store {str(self.path)!r} holds something else than a sweep; give another name")
+            if _MAKING not in names and not all(
+                n == "lock" or n.startswith(f".{_MAKING}") for n in names
+            ):
+                raise InvalidInput(
+                    f"store {str(self.path)!r} holds something else than a sweep; give another name"
+                )
             self._hold()  # killed while it was made: begin() makes it anew
             return
         self._hold()
@@ -122,7 +139,7 @@ class Store:
                 self._arrays[name] = array
         except Exception as error:  # of many classes, by what is damaged
             raise InvalidInput(_damaged(place, error)) from None
-        self.size, self.chunk, self.cost, self.schema = known.size, known.chunk, known.cost, known.schema
+        self.size, self.chunk, self.schema = known.size, known.chunk, known.schema
 
     def _hold(self) -> None:
         """Keep others from writing into the store at the same time; the system lets go of it when this process ends."""
@@ -140,28 +157,31 @@ class Store:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise InvalidInput(f"store {str(self.path)!r} is in use by another sweep; wait, or give another") from None
+            raise InvalidInput(
+                f"store {str(self.path)!r} is in use by another sweep; wait, or give another"
+            ) from None
 
     @property
     def begun(self) -> bool:
         """Whether the store was there before."""
         return bool(self.schema)
 
-    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int, cost: float) -> None:
-        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one.
-
-        `cost` is how many seconds a point takes, for those who resume.
-        """
+    def begin(self, schema: Mapping[str, Variable], size: int, chunk: int) -> None:
+        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one."""
         import zarr
         from zarr.codecs import BloscCodec, Crc32cCodec
 
         for name in schema:
             if name in _OWN or not re.fullmatch(r"[^./\\\0][^/\\\0]{0,99}", name):
-                raise InvalidInput(f"variable {shown(name)} cannot be kept in a store under this name; rename it")
+                raise InvalidInput(
+                    f"variable {shown(name)} cannot be kept in a store under this name; rename it"
+                )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            raise InvalidInput(f"store {str(self.path)!r} cannot be made ({_said(error)}); give another") from None
+            raise InvalidInput(
+                f"store {str(self.path)!r} cannot be made ({_said(error)}); give another"
+            ) from None
         if self._lock is None:
             self._hold()
         _replace(self.path / _MAKING, "")
@@ -179,7 +199,7 @@ class Store:
                     attributes=dict(v.attrs),
                     **common,
                 )
-        about = _About(self._identity, size, chunk, cost, dict(schema))
+        about = _About(self._identity, size, chunk, dict(schema))
         _replace(self.path / "sweep.json", json.dumps(asdict(about), default=vars, indent=1))
         (self.path / "chunks").mkdir(exist_ok=True)
         (self.path / _MAKING).unlink()
@@ -194,7 +214,7 @@ class Store:
         self._note(number).unlink(missing_ok=True)  # it is of values that are replaced now
         for name, values in piece.values.items():
             self._arrays[name][first : first + len(values)] = values
-        note = _Note(piece.seconds, piece.errors, piece.doubts, _digest(piece))
+        note = _Note(piece.errors, piece.doubts, _digest(piece))
         _replace(self._note(number), json.dumps(asdict(note)))
 
     def _chunk(self, number: int) -> Piece | None:
@@ -202,10 +222,12 @@ class Store:
         first = number * self.chunk
         try:
             note = _read(self._note(number), _Note)
-            values = {name: np.asarray(a[first : first + self.chunk]) for name, a in self._arrays.items()}
+            values = {
+                name: np.asarray(a[first : first + self.chunk]) for name, a in self._arrays.items()
+            }
         except Exception:  # of many classes, by what is damaged
             return None
-        piece = Piece(values, note.errors, note.seconds, doubts=note.doubts)
+        piece = Piece(values, note.errors, note.doubts)
         return piece if _digest(piece) == note.digest else None
 
     def read(self) -> tuple[Piece, set[int]]:
@@ -245,7 +267,9 @@ def _read(file: Path, kind: type[T]) -> T:
 
 def _digest(piece: Piece) -> str:
     """The same for equal results only."""
-    digest = hashlib.sha256(repr((sorted(piece.errors.items()), sorted(piece.doubts.items()))).encode())
+    digest = hashlib.sha256(
+        repr((sorted(piece.errors.items()), sorted(piece.doubts.items()))).encode()
+    )
     for name in sorted(piece.values):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(piece.values[name]).data)
@@ -257,7 +281,11 @@ def _damaged(place: Path, why: Exception | str) -> str:
 
 
 def _said(error: Exception) -> str:
-    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+    return (
+        os.strerror(error.errno).lower()
+        if isinstance(error, OSError) and error.errno
+        else str(error)
+    )
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:
@@ -276,7 +304,11 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
     if old == new:
         return []
     texts = [_short(old), _short(new)]
-    return [f"{place} was {texts[0]}, now {texts[1]}" if texts[0] != texts[1] else f"{place} has changed"]
+    return [
+        f"{place} was {texts[0]}, now {texts[1]}"
+        if texts[0] != texts[1]
+        else f"{place} has changed"
+    ]
 
 
 def _short(value: Any) -> str:
@@ -286,3 +318,127 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return f"{len(value)} values from {json.dumps(value[0])} to {json.dumps(value[-1])}"
     return f"{text[:50]}..."
+
+
+# --- what results depend on ---------------------------------------------------------------------
+
+
+def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, Any]:
+    """The model, the grid, the measures, the options, the versions of the code, and the points if not all are meant."""
+    return {
+        "points": "all" if points is None else hashlib.sha256(points.tobytes()).hexdigest()[:16],
+        "model": _network(task.model)
+        if isinstance(task.model, Network)
+        else {"function": _function(task.model)},
+        "grid": {axis.name: [_plain(v) for v in axis.values] for axis in task.grid.axes},
+        "measure": {m.name: _function(m.function) if m.function else m.key for m in task.measures},
+        "option": {k: _plain(v) for k, v in task.options.items()},
+        "version of": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What computes: equal where results are equal bit for bit."""
+    import numba
+
+    return {
+        "fluidcc": version.__version__,
+        "fluidcc's code": _code_of_fluidcc(),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "Numba": numba.__version__,
+        "processor": platform.machine(),
+    }
+
+
+@lru_cache(maxsize=1)
+def _code_of_fluidcc() -> str:
+    folder = Path(version.__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        where = path.relative_to(folder)
+        if not any(where.is_relative_to(name) for name in _OUTSIDE):
+            digest.update(where.as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _network(net: Network) -> dict[str, Any]:
+    links = {f"link {name}": _spec(spec) for name, spec in net.links.items()}
+    return links | {f"flow {name}": _spec(spec) for name, spec in net.flows.items()}
+
+
+def _spec(spec: Any) -> dict[str, Any]:
+    about = {k: _plain(v) for k, v in vars(spec).items() if k not in ("name", "law")}
+    law = _hash(repr(spec.law.structure))
+    return {
+        "law": f"{spec.law.name} {law}",
+        **{plain(p): float(v) for p, v in spec.law.params.items()},
+        **about,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Something that JSON can hold, equal for equal values."""
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value if not isinstance(value, float) or abs(value) < float("inf") else repr(value)
+    if hasattr(value, "items"):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "structure") and hasattr(value, "params"):
+        return f"{value.name} {_hash(repr((value.structure, value.params)))}"
+    if isinstance(value, Network):
+        return _network(value)
+    if callable(value):
+        return _function(value)
+    return f"{type(value).__name__} {_hash(repr(value))}"
+
+
+def _function(function: Any) -> str:
+    """A function by its name and what it does: its code, its constants, its defaults and what it closes over."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    digest = hashlib.sha256()
+    _add(function, digest, set())
+    return f"{name} {digest.hexdigest()[:16]}"
+
+
+def _add(thing: Any, digest: Any, seen: set[int]) -> None:
+    if id(thing) in seen:
+        return
+    code = getattr(thing, "__code__", None)
+    if isinstance(code, CodeType):
+        seen.add(id(thing))
+        _add(code, digest, seen)
+        _add((thing.__defaults__, thing.__kwdefaults__), digest, seen)
+        for cell in thing.__closure__ or ():
+            _add(cell.cell_contents, digest, seen)
+        for name in code.co_names:  # helpers and constants of the same module or cell
+            value = thing.__globals__.get(name)
+            if value is not None and getattr(value, "__module__", None) in (None, thing.__module__):
+                digest.update(name.encode())
+                _add(value, digest, seen)
+    elif isinstance(thing, CodeType):
+        digest.update(thing.co_code + repr(thing.co_names).encode())
+        for constant in thing.co_consts:
+            _add(constant, digest, seen)
+    elif (
+        hasattr(thing, "func") and hasattr(thing, "args") and hasattr(thing, "keywords")
+    ):  # functools.partial
+        _add((thing.func, thing.args, dict(thing.keywords)), digest, seen)
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            _add(part, digest, seen)
+        digest.update(b",")
+    elif callable(thing) and not isinstance(thing, type) and not hasattr(thing, "structure"):
+        digest.update(type(thing).__qualname__.encode())
+        _add(type(thing).__call__, digest, seen)
+        _add(sorted(getattr(thing, "__dict__", {}).items()), digest, seen)
+    elif hasattr(thing, "tobytes"):
+        digest.update(repr(getattr(thing, "shape", "")).encode() + thing.tobytes())
+    else:
+        digest.update(repr(_plain(thing) if not callable(thing) else thing).encode())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -17,7 +17,13 @@ from fluidcc.symbols import plain
 __all__ = ["OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "on_copies"]
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
-_FLOW = {"access_delay": "s", "return_delay": "s", "packet": "bit/packet", "start": "s", "stop": "s"}
+_FLOW = {
+    "access_delay": "s",
+    "return_delay": "s",
+    "packet": "bit/packet",
+    "start": "s",
+    "stop": "s",
+}
 _LINK = {"capacity": "bit/s", "delay": "s", "buffer": "bit"}
 _ALL = ("flows", "links")
 
@@ -62,7 +68,12 @@ def find_targets(net: Network, grid: Any) -> dict[str, Target]:
                     "name the flow or link that each is for"
                 )
         values = grid.get(name, ())
-        if new.key == "buffer" and isinstance(values, list | tuple) and values and all(map(_is_time, values)):
+        if (
+            new.key == "buffer"
+            and isinstance(values, list | tuple)
+            and values
+            and all(map(_is_time, values))
+        ):
             new = replace(new, unit="s", kind="seconds")
         targets[name] = new
     return targets
@@ -92,10 +103,24 @@ def find_target(net: Network, name: str) -> Target:
     owner, key = _split(net, name)
     flows = net.flow_names if owner in (None, "flows") else (owner,) if owner in net.flows else ()
     links = net.link_names if owner in (None, "links") else (owner,) if owner in net.links else ()
-    found = [t for t in (_of(net.flows, flows, key, True), _of(net.links, links, key, False)) if t is not None]
+    found = [
+        t
+        for t in (_of(net.flows, flows, key, True), _of(net.links, links, key, False))
+        if t is not None
+    ]
     if not found:
-        known = sorted({*_names(net, flows, True), *_names(net, links, False), *(() if owner else ("rtt", *OPTIONS))})
-        whose = f"{owner!r} of the network" if owner and owner not in _ALL else f"no {owner or 'flow or link'}"
+        known = sorted(
+            {
+                *_names(net, flows, True),
+                *_names(net, links, False),
+                *(() if owner else ("rtt", *OPTIONS)),
+            }
+        )
+        whose = (
+            f"{owner!r} of the network"
+            if owner and owner not in _ALL
+            else f"no {owner or 'flow or link'}"
+        )
         verb = "has no" if owner and owner not in _ALL else "has"
         hint = near(key, known)
         raise UnknownName(
@@ -103,7 +128,9 @@ def find_target(net: Network, name: str) -> Target:
             f"{', '.join(known)}"
         )
     if len(found) > 1:
-        raise InvalidInput(f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}")
+        raise InvalidInput(
+            f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}"
+        )
     return found[0]
 
 
@@ -113,12 +140,16 @@ def _split(net: Network, name: str) -> tuple[str | None, str]:
     if owners:
         owner = max(owners, key=len)
         if owner in net.flows and owner in net.links:
-            raise InvalidInput(f"axis {name!r} of the grid: a flow and a link are named {owner!r}; rename one of them")
+            raise InvalidInput(
+                f"axis {name!r} of the grid: a flow and a link are named {owner!r}; rename one of them"
+            )
         return owner, name[len(owner) + 1 :]
     head, dot, _ = name.partition(".")
     if dot and head != "initial":
         hint = near(head, [*net.flows, *net.links, *_ALL])
-        raise UnknownName(f"axis {name!r} of the grid: the network has no flow or link {head!r}; {hint}")
+        raise UnknownName(
+            f"axis {name!r} of the grid: the network has no flow or link {head!r}; {hint}"
+        )
     return None, name
 
 
@@ -164,7 +195,9 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
     if not units:
         return None
     if len(set(units.values())) > 1:
-        raise InvalidInput(f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner of it")
+        raise InvalidInput(
+            f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner of it"
+        )
     kind = "initial" if key.startswith("initial.") else "parameter"
     return make(kind, next(iter(units.values())), tuple(units))
 
@@ -181,7 +214,9 @@ def on_copies(target: Target, before: Network, net: Network) -> Target:
         name, _, number = flow.rpartition("_")
         return name if number.isdigit() and flow not in before.flows else flow
 
-    return replace(target, flows=tuple(f for f in net.flows if f in target.flows or origin(f) in target.flows))
+    return replace(
+        target, flows=tuple(f for f in net.flows if f in target.flows or origin(f) in target.flows)
+    )
 
 
 # --- changed copies ---------------------------------------------------------------------------------------------------
@@ -196,7 +231,9 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
         If a value is not one that its place can take.
     """
     last: list[Callable[[Network], Network]] = []
-    targets = dict(sorted(targets.items(), key=lambda one: one[1].kind != "law"))  # parameters are of the new law
+    targets = dict(
+        sorted(targets.items(), key=lambda one: one[1].kind != "law")
+    )  # parameters are of the new law
     for specs, change in ((net.links, "with_link"), (net.flows, "with_flow")):
         for name in specs:
             new: dict[str, Any] = {}
@@ -223,7 +260,9 @@ def _with_parameter(law: Law, key: str, value: float) -> Law:
     return law(**{key: value})
 
 
-def _collect(new: dict[str, Any], net: Network, name: str, flow: bool, target: Target, value: Any) -> None:
+def _collect(
+    new: dict[str, Any], net: Network, name: str, flow: bool, target: Target, value: Any
+) -> None:
     """Add to the changed arguments of a flow or link."""
     if target.kind in ("argument", "law"):
         new[target.key] = value

@@ -40,12 +40,22 @@ def sweep(folder: Path, log: Path, network: bool) -> Any:
         return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)
     net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     grid = {"beta": np.linspace(0.05, 0.3, 6), "capacity": [2e6, 3e6, 6e6, 60e6]}
-    return fc.sweep(net, grid, ["mean_rate", "equilibrium_rtt"], until=20, store=folder, executor="serial", chunk=CHUNK)
+    return fc.sweep(
+        net,
+        grid,
+        ["mean_rate", "equilibrium_rtt"],
+        until=20,
+        store=folder,
+        executor="serial",
+        chunk=CHUNK,
+    )
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether all variables are, to the last bit."""
-    return set(one) == set(other) and all(one[name].values.tobytes() == other[name].values.tobytes() for name in one)
+    return set(one) == set(other) and all(
+        one[name].values.tobytes() == other[name].values.tobytes() for name in one
+    )
 
 
 def main(folder: Path) -> None:
@@ -72,7 +82,9 @@ def main(folder: Path) -> None:
         found["identical"] += same(sweep(store, resumed, network), whole[network])
         computed = set(resumed.read_text().splitlines()) if resumed.exists() else set()
         points = [f"{x} {y}" for x in GRID["x"] for y in GRID["y"]]
-        found["again"] += sum(points[CHUNK * n + j] in computed for n in there for j in range(CHUNK))
+        found["again"] += sum(
+            points[CHUNK * n + j] in computed for n in there for j in range(CHUNK)
+        )
     print(json.dumps(found))
 
 

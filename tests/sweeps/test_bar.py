@@ -15,9 +15,11 @@ import pytest
 import fluidcc as fc
 from fluidcc.base import progress
 from fluidcc.base.progress import Progress
-from fluidcc.sweeps.running import BAR
+from fluidcc.sweeps.execute import BAR
 
-SHOWN = re.compile(r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d so far, .* to go\]")
+SHOWN = re.compile(
+    r"sweep: *\d+%.* of 30 points \[ *[\d.]+(points/s|s/points).*, \d\d:\d\d so far, .* to go\]"
+)
 
 
 def measured(point: Any) -> float:
@@ -46,7 +48,9 @@ def test_what_was_finished_before_does_not_make_it_faster(monkeypatch: pytest.Mo
     assert 9.5 < shown["elapsed"] < 30
 
 
-def test_a_resumed_sweep_starts_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_sweep_starts_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[float, float]] = []
     old = Progress.reach
 
@@ -78,7 +82,11 @@ def test_in_jupyter(tmp_path: Path) -> None:
         "fc.sweep(slow, {'x': list(range(30))}, executor='serial', chunk=3)",
     ]
     book.cells = [nbformat.v4.new_code_cell("\n".join(lines))]
-    client.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(Path(__file__).parents[2])}}).execute()
-    said = json.dumps([output for output in book.cells[0].outputs if output.output_type != "execute_result"])
+    client.NotebookClient(
+        book, timeout=120, resources={"metadata": {"path": str(Path(__file__).parents[2])}}
+    ).execute()
+    said = json.dumps(
+        [output for output in book.cells[0].outputs if output.output_type != "execute_result"]
+    )
     assert "sweep" in said
     assert "of 30 points" in said

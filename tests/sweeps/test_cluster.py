@@ -25,9 +25,10 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.cli import main
-from fluidcc.sweeps import command, pool, work
+from fluidcc.sweeps import execute, files
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.jobs import Jobs
+from fluidcc.sweeps.evaluate import evaluate, probed
+from fluidcc.sweeps.results import empty_piece
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -49,7 +50,9 @@ def loop() -> Iterator[Any]:
         started.set_result((tornado.IOLoop.current(), ended))
         await ended.wait()
 
-    thread = threading.Thread(target=lambda: asyncio.run(main()), name="loop of the tests", daemon=True)
+    thread = threading.Thread(
+        target=lambda: asyncio.run(main()), name="loop of the tests", daemon=True
+    )
     thread.start()
     one, ended = started.result()
     yield one
@@ -70,7 +73,11 @@ def scheduler(folder: Path, workers: int) -> Iterator[str]:
     with ExitStack() as parts:
         started = []
         for arguments in (one, *[some] * workers):
-            started.append(parts.enter_context(subprocess.Popen([sys.executable, "-m", "dask", *arguments], **quiet)))
+            started.append(
+                parts.enter_context(
+                    subprocess.Popen([sys.executable, "-m", "dask", *arguments], **quiet)
+                )
+            )
             parts.callback(started[-1].terminate)
         while not file.exists():
             assert [part.poll() for part in started] == [None] * len(started)
@@ -96,7 +103,9 @@ def network() -> fc.Network:
 def test_a_cluster_gives_the_same_bits(client: Any) -> None:
     grid = {"beta": np.linspace(0.1, 0.3, 6), "w": [2e4, 3e4]}
     here = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial")
-    there = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor=client, chunk=2)
+    there = fc.sweep(
+        network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor=client, chunk=2
+    )
     assert there.attrs["failed"] == 0
     for name in ("mean_rate", "equilibrium_rtt"):
         assert there[name].values.tobytes() == here[name].values.tobytes()
@@ -106,7 +115,9 @@ def test_settings_for_sweeps_are_settings_of_dask(capsys: pytest.CaptureFixture[
     """Of this version of it: a name that Dask does not know would do nothing, without a word."""
     main(["dask-config"])
     (ours,) = dask.config.collect_yaml([capsys.readouterr().out.strip()])
-    (known,) = dask.config.collect_yaml([str(Path(distributed.__file__).with_name("distributed.yaml"))])
+    (known,) = dask.config.collect_yaml(
+        [str(Path(distributed.__file__).with_name("distributed.yaml"))]
+    )
 
     def names(of: Any, before: str = "") -> Iterator[str]:
         for key, value in of.items():
@@ -163,10 +174,15 @@ def on_the_loop(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_the_loop")
-def test_the_command_with_a_scheduler(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_with_a_scheduler(
+    client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(SWEEP)
-    for name, how in (("here", ["--executor", "serial"]), ("there", ["--scheduler", client.scheduler.address])):
+    for name, how in (
+        ("here", ["--executor", "serial"]),
+        ("there", ["--scheduler", client.scheduler.address]),
+    ):
         assert main(["sweep", str(file), "--output", str(tmp_path / f"{name}.csv"), *how]) == 0
         assert "3 points" in capsys.readouterr().out
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
@@ -183,10 +199,14 @@ def test_the_command_with_a_scheduler(client: Any, tmp_path: Path, capsys: pytes
     ],
 )
 def test_no_scheduler(
-    address: str, tried: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    address: str,
+    tried: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is no address is not tried: a client that fails so waits for 20 s when it is forgotten."""
-    monkeypatch.setattr(command, "PATIENCE", 0.3)
+    monkeypatch.setattr(files, "PATIENCE", 0.3)
     made: list[Any] = []
     make = distributed.Client
 
@@ -198,8 +218,13 @@ def test_no_scheduler(
     file = tmp_path / "sweep.toml"
     file.write_text(SWEEP)
     with dask.config.set(scheduler="threads"):
-        assert main(["sweep", str(file), "--output", str(tmp_path / "x.csv"), "--scheduler", address]) == 2
-        assert dask.config.get("scheduler") == "threads", "what Dask runs elsewhere is left as it was"
+        assert (
+            main(["sweep", str(file), "--output", str(tmp_path / "x.csv"), "--scheduler", address])
+            == 2
+        )
+        assert dask.config.get("scheduler") == "threads", (
+            "what Dask runs elsewhere is left as it was"
+        )
     said = capsys.readouterr().err.strip()
     assert said.startswith(f"fluidcc: --scheduler {address}: there is no Dask scheduler")
     assert bool(made) is tried
@@ -207,8 +232,10 @@ def test_no_scheduler(
     assert "\n" not in said
 
 
-def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "versions", lambda: {"fluidcc": "99.0"})
+def test_workers_of_another_version_are_refused(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "versions", lambda: {"fluidcc": "99.0"})
     with pytest.raises(InvalidInput, match=r"a worker on .* has fluidcc .*, and the sweep 99.0"):
         fc.sweep(lambda p: p["x"], {"x": [1.0, 2.0]}, executor=client)
 
@@ -224,10 +251,12 @@ def test_workers_without_fluidcc_are_refused(client: Any, monkeypatch: pytest.Mo
         both.find_spec = (lambda name: None) if yes else both.seen
 
     client.wait_for_workers(2, timeout=60)  # one that an earlier test has ended comes back
-    monkeypatch.setattr(pool, "_asked", WeakKeyDictionary())
+    monkeypatch.setattr(execute, "_asked", WeakKeyDictionary())
     client.run(blind, True)
     try:
-        with pytest.raises(InvalidInput, match=r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"):
+        with pytest.raises(
+            InvalidInput, match=r"worker tcp://.* cannot import fluidcc, nor can 1 more; install it"
+        ):
             fc.sweep(squared, {"x": [1.0, 2.0]}, executor=client)
     finally:
         client.run(blind, False)
@@ -253,28 +282,30 @@ def test_a_cluster_without_workers_or_without_scheduler_is_told(loop: Any, tmp_p
 
 
 @pytest.mark.parametrize("left", [0, None])
-def test_when_a_cluster_goes_away_in_the_middle(left: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_a_cluster_goes_away_in_the_middle(
+    left: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without workers it waits for others, and says so; without a scheduler it ends."""
-    monkeypatch.setattr(pool, "PATIENCE", 0.05)
+    monkeypatch.setattr(execute, "PATIENCE", 0.05)
     late: list[Future[Any]] = []
-    task = make_task(squared, {"x": [2.0]}, None, None, None, {}).probed()
+    task = probed(make_task(squared, {"x": [2.0]}, None, None, None, {}))
 
     class Executor:
         def submit(self, function: Any, *args: Any) -> Future[Any]:
             late.append(Future())
             if left is not None:
-                threading.Timer(0.3, lambda: late[-1].set_result(task.evaluate(*args))).start()
+                threading.Timer(0.3, lambda: late[-1].set_result(evaluate(task, *args))).start()
             return late[-1]
 
-    work = pool.Pool(Executor, 1, end=False, apart=True, present=lambda: left)
-    jobs = Jobs(range(1), 1)
+    workers = execute.Workers(task, Executor, 1, apart=True, present=lambda: left)
+    found, points, jobs = empty_piece(task.schema, 1), range(1), [execute.Job(0, 0, 1)]
     if left is None:
         with pytest.raises(SweepFailed, match="the Dask scheduler is gone"):
-            list(work.run(task, jobs))
+            list(workers.run(points, jobs, found))
         return
     with pytest.warns(FluidccWarning, match="has no workers now"):
-        ((number, piece),) = work.run(task, jobs)
-    assert (number, piece.values["value"].tolist()) == (0, [4.0])
+        assert list(workers.run(points, jobs, found)) == jobs
+    assert found.values["value"].tolist() == [4.0]
 
 
 def test_a_point_that_kills_its_process_fails_alone(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ import xarray as xr
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, ScenarioError, Unsupported
 from fluidcc.cli import main
-from fluidcc.sweeps.file import load_sweep
-from fluidcc.sweeps.output import check_output, save, table
+from fluidcc.sweeps.files import check_output, load_sweep, save, table
 
 GOOD = """
 scenario = "small.toml"
@@ -61,24 +60,40 @@ def test_a_file_is_the_call(tmp_path: Path) -> None:
     net = scenario.net
     assert net.flows["a"].law.parameter("eta") == 0.3
     grid = {"beta": [0.1, 0.2], "capacity": [2e6, 3e6, 4e6]}
-    wanted = fc.sweep(net, grid, ["mean_rate", "equilibrium_rtt"], until=3, window=(1, 3), rtol=1e-7)
+    wanted = fc.sweep(
+        net, grid, ["mean_rate", "equilibrium_rtt"], until=3, window=(1, 3), rtol=1e-7
+    )
     xr.testing.assert_equal(ds, wanted)
 
 
 MISTAKES = [
     ('scenario = "small.toml"', 'scenario = "smal"', "scenario: smal: no such file"),
-    ('measure = ["mean_rate", "equilibrium_rtt"]', "measure = 3", "measure is 3; give the name of a measure"),
-    ('measure = ["mean_rate", "equilibrium_rtt"]', "", "measure is missing; give the name of a measure"),
+    (
+        'measure = ["mean_rate", "equilibrium_rtt"]',
+        "measure = 3",
+        "measure is 3; give the name of a measure",
+    ),
+    (
+        'measure = ["mean_rate", "equilibrium_rtt"]',
+        "",
+        "measure is missing; give the name of a measure",
+    ),
     ("until =", "untl =", "untl: there is no such key here; did you mean 'until'"),
     ("beta = [0.1, 0.2]", "beta = true", "grid.beta is True; give a list of values"),
     ('window = ["1 s", "3 s"]', 'window = "1 s"', "window is '1 s'; give two times"),
-    ('"flows.a.params.eta"', '"flows.c.params.eta"', "set: small.toml, flows.c.params.eta: there is no flow 'c'"),
+    (
+        '"flows.a.params.eta"',
+        '"flows.c.params.eta"',
+        "set: small.toml, flows.c.params.eta: there is no flow 'c'",
+    ),
     ("[grid]", "[grid", "is not TOML"),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "says"), MISTAKES, ids=[m[2][:30] for m in MISTAKES])
-def test_mistakes_name_file_key_value_and_remedy(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_mistakes_name_file_key_value_and_remedy(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
     assert old in GOOD
     with pytest.raises(ScenarioError) as caught:
         load_sweep(write(tmp_path, GOOD.replace(old, new)))
@@ -98,7 +113,9 @@ def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[
     if ending in (".csv", ".parquet"):
         frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
         assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
-        np.testing.assert_array_equal(frame["mean_rate[b]"], wanted.mean_rate.sel(flow="b").values.ravel())
+        np.testing.assert_array_equal(
+            frame["mean_rate[b]"], wanted.mean_rate.sel(flow="b").values.ravel()
+        )
         np.testing.assert_array_equal(frame["capacity"], [2e6, 3e6, 4e6] * 2)
         return
     with opened(output) as read:
@@ -122,11 +139,20 @@ def _rest(file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("default::fluidcc.base.errors.FluidccWarning")
-def test_the_command_tells_of_doubtful_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tells_of_doubtful_points(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Windows of few packets at the smaller capacity: in the file, and on the terminal."""
-    file = write(tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n')
-    (tmp_path / "small.toml").write_text(SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay'))
-    assert main(["sweep", str(file), "--output", str(tmp_path / "out.csv"), "--executor", "serial"]) == 0
+    file = write(
+        tmp_path, 'scenario = "small.toml"\nmeasure = "mean_rate"\n[grid]\ncapacity = [1e5, 3e6]\n'
+    )
+    (tmp_path / "small.toml").write_text(
+        SMALL.replace("LDCC", "Reno").replace("delay", 'buffer = "20 kbit"\ndelay')
+    )
+    assert (
+        main(["sweep", str(file), "--output", str(tmp_path / "out.csv"), "--executor", "serial"])
+        == 0
+    )
     said = capsys.readouterr()
     assert "2 points in " in said.out
     assert said.out.endswith("0 failed, 1 with a warning\n")
@@ -159,16 +185,24 @@ def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
     for ending in (".csv", ".parquet") if importlib.util.find_spec("pyarrow") else (".csv",):
         file = tmp_path / f"out{ending}"
         save(ds, file)
-        frame = pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
+        frame = (
+            pd.read_csv(file, keep_default_na=False) if ending == ".csv" else pd.read_parquet(file)
+        )
         assert list(frame["error"]) == ["", "ValueError: two", ""]
-        assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx([-1, np.nan, -3], nan_ok=True)
+        assert [float(v or "nan") for v in frame["root_real"]] == pytest.approx(
+            [-1, np.nan, -3], nan_ok=True
+        )
 
 
-def test_outputs_that_cannot_be_written_are_refused_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_that_cannot_be_written_are_refused_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InvalidInput, match="there is no folder"):
         check_output(tmp_path / "no" / "x.nc")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(Unsupported, match=r"needs the package pyarrow, .* install fluidcc\[parquet\]"):
+    with pytest.raises(
+        Unsupported, match=r"needs the package pyarrow, .* install fluidcc\[parquet\]"
+    ):
         check_output(tmp_path / "x.parquet")
 
 

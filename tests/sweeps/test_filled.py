@@ -19,10 +19,19 @@ def measured(p: Any) -> dict[str, Any]:
 
 def test_the_boundary_and_conditions_are_where_they_are() -> None:
     n = 41
-    ds = fc.sweep(measured, {"x": np.linspace(0, 1, n), "y": np.linspace(0, 1, n)}, executor="serial")
+    ds = fc.sweep(
+        measured, {"x": np.linspace(0, 1, n), "y": np.linspace(0, 1, n)}, executor="serial"
+    )
     ax: Any = fc.plot.stability_chart(ds, over=["condition"])
-    lines = [c for c in ax.collections if hasattr(c, "get_paths") and len(c.get_linestyles()) and not c.get_fill()]
-    sums = [np.concatenate([p.vertices for p in c.get_paths() if len(p.vertices)]).sum(axis=1) for c in lines]
+    lines = [
+        c
+        for c in ax.collections
+        if hasattr(c, "get_paths") and len(c.get_linestyles()) and not c.get_fill()
+    ]
+    sums = [
+        np.concatenate([p.vertices for p in c.get_paths() if len(p.vertices)]).sum(axis=1)
+        for c in lines
+    ]
     for wanted in (1.0, 0.5):
         assert any(np.all(np.abs(s - wanted) <= 2 / (n - 1)) for s in sums), wanted
     assert ax.get_xlabel() == "x"
@@ -33,10 +42,17 @@ def test_the_boundary_and_conditions_are_where_they_are() -> None:
 
 
 def test_conditions_may_come_from_another_sweep() -> None:
-    fine = fc.sweep(measured, {"x": np.linspace(0, 1, 41), "y": np.linspace(0, 1, 41)}, executor="serial")
-    rough = fc.sweep(measured, {"y": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 81)}, executor="serial")
+    fine = fc.sweep(
+        measured, {"x": np.linspace(0, 1, 41), "y": np.linspace(0, 1, 41)}, executor="serial"
+    )
+    rough = fc.sweep(
+        measured, {"y": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 81)}, executor="serial"
+    )
     ax: Any = fc.plot.stability_chart(fine, over={"the paper's": rough.condition})
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["stable: boundary", "the paper's"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [
+        "stable: boundary",
+        "the paper's",
+    ]
     lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
     places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
     np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=0.26)
@@ -62,7 +78,9 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(UnknownName, match="'stabel'; did you mean 'stable'"):
         fc.plot.stability_chart(ds, verdict="stabel")
     with pytest.raises(InvalidInput, match="two numeric axes; this one is over x"):
-        fc.plot.stability_chart(fc.sweep(lambda p: {"stable": p["x"] > 0}, {"x": [0.0, 1.0]}, executor="serial"))
+        fc.plot.stability_chart(
+            fc.sweep(lambda p: {"stable": p["x"] > 0}, {"x": [0.0, 1.0]}, executor="serial")
+        )
 
 
 def test_a_sweep_over_three_axes_is_drawn_where_one_is_fixed() -> None:

@@ -30,7 +30,9 @@ def test_a_200_by_200_chart_costs_a_few_thousand_verdicts() -> None:
     assert part.inside.dtype == bool
     np.testing.assert_array_equal(part.inside, full.inside)
     assert part.attrs["measured"] == int(part.measured.sum()) < 3000
-    np.testing.assert_array_equal(part.margin.values[part.measured], full.margin.values[part.measured])
+    np.testing.assert_array_equal(
+        part.margin.values[part.measured], full.margin.values[part.measured]
+    )
     assert np.isnan(part.margin.values[~part.measured.values]).all()
 
 
@@ -108,7 +110,9 @@ def test_several_verdicts_are_followed_at_once(tmp_path: Path) -> None:
         return {**disc(p), "above": bool(p["y"] > 0.5 * p["x"] + 0.4)}
 
     full = fc.sweep(two, grid(65), executor="serial")
-    part = fc.sweep(two, grid(65), refine=["inside", "above"], executor="serial", store=tmp_path / "s")
+    part = fc.sweep(
+        two, grid(65), refine=["inside", "above"], executor="serial", store=tmp_path / "s"
+    )
     np.testing.assert_array_equal(part.inside, full.inside)
     np.testing.assert_array_equal(part.above, full.above)
     assert part.attrs["measured"] < 65 * 65 / 3

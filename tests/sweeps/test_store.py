@@ -33,7 +33,11 @@ def network() -> fc.Network:
 def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(tmp_path)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -73,8 +77,14 @@ def test_finished_chunks_are_read_and_not_computed(tmp_path: Path) -> None:
     [
         ({"grid": {"beta": [0.1, 0.3]}}, "grid beta was [0.1, 0.2], now [0.1, 0.3]"),
         ({"measure": "equilibrium_rate"}, "measure equilibrium_rtt is no longer there"),
-        ({"net": network().with_link("bottleneck", capacity=3e6)}, "link bottleneck capacity was 2000000.0, now 3"),
-        ({"net": network().with_flow("a", law=fc.LDCC(w=3e4))}, "flow a w was 20000.0, now 30000.0"),
+        (
+            {"net": network().with_link("bottleneck", capacity=3e6)},
+            "link bottleneck capacity was 2000000.0, now 3",
+        ),
+        (
+            {"net": network().with_flow("a", law=fc.LDCC(w=3e4))},
+            "flow a w was 20000.0, now 30000.0",
+        ),
         ({"until": 7}, "option until was null, now 7.0"),
     ],
 )
@@ -174,7 +184,10 @@ def test_only_what_is_lost_is_computed_again(tmp_path: Path) -> None:
     def measured(point: Any) -> dict[str, float]:
         with log.open("a") as file:
             file.write(f"{point['x']:g} ")
-        return {"one": point["x"], "two": math.copysign(math.nan, -1)}  # NaN of any bits is a result
+        return {
+            "one": point["x"],
+            "two": math.copysign(math.nan, -1),
+        }  # NaN of any bits is a result
 
     grid = {"x": np.arange(6.0)}
     fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
@@ -222,7 +235,13 @@ FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("damage", FRAME)
 def test_a_store_whose_frame_is_damaged_is_refused(damage: str, tmp_path: Path) -> None:
     def run() -> Any:
-        return fc.sweep(lambda p: p["x"], {"x": np.arange(8.0)}, store=tmp_path / "s", executor="serial", chunk=2)
+        return fc.sweep(
+            lambda p: p["x"],
+            {"x": np.arange(8.0)},
+            store=tmp_path / "s",
+            executor="serial",
+            chunk=2,
+        )
 
     run()
     do, says = FRAME[damage]
@@ -236,7 +255,9 @@ def test_a_store_whose_frame_is_damaged_is_refused(damage: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])
 def test_a_variable_with_a_name_of_the_stores_own_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="variable .* cannot be kept in a store under this name"):
-        fc.sweep(lambda p: {name: p["x"]}, {"x": [1.0, 2.0]}, store=tmp_path / "s", executor="serial")
+        fc.sweep(
+            lambda p: {name: p["x"]}, {"x": [1.0, 2.0]}, store=tmp_path / "s", executor="serial"
+        )
     assert not (tmp_path / "s").exists()
 
 

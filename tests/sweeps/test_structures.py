@@ -10,8 +10,9 @@ import pytest
 import fluidcc as fc
 from fluidcc.sources import DCCP
 from fluidcc.sweeps.api import WORTH, make_task
+from fluidcc.sweeps.evaluate import evaluate, probed, values_at
 from fluidcc.sweeps.measures import KINDS, VARIABLES
-from fluidcc.sweeps.structures import structures_of
+from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 
 ALL = [f"{kind}_{name}" for name in VARIABLES for kind in KINDS]
 OTHER = fc.LDCC(w=3e4, eta=0.3)
@@ -25,10 +26,22 @@ def network() -> fc.Network:
 
 GRIDS: list[tuple[str, dict[str, Any], int]] = [
     ("numbers of flows", {"count": [1, 3], "beta": [0.1, 0.2]}, 0),
-    ("the number of some, last", {"a.beta": [0.1, 0.2], "capacity": [2e6, 3e6], "a.count": [2, 0, 3]}, 0),
+    (
+        "the number of some, last",
+        {"a.beta": [0.1, 0.2], "capacity": [2e6, 3e6], "a.count": [2, 0, 3]},
+        0,
+    ),
     ("nothing else", {"b.count": [0, 1, 2]}, 0),
-    ("round trips of copies", {"a.rtt": [0.06, 0.1], "a.count": [1, 2], "a.initial.x": [1e5, 2e5]}, 0),
-    ("laws, and their parameters", {"a.beta": [0.1, 0.2], "a.law": [fc.LDCC, OTHER], "b.eta": [0.2, 0.4]}, 0),
+    (
+        "round trips of copies",
+        {"a.rtt": [0.06, 0.1], "a.count": [1, 2], "a.initial.x": [1e5, 2e5]},
+        0,
+    ),
+    (
+        "laws, and their parameters",
+        {"a.beta": [0.1, 0.2], "a.law": [fc.LDCC, OTHER], "b.eta": [0.2, 0.4]},
+        0,
+    ),
     ("a law that jumps", {"a.law": [fc.LDCC, DCCP], "b.beta": [0.1, 0.2]}, 2),
     ("no flow at all", {"count": [1, 0]}, 1),
 ]
@@ -36,20 +49,22 @@ GRIDS: list[tuple[str, dict[str, Any], int]] = [
 
 @pytest.mark.parametrize(("grid", "alone"), [g[1:] for g in GRIDS], ids=[g[0] for g in GRIDS])
 def test_together_is_one_by_one(grid: dict[str, Any], alone: int) -> None:
-    task = make_task(network(), grid, ALL, 3.0, None, {"samples": 41}).probed()
-    assert task.batched
+    task = probed(make_task(network(), grid, ALL, 3.0, None, {"samples": 41}))
+    assert runs_together(task)
     points = np.arange(task.grid.size)
-    piece = task.evaluate(points)
-    assert len(structures_of(task).run(points).left) == alone
+    piece = evaluate(task, points)
+    assert len(trajectories_of(task).run(points, list(task.measures)).left) == alone
     for number in points.tolist():
-        values, failed, _ = task.values_at(number)
+        values, failed, _ = values_at(task, number)
         assert bool(failed) == (number in piece.errors)
         for name in task.schema:
             row = np.full(task.schema[name].shape, np.nan)
             if name in values:
                 task.schema[name].fill(values[name], row, name)
             if name.endswith(("rtt", "utilisation")):  # made of other statistics
-                np.testing.assert_allclose(piece.values[name][number], row, rtol=1e-12, atol=1e-12, err_msg=name)
+                np.testing.assert_allclose(
+                    piece.values[name][number], row, rtol=1e-12, atol=1e-12, err_msg=name
+                )
             else:
                 np.testing.assert_array_equal(piece.values[name][number], row, err_msg=name)
 
@@ -71,11 +86,15 @@ def test_a_parameter_is_that_of_the_swept_law(order: list[str]) -> None:
 
 def test_many_points_of_many_flows_can_be_run() -> None:
     """No step is compiled for each number of flows, and none is asked for that has no room for them."""
-    grid = {"count": [1, 2, 12], "beta": np.linspace(0.05, 0.2, 40), "eta": np.linspace(0.2, 0.4, 25)}
-    task = make_task(network(), grid, "mean_rate", 1.0, None, {}).probed()
+    grid = {
+        "count": [1, 2, 12],
+        "beta": np.linspace(0.05, 0.2, 40),
+        "eta": np.linspace(0.2, 0.4, 25),
+    }
+    task = probed(make_task(network(), grid, "mean_rate", 1.0, None, {}))
     assert task.options["engine"] == "array"
     assert task.grid.size >= WORTH
-    piece = task.evaluate(np.array([0, 1000, 2999]))
+    piece = evaluate(task, np.array([0, 1000, 2999]))
     assert piece.errors == {}
     assert np.isfinite(piece.values["mean_rate"]).sum(axis=1).tolist() == [2, 4, 24]
 

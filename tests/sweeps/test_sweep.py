@@ -42,10 +42,22 @@ AXES: list[tuple[str, Any, Any]] = [
     ("buffer", "40 ms", lambda n: n.links["l"].buffer == pytest.approx(0.04 * 3e6)),
     ("l.delay", "30 ms", lambda n: n.links["l"].delay == 0.03),
     ("buffer", "100 packets", lambda n: n.links["l"].buffer == 8e5),
-    ("b.return_delay", "40 ms", lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04)),
+    (
+        "b.return_delay",
+        "40 ms",
+        lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04),
+    ),
     ("access_delay", "5 ms", lambda n: n.base_rtt("a") == pytest.approx(0.06)),
-    ("rtt", "80 ms", lambda n: (n.base_rtt("a"), n.links["l"].delay) == pytest.approx((0.08, 0.04))),
-    ("b.rtt", "80 ms", lambda n: (n.base_rtt("b"), n.base_rtt("a"), n.links["l"].delay) == (0.08, 0.05, 0.025)),
+    (
+        "rtt",
+        "80 ms",
+        lambda n: (n.base_rtt("a"), n.links["l"].delay) == pytest.approx((0.08, 0.04)),
+    ),
+    (
+        "b.rtt",
+        "80 ms",
+        lambda n: (n.base_rtt("b"), n.base_rtt("a"), n.links["l"].delay) == (0.08, 0.05, 0.025),
+    ),
     ("a.initial.x", 3e5, lambda n: [n.flows[f].initial["x"] for f in "ab"] == [3e5, 2e5]),
     ("initial.backlog", "1 packet", lambda n: n.links["l"].initial["q"] == 8000 / 3e6),
     ("count", 3, lambda n: n.flow_names == ("a", "b", "a_2", "a_3", "b_2", "b_3")),
@@ -71,7 +83,12 @@ def test_axes_act_together() -> None:
     def seen(p: Any) -> list[float]:
         net = p.net
         law = net.flows["b"].law
-        return [net.links["l"].capacity, len(net.flows) / 2, law.parameter("beta"), net.base_rtt("b")]
+        return [
+            net.links["l"].capacity,
+            len(net.flows) / 2,
+            law.parameter("beta"),
+            net.base_rtt("b"),
+        ]
 
     ds = fc.sweep(network(), grid, {"seen": seen}, executor="serial")
     for k, axis in enumerate(grid):
@@ -86,14 +103,23 @@ def test_axes_as_ranges_with_units() -> None:
 
 def test_trajectories_are_those_of_simulate() -> None:
     grid = {"beta": [0.1, 0.2], "a.return_delay": [0.025, 0.04]}
-    ds = fc.sweep(network(), grid, ["mean_rate", "final_rate", "max_backlog"], until=10, rtol=1e-8, window=(5, 10))
+    ds = fc.sweep(
+        network(),
+        grid,
+        ["mean_rate", "final_rate", "max_backlog"],
+        until=10,
+        rtol=1e-8,
+        window=(5, 10),
+    )
     net = network().with_flow("a", law=fc.LDCC(beta=0.2), return_delay=0.04)
     net = net.with_flow("b", law=fc.LDCC(beta=0.2))
     run = fc.simulate(net, 10, rtol=1e-8, samples=20001)
     mean = fc.metrics.mean(run.rate, 5, 10)
     np.testing.assert_allclose(ds.mean_rate[1, 1], mean, rtol=1e-6)
     np.testing.assert_allclose(ds.final_rate[1, 1], run.rate[-1], rtol=1e-6)
-    np.testing.assert_allclose(ds.max_backlog[1, 1], run.backlog.sel(time=slice(5, 10)).max("time"), rtol=1e-5)
+    np.testing.assert_allclose(
+        ds.max_backlog[1, 1], run.backlog.sel(time=slice(5, 10)).max("time"), rtol=1e-5
+    )
 
 
 def test_a_scenario_brings_its_own_end() -> None:
@@ -104,10 +130,14 @@ def test_a_scenario_brings_its_own_end() -> None:
 
 def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
     """Each point has its own end; the options of `simulate` mean what they mean there."""
-    ds = fc.sweep(network(), {"until": ["2 s", "4 s"], "beta": [0.1]}, "final_rate", executor="serial")
+    ds = fc.sweep(
+        network(), {"until": ["2 s", "4 s"], "beta": [0.1]}, "final_rate", executor="serial"
+    )
     for k, end in enumerate((2, 4)):
         np.testing.assert_array_equal(ds.final_rate[k, 0], fc.simulate(network(), end).rate[-1])
-    ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, max_step="1 ms", first_step="0.1 ms")
+    ds = fc.sweep(
+        network(), {"beta": [0.1]}, "final_rate", until=2, max_step="1 ms", first_step="0.1 ms"
+    )
     run = fc.simulate(network(), 2, max_step="1 ms", first_step="0.1 ms")
     np.testing.assert_array_equal(ds.final_rate[0], run.rate[-1])
     first = fc.simulate(network(), 1)
@@ -117,7 +147,9 @@ def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
 
 def test_a_function_may_build_networks() -> None:
     ds = fc.sweep(
-        lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05), {"c": [1e6, 2e6]}, "equilibrium_rate"
+        lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05),
+        {"c": [1e6, 2e6]},
+        "equilibrium_rate",
     )
     np.testing.assert_allclose(ds.equilibrium_rate[:, 0], [1e6, 2e6])
 
@@ -157,9 +189,17 @@ def _never() -> float:
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_the_result_is_the_same_however_computed(executor: str, chunk: int) -> None:
     grid = {"beta": np.linspace(0.1, 0.3, 4), "w": [2e4, 3e4]}
-    once = fc.sweep(network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial", chunk=8)
+    once = fc.sweep(
+        network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor="serial", chunk=8
+    )
     again = fc.sweep(
-        network(), grid, ["mean_rate", "equilibrium_rtt"], until=3, executor=executor, workers=2, chunk=chunk
+        network(),
+        grid,
+        ["mean_rate", "equilibrium_rtt"],
+        until=3,
+        executor=executor,
+        workers=2,
+        chunk=chunk,
     )
     for name in ("mean_rate", "equilibrium_rtt"):
         assert again[name].values.tobytes() == once[name].values.tobytes()
@@ -169,7 +209,11 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
     from numba.core import event
 
     net = network()
-    grid: dict[str, Any] = {"beta": np.linspace(0.1, 0.3, 5), "a.return_delay": [0.02, 0.03], "capacity": [2e6, 3e6]}
+    grid: dict[str, Any] = {
+        "beta": np.linspace(0.1, 0.3, 5),
+        "a.return_delay": [0.02, 0.03],
+        "capacity": [2e6, 3e6],
+    }
     fc.sweep(net, {k: v[:1] for k, v in grid.items()}, ["mean_rate"], until=2)
     with event.install_recorder("numba:compile") as compiled:
         ds = fc.sweep(net, grid, ["mean_rate", "max_backlog"], until=2, executor="serial")
@@ -186,10 +230,22 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
         ({"grid": {"beta": [0.1, 0.1]}}, InvalidInput, "twice"),
         ({"grid": {"beta": 0.1}}, InvalidInput, "give a list of values"),
         ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "lists in a list"),
-        ({"grid": {"beta": [0.1, float("nan")]}}, InvalidInput, "axis 'beta' of the grid has the value nan"),
-        ({"grid": {"beta": ["0.1 s"]}}, InvalidInput, "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
+        (
+            {"grid": {"beta": [0.1, float("nan")]}},
+            InvalidInput,
+            "axis 'beta' of the grid has the value nan",
+        ),
+        (
+            {"grid": {"beta": ["0.1 s"]}},
+            InvalidInput,
+            "axis 'beta' of the grid is '0.1 s', a time; give a plain",
+        ),
         ({"grid": {"beta": [0.1], "a.beta": [0.2]}}, InvalidInput, "both set beta of 'a'"),
-        ({"grid": {"buffer": ["50 ms", "25 packets"]}}, InvalidInput, "axis 'buffer' of the grid is '50 ms'"),
+        (
+            {"grid": {"buffer": ["50 ms", "25 packets"]}},
+            InvalidInput,
+            "axis 'buffer' of the grid is '50 ms'",
+        ),
         ({"grid": [0.1]}, InvalidInput, "give axes by name"),
         ({"until": -1}, InvalidInput, "until is -1; give a positive time"),
         ({"rtol": 2}, InvalidInput, "rtol is 2"),
@@ -225,13 +281,21 @@ def test_nothing_is_compiled_during_a_sweep() -> None:
     ],
 )
 def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], says: str) -> None:
-    given: dict[str, Any] = {"net": network(), "grid": {"beta": [0.1]}, "measure": "mean_rate", "until": 2, **change}
+    given: dict[str, Any] = {
+        "net": network(),
+        "grid": {"beta": [0.1]},
+        "measure": "mean_rate",
+        "until": 2,
+        **change,
+    }
     with pytest.raises(error) as caught:
         fc.sweep(given.pop("net"), given.pop("grid"), given.pop("measure"), **given)
     assert says in str(caught.value)
 
 
-def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     api, made, compared = sys.modules["fluidcc.sweeps.api"], [], []
 
     def changed(*given: Any) -> Any:
@@ -251,7 +315,10 @@ def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(monkeypat
         made.clear()
         api.make_task(network(), {axis: np.linspace(0.1, 0.2, 3000)}, "stable", None, None, {})
         assert len(made) == 2, axis
-    for values in ([0.1, 0.2, -0.3, 0.4], [0.1, 0.2, math.inf, 0.4]):  # the bad one is found wherever it stands
+    for values in (
+        [0.1, 0.2, -0.3, 0.4],
+        [0.1, 0.2, math.inf, 0.4],
+    ):  # the bad one is found wherever it stands
         with pytest.raises(InvalidInput, match=rf"beta is {values[2]:g}"):
             api.make_task(network(), {"beta": values}, "stable", None, None, {})
     make_grid({"x": [Value() for _ in range(3000)]}, {})
@@ -262,15 +329,29 @@ def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(monkeypat
     ("grid", "says"),
     [
         ({"beta": [0.1, 0.2, 0.1]}, "axis 'beta' of the grid has the value 0.1 twice"),
-        ({"capacity": ["1 Mbit/s", 2e6, 1e6]}, "axis 'capacity' of the grid has the value 1000000.0 twice"),
-        ({"beta": {"from": 0.1, "to": 1, "points": 10**12}}, "points of axis 'beta' of the grid is 1000000000000"),
+        (
+            {"capacity": ["1 Mbit/s", 2e6, 1e6]},
+            "axis 'capacity' of the grid has the value 1000000.0 twice",
+        ),
+        (
+            {"beta": {"from": 0.1, "to": 1, "points": 10**12}},
+            "points of axis 'beta' of the grid is 1000000000000",
+        ),
         ({"seed": range(10**12)}, "axis 'seed' of the grid has 1000000000000 values"),
-        ({k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")}, r"the grid has 1e\+12 points"),
-        ({"count": [10**9]}, "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000"),
+        (
+            {k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")},
+            r"the grid has 1e\+12 points",
+        ),
+        (
+            {"count": [10**9]},
+            "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000",
+        ),
         ({"until": [1, -1]}, "axis 'until' of the grid is -1"),
         ({"seed": [-1]}, "axis 'seed' of the grid is -1"),
     ],
 )
-def test_grids_that_cannot_be_are_refused_before_memory_is_taken(grid: dict[str, Any], says: str) -> None:
+def test_grids_that_cannot_be_are_refused_before_memory_is_taken(
+    grid: dict[str, Any], says: str
+) -> None:
     with pytest.raises(InvalidInput, match=says):
         fc.sweep(network(), grid, "stable")

@@ -10,9 +10,10 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.sweeps.api import make_task
+from fluidcc.sweeps.batches import KEPT
+from fluidcc.sweeps.evaluate import evaluate, probed, values_at
 from fluidcc.sweeps.measures import EQUILIBRIUM
-from fluidcc.sweeps.networks import KEPT
-from fluidcc.sweeps.together import MARGINS, ROOTS, Together
+from fluidcc.sweeps.steady import MARGINS, ROOTS, Steady
 
 ALL = [f"equilibrium_{name}" for name in EQUILIBRIUM]
 JUDGED = [*ROOTS, *MARGINS]
@@ -29,14 +30,26 @@ def network() -> fc.Network:
 GRIDS: list[tuple[str, dict[str, Any]]] = [
     ("parameters", {"beta": [0.1, 0.2], "a.w": [1e4, 3e4], "udp.rate": [1e5, 2e6]}),
     ("capacities and a buffer that follows", {"capacity": [2e6, 5e6], "m.buffer": [1e5, "1 Mbit"]}),
-    ("delays", {"l.delay": [0.01, 0.05], "a.access_delay": [0.0, 0.02], "b.return_delay": [0.05, 0.1]}),
+    (
+        "delays",
+        {"l.delay": [0.01, 0.05], "a.access_delay": [0.0, 0.02], "b.return_delay": [0.05, 0.1]},
+    ),
     ("a buffer in seconds", {"m.buffer": ["0.1 s", "0.3 s"], "beta": [0.1, 0.3]}),
-    ("a buffer in seconds beside capacities", {"m.buffer": ["0.1 s", "0.3 s"], "m.capacity": [2e6, 4e6]}),
+    (
+        "a buffer in seconds beside capacities",
+        {"m.buffer": ["0.1 s", "0.3 s"], "m.capacity": [2e6, 4e6]},
+    ),
     ("round trips of one flow", {"b.rtt": [0.09, 0.2], "eta": [0.3, 0.4]}),
     ("round trips beside delays", {"b.rtt": [0.09, 0.2], "l.delay": [0.01, 0.04]}),
     ("numbers of flows", {"a.count": [1, 3], "a.beta": [0.1, 0.2], "b.count": [0, 1]}),
-    ("starts and stops", {"a.start": [0.0, 5.0], "b.stop": [10.0, float("inf")], "beta": [0.1, 0.2]}),
-    ("initial states and ends", {"a.initial.x": [1e5, 2e5], "until": [1.0, 2.0], "capacity": [3e6, 3.5e6]}),
+    (
+        "starts and stops",
+        {"a.start": [0.0, 5.0], "b.stop": [10.0, float("inf")], "beta": [0.1, 0.2]},
+    ),
+    (
+        "initial states and ends",
+        {"a.initial.x": [1e5, 2e5], "until": [1.0, 2.0], "capacity": [3e6, 3.5e6]},
+    ),
     ("laws", {"b.law": [fc.LDCC, fc.LDCC(beta=0.2)], "a.beta": [0.1, 0.2]}),
 ]
 
@@ -44,9 +57,9 @@ GRIDS: list[tuple[str, dict[str, Any]]] = [
 def both_ways(task: Any) -> Iterator[tuple[int, str, Any, Any]]:
     """Each point and measure, with what is found for all points together and for that point alone."""
     points = np.arange(task.grid.size)
-    together = task.evaluate(points)
+    together = evaluate(task, points)
     for number in points.tolist():
-        values, failed, _ = task.values_at(number)
+        values, failed, _ = values_at(task, number)
         assert bool(failed) == (number in together.errors)
         for name, alone in values.items():
             yield number, name, together.values[name][number], alone
@@ -54,7 +67,7 @@ def both_ways(task: Any) -> Iterator[tuple[int, str, Any, Any]]:
 
 @pytest.mark.parametrize("grid", [g[1] for g in GRIDS], ids=[g[0] for g in GRIDS])
 def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
-    task = make_task(network(), grid, ALL, None, None, {}).probed()
+    task = probed(make_task(network(), grid, ALL, None, None, {}))
     for _, name, got, wanted in both_ways(task):
         row = np.full(task.schema[name].shape, np.nan)
         task.schema[name].fill(wanted, row, name)
@@ -64,9 +77,11 @@ def test_together_is_one_by_one(grid: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("grid", [g[1] for g in GRIDS[1::2]], ids=[g[0] for g in GRIDS[1::2]])
 def test_verdicts_together_are_those_one_by_one(grid: dict[str, Any]) -> None:
-    task = make_task(network(), grid, JUDGED, None, None, {}).probed()
+    task = probed(make_task(network(), grid, JUDGED, None, None, {}))
     for number, name, got, wanted in both_ways(task):
-        np.testing.assert_allclose(got, wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}")
+        np.testing.assert_allclose(
+            got, wanted.values, rtol=1e-6, atol=1e-9, err_msg=f"{name} at {number}"
+        )
 
 
 def test_flows_that_have_stopped_are_left_out() -> None:
@@ -84,7 +99,9 @@ def test_verdicts_do_not_depend_on_chunks_or_on_what_else_is_measured() -> None:
     grid = {"eta": np.linspace(0.2, 3.0, 6), "capacity": [2e6, 5e6]}
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "3 Mbit/s"}, rtt="50 ms")
     whole = fc.sweep(net, grid, JUDGED, executor="serial", chunk=12)
-    cut = fc.sweep(net, grid, ["equilibrium_rate", *reversed(JUDGED)], executor="threads", workers=2, chunk=1)
+    cut = fc.sweep(
+        net, grid, ["equilibrium_rate", *reversed(JUDGED)], executor="threads", workers=2, chunk=1
+    )
     assert whole.attrs["failed"] == cut.attrs["failed"] == 0
     assert set(whole.stable.values.ravel().tolist()) == {True, False}
     for name in JUDGED:
@@ -101,8 +118,12 @@ def test_chunks_do_not_matter_to_the_last_bit(chunk: int) -> None:
 
 
 def test_a_point_without_equilibrium_says_what_the_search_says() -> None:
-    net = fc.dumbbell({"a": fc.LDCC, "udp": fc.CBR(rate=1e5)}, {"capacity": "1 Mbit/s"}, rtt="50 ms")
-    ds = fc.sweep(net, {"udp.rate": [1e5, 2e6], "beta": [0.1, 0.2]}, ["equilibrium_rate", "equilibrium_full"])
+    net = fc.dumbbell(
+        {"a": fc.LDCC, "udp": fc.CBR(rate=1e5)}, {"capacity": "1 Mbit/s"}, rtt="50 ms"
+    )
+    ds = fc.sweep(
+        net, {"udp.rate": [1e5, 2e6], "beta": [0.1, 0.2]}, ["equilibrium_rate", "equilibrium_full"]
+    )
     with pytest.raises(fc.errors.NoEquilibrium) as alone:
         fc.equilibrium(net.with_flow("udp", law=fc.CBR(rate=2e6)))
     said = f"NoEquilibrium: {' '.join(str(alone.value).split())}"
@@ -115,7 +136,12 @@ def test_a_point_without_equilibrium_says_what_the_search_says() -> None:
 
 def test_a_combination_that_no_network_can_have_fails_alone() -> None:
     """The way there is longer than the round trip that is asked for, at some of the delays."""
-    ds = fc.sweep(network(), {"b.rtt": [0.03, 0.2], "l.delay": [0.01, 0.05]}, "equilibrium_rtt", executor="serial")
+    ds = fc.sweep(
+        network(),
+        {"b.rtt": [0.03, 0.2], "l.delay": [0.01, 0.05]},
+        "equilibrium_rtt",
+        executor="serial",
+    )
     assert (ds.error.values != "").tolist() == [[False, True], [False, False]]
     assert "its way there alone takes 0.05 s" in ds.error.values[0, 1]
 
@@ -128,19 +154,29 @@ def test_parameters_that_must_fit_one_another_fail_where_they_do_not(law: Any) -
     measures = ["equilibrium_rate", "mean_rate"] if law is fc.RED else ["mean_rate"]
     grid = {"min_th": [0.03, 0.1], "max_th": [0.05, 0.2]}
     data = fc.sweep(net, grid, measures, until=1, executor="serial")
-    says = ["must hold, but min_th is 0.1 and max_th is 0.05" in text for text in data.error.values.ravel()]
+    says = [
+        "must hold, but min_th is 0.1 and max_th is 0.05" in text
+        for text in data.error.values.ravel()
+    ]
     assert says == [False, False, True, False]
     assert np.isnan(data.mean_rate.values).ravel().tolist() == says
     with pytest.raises(fc.errors.LawError, match="min_th < max_th must hold, but min_th is 0.2"):
         fc.sweep(net, {"min_th": [0.03, 0.2]}, measures, until=1)
 
 
-def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_compiled_and_no_network_is_built_for_a_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from numba.core import event
 
-    grid: dict[str, Any] = {"beta": np.linspace(0.1, 0.3, 20), "capacity": np.linspace(2e6, 5e6, 20)}
-    task = make_task(network(), grid, ["equilibrium_rate", "stable", "gain_margin"], None, None, {}).probed()
-    task.evaluate(np.arange(2))
+    grid: dict[str, Any] = {
+        "beta": np.linspace(0.1, 0.3, 20),
+        "capacity": np.linspace(2e6, 5e6, 20),
+    }
+    task = probed(
+        make_task(network(), grid, ["equilibrium_rate", "stable", "gain_margin"], None, None, {})
+    )
+    evaluate(task, np.arange(2))
     built: list[str] = []
     old = fc.Network._with
 
@@ -153,7 +189,7 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: py
     assert built, "what is counted is what builds networks"
     del built[:]
     with event.install_recorder("numba:compile") as compiled:
-        piece = task.evaluate(np.arange(400))
+        piece = evaluate(task, np.arange(400))
     assert compiled.buffer == []
     assert built == []
     assert np.isfinite(piece.values["equilibrium_rate"]).all()
@@ -161,18 +197,24 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(monkeypatch: py
 
 def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
     grid = {"a.count": list(range(1, KEPT + 5)), "beta": [0.1, 0.2]}
-    task = make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {}).probed()
-    one, points = Together(task), np.arange(task.grid.size)
-    assert (one.networks.more, one.networks.rest) == ([0], [1])
-    values, errors, _, left = one.run(points, task.measures)
-    assert (errors, len(left), len(one.networks._nets)) == ({}, 0, KEPT)
+    task = probed(
+        make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {})
+    )
+    one, points = Steady(task), np.arange(task.grid.size)
+    assert (one.batches.more, one.batches.rest) == ([0], [1])
+    found = one.run(points, task.measures)
+    assert (found.errors, found.left, len(one.batches._networks)) == ({}, [], KEPT)
     again = one.run(points[::-1], task.measures)
-    np.testing.assert_array_equal(again.values["equilibrium_rtt"][::-1], values["equilibrium_rtt"])
+    np.testing.assert_array_equal(
+        again.values["equilibrium_rtt"][::-1], found.values["equilibrium_rtt"]
+    )
 
 
 def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
     """The form of the results is that of the largest network, though nothing can be measured of it."""
-    data = fc.sweep(network(), {"a.count": [1, 2, 20]}, ["equilibrium_rtt", "stable"], executor="serial")
+    data = fc.sweep(
+        network(), {"a.count": [1, 2, 20]}, ["equilibrium_rtt", "stable"], executor="serial"
+    )
     assert data.sizes["flow"] == 22
     assert data.error.values.astype(bool).tolist() == [False, False, True]
     for row, flows in ((0, ["a", "b", "udp"]), (1, ["a", "a_2", "b", "udp"])):

@@ -14,8 +14,9 @@ import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
 from fluidcc.sweeps import Refine
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.grid_point import Point
-from fluidcc.sweeps.samples import Samples, places_of
+from fluidcc.sweeps.evaluate import evaluate, probed
+from fluidcc.sweeps.measures import Point
+from fluidcc.sweeps.trajectories import runs_together
 
 TRACKED = "has never seen its path empty"
 SMALL = "timeouts and single packets then rule"
@@ -38,12 +39,19 @@ def newcomer() -> fc.Network:
 
 
 def sweep(*given: Any, **more: Any) -> xr.Dataset:
-    with pytest.warns(FluidccWarning, match="points carry a warning, in the variable 'warning'; the first, at "):
+    with pytest.warns(
+        FluidccWarning, match="points carry a warning, in the variable 'warning'; the first, at "
+    ):
         return fc.sweep(*given, progress=False, **more)
 
 
 CASES: list[tuple[str, fc.Network, dict[str, Any], str]] = [
-    ("an axis of numbers in the workspace", windows(), {"initial.W": [1, 5], "a.a": [1, 0.01]}, SMALL),
+    (
+        "an axis of numbers in the workspace",
+        windows(),
+        {"initial.W": [1, 5], "a.a": [1, 0.01]},
+        SMALL,
+    ),
     (
         "axes that move the network",
         windows(),
@@ -61,11 +69,15 @@ CASES: list[tuple[str, fc.Network, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("net", "grid", "says"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_together_says_what_each_result_says(net: fc.Network, grid: dict[str, Any], says: str) -> None:
-    measures = ["mean_rate", "equilibrium_rate", "stable"] if says == SMALL else ["mean_rate", "final_rtt"]
-    task = make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}).probed()
-    piece = task.evaluate(np.arange(task.grid.size))
-    assert task.batched
+def test_together_says_what_each_result_says(
+    net: fc.Network, grid: dict[str, Any], says: str
+) -> None:
+    measures = (
+        ["mean_rate", "equilibrium_rate", "stable"] if says == SMALL else ["mean_rate", "final_rtt"]
+    )
+    task = probed(make_task(net, grid, measures, 12.0, (6, 12), {"samples": 61}))
+    piece = evaluate(task, np.arange(task.grid.size))
+    assert runs_together(task)
     assert piece.errors == {}
     assert 0 < len(piece.doubts) < task.grid.size
     assert any(says in text for text in piece.doubts.values())
@@ -75,41 +87,29 @@ def test_together_says_what_each_result_says(net: fc.Network, grid: dict[str, An
         alone = point.sampled.attrs["warnings"].split("; ")
         if says == SMALL:
             alone += [*fc.equilibrium(point.net).warnings, *fc.stability(point.net).warnings]
-        assert piece.doubts.get(number, "") == "; ".join(dict.fromkeys(text for text in alone if text))
-
-
-def test_samples_in_a_workspace_read_as_those_of_a_dataset() -> None:
-    """Whatever is asked of them: the places are found in numbered samples."""
-    net = newcomer()
-    run = fc.simulate(net, 6, samples=31)
-    numbered = run.copy(deep=True)
-    F, place = np.zeros(0), 0
-    names = ["rate", "one_way_delay", "FAST_w", "FAST_delta"]
-    for name in names:
-        for k in range(2):
-            numbered[name].values[:, k] = np.arange(place, place + 31)
-            F, place = np.concatenate([F, run[name].values[:, k]]), place + 31
-    places = places_of({name: (("time", "flow"), numbered[name].values, {}) for name in names}, net.flows)
-    assert sorted(places.values()) == list(range(0, 31 * 8, 31))
-    seen = Samples(places, range(31), F, {name: net.return_delay(name) for name in net.flows})
-    assert not seen.read
-    assert len(seen.time) == 31
-    for flow in ("a", "b"):
-        one, wanted = seen.sel(flow=flow), run.sel(flow=flow)
-        np.testing.assert_array_equal(one.rate.values, wanted.rate.values)
-        np.testing.assert_array_equal(one.rtt.values, wanted.rtt.values)
-        np.testing.assert_array_equal(one["FAST_delta"].values, wanted.FAST_delta.values)
-        np.testing.assert_array_equal(seen["FAST_w"].sel(flow=flow).values, wanted.FAST_w.values)
-    assert seen.read
+        assert piece.doubts.get(number, "") == "; ".join(
+            dict.fromkeys(text for text in alone if text)
+        )
 
 
 def test_a_warning_of_the_structure_stands_at_every_point() -> None:
     """Here no samples are looked at: nothing that happens in a run makes it more or less doubtful."""
     net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
     net.flow("lone", fc.ECF, route=["l"])
-    data = sweep(net.flow("a", fc.LDCC, route=["l"]), {"a.beta": [0.1, 0.2]}, "mean_rate", until=2, executor="serial")
-    assert ["no router on the route of lone" in text for text in data.warning.values.tolist()] == [True, True]
-    quiet = fc.sweep(net.without_flow("lone"), {"a.beta": [0.1, 0.2]}, "mean_rate", until=2, executor="serial")
+    data = sweep(
+        net.flow("a", fc.LDCC, route=["l"]),
+        {"a.beta": [0.1, 0.2]},
+        "mean_rate",
+        until=2,
+        executor="serial",
+    )
+    assert ["no router on the route of lone" in text for text in data.warning.values.tolist()] == [
+        True,
+        True,
+    ]
+    quiet = fc.sweep(
+        net.without_flow("lone"), {"a.beta": [0.1, 0.2]}, "mean_rate", until=2, executor="serial"
+    )
     assert "warning" not in quiet
     assert quiet.attrs["warned"] == 0
 
@@ -136,19 +136,25 @@ def test_a_refined_sweep_has_those_of_the_points_that_it_measures() -> None:
     data = sweep(net, grid, "stable", refine=Refine("stable", step=4), executor="serial")
     every = sweep(net, grid, "stable", executor="serial")
     assert 0 < data.attrs["warned"] <= data.attrs["measured"]
-    np.testing.assert_array_equal(data.warning.values, np.where(data.measured.values, every.warning.values, ""))
+    np.testing.assert_array_equal(
+        data.warning.values, np.where(data.measured.values, every.warning.values, "")
+    )
 
 
 def test_points_that_are_measured_one_by_one() -> None:
     """Limit cycles, runs of laws that jump, and functions of a point, whose own warnings are not told beside."""
-    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit")
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit"
+    )
     net.flow("f", fc.AIMD, route=["l"])
 
     def queue(point: Point) -> float:
         return float(point.run.backlog.max())
 
     measures = ["limit_cycle_period", "mean_rate", queue]
-    data = sweep(net, {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": [5e3, 3e5]}, measures, until=20)
+    data = sweep(
+        net, {"capacity": ["0.2 Mbit/s", "10 Mbit/s"], "buffer": [5e3, 3e5]}, measures, until=20
+    )
     assert data.attrs["failed"] == 0
     assert SMALL in data.warning.values[0, 0]
     assert data.warning.values[1, 1] == ""
@@ -170,12 +176,16 @@ def test_what_a_function_is_warned_of_stands_at_its_point() -> None:
     )
     assert told[0].filename == __file__
     assert data.warning.values[0] == ""
-    assert data.warning.values[1].startswith("the equilibrium is one of a continuum: nothing determines l0.q, l1.q")
+    assert data.warning.values[1].startswith(
+        "the equilibrium is one of a continuum: nothing determines l0.q, l1.q"
+    )
 
 
 @pytest.mark.parametrize("name", ["error", "warning"])
 def test_no_measure_may_have_the_name_of_what_is_said_of_points(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"a measure is named '{name}', as results name what they say"):
+    with pytest.raises(
+        InvalidInput, match=f"a measure is named '{name}', as results name what they say"
+    ):
         fc.sweep(windows(), {"a.b": [0.4, 0.5]}, {name: "equilibrium_rate"})
     with pytest.raises(InvalidInput, match=f"a measure is named '{name}'"):
         fc.sweep(lambda point: {name: 1.0}, {"x": [1, 2]})

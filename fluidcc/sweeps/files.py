@@ -1,0 +1,332 @@
+"""Sweeps from files to files: ``fluidcc sweep file.toml``, and what it reads and writes.
+
+A sweep file has a scenario, a grid, measures and where the results go, in TOML. Errors name file, key,
+value and remedy.
+
+.. code-block:: toml
+
+    scenario = "ldcc_fig5"              # a ready scenario, or a scenario file beside this one
+    measure = ["mean_rate", "max_queueing_delay"]
+    window = ["100 s", "200 s"]
+    output = "sweep.nc"
+
+    [grid]
+    beta = [0.1, 0.2]
+    capacity = { from = "1 Mbit/s", to = "10 Mbit/s", points = 5, scale = "log" }
+
+    [options]                           # those of fluidcc.simulate
+    rtol = 1e-6
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fluidcc.base.arguments import brief, shown
+from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, Unsupported
+from fluidcc.base.files import check_new, writing
+from fluidcc.network.patterns import near
+from fluidcc.network.scenario_file import toml
+from fluidcc.network.scenarios import Scenario, scenarios
+from fluidcc.sweeps.api import sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+__all__ = ["ENDINGS", "SweepFile", "check_output", "load_sweep", "run_file", "save", "table"]
+
+Quantity = int | float | str
+ENDINGS = (".nc", ".zarr", ".parquet", ".csv")
+PATIENCE = 10.0  # seconds in which a scheduler must answer
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def run_file(args: argparse.Namespace) -> None:
+    """Run a sweep file by the arguments of the command line, which win over what the file says."""
+    scenario, given, file = load_sweep(args.file)
+    output = args.output or Path(file.output or f"{Path(args.file).stem}.nc")
+    if args.store is not None:
+        given["store"] = args.store
+    keep = {"the sweep's file": Path(args.file)}
+    beside = Path(args.file).parent / file.scenario
+    keep |= {"its scenario": beside} if _is_file(beside) else {}
+    keep |= {"its store": Path(given["store"])} if given["store"] else {}
+    check_output(output, force=args.force, keep=keep)
+    if args.workers is not None:
+        given["workers"] = args.workers
+    if args.executor is not None:
+        given["executor"] = args.executor
+    with _client(args.scheduler) as client:
+        if client is not None:
+            given["executor"] = client
+        data = sweep(
+            scenario, given.pop("grid"), given.pop("measure"), progress=args.progress, **given
+        )
+    data.attrs.update(scenario=scenario.name, title=file.title or scenario.title)
+    save(data, output)
+    failed = int(data.attrs["failed"])
+    warned = f", {data.attrs['warned']} with a warning" if data.attrs["warned"] else ""
+    print(
+        f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} failed{warned}"
+    )
+    if failed:
+        reasons = data["error"].values.ravel()
+        first = next(text for text in reasons if text)
+        print(f"the first failure: {first}")
+
+
+def _client(address: str | None) -> AbstractContextManager[Any]:
+    if address is None:
+        return nullcontext()
+    try:
+        from distributed import Client
+        from distributed.comm import get_address_host_port
+    except ImportError:
+        raise Unsupported(
+            f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
+        ) from None
+    try:
+        get_address_host_port(
+            address
+        )  # a client of what is no address would take 20 s to end, with a traceback
+        # Not the process's default: one that cannot connect would leave Dask's scheduler set to a cluster that is not.
+        return Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "
+            "'dask scheduler', and workers with 'dask worker ADDRESS'"
+        ) from None
+
+
+# --- sweep files --------------------------------------------------------------------------------
+
+
+class Spread(msgspec.Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
+    """An axis as a range."""
+
+    first: Quantity
+    last: Quantity
+    points: int
+    scale: str = "linear"
+
+
+class SweepFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The whole file: arguments of `fluidcc.sweep` by name."""
+
+    scenario: str
+    measure: list[str] | str
+    grid: dict[str, list[Quantity] | Spread]
+    until: Quantity | None = None
+    window: tuple[Quantity, Quantity] | None = None
+    output: str | None = None
+    store: str | None = None
+    refine: str | list[str] | None = None
+    chunk: int | None = None
+    workers: int | None = None
+    executor: str | None = None
+    set: dict[str, Any] = {}
+    options: dict[str, Quantity | dict[str, Quantity]] = {}
+    title: str = ""
+
+
+OPTIONS = (
+    "atol", "delays", "engine", "first_step", "frozen_at", "max_step", "rtol", "samples", "seed",
+)  # fmt: skip
+_RIGHT = {
+    "chunk": "a whole number of points",
+    "executor": "'threads', 'processes' or 'serial'",
+    "grid": "a table of axes, such as beta = [0.1, 0.2] below [grid]",
+    "measure": "the name of a measure, such as 'mean_rate', or a list of them",
+    "options": "a table of options of simulate, such as rtol = 1e-6",
+    "output": "a file, such as 'sweep.nc'",
+    "refine": "the name of a measure, such as 'stable', or a list of them",
+    "scenario": "a ready scenario or a scenario file, such as 'ldcc_fig5'",
+    "set": 'a table of changes of the scenario, such as "flows.a.params.beta" = 0.2',
+    "store": "a folder, such as 'sweep.zarr'",
+    "title": "text",
+    "until": "a time, such as '60 s'",
+    "window": "two times, such as ['30 s', '60 s']",
+    "workers": "a whole number",
+}
+
+
+def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
+    """Read a sweep file.
+
+    Returns
+    -------
+    tuple
+        The scenario, the arguments of `fluidcc.sweep` besides it, and the file itself.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file, or something in it is wrong.
+    """
+    path = Path(path)
+    if not _is_file(path):
+        raise ScenarioError(
+            f"{brief(str(path))}: no such file; give a TOML file with a scenario, a measure and a grid"
+        )
+    file = _convert(toml(path.read_bytes(), path.name), path.name)
+    beside = path.parent / file.scenario
+    try:
+        scenario = Scenario.load(beside if _is_file(beside) else file.scenario, file.set)
+    except FluidccError as error:
+        key = "set" if file.set and (file.scenario in scenarios or _is_file(beside)) else "scenario"
+        raise ScenarioError(f"{path.name}, {key}: {error}") from error
+    given: dict[str, Any] = {
+        "grid": {name: _axis(values) for name, values in file.grid.items()},
+        "measure": file.measure,
+        **{
+            k: getattr(file, k)
+            for k in ("until", "window", "store", "refine", "chunk", "workers", "executor")
+        },
+        **file.options,
+    }
+    return scenario, given, file
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no name that a file can have
+        return False
+
+
+def _axis(values: list[Quantity] | Spread) -> Any:
+    if isinstance(values, Spread):
+        return {
+            "from": values.first,
+            "to": values.last,
+            "points": values.points,
+            "scale": values.scale,
+        }
+    return values
+
+
+def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
+    known = [f.name for f in msgspec.structs.fields(SweepFile)]
+    for key in data:
+        if key not in known:
+            raise ScenarioError(f"{name}, {key}: there is no such key here; {near(key, known)}")
+    options = data.get("options")
+    for key in options if isinstance(options, Mapping) else ():
+        if key not in OPTIONS:
+            raise ScenarioError(
+                f"{name}, options.{key}: there is no such option; {near(key, OPTIONS)}"
+            )
+    for key in ("scenario", "measure", "grid"):
+        if key not in data:
+            raise ScenarioError(f"{name}, {key} is missing; give {_RIGHT[key]}")
+    for key, value in data.items():
+        field = next(f for f in msgspec.structs.fields(SweepFile) if f.name == key)
+        if key == "grid" and isinstance(value, Mapping):
+            for axis, values in value.items():
+                try:
+                    msgspec.convert(values, list[Quantity] | Spread)
+                except msgspec.ValidationError:
+                    right = (
+                        "a list of values, or { from = ..., to = ..., points = ..., scale = 'log' }"
+                    )
+                    raise ScenarioError(
+                        f"{name}, grid.{axis} is {shown(values)}; give {right}"
+                    ) from None
+        try:
+            msgspec.convert(value, field.type)
+        except msgspec.ValidationError:
+            raise ScenarioError(f"{name}, {key} is {shown(value)}; give {_RIGHT[key]}") from None
+    return msgspec.convert(data, SweepFile)
+
+
+# --- results on disk ----------------------------------------------------------------------------
+
+
+def check_output(
+    path: Path, *, force: bool = False, keep: Mapping[str, Path] | None = None
+) -> None:
+    """Refuse a name that `save` could not use, or must not: before a long run rather than after it.
+
+    Raises
+    ------
+    InvalidInput
+        See `fluidcc.base.files.check_new`.
+    Unsupported
+        If the package for its format is not installed.
+    """
+    check_new(path, "--output", ENDINGS, force=force, keep=keep)
+    if path.suffix.lower() == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise Unsupported(
+                f"--output {path}: Parquet needs the package pyarrow, which is not installed; "
+                "install fluidcc[parquet], or write .nc, .zarr or .csv"
+            ) from None
+
+
+def save(data: xr.Dataset, path: Path) -> None:
+    """Write the results of a sweep to a file that `check_output` has found to be good.
+
+    Parameters
+    ----------
+    path : Path
+        Ends in .nc (NetCDF 4), .zarr, .parquet or .csv; the last two hold one row for each point, with a column for
+        each axis, variable, and flow or link. Complex variables are two, ``root_real`` and ``root_imaginary``, but in
+        Zarr.
+    """
+    ending = path.suffix.lower()
+    with writing(path):
+        if ending == ".nc":
+            _split(data).to_netcdf(path, engine="h5netcdf")
+        elif ending == ".zarr":
+            data.to_zarr(
+                path, mode="w", zarr_format=2, consolidated=True
+            )  # format 3 has no settled type for text yet
+        elif ending == ".csv":
+            table(data).to_csv(path, index=False)
+        else:
+            table(data).to_parquet(path, index=False)
+
+
+def _split(data: xr.Dataset) -> xr.Dataset:
+    """Complex variables as two, since NetCDF has no complex numbers."""
+    for name in [str(n) for n, v in data.data_vars.items() if v.dtype.kind == "c"]:
+        parts = {f"{name}_real": data[name].real, f"{name}_imaginary": data[name].imag}
+        data = data.drop_vars(name).assign(
+            {k: v.assign_attrs(data[name].attrs) for k, v in parts.items()}
+        )
+    return data
+
+
+def table(data: xr.Dataset) -> pd.DataFrame:
+    """One row for each point: columns for axes, and for each variable one for every flow or link, as ``rate[a]``."""
+    import pandas as pd
+
+    axes = [str(d) for d in data.attrs.get("axes", ())] or [str(d) for d in data.dims]
+    first = data[axes[0]]
+    for axis in axes[1:]:
+        first = first.broadcast_like(data[axis])
+    columns = {
+        axis: data[axis].broadcast_like(first).transpose(*axes).values.ravel() for axis in axes
+    }
+    for name, values in _split(data).data_vars.items():
+        rest = [d for d in values.dims if d not in axes]
+        stacked = values.transpose(*axes, *rest).values.reshape(len(columns[axes[0]]), -1)
+        labels = [""]
+        for dim in rest:
+            names = data[dim].values if dim in data.coords else range(data.sizes[dim])
+            labels = [f"{label},{n}" if label else str(n) for label in labels for n in names]
+        for k, label in enumerate(labels):
+            column = f"{name}[{label}]" if label else str(name)
+            columns[column] = stacked[:, k]
+    return pd.DataFrame(columns)
