@@ -1,4 +1,4 @@
-"""Sweeps: any measure over a grid of anything, from one core to a cluster. `fluidcc.sweep` is the function."""
+"""Sweeps: any measure over a grid of anything, from one core to a cluster."""
 
 from __future__ import annotations
 

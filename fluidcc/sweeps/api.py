@@ -65,28 +65,34 @@ def sweep(
     Parameters
     ----------
     model : Network, Scenario or function
-        What is swept. A function is called with each point, a mapping from axes to values, and returns a Network, a
-        Scenario, or results: a number, an array, or a mapping of these (then `measure` is left out).
+        What is swept. A function is called with each point, a mapping from axes to values, and
+        returns a Network, a Scenario, or results: a number, an array, or a mapping of these (then
+        `measure` is left out).
     grid : mapping of str to values
-        The axes: sequences of numbers, of text with units, or ``{"from": a, "to": b, "points": n, "scale": "log"}``.
-        Of a network an axis is a parameter of the laws (``"beta"``: of every flow that has it, or of the links; or
-        ``"a.beta"``, of flow or link a; ``"flows.beta"``, ``"links.beta"``), ``"capacity"``, ``"delay"``, ``"buffer"``,
-        ``"access_delay"``, ``"return_delay"``, ``"packet"``, ``"start"``, ``"stop"``, ``"law"``, an initial state
-        (``"initial.x"``, ``"a.initial.x"``), a number of flows (``"count"``, ``"a.count"``: so many copies of flow a),
-        ``"rtt"`` (all propagation delays in proportion), ``"a.rtt"`` (the return delay of flow a, such that its round
-        trip takes this long without queues), or ``"seed"`` and ``"until"`` of the runs.
+        The axes: sequences of numbers, of text with units, or ``{"from": a, "to": b, "points": n,
+        "scale": "log"}``. Of a network an axis is a parameter of the laws (``"beta"``: of every
+        flow that has it, or of the links; or ``"a.beta"``, of flow or link a; ``"flows.beta"``,
+        ``"links.beta"``), ``"capacity"``, ``"delay"``, ``"buffer"``, ``"access_delay"``,
+        ``"return_delay"``, ``"packet"``, ``"start"``, ``"stop"``, ``"law"``, an initial state
+        (``"initial.x"``, ``"a.initial.x"``), a number of flows (``"count"``, ``"a.count"``: so many
+        copies of flow a), ``"rtt"`` (all propagation delays in proportion), ``"a.rtt"`` (the return
+        delay of flow a, such that its round trip takes this long without queues), or ``"seed"`` and
+        ``"until"`` of the runs.
     measure : str, function, or list or mapping of these
-        See `fluidcc.sweeps.measures`. A function is called with a `Point`, which has ``.net``, ``.run``,
-        ``.equilibrium`` and ``.stability``.
+        See `fluidcc.sweeps.measures`. A function is called with a `Point`, which has ``.net``,
+        ``.run``, ``.equilibrium`` and ``.stability``.
     executor : optional
-        ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of `concurrent.futures`. By default
-        threads for work that releases the GIL, and processes for other work, on all cores. The result is the same.
+        ``"threads"``, ``"processes"``, ``"serial"``, a Dask client, or an executor of
+        `concurrent.futures`. By default threads for work that releases the GIL, and processes for
+        other work, on all cores. The result is the same.
     workers : int, optional
         Number of workers.
     store : str or Path, optional
-        Folder (Zarr) where finished chunks are kept: the same call with the same store goes on where it was.
+        Folder (Zarr) where finished chunks are kept: the same call with the same store goes on
+        where it was.
     refine : str, sequence of str or Refine, optional
-        Names of yes-or-no measures: only points near where one changes are measured; see `fluidcc.sweeps.Refine`.
+        Names of yes-or-no measures: only points near where one changes are measured; see
+        `fluidcc.sweeps.Refine`.
     progress : bool, optional
         Show a progress bar; by default on sweeps over two seconds, in a terminal or notebook.
     chunk : int, optional
@@ -101,10 +107,11 @@ def sweep(
     Returns
     -------
     xarray.Dataset
-        A variable for each measure over the axes of the grid (and over ``flow`` or ``link`` where it has a value for
-        each). If points failed, their values are NaN and the variable ``error`` says why; the attribute ``failed``
-        is their number. If results are doubtful, the variable ``warning`` says of each point why, in the words that a
-        single run, equilibrium, verdict or limit cycle has for it; the attribute ``warned`` is the number of these.
+        A variable for each measure over the axes of the grid (and over ``flow`` or ``link`` where
+        it has a value for each). If points failed, their values are NaN and the variable ``error``
+        says why; the attribute ``failed`` is their number. If results are doubtful, the variable
+        ``warning`` says of each point why, in the words that a single run, equilibrium, verdict or
+        limit cycle has for it; the attribute ``warned`` is the number of these.
 
     Warns
     -----
@@ -122,7 +129,8 @@ def sweep(
     --------
     >>> import fluidcc as fc
     >>> net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, dict(capacity="2 Mbit/s"), rtt="50 ms")
-    >>> ds = fc.sweep(net, {"beta": [0.1, 0.2], "capacity": ["1 Mbit/s", "2 Mbit/s"]}, "equilibrium_rtt")
+    >>> grid = {"beta": [0.1, 0.2], "capacity": ["1 Mbit/s", "2 Mbit/s"]}
+    >>> ds = fc.sweep(net, grid, "equilibrium_rtt")
     >>> ds.equilibrium_rtt.dims, ds.sizes["capacity"]
     (('beta', 'capacity', 'flow'), 2)
     """
@@ -153,8 +161,8 @@ def _doubtful(data: xr.Dataset) -> str:
         for axis, value in at.items()
     )
     return (
-        f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable 'warning'; the "
-        f"first, at {where}: {texts[first]}"
+        f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable "
+        f"'warning'; the first, at {where}: {texts[first]}"
     )
 
 
@@ -186,7 +194,8 @@ def make_task(
     else:
         ready = f", such as fluidcc.Scenario.load({model!r})" if isinstance(model, str) else ""
         raise InvalidInput(
-            f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a point"
+            f"what is swept is {model!r}; give a Network, a Scenario{ready}, or a function of a "
+            "point"
         )
     trajectories = any(m.kind == "trajectory" for m in measures)
     if trajectories and net is not None and end is None and "until" not in grid.names:
@@ -200,7 +209,8 @@ def make_task(
 def _engine(
     given: str | None, net: Network | None, grid: Grid, targets: Mapping[str, Target]
 ) -> str:
-    """The same on every machine, whatever has been compiled there before, since results differ in their last bits.
+    """The same on every machine, whatever has been compiled there before, since results differ in
+    their last bits.
 
     Where numbers of flows or laws are swept, no step is compiled: there would be one for each.
     """
@@ -227,7 +237,8 @@ def _depends(net: Network, targets: Mapping[str, Target], axis: str) -> bool:
 def _check_values(net: Network, grid: Grid, targets: Mapping[str, Target]) -> None:
     """Refuse a value that no point can take, before anything is computed.
 
-    Numbers that can be taken are those between two bounds, so the least and the greatest are tried, each in a network.
+    Numbers that can be taken are those between two bounds, so the least and the greatest are tried,
+    each in a network.
     """
     moved = any(t.key in ("delay", "access_delay") for t in targets.values())
     for axis in grid.axes:
@@ -262,8 +273,8 @@ def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
     }
     if given.get("step") is not None:
         raise InvalidInput(
-            f"step is {shown(given['step'])}; steps follow from rtol and atol: leave it out, or bound "
-            "them by max_step="
+            f"step is {shown(given['step'])}; steps follow from rtol and atol: leave it out, or "
+            "bound them by max_step="
         )
     for name in given:
         if name not in known:

@@ -28,7 +28,7 @@ def structural(task: Task) -> bool:
 
 
 def combined(positions: NDArray[np.int64]) -> tuple[list[Combination], NDArray[np.int64]]:
-    """Return the different columns of an array (axes, points), and which of these each point has."""
+    """Return the different columns of an array (axes, points), and which each point has."""
     columns, which = np.unique(positions, axis=1, return_inverse=True)
     return [tuple(column) for column in columns.T.tolist()], which.ravel()
 
@@ -65,7 +65,8 @@ class Kept(Generic[T]):
 
 
 class Batches:
-    """Points by the combination of values that they have along those axes that change more than numbers.
+    """Points by the combination of values that they have along those axes that change more than
+    numbers.
 
     Parameters
     ----------
@@ -90,7 +91,9 @@ class Batches:
     def of(
         self, points: NDArray[np.int64]
     ) -> Iterator[tuple[Combination, NDArray[np.int64], NDArray[np.int64]]]:
-        """For each combination, the rows of the points that have it, and their positions along all axes."""
+        """For each combination, the rows of the points that have it, and their positions along all
+        axes.
+        """
         positions = self._task.grid.places(points)
         combinations, which = combined(positions[self.more])
         order = np.argsort(which, kind="stable")

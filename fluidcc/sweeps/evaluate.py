@@ -164,7 +164,8 @@ def probed(task: Task) -> Task:
     for name in schema:
         if name in task.grid.names:
             raise InvalidInput(
-                f"a measure is named {name!r}, as an axis of the grid is; name one of them otherwise"
+                f"a measure is named {name!r}, as an axis of the grid is; name one of them "
+                "otherwise"
             )
     named = [m.name for m in task.measures if m.name in schema]
     return replace(task, schema={name: schema[name] for name in dict.fromkeys((*named, *schema))})
@@ -212,7 +213,9 @@ def _probes(task: Task) -> NDArray[np.int64]:
 def _completed(
     task: Task, schema: dict[str, Variable], numbers: Any, first: str
 ) -> dict[str, Variable]:
-    """With the form of measures that failed wherever they were tried, where it is known all the same."""
+    """With the form of measures that failed wherever they were tried, where it is known all the
+    same.
+    """
     known = set(schema)
     for measure in task.measures:
         of_others = known - {m.name for m in task.measures}

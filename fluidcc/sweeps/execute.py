@@ -1,10 +1,10 @@
 """Measuring the points of a sweep: a timed probe here, then chunks of equal size by workers.
 
-The probe measures the first points and tells what a point costs. A chunk then takes half a second or
-more, unless there would be fewer than four for each worker. Workers are executors of
+The probe measures the first points and tells what a point costs. A chunk then takes half a second
+or more, unless there would be fewer than four for each worker. Workers are executors of
 `concurrent.futures`: threads for compiled work, which releases the GIL; processes of joblib's loky,
-which sends functions of notebooks too; the executor of a Dask client, which gives the work of a worker
-that has died to another; or any other with ``submit``.
+which sends functions of notebooks too; the executor of a Dask client, which gives the work of a
+worker that has died to another; or any other with ``submit``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Execution:
             )
         if self.progress is not None and not isinstance(self.progress, bool):
             raise InvalidInput(
-                f"progress is {shown(self.progress)}; give True, False, or nothing for a bar on long sweeps"
+                f"progress is {shown(self.progress)}; give True, False, or nothing for a bar on "
+                "long sweeps"
             )
         if self.chunk is not None:
             whole(self.chunk, "chunk", least=1)
@@ -87,7 +88,7 @@ class Execution:
 
 
 class Job(NamedTuple):
-    """The points of a chunk that are to be measured: its number, and the rows from where to where."""
+    """The points of a chunk that are to be measured: its number, and rows from where to where."""
 
     chunk: int
     start: int
@@ -205,7 +206,8 @@ def seconds_in_a_chunk(seconds: float, workers: int, cluster: bool = False) -> f
     seconds : float
     workers : int
     cluster : bool
-        Whether one scheduler serves all workers: it is then to be busy for half of the time at most.
+        Whether one scheduler serves all workers: it is then to be busy for half of the time at
+        most.
     """
     span = SPAN
     if cluster:
@@ -335,8 +337,8 @@ class Workers:
             except Empty:
                 if self._still_there() == 0 and not warned:
                     text = (
-                        "the Dask cluster has no workers now; the sweep waits until one is started "
-                        "(dask worker)"
+                        "the Dask cluster has no workers now; the sweep waits until one is "
+                        "started (dask worker)"
                     )
                     warnings.warn(text, FluidccWarning, stacklevel=2)
                     warned = True
@@ -346,8 +348,8 @@ class Workers:
         count = 1 if self.present is None else self.present()
         if count is None:
             raise SweepFailed(
-                "the Dask scheduler is gone; start it and its workers again, and repeat the call (with "
-                "store= it goes on where it was)"
+                "the Dask scheduler is gone; start it and its workers again, and repeat the call "
+                "(with store= it goes on where it was)"
             )
         return count
 
@@ -377,8 +379,8 @@ def _workers(executor: Any, workers: int | None, task: Task) -> Workers:
         text = isinstance(executor, str)
         client = f", here distributed.Client({executor!r})" if text and "://" in executor else ""
         raise InvalidInput(
-            f"executor is {shown(executor)}; give 'serial', 'threads', 'processes', a Dask client"
-            f"{client}{'' if text else ', or an executor of concurrent.futures'}"
+            f"executor is {shown(executor)}; give 'serial', 'threads', 'processes', a Dask "
+            f"client{client}{'' if text else ', or an executor of concurrent.futures'}"
         )
     apart = not isinstance(executor, ThreadPoolExecutor)
     return Workers(task, lambda: executor, count, apart=apart)
@@ -410,7 +412,8 @@ def _cluster(client: Any, workers: int | None, task: Task) -> Workers:
     there = present()
     if there is None:
         raise InvalidInput(
-            f"executor is {client!r}, which is not connected to a scheduler; make a new distributed.Client"
+            f"executor is {client!r}, which is not connected to a scheduler; make a new "
+            "distributed.Client"
         )
     if not there:
         raise InvalidInput(
@@ -423,7 +426,9 @@ def _cluster(client: Any, workers: int | None, task: Task) -> Workers:
 
 
 def _require_fluidcc(client: Any) -> None:
-    """Ask workers that have not been asked yet: one without the package would die of its first chunk."""
+    """Ask workers that have not been asked yet: one without the package would die of its first
+    chunk.
+    """
     new = set(client.nthreads()) - _asked.setdefault(client, set())
     if not new:
         return
@@ -439,9 +444,9 @@ def _require_fluidcc(client: Any) -> None:
     without = sorted(worker for worker, answer in answers.items() if answer is True)
     if without:
         raise InvalidInput(
-            f"Dask worker {without[0]} cannot import fluidcc"
-            f"{f', nor can {len(without) - 1} more' if without[1:] else ''}; install it for the Python "
-            "that 'dask worker' runs with, and start the workers again"
+            f"Dask worker {without[0]} cannot import "
+            f"fluidcc{f', nor can {len(without) - 1} more' if without[1:] else ''}; install it for "
+            "the Python that 'dask worker' runs with, and start the workers again"
         )
     _asked[client] |= new
 
@@ -473,9 +478,9 @@ def _evaluated(token: str, pickled: bytes, wanted: dict[str, str], points: Point
         here = versions()
         for what in [k for k, v in wanted.items() if here[k] != v and k != "processor"]:
             raise InvalidInput(
-                f"a worker on {platform.node()} has {what} {here[what]}, and the sweep {wanted[what]}, "
-                "with which results may differ; install the same on all machines and start the workers "
-                "again"
+                f"a worker on {platform.node()} has {what} {here[what]}, and the sweep "
+                f"{wanted[what]}, with which results may differ; install the same on all machines "
+                "and start the workers again"
             )
         task = pickle.loads(pickled)
         while len(_tasks) >= TASKS:

@@ -1,7 +1,7 @@
 """Sweeps from files to files: ``fluidcc sweep file.toml``, and what it reads and writes.
 
-A sweep file has a scenario, a grid, measures and where the results go, in TOML. Errors name file, key,
-value and remedy.
+A sweep file has a scenario, a grid, measures and where the results go, in TOML. Errors name file,
+key, value and remedy.
 
 .. code-block:: toml
 
@@ -47,7 +47,7 @@ ENDINGS = (".nc", ".zarr", ".parquet", ".csv")
 PATIENCE = 10.0  # seconds in which a scheduler must answer
 
 
-# --- the command --------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def run_file(args: argparse.Namespace) -> None:
@@ -76,7 +76,8 @@ def run_file(args: argparse.Namespace) -> None:
     failed = int(data.attrs["failed"])
     warned = f", {data.attrs['warned']} with a warning" if data.attrs["warned"] else ""
     print(
-        f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} failed{warned}"
+        f"{output}: {data.attrs['points']} points in {data.attrs['seconds']:.3g} s, {failed} "
+        f"failed{warned}"
     )
     if failed:
         reasons = data["error"].values.ravel()
@@ -92,22 +93,24 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
         from distributed.comm import get_address_host_port
     except ImportError:
         raise Unsupported(
-            f"--scheduler {address}: a cluster needs the package distributed; install fluidcc[cluster]"
+            f"--scheduler {address}: a cluster needs the package distributed; install "
+            "fluidcc[cluster]"
         ) from None
     try:
         get_address_host_port(
             address
         )  # a client of what is no address would take 20 s to end, with a traceback
-        # Not the process's default: one that cannot connect would leave Dask's scheduler set to a cluster that is not.
+        # Not the process's default: one that cannot connect would leave Dask's scheduler set to a
+        # cluster that is not.
         return Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); start one with "
-            "'dask scheduler', and workers with 'dask worker ADDRESS'"
+            f"--scheduler {address}: there is no Dask scheduler ({' '.join(str(error).split())}); "
+            "start one with 'dask scheduler', and workers with 'dask worker ADDRESS'"
         ) from None
 
 
-# --- sweep files --------------------------------------------------------------------------------
+# --- sweep files ----------------------------------------------------------------------------------
 
 
 class Spread(msgspec.Struct, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}):
@@ -175,7 +178,8 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
     path = Path(path)
     if not _is_file(path):
         raise ScenarioError(
-            f"{brief(str(path))}: no such file; give a TOML file with a scenario, a measure and a grid"
+            f"{brief(str(path))}: no such file; give a TOML file with a scenario, a measure and a "
+            "grid"
         )
     file = _convert(toml(path.read_bytes(), path.name), path.name)
     beside = path.parent / file.scenario
@@ -248,7 +252,7 @@ def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
     return msgspec.convert(data, SweepFile)
 
 
-# --- results on disk ----------------------------------------------------------------------------
+# --- results on disk ------------------------------------------------------------------------------
 
 
 def check_output(
@@ -280,9 +284,9 @@ def save(data: xr.Dataset, path: Path) -> None:
     Parameters
     ----------
     path : Path
-        Ends in .nc (NetCDF 4), .zarr, .parquet or .csv; the last two hold one row for each point, with a column for
-        each axis, variable, and flow or link. Complex variables are two, ``root_real`` and ``root_imaginary``, but in
-        Zarr.
+        Ends in .nc (NetCDF 4), .zarr, .parquet or .csv; the last two hold one row for each point,
+        with a column for each axis, variable, and flow or link. Complex variables are two,
+        ``root_real`` and ``root_imaginary``, but in Zarr.
     """
     ending = path.suffix.lower()
     with writing(path):
@@ -309,7 +313,9 @@ def _split(data: xr.Dataset) -> xr.Dataset:
 
 
 def table(data: xr.Dataset) -> pd.DataFrame:
-    """One row for each point: columns for axes, and for each variable one for every flow or link, as ``rate[a]``."""
+    """One row for each point: columns for axes, and for each variable one for every flow or link,
+    as ``rate[a]``.
+    """
     import pandas as pd
 
     axes = [str(d) for d in data.attrs.get("axes", ())] or [str(d) for d in data.dims]

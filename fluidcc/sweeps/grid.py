@@ -23,7 +23,9 @@ MOST_POINTS = 10**10  # of a grid: results of one number each are 80 GB
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its name, its values as they are set, and its unit ("" where the values are no quantities)."""
+    """One axis: its name, its values as they are set, and its unit ("" where the values are no
+    quantities).
+    """
 
     name: str
     values: tuple[Any, ...]
@@ -39,7 +41,7 @@ class Axis:
         return (min(self.values), max(self.values)) if self.numeric else self.values
 
     def coordinate(self) -> tuple[str, Any, dict[str, str]]:
-        """The axis as a coordinate of an xarray object; values that are no numbers by their names."""
+        """Return the axis as a coordinate of xarray; values that are no numbers by their names."""
         values = (
             list(self.values) if self.numeric else [str(getattr(v, "name", v)) for v in self.values]
         )
@@ -87,7 +89,8 @@ def make_grid(
     Parameters
     ----------
     given : mapping of str to values
-        Of each axis a sequence of numbers, of text with units or of other objects; or a mapping for `spread`.
+        Of each axis a sequence of numbers, of text with units or of other objects; or a mapping for
+        `spread`.
     units : mapping of str to str
         Unit in which the values of an axis are read, by its name; no entry leaves them as they are.
     packets : mapping of str to float, optional
@@ -154,7 +157,8 @@ def spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
     unknown = set(given) - {"from", "to", "points", "scale"}
     if unknown or not {"from", "to", "points"} <= set(given):
         raise InvalidInput(
-            f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', scale"
+            f"{what} is {shown(dict(given))}; give from, to, points and, if it is to be 'log', "
+            "scale"
         )
     low, high = (to_si(given[key], unit, f"{key!r} of {what}") for key in ("from", "to"))
     count, scale = given["points"], given.get("scale", "linear")

@@ -1,20 +1,23 @@
 """What is measured at each point: by name, or a function of one's own.
 
-========================================  ====================================================================
-``equilibrium_rate``, ...                 a field of `fluidcc.equilibrium`: rate, one_way_delay, rtt, loss,
-                                          queueing_delay, price, saturated, full, arrival_rate
-``mean_rate``, ``final_backlog``, ...     mean, std, min, max or final, of a variable of `fluidcc.simulate`:
-                                          rate, one_way_delay, rtt, loss, queueing_delay, backlog, arrival_rate,
-                                          throughput, utilisation, link_loss
-``stable``, ``gain_margin``, ...          a scalar of `fluidcc.stability`: stable, marginal, encirclements,
-                                          gain_margin, phase_margin, delay_margin, modulus_margin, crossover
-``rightmost_root``, ``decay_rate``        the first of its characteristic roots (complex), and minus its real part
-``critical_gain``                         factor on the gains of all flows, the nearest to one, above or below, that
-                                          brings a root to the axis; the equilibrium stays as it is
-``critical_eta``, ``critical_a.w``, ...   value of a parameter at which stability is won or lost, the nearest to its
-                                          present one, by `fluidcc.stability_boundary`
-``limit_cycle_period``                    period of `fluidcc.limit_cycle` [s]
-========================================  ====================================================================
+====================================  ==========================================================
+``equilibrium_rate``, ...             a field of `fluidcc.equilibrium`: rate, one_way_delay, rtt,
+                                      loss, queueing_delay, price, saturated, full, arrival_rate
+``mean_rate``, ``max_backlog``, ...   mean, std, min, max or final, of a variable of
+                                      `fluidcc.simulate`: rate, one_way_delay, rtt, loss,
+                                      queueing_delay, backlog, arrival_rate, throughput,
+                                      utilisation, link_loss
+``stable``, ``gain_margin``, ...      a scalar of `fluidcc.stability`: stable, marginal,
+                                      encirclements, gain_margin, phase_margin, delay_margin,
+                                      modulus_margin, crossover
+``rightmost_root``, ``decay_rate``    the first of its characteristic roots (complex), and minus
+                                      its real part
+``critical_gain``                     factor on the gains of all flows, the nearest to one, that
+                                      brings a root to the axis; the equilibrium stays as it is
+``critical_eta``, ``critical_a.w``    value of a parameter at which stability is won or lost, the
+                                      nearest to its present one: `fluidcc.stability_boundary`
+``limit_cycle_period``                period of `fluidcc.limit_cycle` [s]
+====================================  ==========================================================
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ __all__ = [
 ]
 
 EQUILIBRIUM = {
-    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow", "queueing_delay": "link", "price": "link",
+    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow",
+    "queueing_delay": "link", "price": "link",
     "saturated": "link", "full": "link", "arrival_rate": "link",
 }  # fmt: skip
 KINDS = ("mean", "std", "min", "max", "final")
@@ -59,7 +63,8 @@ VARIABLES = {
 }  # fmt: skip
 STABILITY = {
     "stable": "", "marginal": "", "encirclements": "1", "gain_margin": "1", "phase_margin": "deg",
-    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s", "decay_rate": "1/s", "critical_gain": "1",
+    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s",
+    "decay_rate": "1/s", "critical_gain": "1",
     "rightmost_root": "1/s",
 }  # fmt: skip
 TOLD = (
@@ -74,7 +79,7 @@ UNITS = {
 _SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
 
 
-# --- points -----------------------------------------------------------------------------------------
+# --- points ---------------------------------------------------------------------------------------
 
 
 def sample_times(options: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -105,8 +110,9 @@ class Point(Mapping[str, Any]):
 
     >>> import fluidcc as fc
     >>> net = fc.dumbbell([fc.LDCC], dict(capacity="2 Mbit/s"), rtt="50 ms")
-    >>> fc.sweep(net, {"beta": [0.1, 0.2]}, lambda p: p.equilibrium.rtt.item() / p["beta"]).value.shape
-    (2,)
+    >>> ratio = lambda p: p.equilibrium.rtt.item() / p["beta"]
+    >>> fc.sweep(net, {"beta": [0.1, 0.2]}, ratio).sizes["beta"]
+    2
     """
 
     def __init__(
@@ -195,7 +201,7 @@ class Point(Mapping[str, Any]):
         ]
 
 
-# --- measures ---------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -234,7 +240,7 @@ class Measure:
         return net.flow_names if dims[name] == "flow" else net.link_names
 
     def form(self, net: Network) -> Value | None:
-        """Return a value as it would look for this network, where that is known without measuring."""
+        """Return the form of its values for this network, where that is known beforehand."""
         if self.kind == "own":
             return None
         if self.kind not in ("equilibrium", "trajectory"):
@@ -268,7 +274,8 @@ def find_measures(given: Any) -> tuple[Measure, ...]:
         pairs = []
     if not pairs:
         raise InvalidInput(
-            f"measure is {shown(given)}; give a name such as 'mean_rate', a function of a point, or a list"
+            f"measure is {shown(given)}; give a name such as 'mean_rate', a function of a point, "
+            "or a list"
         )
     found = tuple(_measure(label, what) for label, what in pairs)
     names = [m.name for m in found]
@@ -276,7 +283,8 @@ def find_measures(given: Any) -> tuple[Measure, ...]:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(
-                f"two measures are named {shown(name)}; give them names of their own: {{'name': measure}}"
+                f"two measures are named {shown(name)}; give them names of their own: "
+                f"{{'name': measure}}"
             )
     return found
 
@@ -292,7 +300,8 @@ def refuse_taken(names: Iterable[str]) -> None:
     for name in names:
         if name in TOLD:
             raise InvalidInput(
-                f"a measure is named {name!r}, as results name what they say of points; name it otherwise"
+                f"a measure is named {name!r}, as results name what they say of points; name it "
+                "otherwise"
             )
 
 
@@ -331,7 +340,7 @@ def _measure(label: str, what: Any) -> Measure:
     raise UnknownName(f"there is no measure {shown(what)}; {hint if hint[-1] == '?' else more}")
 
 
-# --- values by name ---------------------------------------------------------------------------------------------------
+# --- values by name -------------------------------------------------------------------------------
 
 
 def _equilibrium(key: str, point: Point) -> Value:
@@ -376,13 +385,15 @@ def _trajectory(key: str, point: Point) -> Value:
 
 
 _READ = {
-    "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability, "critical": _critical,
+    "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability,
+    "critical": _critical,
     "cycle": _cycle,
 }  # fmt: skip
 
 
 def as_values(result: Any, name: str) -> dict[str, Value]:
-    """What a user's function returned: a number, a mapping from names to numbers, an array, or an xarray object.
+    """What a user's function returned: a number, a mapping from names to numbers, an array, or an
+    xarray object.
 
     Raises
     ------
@@ -404,7 +415,8 @@ def as_values(result: Any, name: str) -> dict[str, Value]:
     array = np.asarray(result)
     if array.dtype.kind not in "biufc":
         raise InvalidInput(
-            f"measure {shown(name)} returned {shown(result)}; return a number, an array or a mapping of these"
+            f"measure {shown(name)} returned {shown(result)}; return a number, an array or a "
+            "mapping of these"
         )
     dims = tuple(f"{name}_{k}" for k in range(array.ndim))
     return {name: Value(array, dims)}

@@ -1,10 +1,11 @@
 """Refinement: measure only near where a verdict changes, and know the rest of the grid from it.
 
-A coarse part of the grid is measured first. Each of its cells whose corners disagree (or where one failed) is halved
-along every axis, down to neighbouring points; the points inside a cell whose corners agree take their verdict. Last,
-wherever neighbours have different verdicts and one of them is not measured, it is, and so on until none is left: so the
-boundary in the result lies between measured points all along. An island that is smaller than the coarse cells, and
-touched by no boundary, is not seen: choose `step` by the smallest feature that matters.
+A coarse part of the grid is measured first. Each of its cells whose corners disagree (or where one
+failed) is halved along every axis, down to neighbouring points; the points inside a cell whose
+corners agree take their verdict. Last, wherever neighbours have different verdicts and one of them
+is not measured, it is, and so on until none is left: so the boundary in the result lies between
+measured points all along. An island that is smaller than the coarse cells, and touched by no
+boundary, is not seen: choose `step` by the smallest feature that matters.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Refine:
     Attributes
     ----------
     verdict : str or tuple of str
-        Name of the measure, with one yes or no for each point, such as ``"stable"``; of several, the boundaries of
-        all are followed.
+        Name of the measure, with one yes or no for each point, such as ``"stable"``; of several,
+        the boundaries of all are followed.
     step : int
         Distance of the points that are measured first, a power of two.
     """
@@ -64,7 +65,8 @@ class Refine:
             or not all(isinstance(name, str) for name in names)
         ):
             raise InvalidInput(
-                f"refine is {shown(self.verdict)}; give the name of a measure, such as 'stable', or several"
+                f"refine is {shown(self.verdict)}; give the name of a measure, such as 'stable', "
+                "or several"
             )
 
     @property
@@ -74,7 +76,8 @@ class Refine:
 
 
 def refined(task: Task, how: str | Sequence[str] | Refine, run: Run) -> xr.Dataset:
-    """The results of a refined sweep, with the verdicts everywhere, and ``measured`` where they are no inference.
+    """The results of a refined sweep, with the verdicts everywhere, and ``measured`` where they are
+    no inference.
 
     Parameters
     ----------
@@ -87,7 +90,8 @@ def refined(task: Task, how: str | Sequence[str] | Refine, run: Run) -> xr.Datas
         If a verdict is no measure, or not yes or no.
     """
     if not isinstance(how, Refine):
-        how = Refine(how if isinstance(how, str) or not isinstance(how, list) else tuple(how))  # type: ignore[arg-type]
+        names: Any = tuple(how) if isinstance(how, list) else how
+        how = Refine(names)
     work = _Refinement(task, how, run)
     for step in work.steps():
         work.level(step)
@@ -144,11 +148,12 @@ class _Refinement:
                 )
             if not schema[name].boolean or schema[name].shape:
                 raise InvalidInput(
-                    f"refine is {name!r}, which is not one yes or no for each point; give a measure that is"
+                    f"refine is {name!r}, which is not one yes or no for each point; give a "
+                    "measure that is"
                 )
 
     def level(self, step: int) -> None:
-        """Measure the corners of the cells of this size that are in doubt; fill those that are not."""
+        """Measure the corners of the cells of this size in doubt; fill those that are not."""
         cells = list(self._cells(step))
         corners = [
             np.ravel_multi_index(c, self.shape) for cell in cells for c in itertools.product(*cell)
@@ -208,6 +213,8 @@ class _Refinement:
 
 
 def _halves(low: int, high: int, step: int) -> Iterator[tuple[int, int]]:
-    """Neighbouring positions from low to high at distances of at most `step`, in pairs; one pair if there is one."""
+    """Neighbouring positions from low to high at distances of at most `step`, in pairs; one pair if
+    there is one.
+    """
     places: list[Any] = [*range(low, high, step), high]
     yield from itertools.pairwise(places) if len(places) > 1 else [(low, low)]

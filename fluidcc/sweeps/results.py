@@ -52,7 +52,8 @@ class Variable:
         if array.dtype.kind == "c" and self.dtype != "complex128":
             if np.any(array.imag != 0):
                 raise InvalidInput(
-                    f"{name} is complex here, and real at the first point; return complex numbers there"
+                    f"{name} is complex here, and real at the first point; return complex numbers "
+                    "there"
                 )
             array = array.real
         if value.coords == self.coords and array.shape == self.shape:
@@ -125,16 +126,16 @@ def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
     except MemoryError:
         need = sum(count * math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in schema.values())
         raise InvalidInput(
-            f"the results of {count} points take {need / 2**30:.3g} GiB, for which there is no memory "
-            "here; give a smaller grid"
+            f"the results of {count} points take {need / 2**30:.3g} GiB, for which there is no "
+            "memory here; give a smaller grid"
         ) from None
 
 
 def labelled(grid: Grid, schema: Mapping[str, Variable], piece: Piece) -> xr.Dataset:
     """Return the results of all points over the axes of the grid.
 
-    The variable ``error`` says why points failed, and ``warning`` why they are doubtful; each is there
-    only if it says something of some point.
+    The variable ``error`` says why points failed, and ``warning`` why they are doubtful; each is
+    there only if it says something of some point.
     """
     import xarray as xr
 

@@ -1,8 +1,8 @@
 """Equilibria and verdicts of many points at once: compiled loops over all points of a network.
 
-Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go there as
-arrays. For each combination of those that change more (numbers of flows, laws, starts and stops) a
-network is built, and the points that have it are taken together.
+Axes that change numbers (parameters, capacities, delays, buffers, packets, initial states) go there
+as arrays. For each combination of those that change more (numbers of flows, laws, starts and stops)
+a network is built, and the points that have it are taken together.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Steady:
             targets[""], values[""] = Target("option", "", None), np.zeros(positions.shape[1])
         return net, targets, values
 
-    # --- what axes change ---------------------------------------------------------------------
+    # --- what axes change -------------------------------------------------------------------------
 
     def _is_more(self, target: Target) -> bool:
         """Whether an axis changes more than numbers, or numbers that follow from another axis's."""

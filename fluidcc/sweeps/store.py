@@ -1,10 +1,10 @@
 """Checkpoints: finished chunks on disk, so that a sweep that is killed goes on where it was.
 
-The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as the sweep's. Last
-of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once and whole, with the reasons of the
-points that failed, the warnings of those that are doubtful, and a digest of all. A chunk without it, or whose values
-are not those of the digest, is computed again. A store whose frame is damaged (``sweep.json``, or what Zarr says of an
-array) is refused.
+The store is a Zarr group, one array (points, ...) for each variable, in chunks of as many points as
+the sweep's. Last of all that belongs to a chunk, a file ``chunks/<number>.json`` appears, at once
+and whole, with the reasons of the points that failed, the warnings of those that are doubtful, and
+a digest of all. A chunk without it, or whose values are not those of the digest, is computed again.
+A store whose frame is damaged (``sweep.json``, or what Zarr says of an array) is refused.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class _About(msgspec.Struct):
 
 
 class _Note(msgspec.Struct):
-    """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from its first."""
+    """``chunks/<number>.json``: what belongs to a chunk besides its values; its points count from
+    its first.
+    """
 
     errors: dict[int, str]
     doubts: dict[int, str]
@@ -77,7 +79,8 @@ class Store:
     Raises
     ------
     InvalidInput
-        If the store belongs to another sweep, saying what changed; if it is in use, or no store at all.
+        If the store belongs to another sweep, saying what changed; if it is in use, or no store at
+        all.
     """
 
     def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
@@ -115,8 +118,8 @@ class Store:
             if changes:
                 more = f"; and {len(changes) - 5} more" if len(changes) > 5 else ""
                 raise InvalidInput(
-                    f"store {str(self.path)!r} belongs to another sweep: {'; '.join(changes[:5])}{more}. "
-                    "Give another store, or delete it"
+                    f"store {str(self.path)!r} belongs to another sweep: "
+                    f"{'; '.join(changes[:5])}{more}. Give another store, or delete it"
                 )
             self._take(known)
         except BaseException:
@@ -142,7 +145,9 @@ class Store:
         self.size, self.chunk, self.schema = known.size, known.chunk, known.schema
 
     def _hold(self) -> None:
-        """Keep others from writing into the store at the same time; the system lets go of it when this process ends."""
+        """Keep others from writing into the store at the same time; the system lets go of it when
+        this process ends.
+        """
         try:
             import fcntl
         except ImportError:  # no such locks on this system
@@ -151,7 +156,8 @@ class Store:
             self._lock = open(self.path / "lock", "w")  # noqa: SIM115 - held as long as the store
         except OSError as error:
             raise InvalidInput(
-                f"store {str(self.path)!r}: its file 'lock' cannot be written ({_said(error)}); give another store"
+                f"store {str(self.path)!r}: its file 'lock' cannot be written ({_said(error)}); "
+                "give another store"
             ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,7 +173,9 @@ class Store:
         return bool(self.schema)
 
     def begin(self, schema: Mapping[str, Variable], size: int, chunk: int) -> None:
-        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and makes it one."""
+        """Make the store for `size` points in chunks of `chunk`; ``sweep.json`` comes last, and
+        makes it one.
+        """
         import zarr
         from zarr.codecs import BloscCodec, Crc32cCodec
 
@@ -231,7 +239,8 @@ class Store:
         return piece if _digest(piece) == note.digest else None
 
     def read(self) -> tuple[Piece, set[int]]:
-        """All values, the reasons of the failed points, and the warnings of others; and which chunks these are.
+        """All values, the reasons of the failed points, and the warnings of others; and which
+        chunks these are.
 
         A chunk that is missing, or not as it was written, is left out.
         """
@@ -320,11 +329,13 @@ def _short(value: Any) -> str:
     return f"{text[:50]}..."
 
 
-# --- what results depend on ---------------------------------------------------------------------
+# --- what results depend on -----------------------------------------------------------------------
 
 
 def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, Any]:
-    """The model, the grid, the measures, the options, the versions of the code, and the points if not all are meant."""
+    """The model, the grid, the measures, the options, the versions of the code, and the points if
+    not all are meant.
+    """
     return {
         "points": "all" if points is None else hashlib.sha256(points.tobytes()).hexdigest()[:16],
         "model": _network(task.model)
@@ -396,7 +407,9 @@ def _plain(value: Any) -> Any:
 
 
 def _function(function: Any) -> str:
-    """A function by its name and what it does: its code, its constants, its defaults and what it closes over."""
+    """A function by its name and what it does: its code, its constants, its defaults and what it
+    closes over.
+    """
     name = getattr(function, "__qualname__", type(function).__name__)
     digest = hashlib.sha256()
     _add(function, digest, set())

@@ -1,8 +1,10 @@
-"""What an axis changes: from its name to the links and flows that have it, and changed copies of a network."""
+"""What an axis changes: from its name to the links and flows that have it, and changed copies of a
+network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -32,7 +34,8 @@ _ALL = ("flows", "links")
 class Target:
     """What is set.
 
-    ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of single flows) or option.
+    ``kind`` is argument, seconds (of a buffer), parameter, initial, law, count, rtt, trip (of
+    single flows) or option.
     """
 
     kind: str
@@ -64,8 +67,8 @@ def find_targets(net: Network, grid: Any) -> dict[str, Target]:
             both = {*new.flows, *new.links} & {*target.flows, *target.links}
             if both and (new.kind, new.key) == (target.kind, target.key):
                 raise InvalidInput(
-                    f"axes {other!r} and {name!r} of the grid both set {new.key} of {min(both)!r}; leave one out, or "
-                    "name the flow or link that each is for"
+                    f"axes {other!r} and {name!r} of the grid both set {new.key} of {min(both)!r}; "
+                    "leave one out, or name the flow or link that each is for"
                 )
         values = grid.get(name, ())
         if (
@@ -124,12 +127,13 @@ def find_target(net: Network, name: str) -> Target:
         verb = "has no" if owner and owner not in _ALL else "has"
         hint = near(key, known)
         raise UnknownName(
-            f"axis {name!r} of the grid: {whose} {verb} {key!r}; {hint}{'' if hint[-1] == '?' else '.'} It may be "
-            f"{', '.join(known)}"
+            f"axis {name!r} of the grid: {whose} {verb} {key!r}; "
+            f"{hint}{'' if hint[-1] == '?' else '.'} It may be {', '.join(known)}"
         )
     if len(found) > 1:
         raise InvalidInput(
-            f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or links.{key}"
+            f"axis {name!r} of the grid: flows and links both have it; say flows.{key} or "
+            f"links.{key}"
         )
     return found[0]
 
@@ -141,7 +145,8 @@ def _split(net: Network, name: str) -> tuple[str | None, str]:
         owner = max(owners, key=len)
         if owner in net.flows and owner in net.links:
             raise InvalidInput(
-                f"axis {name!r} of the grid: a flow and a link are named {owner!r}; rename one of them"
+                f"axis {name!r} of the grid: a flow and a link are named {owner!r}; rename one of "
+                "them"
             )
         return owner, name[len(owner) + 1 :]
     head, dot, _ = name.partition(".")
@@ -196,7 +201,8 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
         return None
     if len(set(units.values())) > 1:
         raise InvalidInput(
-            f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner of it"
+            f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner "
+            "of it"
         )
     kind = "initial" if key.startswith("initial.") else "parameter"
     return make(kind, next(iter(units.values())), tuple(units))
@@ -208,18 +214,20 @@ def between(law: Law) -> list[set[str]]:
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:
-    """What an axis of a network changes where some of its flows are there several times, or not at all."""
+    """What an axis of a network changes where some of its flows are there several times, or not at
+    all.
+    """
+
+    mine = set(target.flows)
 
     def origin(flow: str) -> str:
         name, _, number = flow.rpartition("_")
         return name if number.isdigit() and flow not in before.flows else flow
 
-    return replace(
-        target, flows=tuple(f for f in net.flows if f in target.flows or origin(f) in target.flows)
-    )
+    return replace(target, flows=tuple(f for f in net.flows if f in mine or origin(f) in mine))
 
 
-# --- changed copies ---------------------------------------------------------------------------------------------------
+# --- changed copies -------------------------------------------------------------------------------
 
 
 def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Network:
@@ -230,27 +238,24 @@ def changed(net: Network, targets: Mapping[str, Target], values: Mapping[str, An
     InvalidInput
         If a value is not one that its place can take.
     """
-    last: list[Callable[[Network], Network]] = []
-    targets = dict(
-        sorted(targets.items(), key=lambda one: one[1].kind != "law")
-    )  # parameters are of the new law
-    for specs, change in ((net.links, "with_link"), (net.flows, "with_flow")):
-        for name in specs:
-            new: dict[str, Any] = {}
-            for axis, target in targets.items():
-                if name in (target.flows if change == "with_flow" else target.links):
-                    _collect(new, net, name, change == "with_flow", target, values[axis])
-            if new:
-                net = getattr(net, change)(name, **new)
-    for axis, target in targets.items():
+    pairs = [(target, values[axis]) for axis, target in targets.items()]
+    new: dict[tuple[str, str], dict[str, Any]] = {}
+    # A law first, then its parameters.
+    for target, value in sorted(pairs, key=lambda pair: pair[0].kind != "law"):
+        for kind, names in (("link", target.links), ("flow", target.flows)):
+            for name in names:
+                _collect(new.setdefault((kind, name), {}), net, kind, name, target, value)
+    for (kind, name), changes in sorted(new.items(), key=lambda one: one[0][0] == "flow"):
+        if changes:
+            net = getattr(net, f"with_{kind}")(name, **changes)
+    for target, value in reversed(pairs):
         if target.kind == "rtt":
-            last.insert(0, lambda n, v=values[axis]: _with_rtt(n, v))  # type: ignore[misc]
+            net = _with_rtt(net, value)
         elif target.kind == "trip":
-            last.insert(0, lambda n, t=target, v=values[axis]: _with_trips(n, t.flows, v))  # type: ignore[misc]
-        elif target.kind == "count":
-            last.append(lambda n, t=target, v=values[axis]: _with_copies(n, t.flows, v))  # type: ignore[misc]
-    for step in last:
-        net = step(net)
+            net = _with_trips(net, target.flows, value)
+    for target, value in pairs:
+        if target.kind == "count":
+            net = _with_copies(net, target.flows, value)
     return net
 
 
@@ -261,7 +266,7 @@ def _with_parameter(law: Law, key: str, value: float) -> Law:
 
 
 def _collect(
-    new: dict[str, Any], net: Network, name: str, flow: bool, target: Target, value: Any
+    new: dict[str, Any], net: Network, kind: str, name: str, target: Target, value: Any
 ) -> None:
     """Add to the changed arguments of a flow or link."""
     if target.kind in ("argument", "law"):
@@ -269,11 +274,11 @@ def _collect(
     elif target.kind == "seconds":
         new[target.key] = f"{value!r} s"
     elif target.kind == "parameter":
-        law = new.get("law", (net.flows if flow else net.links)[name].law)
+        law = new.get("law", getattr(net, f"{kind}s")[name].law)
         new["law"] = _with_parameter(law, target.key, value)
     elif target.kind == "initial":
         state = target.key.removeprefix("initial.")
-        given = new.get("initial", net.given("flow" if flow else "link", name)["initial"]) or {}
+        given = new.get("initial", net.given(kind, name)["initial"]) or {}
         clash = ("q", "backlog") if state in ("q", "backlog") else ()
         new["initial"] = {**{k: v for k, v in given.items() if k not in clash}, state: value}
 
@@ -283,8 +288,9 @@ def _with_rtt(net: Network, rtt: float) -> Network:
     now = {net.base_rtt(f) for f in net.flows}
     if len(now) != 1 or not min(now) > 0:
         raise InvalidInput(
-            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; sweep that of one flow, "
-            f"such as '{next(iter(net.flows))}.rtt', or delay, or give a function that builds the network"
+            "axis 'rtt' of the grid: the flows' round-trip propagation times differ or are 0; "
+            f"sweep that of one flow, such as '{next(iter(net.flows))}.rtt', or delay, or give a "
+            "function that builds the network"
         )
     factor = rtt / now.pop()
     for name, link in net.links.items():
@@ -301,8 +307,8 @@ def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
         back = rtt - net.propagation_delay(name)
         if back < 0:
             raise InvalidInput(
-                f"rtt of flow {name!r} is {rtt:g} s, and its way there alone takes {net.propagation_delay(name):g} s; "
-                "give more, or shorten its links"
+                f"rtt of flow {name!r} is {rtt:g} s, and its way there alone takes "
+                f"{net.propagation_delay(name):g} s; give more, or shorten its links"
             )
         net = net.with_flow(name, return_delay=back)
     return net

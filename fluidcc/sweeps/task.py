@@ -49,7 +49,7 @@ class Task:
     token: str = field(default_factory=lambda: uuid4().hex)
 
     def point(self, number: int) -> Point | dict[str, Value]:
-        """Return the point of that number; or its results, if the swept function returns results."""
+        """Return the point of that number; or its results, where the model returns results."""
         values = self.grid.point(number)
         options = dict(self.options)
         if isinstance(self.model, Network):
@@ -66,7 +66,7 @@ class Task:
             return Point(values, made, options)
         if self.measures:
             raise InvalidInput(
-                f"the swept function returns {type(made).__name__}; return a Network or Scenario, or "
-                "leave measure out"
+                f"the swept function returns {type(made).__name__}; return a Network or Scenario, "
+                "or leave measure out"
             )
         return as_values(made, "value")

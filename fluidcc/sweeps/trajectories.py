@@ -1,8 +1,8 @@
 """Trajectories of many points at once: statistics of runs from workspaces that differ in numbers.
 
-An axis of a law's parameter or of an initial state sets numbers that stand in a workspace as they are.
-The other axes (delays, capacities, buffers, starts) act together, and for each combination of their
-values a workspace is built. Workspaces of equal structure share everything but their numbers.
+An axis of a law's parameter or of an initial state sets numbers that stand in a workspace as they
+are. The other axes (delays, capacities, buffers, starts) act together, and for each combination of
+their values a workspace is built. Workspaces of equal structure share everything but their numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def runs_together(task: Task) -> bool:
 
 
 def _can_run(task: Task, net: Network) -> bool:
-    """Whether runs of a network differ in numbers only: no law jumps or ticks, no capacity changes."""
+    """Whether runs differ in numbers only: no law jumps or ticks, no capacity changes."""
     laws: list[Any] = [*(f.law for f in net.flows.values()), *(l.law for l in net.links.values())]
     if not net.flows or any(law.jumps or law.ticks for law in laws):
         return False
@@ -141,11 +141,13 @@ class Trajectories:
         return "SolverError: the run failed among others, and not alone"
 
 
-# --- runs of one network ----------------------------------------------------------------------------
+# --- runs of one network --------------------------------------------------------------------------
 
 
 class _Own(NamedTuple):
-    """A number that one axis alone sets: whose and which it is, and its value for each of the axis's."""
+    """A number that one axis alone sets: whose and which it is, and its value for each of the
+    axis's.
+    """
 
     owner: str  # "flow" or "link"
     name: str
@@ -172,7 +174,8 @@ class _Structure:
     doubts : list of str
         What makes every run doubtful, unless that depends on the samples.
     samples : dict or None
-        Where the samples of each variable and flow stand, if what makes a run doubtful depends on them.
+        Where the samples of each variable and flow stand, if what makes a run doubtful depends on
+        them.
     """
 
     space: Workspace
@@ -187,7 +190,8 @@ class _Structure:
 
 
 class _Place(NamedTuple):
-    """A combination of values of the axes that act together: its numbers, up to the samples and from
+    """A combination of values of the axes that act together: its numbers, up to the samples and
+    from
     their end to the ring; and what each statistic is multiplied by, and what is added."""
 
     structure: _Structure
@@ -353,7 +357,7 @@ class Runs:
 
         return doubts(replace(at, net=net, flows=flows, links=links), read)
 
-    # --- workspaces ---------------------------------------------------------------------------
+    # --- workspaces -------------------------------------------------------------------------------
 
     def _place(self, combination: Combination) -> _Place:
         """The place at these positions along the joint axes."""
@@ -433,7 +437,7 @@ class Runs:
             said, samples if asked else None,
         )  # fmt: skip
 
-    # --- axes that act alone ------------------------------------------------------------------
+    # --- axes that act alone ----------------------------------------------------------------------
 
     def _some_workspace(self) -> tuple[dict[str, Any], Workspace | None]:
         """Some point and its workspace: the first that can be run of a few; None if none can."""

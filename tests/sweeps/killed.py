@@ -1,4 +1,6 @@
-"""Run by test_store: sweeps that are killed with SIGKILL at random moments, and resumed. Prints what was found."""
+"""Run by test_store: sweeps that are killed with SIGKILL at random moments, and resumed. Prints
+what was found.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def measured(point: Mapping[str, float]) -> dict[str, Any]:
 
 
 def sweep(folder: Path, log: Path, network: bool) -> Any:
-    """Of a function, which writes down the points it was called for, or of a network: runs and equilibria."""
+    """Of a function, which writes down the points it was called for, or of a network: runs and
+    equilibria.
+    """
     os.environ["POINTS"] = str(log)
     if not network:
         return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)

@@ -1,4 +1,6 @@
-"""The bar of a sweep: points, their rate and the time to go, in a terminal and in Jupyter, and after a resumption."""
+"""The bar of a sweep: points, their rate and the time to go, in a terminal and in Jupyter, and
+after a resumption.
+"""
 
 from __future__ import annotations
 

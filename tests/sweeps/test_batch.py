@@ -166,7 +166,9 @@ def test_statistics_of_a_broken_line(kind: int, wanted: float) -> None:
 
 
 def test_threads_do_what_is_compiled_and_processes_the_rest() -> None:
-    """Where nearly every point needs a workspace of its own, that is most of the work, and holds the GIL."""
+    """Where nearly every point needs a workspace of its own, that is most of the work, and holds
+    the GIL.
+    """
     many = {"capacity": np.linspace(2e6, 4e6, 30), "beta": np.linspace(0.1, 0.2, 30)}
     assert releases_gil(make_task(network(), many, "mean_rate", 4.0, None, {}))
     delays = {**many, "a.return_delay": np.linspace(0.02, 0.1, 30), "beta": [0.1, 0.2]}

@@ -42,7 +42,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[Any]:
-    """A loop for all clients here: on a busy machine one that Dask starts may not run in its ten seconds."""
+    """A loop for all clients here: on a busy machine one that Dask starts may not run in its ten
+    seconds.
+    """
     started: Future[Any] = Future()
 
     async def main() -> None:
@@ -63,7 +65,9 @@ def loop() -> Iterator[Any]:
 
 @contextmanager
 def scheduler(folder: Path, workers: int) -> Iterator[str]:
-    """A scheduler and workers as the commands of Dask start them, however long that takes; its address."""
+    """A scheduler and workers as the commands of Dask start them, however long that takes; its
+    address.
+    """
     file = folder / "scheduler.json"
     patient = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": patient}
@@ -205,7 +209,7 @@ def test_no_scheduler(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is no address is not tried: a client that fails so waits for 20 s when it is forgotten."""
+    """What is no address is not tried: a client that fails so waits for 20 s in the end."""
     monkeypatch.setattr(files, "PATIENCE", 0.3)
     made: list[Any] = []
     make = distributed.Client

@@ -1,4 +1,4 @@
-"""Every point is measured once, in chunks that follow from what a point costs, by whatever workers."""
+"""Every point is measured once, in chunks that follow from its cost, by whatever workers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def test_every_point_once(executor: Any, chunk: Any, stored: bool, tmp_path: Pat
 @pytest.mark.parametrize("workers", [1, 2, 50, 500, 2000])
 @pytest.mark.parametrize("seconds", [0.3, 10.0, 1e3, 1e5])
 def test_a_scheduler_keeps_up_with_a_long_sweep(seconds: float, workers: int) -> None:
-    """Half of its time is for sending chunks, unless there would be too few of them for all to work."""
+    """Half of its time is for sending chunks, unless there would be too few of them for all to
+    work.
+    """
     here = seconds_in_a_chunk(seconds, workers)
     assert here == min(SPAN, seconds / (FEWEST * workers))
     there = seconds_in_a_chunk(seconds, workers, cluster=True)

@@ -18,7 +18,9 @@ def network(eta: float = 0.4) -> fc.Network:
 
 
 def test_periods_of_limit_cycles_follow_the_closed_form() -> None:
-    """A linear sawtooth: up by `slope` until the full buffer is heard of, then down by the factor 1 - b."""
+    """A linear sawtooth: up by `slope` until the full buffer is heard of, then down by the factor 1
+    - b.
+    """
     delay, back, slope, b = 0.025, 0.04, 1e6, 0.5
     law = fc.RateAIMD(m=1e5, R=0.1, beta=b, alpha=1.0)
     law = replace(law, jumps=(replace(law.jumps[0], refractory=RTT),))
@@ -44,8 +46,9 @@ def test_a_critical_value_is_where_the_critical_gain_is_one() -> None:
     assert ds.stable.all()
     for c, eta in zip(ds.capacity.values, ds.critical_eta.values, strict=True):
         below, above = 0.98 * eta, 1.02 * eta
-        both = fc.sweep(network().with_link("bottleneck", capacity=c), {"eta": [below, eta, above]},
-                        ["stable", "critical_gain", "gain_margin", "decay_rate", "rightmost_root"])  # fmt: skip
+        net = network().with_link("bottleneck", capacity=c)
+        measures = ["stable", "critical_gain", "gain_margin", "decay_rate", "rightmost_root"]
+        both = fc.sweep(net, {"eta": [below, eta, above]}, measures)
         assert both.stable.values[[0, 2]].tolist() == [True, False]
         gains = both.critical_gain.values
         assert gains[0] > 1 > gains[2]

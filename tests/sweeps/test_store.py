@@ -1,4 +1,6 @@
-"""What is finished is kept, through SIGKILL at any moment, and only the same sweep goes on in a store."""
+"""What is finished is kept, through SIGKILL at any moment, and only the same sweep goes on in a
+store.
+"""
 
 from __future__ import annotations
 
@@ -147,22 +149,31 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "its values are gone": lambda s: chunk(s, 1).unlink(),
     "its values are cut short": lambda s: chunk(s, 1).write_bytes(chunk(s, 1).read_bytes()[:9]),
     "its values are emptied": lambda s: chunk(s, 1).write_bytes(b""),
-    "a bit of its values is flipped": lambda s: chunk(s, 1).write_bytes(flipped(chunk(s, 1).read_bytes())),
-    "its values are those of another chunk": lambda s: chunk(s, 1).write_bytes(chunk(s, 0).read_bytes()),
+    "a bit of its values is flipped": lambda s: chunk(s, 1).write_bytes(
+        flipped(chunk(s, 1).read_bytes())
+    ),
+    "its values are those of another chunk": lambda s: chunk(s, 1).write_bytes(
+        chunk(s, 0).read_bytes()
+    ),
     "the values of all are gone": lambda s: shutil.rmtree(s / "value" / "c"),
     "its note is gone": lambda s: (s / "chunks" / "2.json").unlink(),
     "its note is empty": lambda s: (s / "chunks" / "2.json").write_text(""),
-    "its note is cut short": lambda s: (s / "chunks" / "2.json").write_text('{"seconds": 0.1, "err'),
+    "its note is cut short": lambda s: (s / "chunks" / "2.json").write_text(
+        '{"seconds": 0.1, "err'
+    ),
     "its note is of another shape": lambda s: (s / "chunks" / "2.json").write_text("[1, 2]"),
     "its note lacks a part": lambda s: (s / "chunks" / "2.json").write_text('{"seconds": 0.1}'),
     "its note is nested without end": lambda s: (s / "chunks" / "2.json").write_text("[" * 100_000),
     "its note says another reason": lambda s: (s / "chunks" / "2.json").write_text(
-        (s / "chunks" / "2.json").read_text().replace("no value", "a value")),
-    "its note is that of another chunk": lambda s: shutil.copy(s / "chunks" / "0.json", s / "chunks" / "2.json"),
+        (s / "chunks" / "2.json").read_text().replace("no value", "a value")
+    ),
+    "its note is that of another chunk": lambda s: shutil.copy(
+        s / "chunks" / "0.json", s / "chunks" / "2.json"
+    ),
     "all notes are gone": lambda s: shutil.rmtree(s / "chunks"),
     "Zarr's note of the group is damaged": lambda s: (s / "zarr.json").write_text("[]"),
     "a stranger is among the notes": lambda s: (s / "chunks" / "7x.json").write_text("{}"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -213,23 +224,38 @@ def as_folder(file: Path) -> None:
 FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an array is gone": (lambda s: shutil.rmtree(s / "value"), "value is damaged"),
     "what Zarr says of an array is cut short": (
-        lambda s: (s / "value" / "zarr.json").write_text('{\n"shape": '), "value is damaged"),
+        lambda s: (s / "value" / "zarr.json").write_text('{\n"shape": '),
+        "value is damaged",
+    ),
     "an array has another shape": (
         lambda s: (s / "value" / "zarr.json").write_text(
-            re.sub(r'"shape": \[\s*8', '"shape": [9', (s / "value" / "zarr.json").read_text())), "value is damaged"),
+            re.sub(r'"shape": \[\s*8', '"shape": [9', (s / "value" / "zarr.json").read_text())
+        ),
+        "value is damaged",
+    ),
     "sweep.json is empty": (lambda s: (s / "sweep.json").write_text(""), "sweep.json is damaged"),
     "sweep.json is cut short": (
-        lambda s: (s / "sweep.json").write_text((s / "sweep.json").read_text()[:99]), "sweep.json is damaged"),
-    "sweep.json is of another shape": (lambda s: (s / "sweep.json").write_text("[]"), "sweep.json is damaged"),
+        lambda s: (s / "sweep.json").write_text((s / "sweep.json").read_text()[:99]),
+        "sweep.json is damaged",
+    ),
+    "sweep.json is of another shape": (
+        lambda s: (s / "sweep.json").write_text("[]"),
+        "sweep.json is damaged",
+    ),
     "sweep.json is nested without end": (
-        lambda s: (s / "sweep.json").write_text("[" * 100_000), "sweep.json is damaged"),
+        lambda s: (s / "sweep.json").write_text("[" * 100_000),
+        "sweep.json is damaged",
+    ),
     "sweep.json says a chunk of no points": (
         lambda s: (s / "sweep.json").write_text(
-            (s / "sweep.json").read_text().replace('"chunk": 2', '"chunk": 0')), "sweep.json is damaged"),
+            (s / "sweep.json").read_text().replace('"chunk": 2', '"chunk": 0')
+        ),
+        "sweep.json is damaged",
+    ),
     "sweep.json is gone": (lambda s: (s / "sweep.json").unlink(), "holds something else"),
     "a file is where the notes are": (lambda s: as_file(s / "chunks"), "chunks is damaged"),
     "the lock is a folder": (lambda s: as_folder(s / "lock"), "its file 'lock' cannot be"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("damage", FRAME)
@@ -279,8 +305,11 @@ def test_two_sweeps_cannot_share_a_store(tmp_path: Path) -> None:
         return 1.0
 
     # the first two points are tried before the store is made
-    data = fc.sweep(lambda p: outer(p) if (tmp_path / "s" / "sweep.json").exists() else 1.0, {"x": np.arange(30.0)},
-                    store=tmp_path / "s", executor="serial", chunk=30)  # fmt: skip
+    def measured(point: Any) -> float:
+        return outer(point) if (tmp_path / "s" / "sweep.json").exists() else 1.0
+
+    grid = {"x": np.arange(30.0)}
+    data = fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=30)
     assert float(data.value.min()) == 1.0
     assert data.attrs["failed"] == 0
 

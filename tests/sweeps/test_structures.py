@@ -1,4 +1,6 @@
-"""Sweeps over numbers of flows and over laws: run together network by network, as they are one by one."""
+"""Sweeps over numbers of flows and over laws: run together network by network, as they are one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def test_a_parameter_is_that_of_the_swept_law(order: list[str]) -> None:
 
 
 def test_many_points_of_many_flows_can_be_run() -> None:
-    """No step is compiled for each number of flows, and none is asked for that has no room for them."""
+    """No step is compiled for each number of flows, and none is asked for that has no room for
+    them.
+    """
     grid = {
         "count": [1, 2, 12],
         "beta": np.linspace(0.05, 0.2, 40),

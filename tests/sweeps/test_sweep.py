@@ -1,4 +1,6 @@
-"""Grids over everything, measures of everything, failures told, the same result however it is computed."""
+"""Grids over everything, measures of everything, failures told, the same result however it is
+computed.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,8 @@ def test_axes_act_together() -> None:
 
 
 def test_axes_as_ranges_with_units() -> None:
-    ds = fc.sweep(network(), {"capacity": {"from": "1 Mbit/s", "to": "100 Mbit/s", "points": 3, "scale": "log"}},
-                  {"c": lambda p: p.net.links["l"].capacity})  # fmt: skip
+    axis = {"from": "1 Mbit/s", "to": "100 Mbit/s", "points": 3, "scale": "log"}
+    ds = fc.sweep(network(), {"capacity": axis}, {"c": lambda p: p.net.links["l"].capacity})
     np.testing.assert_allclose(ds.c, [1e6, 1e7, 1e8])
 
 

@@ -1,4 +1,6 @@
-"""Points found together are those found one by one, whatever the axes change and however they are cut into chunks."""
+"""Points found together are those found one by one, whatever the axes change and however they are
+cut into chunks.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ GRIDS: list[tuple[str, dict[str, Any]]] = [
 
 
 def both_ways(task: Any) -> Iterator[tuple[int, str, Any, Any]]:
-    """Each point and measure, with what is found for all points together and for that point alone."""
+    """Each point and measure, with what is found for all together and for that point alone."""
     points = np.arange(task.grid.size)
     together = evaluate(task, points)
     for number in points.tolist():
@@ -211,7 +213,7 @@ def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
 
 
 def test_more_flows_than_the_network_bears_fail_and_the_fewer_do_not() -> None:
-    """The form of the results is that of the largest network, though nothing can be measured of it."""
+    """The results have the form of the largest network, though nothing is measured of it."""
     data = fc.sweep(
         network(), {"a.count": [1, 2, 20]}, ["equilibrium_rtt", "stable"], executor="serial"
     )

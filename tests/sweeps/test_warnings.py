@@ -1,4 +1,4 @@
-"""What makes a result doubtful is told of each point of a sweep as it is told of that result alone."""
+"""What makes a result doubtful is told of each point of a sweep as of that result alone."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_together_says_what_each_result_says(
 
 
 def test_a_warning_of_the_structure_stands_at_every_point() -> None:
-    """Here no samples are looked at: nothing that happens in a run makes it more or less doubtful."""
+    """Here no samples are looked at: nothing in a run makes it more or less doubtful."""
     net = fc.Network().link("l", fc.DropTail, capacity="2 Mbit/s", delay="25 ms")
     net.flow("lone", fc.ECF, route=["l"])
     data = sweep(
@@ -142,7 +142,9 @@ def test_a_refined_sweep_has_those_of_the_points_that_it_measures() -> None:
 
 
 def test_points_that_are_measured_one_by_one() -> None:
-    """Limit cycles, runs of laws that jump, and functions of a point, whose own warnings are not told beside."""
+    """Limit cycles, runs of laws that jump, and functions of a point, whose own warnings are not
+    told beside.
+    """
     net = fc.Network().link(
         "l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit"
     )
