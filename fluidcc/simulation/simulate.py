@@ -163,9 +163,8 @@ def simulate(
     result = dataset(space, times, seconds, used, final)
     for text in unheard(at):
         warn(text, stacklevel=3)
-    result.attrs["warnings"] = "; ".join(
-        doubts(at, lambda variable, flow: result[variable].sel(flow=flow).values)
-    )
+    said = doubts(at, lambda variable, flow: result[variable].sel(flow=flow).values)
+    result.attrs["warnings"] = "; ".join(said)
     return result
 
 

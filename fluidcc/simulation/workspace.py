@@ -328,10 +328,8 @@ class Workspace(Arrays):
             own = [plain(z) for z in (g.law.params if what == "parameter" else g.own)]
             if i in g.members and key in own:
                 n = own.index(key) * g.size + g.members.index(i)
-                starts = [g.parameters] if what == "parameter" else [
-                    int(self.I[slot]) + g.states for slot in (s.OINIT, s.OY)
-                ]
-                return [start + n for start in starts]
+                states = [int(self.I[slot]) + g.states for slot in (s.OINIT, s.OY)]
+                return [start + n for start in ([g.parameters] if what == "parameter" else states)]
         return []
 
     # --- use --------------------------------------------------------------------------------------

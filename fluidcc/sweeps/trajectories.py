@@ -190,9 +190,11 @@ class _Structure:
 
 
 class _Place(NamedTuple):
-    """A combination of values of the axes that act together: its numbers, up to the samples and
-    from
-    their end to the ring; and what each statistic is multiplied by, and what is added."""
+    """A combination of values of the axes that act together.
+
+    ``head`` has the numbers of its workspace, up to the samples and from their end to the ring;
+    each statistic is multiplied by ``scale``, and ``shift`` is added.
+    """
 
     structure: _Structure
     head: NDArray[np.float64]
@@ -334,9 +336,9 @@ class Runs:
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
         if not alone:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
-        scale, shift = (np.array([place[part] for place in some])[which] for part in (3, 4))
-        spread = structure.kinds == KINDS.index("std")
-        return out * scale + np.where(spread, 0.0, shift), codes, doubtful
+        scale = np.array([place.scale for place in some])[which]
+        shift = np.array([place.shift for place in some])[which]
+        return out * scale + shift, codes, doubtful
 
     def _doubts(
         self, structure: _Structure, place: _Place, position: NDArray[np.int64], F: Any
@@ -376,7 +378,7 @@ class Runs:
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
         for name, first in structure.first.items():
             variable = name.partition("_")[2]
-            if variable == "rtt":
+            if variable == "rtt" and not name.startswith("std"):
                 shift[first : first + len(net.flows)] = [net.return_delay(f) for f in net.flows]
             elif variable == "utilisation":
                 capacities = [1.0 / link.capacity for link in net.links.values()]
