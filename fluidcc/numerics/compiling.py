@@ -47,8 +47,6 @@ __all__ = [
 
 _PACKAGE = Path(__file__).parent
 _GENERATED = "__fluidcc_generated__"  # marks the modules that `load_text` makes
-#: rooms whose compiled code contains code of another room
-_ALSO = {"lanes": ("fluid",)}
 
 
 def cache_folder() -> Path:
@@ -63,8 +61,7 @@ def cache_folder() -> Path:
 @lru_cache(maxsize=16)
 def source_hash(room: str = "") -> str:
     """Return the hash of the sources in a room of `fluidcc.numerics` and of the files that all its rooms share."""
-    rooms = [_PACKAGE / name for name in (room, *_ALSO.get(room, ())) if name]
-    paths = [*_PACKAGE.glob("*.py"), *(path for folder in rooms for path in folder.rglob("*.py"))]
+    paths = [*_PACKAGE.glob("*.py"), *((_PACKAGE / room).rglob("*.py") if room else ())]
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())

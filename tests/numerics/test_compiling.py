@@ -151,13 +151,13 @@ assert all(results[i].rate.equals(results[i % 2].rate) for i in range(16))
 def test_the_stamp_of_a_room_is_of_its_sources_and_of_those_it_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("tableaus.py", "dde/driver.py", "fluid/step.py", "linear/compiled/judge.py", "lanes/samples.py"):
+    for name in ("tableaus.py", "dde/driver.py", "fluid/step.py", "linear/compiled/judge.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
 
     def changed(name: str) -> set[str]:
-        rooms = ("", "fluid", "linear", "lanes")
+        rooms = ("", "fluid", "linear")
         compiling.source_hash.cache_clear()
         before = {room: compiling.source_hash(room) for room in rooms}
         with (tmp_path / name).open("a") as file:
@@ -165,15 +165,15 @@ def test_the_stamp_of_a_room_is_of_its_sources_and_of_those_it_shares(
         compiling.source_hash.cache_clear()
         return {room for room in rooms if compiling.source_hash(room) != before[room]}
 
-    assert changed("fluid/step.py") == {"fluid", "lanes"}
+    assert changed("fluid/step.py") == {"fluid"}
     assert changed("linear/compiled/judge.py") == {"linear"}
-    assert changed("tableaus.py") == {"", "fluid", "linear", "lanes"}
+    assert changed("tableaus.py") == {"", "fluid", "linear"}
     assert changed("dde/driver.py") == set()
     compiling.source_hash.cache_clear()
 
 
 def test_compiled_rooms_import_nothing_that_their_stamps_leave_out() -> None:
-    """No room imports compiled code of another room, but for those that say so."""
+    """No room imports compiled code of another room."""
     package = Path(compiling.__file__).parent
     for path in package.rglob("*.py"):
         room, *inside = path.relative_to(package).parts
@@ -188,5 +188,5 @@ def test_compiled_rooms_import_nothing_that_their_stamps_leave_out() -> None:
                 if up is None and where[:2] != ["fluidcc", "numerics"]:
                     continue
                 other = parts[0] if parts else ""
-                allowed = {room, *compiling._ALSO.get(room, ()), *(p.stem for p in package.glob("*.py"))}
+                allowed = {room, *(p.stem for p in package.glob("*.py"))}
                 assert not other or other in allowed, f"{path} imports {other}"
