@@ -330,8 +330,11 @@ class Runs:
                 if alone and codes[last] == s.DONE:
                     place = some[which[last]]
                     doubtful[last] = self._doubts(structure, place, positions[:, last], F)
+            elif I[s.CODE] == s.GROW_RING and not space.grow_ring():
+                codes[done], done, anew = s.COLLAPSE, done + 1, 1
             elif I[s.CODE] in (s.GROW_RING, s.GROW_HEAP):
-                space.grow_ring() if I[s.CODE] == s.GROW_RING else space.grow_heap()
+                if I[s.CODE] == s.GROW_HEAP:
+                    space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
         if not alone:
