@@ -46,39 +46,11 @@ from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 
 __all__ = [
-    "FUNCTIONS",
-    "LINK_INPUTS",
-    "LINK_OUTPUTS",
-    "REPORTING",
-    "RTT",
-    "SIGNAL_UNITS",
-    "SOURCE_INPUTS",
-    "SOURCE_OUTPUTS",
-    "SUDDEN",
-    "Let",
-    "c",
-    "crossing",
-    "e",
-    "e_b",
-    "edot",
-    "expression",
-    "factors",
-    "noise",
-    "offer_max",
-    "offer_min",
-    "packet",
-    "pi",
-    "plain",
-    "price",
-    "q_max",
-    "raises",
-    "reports",
-    "symbols_of",
-    "t",
-    "unfold",
-    "x_tau",
-    "y",
-]
+    "FUNCTIONS", "LINK_INPUTS", "LINK_OUTPUTS", "REPORTING", "RTT", "SIGNAL_UNITS",
+    "SOURCE_INPUTS", "SOURCE_OUTPUTS", "SUDDEN", "Let", "c", "crossing", "e", "e_b", "edot",
+    "expression", "factors", "noise", "offer_max", "offer_min", "packet", "pi", "plain",
+    "price", "q_max", "raises", "reports", "symbols_of", "t", "unfold", "x_tau", "y",
+]  # fmt: skip
 
 t = Symbol("t", real=True)  # time [s]
 

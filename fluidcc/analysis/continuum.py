@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fluidcc.analysis.change import conditions, shifted
 from fluidcc.analysis.rest import residual
 from fluidcc.analysis.split import with_alone
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import warn
 from fluidcc.laws.trackers import trackers
 from fluidcc.symbols import plain
 

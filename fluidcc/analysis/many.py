@@ -19,11 +19,9 @@ from fluidcc.analysis.report import static_windows
 from fluidcc.analysis.stability import stability
 from fluidcc.analysis.structures import Sort, sorts
 from fluidcc.analysis.wiring import wire_both
-from fluidcc.base.errors import FluidccError
-from fluidcc.base.warned import gathered
-from fluidcc.equilibria.batch import Columns, Place
+from fluidcc.base.errors import FluidccError, gathered
 from fluidcc.equilibria.equilibrium import system_of
-from fluidcc.equilibria.many import equilibria
+from fluidcc.equilibria.many import Columns, Place, equilibria
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks

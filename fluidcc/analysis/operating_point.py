@@ -22,7 +22,9 @@ from fluidcc.symbols import c, e_b, packet, plain, q_max
 if TYPE_CHECKING:
     from fluidcc.network.network import LinkSpec, Network
 
-__all__ = ["BUSY", "FULL", "PASS", "FlowClass", "LawGroup", "Point", "operating_point", "with_groups"]
+__all__ = [
+    "BUSY", "FULL", "PASS", "FlowClass", "LawGroup", "Point", "operating_point", "with_groups",
+]  # fmt: skip
 
 PASS, BUSY, FULL = 0, 1, 2
 NEAR = 1e-9

@@ -14,9 +14,8 @@ from fluidcc.analysis.once_round import OnceRound, once_round
 from fluidcc.analysis.returns import MISFIT, Section
 from fluidcc.analysis.settle import settled
 from fluidcc.base.arguments import explained, flag, number, whole
-from fluidcc.base.errors import Unsupported
+from fluidcc.base.errors import Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
-from fluidcc.base.warned import warn
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network

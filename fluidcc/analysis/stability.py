@@ -15,7 +15,7 @@ from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import wire_both
 from fluidcc.base.arguments import choice, explained, flag, whole
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import warn
 from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:

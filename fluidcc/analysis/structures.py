@@ -23,8 +23,7 @@ from fluidcc.numerics.linear.wiring import alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.equilibria.batch import Columns
-    from fluidcc.equilibria.many import Equilibria
+    from fluidcc.equilibria.many import Columns, Equilibria
 
 __all__ = ["Sort", "sorts"]
 

@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidCall, InvalidInput, UnknownName
 
-__all__ = ["brief", "choice", "explained", "explained_class", "flag", "mapping", "number", "numbers", "shown", "whole"]
+__all__ = [
+    "brief", "choice", "explained", "explained_class", "flag", "mapping", "number", "numbers",
+    "shown", "whole",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

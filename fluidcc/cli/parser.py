@@ -8,9 +8,15 @@ from typing import Any
 
 from fluidcc.base.files import PICTURES
 from fluidcc.base.version import __version__
-from fluidcc.cli.judging import run_stability
-from fluidcc.cli.running import run_simulate, run_sweep
-from fluidcc.cli.telling import run_claims, run_dask_config, run_list, run_reproduce
+from fluidcc.cli.commands import (
+    run_claims,
+    run_dask_config,
+    run_list,
+    run_reproduce,
+    run_simulate,
+    run_stability,
+    run_sweep,
+)
 
 __all__ = ["make_parser"]
 

@@ -8,9 +8,11 @@ the excess. Derivatives are the laws' exact ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,9 @@ from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput
 from fluidcc.equilibria.assembly import Assembled, assemble, is_on, moment
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
-from fluidcc.equilibria.shared_states import SharedStates
 from fluidcc.laws import Source
-from fluidcc.laws.few_packets import FEW, few_packets, window_names
-from fluidcc.laws.sampled import standing
-from fluidcc.laws.steady import refuse_unsteady
+from fluidcc.laws.linear import standing
+from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady, window_names
 from fluidcc.laws.trackers import settled, values_at_rest, with_levels
 from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.network.network import require_network
@@ -33,7 +33,45 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
     from fluidcc.numerics.steady.search import Search
 
-__all__ = ["Equilibrium", "equilibrium", "hold_trackers", "one_equilibrium"]
+__all__ = ["Equilibrium", "SharedStates", "equilibrium", "hold_trackers", "one_equilibrium"]
+
+
+class SharedStates(Mapping[str, Mapping[str, float]]):
+    """States of flows, by the place of the flow that stands for each, and of links. Nothing is copied for a name.
+
+    Parameters
+    ----------
+    place : mapping of str to int
+        For each flow, which of `own` it has. Two of these that share this object have identical flows alike.
+    own : sequence of mappings
+        States by name, of each kind of flows.
+    links : mapping
+        States by name, of each link.
+    """
+
+    def __init__(
+        self,
+        place: Mapping[str, int],
+        own: Sequence[Mapping[str, float]],
+        links: Mapping[str, Mapping[str, float]],
+    ) -> None:
+        self.place, self._own, self._links = place, own, links
+
+    def __getitem__(self, name: str) -> Mapping[str, float]:
+        link = self._links.get(name)
+        return MappingProxyType(dict(self._own[self.place[name]] if link is None else link))
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.place, (name for name in self._links if name not in self.place))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return repr({name: dict(states) for name, states in self.items()})
+
+
+# --- Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and loss there ---
 
 
 @explained

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import warn
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:

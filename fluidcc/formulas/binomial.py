@@ -14,27 +14,12 @@ from sympy import Piecewise, S, oo, symbols
 from fluidcc.formulas._formula import Bound, Formula, deficit
 
 __all__ = [
-    "convergence_factor",
-    "cycle_data",
-    "cycle_time",
-    "efficiency",
-    "efficiency_n",
-    "efficiency_n_two_term",
-    "efficiency_one_term",
-    "efficiency_two_term",
-    "iscc_loss",
-    "iscc_parameters",
-    "loss",
-    "loss_approximate",
-    "loss_increase",
-    "loss_increase_exact",
-    "loss_increase_two_term",
-    "max_flows",
-    "rate_to_window",
-    "scalability_exponent",
-    "tcp_friendly_alpha",
-    "window_to_rate",
-]
+    "convergence_factor", "cycle_data", "cycle_time", "efficiency", "efficiency_n",
+    "efficiency_n_two_term", "efficiency_one_term", "efficiency_two_term", "iscc_loss",
+    "iscc_parameters", "loss", "loss_approximate", "loss_increase", "loss_increase_exact",
+    "loss_increase_two_term", "max_flows", "rate_to_window", "scalability_exponent",
+    "tcp_friendly_alpha", "window_to_rate",
+]  # fmt: skip
 
 k, l = symbols("k l", real=True)
 lam, sigma, U, C, n, R = symbols("lam sigma U C n R", positive=True)

@@ -21,20 +21,10 @@ from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import plain
 
 __all__ = [
-    "backoff_factor",
-    "convergence_epochs",
-    "cycle",
-    "epoch_duration",
-    "epoch_growth",
-    "increase",
-    "late_cycle",
-    "max_ssthresh",
-    "mean_queueing_delay",
-    "ratchet",
-    "rtt_unfairness",
-    "slow_start_rounds",
-    "threshold",
-]
+    "backoff_factor", "convergence_epochs", "cycle", "epoch_duration", "epoch_growth",
+    "increase", "late_cycle", "max_ssthresh", "mean_queueing_delay", "ratchet",
+    "rtt_unfairness", "slow_start_rounds", "threshold",
+]  # fmt: skip
 
 tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
 RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)

@@ -13,16 +13,9 @@ from sympy import Eq, I, Min, Piecewise, Rational, Symbol, ceiling, cos, sin, sq
 from fluidcc.formulas._formula import Bound, Formula
 
 __all__ = [
-    "fair_share",
-    "hold_error",
-    "inner_radius",
-    "inner_radius_late",
-    "overhead",
-    "period",
-    "set_point",
-    "v1_radius",
-    "v2_radius",
-]
+    "fair_share", "hold_error", "inner_radius", "inner_radius_late", "overhead", "period",
+    "set_point", "v1_radius", "v2_radius",
+]  # fmt: skip
 
 K, T, R, c, size, N, r_max, T_s, dT = symbols("K T R c ell N r_max T_s dT", positive=True)
 n = Symbol("n", nonnegative=True)

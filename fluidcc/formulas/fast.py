@@ -22,19 +22,10 @@ from fluidcc.formulas._formula import Bound, Formula
 from fluidcc.symbols import plain
 
 __all__ = [
-    "Arrivals",
-    "arrival_recursion",
-    "corrected_delay",
-    "drain_time",
-    "equilibrium_rates",
-    "estimate_capacity",
-    "estimate_flows",
-    "newcomer_backlog",
-    "probe_backlog",
-    "rate_reduction_threshold",
-    "rtt_change",
-    "unfairness",
-]
+    "Arrivals", "arrival_recursion", "corrected_delay", "drain_time", "equilibrium_rates",
+    "estimate_capacity", "estimate_flows", "newcomer_backlog", "probe_backlog",
+    "rate_reduction_threshold", "rtt_change", "unfairness",
+]  # fmt: skip
 
 n = symbols("n", nonnegative=True)
 alpha, C, t_eps, x0, d_hat = symbols("alpha C t_eps x0 d_hat", positive=True)

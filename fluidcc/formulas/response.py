@@ -14,22 +14,13 @@ from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
-from fluidcc.laws.responses import tfrc_rate
+from fluidcc.laws.common import tfrc_rate
 
 __all__ = [
-    "aimd_window",
-    "binomial_window",
-    "cubic_window",
-    "highspeed_window",
-    "htcp",
-    "htcp_window",
-    "pftk",
-    "pftk_limited",
-    "square_root_fluid",
-    "square_root_fluid_sent",
-    "square_root_window",
+    "aimd_window", "binomial_window", "cubic_window", "highspeed_window", "htcp", "htcp_window",
+    "pftk", "pftk_limited", "square_root_fluid", "square_root_fluid_sent", "square_root_window",
     "tfrc",
-]
+]  # fmt: skip
 
 p, rtt, b, T0, W_max, packet, t_RTO = symbols("p rtt b T0 W_max packet t_RTO", positive=True)
 alpha, beta, T, delta, C_cubic = symbols("alpha beta T delta C", positive=True)

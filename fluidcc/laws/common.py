@@ -8,17 +8,16 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from sympy import Expr, Matrix, Symbol, diff, expand
+from sympy import Expr, Matrix, Symbol, diff, expand, latex, powsimp, sqrt, sympify
 
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import LawError
 from fluidcc.laws.checks import check_law, parameter_values
-from fluidcc.laws.latex import law_latex
 from fluidcc.laws.parts import Frozen, Jump, Key, Steady, Tick, equal_once, frozen
 from fluidcc.laws.switches import Switched, switched
-from fluidcc.symbols import expression, plain, unfold
+from fluidcc.symbols import Let, expression, plain, unfold
 
-__all__ = ["Law"]
+__all__ = ["Law", "law_latex", "marginal", "tfrc_rate", "with_utility"]
 
 
 def _read(kind: type[Law], content: dict[str, Any]) -> Law:
@@ -264,3 +263,106 @@ class Law:
             yield f"the period of tick {i}", tick.every
             yield f"the phase of tick {i}", tick.phase
             yield from ((f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items())
+
+
+# --- LaTeX of a law: one row an equation, then what the names in them stand for ------------------
+
+
+def _show(f: Any) -> str:
+    return str(latex(f, order="none"))
+
+
+def _lets(roots: list[Any]) -> list[Let]:
+    """Every Let below `roots`, in order of first use."""
+    found: list[Let] = []
+    todo = list(roots)
+    while todo:
+        for v in sorted(sympify(todo.pop(0)).atoms(Let), key=str):
+            if v not in found:
+                found.append(v)
+                todo.append(v.definition)
+    return found
+
+
+def _dot(z: Any) -> str:
+    head, _, tail = _show(z).partition("_")
+    return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
+
+
+def law_latex(law: Any) -> str:
+    """The law as a displayed LaTeX block, for Jupyter."""
+    rows = [rf"{_dot(z)} &= {_show(f)}" for z, f in law.flow.items()]
+    rows += [rf"\mathrm{{{k}}} &= {_show(f)}" for k, f in law.out.items() if f not in law.flow]
+    for j in law.jumps:
+        rows += [
+            rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{when }} {_show(j.when)} > 0"
+            + (r"\text{, when it becomes so}" if j.once else "")
+            + (rf"\text{{, at most once per }} {_show(j.refractory)}" if j.refractory != 0 else "")
+            for z, f in j.reset.items()
+        ]
+    for tick in law.ticks:
+        rows += [
+            rf"{_show(z)} &\leftarrow {_show(f)} \quad\text{{every }} {_show(tick.every)}"
+            for z, f in tick.update.items()
+        ]
+    rows += [rf"{_show(z)} &\geq {_show(f)}" for z, f in law.lower.items()]
+    rows += [rf"{_show(z)} &\leq {_show(f)}" for z, f in law.upper.items()]
+    lets = _lets([f for _, f in law.expressions()])
+    rows += [
+        (r"\text{where}\quad " if i == 0 else "") + rf"{_show(v)} &= {_show(v.definition)}" for i, v in enumerate(lets)
+    ]
+    body = " \\\\\n".join(rows)
+    return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
+
+
+# --- Equations that laws send by and formulas evaluate: written once, below both -----------------
+
+
+def tfrc_rate(p: Any, rtt: Any, packet: Any, b: Any) -> Expr:
+    """TCP-friendly rate [bit/s] of RFC 5348, Section 3.1, with a timeout of four round trips.
+
+    Parameters
+    ----------
+    p, rtt, packet, b : Expr
+        Loss event ratio [1], round-trip time [s], packet length [bit], packets an acknowledgement [1].
+    """
+    return packet / (rtt * (sqrt(2 * b * p / 3) + 12 * sqrt(3 * b * p / 8) * p * (1 + 32 * p**2)))
+
+
+# --- Another utility in the place of a law's own: the marginal utility in its flow is replaced by the new one's ---
+
+
+MARGINAL = "U'"
+
+
+def marginal(utility: Any, x: Symbol) -> Let:
+    """dU/dx under the name by which `Source.with_utility` finds it."""
+    return Let(MARGINAL, powsimp(diff(sympify(utility), x)))
+
+
+def with_utility(
+    law: Any, utility: Any, params: Mapping[Symbol, Any], units: Mapping[Symbol, str], name: str | None
+) -> Any:
+    """See `fluidcc.laws.law.Source.with_utility`."""
+    x = law.out["rate"]
+    old = next((v for f in law.flow.values() for v in f.atoms(Let) if v.name == MARGINAL), None)
+    if old is None or law.utility is None:
+        raise LawError(f"{law.name} maximises no utility, so none can be put in its place")
+    utility = expression(utility, f"the utility of {law.name}")
+    new = marginal(utility, x)
+    flow = {z: f.xreplace({old: new}) for z, f in law.flow.items()}
+    values = {**law.params, **params}
+    texts = {**law.units, **units}
+    bare = replace(law, params=law.params, claims={}, name=name or law.name)
+    used = set(utility.free_symbols) | {*flow} | set().union(*(f.free_symbols for f in flow.values()))
+    for _, f in bare.expressions():
+        if f not in law.flow.values():
+            used |= f.free_symbols
+    used |= set().union(*(f.free_symbols for f in law.initial.values()))
+    return replace(
+        bare,
+        flow=flow,
+        utility=utility,
+        params={s: v for s, v in values.items() if s in used or s in params},
+        units={s: v for s, v in texts.items() if s in used or s in units},
+    )

@@ -15,17 +15,16 @@ from numba.core.errors import NumbaError
 from sympy import Abs, Add, Symbol
 
 from fluidcc.base.errors import LawError
-from fluidcc.laws.event_text import decided_text, event_kernel_text
 from fluidcc.laws.handwritten import Handwritten
-from fluidcc.laws.kernel_text import scalar_text
+from fluidcc.laws.kernel_text import decided_text, event_kernel_text, scalar_text
 from fluidcc.laws.law import Law, Link
 from fluidcc.numerics.compiling import global_compiler_lock, load_text
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
 __all__ = [
-    "bound_switches", "bounded_states", "count_kinks", "count_switches", "event_kernel_address", "handwritten",
-    "kernel_address", "law_lines", "law_names",
+    "bound_switches", "bounded_states", "count_kinks", "count_switches", "event_kernel_address",
+    "handwritten", "kernel_address", "law_lines", "law_names",
 ]  # fmt: skip
 
 #: order of a source's signals in the workspace, and of a link's

@@ -14,10 +14,9 @@ from sympy import Expr, Symbol
 
 from fluidcc.base.arguments import explained_class, shown
 from fluidcc.base.errors import LawError
-from fluidcc.laws.common import Law
+from fluidcc.laws.common import Law, marginal, with_utility
 from fluidcc.laws.handwritten import handwritten_parts
 from fluidcc.laws.parts import Jump, Steady, Tick
-from fluidcc.laws.utility import marginal, with_utility
 from fluidcc.symbols import (
     LINK_INPUTS,
     LINK_OUTPUTS,

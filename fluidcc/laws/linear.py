@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Derivative, Expr, Function, Integer, Matrix, Pow, Subs, Symbol, ceiling, floor, lambdify, sign
+from sympy import (
+    Derivative,
+    Expr,
+    Function,
+    Integer,
+    Matrix,
+    Pow,
+    Subs,
+    Symbol,
+    ceiling,
+    eye,
+    floor,
+    lambdify,
+    sign,
+    zeros,
+)
+from sympy.core.relational import Relational
 
-from fluidcc.base.errors import InvalidInput
-from fluidcc.laws.law import Law
-from fluidcc.laws.steady import Structure
-from fluidcc.symbols import plain
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.laws.law import Law, Steady
+from fluidcc.laws.steady import Structure, standstills
+from fluidcc.symbols import e, edot, plain, unfold
 
 __all__ = [
-    "Branch", "Jacobians", "active_modes", "branch_function", "flat_steps", "jacobian_function", "linearize_law",
-    "modes_at", "slope",
+    "AtRest", "Branch", "Jacobians", "active_modes", "at_rest", "branch_function", "flat_steps",
+    "jacobian_function", "linearize_law", "modes_at", "slope", "standing",
 ]  # fmt: skip
 
 
@@ -242,3 +259,150 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
         return function(z, u, p, held_at).jacobians
 
     return jacobians
+
+
+# --- How a law at rest answers small signals: its Jacobians there, and its transfer functions, as formulas ---
+
+
+@dataclass(frozen=True)
+class AtRest:
+    """A law linearised where it stands still, on one branch of its kinks.
+
+    Attributes
+    ----------
+    law : Source or Link
+        The law.
+    A, B, C, D : Matrix
+        Derivatives of flow and outputs (rows) by states and inputs (columns), in the law's orders.
+    values : dict of Symbol to Expr
+        What standing still determines; already put into the matrices.
+    conditions : tuple of relational
+        Under which it can stand still on this branch.
+    """
+
+    law: Law
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    D: Matrix
+    values: dict[Symbol, Expr]
+    conditions: tuple[Relational, ...]
+
+    def put(self, expr: Any) -> Expr:
+        """`expr` at this equilibrium, without Lets."""
+        return unfold(expr).subs(self.values)
+
+    def transfer(self, output: str, signal: Symbol, s: Symbol) -> Expr:
+        """Transfer function C (sI - A)^{-1} B + D from one input to one output.
+
+        For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s e.
+
+        Raises
+        ------
+        InvalidInput
+            If the law has no such output or input.
+        """
+        outputs, inputs = list(self.law.out), list(self.law.inputs)
+        if output not in outputs or signal not in inputs:
+            raise InvalidInput(
+                f"{self.law.name} has no output {output!r} or no input {plain(signal)!r}; it has "
+                f"{', '.join(outputs)} and {', '.join(map(plain, inputs))}"
+            )
+        row, column = outputs.index(output), inputs.index(signal)
+        b, d = self.B[:, column], self.D[row, column]
+        if signal == e and edot in inputs:
+            slope = inputs.index(edot)
+            b, d = b + s * self.B[:, slope], d + s * self.D[row, slope]
+        n = self.A.rows
+        if n == 0:
+            return d
+        return (self.C[row, :] * (s * eye(n) - self.A).inv() * b)[0] + d
+
+
+def at_rest(law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: Symbol | None = None) -> AtRest:
+    """Linearise a law where it stands still.
+
+    Parameters
+    ----------
+    law : Source or Link
+    given : mapping of Symbol to Expr
+        What else is known there, such as ``{pi: 0}`` for 'without loss'.
+    eliminate : Symbol, optional
+        The symbol that standing still determines, in which the flow is linear; found if not given.
+
+    Returns
+    -------
+    AtRest
+
+    Raises
+    ------
+    Unsupported
+        If there is no branch, or more than one, on which it can.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> from fluidcc.symbols import e, pi
+    >>> at_rest(fc.LDCC, given={pi: 0}, eliminate=e).A.shape
+    (1, 1)
+    """
+    found = list(standstills(law, Steady(True, given=given or {}, eliminate=eliminate)))
+    if len(found) != 1:
+        number = "no branch" if not found else f"{len(found)} branches"
+        raise Unsupported(f"{law.name} can stand still on {number} of its kinks under what is given; give more of it")
+    (still,) = found
+    matrices = linearize_law(law, still.modes)
+    put = [M.applyfunc(lambda f: unfold(f).subs(still.values)) if M.shape != (0, 0) else zeros(0, 0) for M in matrices]
+    A, B, C, D = put
+    return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
+
+
+# --- Sampled laws at a standstill: as laws without ticks that stand still where the sampled ones do ---
+
+
+L = TypeVar("L", bound=Law)
+
+
+def standing(law: L, of: str) -> L:
+    """A law without ticks whose equilibria are the standstills of a sampled law.
+
+    A state that is held between ticks gets the flow (update - state)/period. A state that integrates between ticks and
+    is set to a fixed value at each, as one that takes averages does, is put in with its value just before a tick.
+
+    Parameters
+    ----------
+    law : Source or Link
+        Laws without ticks are returned as they are.
+    of : str
+        Whose law it is, for messages.
+
+    Raises
+    ------
+    Unsupported
+        If the law has states that move between ticks and are changed by them in another way.
+    """
+    if not law.ticks:
+        return law
+    update: dict[Symbol, Expr] = {}
+    period: dict[Symbol, Expr] = {}
+    for tick in law.ticks:
+        for z, f in tick.update.items():
+            if z in update:
+                raise Unsupported(f"{of} ({law.name}) has two ticks that change {plain(z)}: simulate it instead")
+            update[z], period[z] = unfold(f), unfold(tick.every)
+    flow = {z: unfold(f) for z, f in law.flow.items()}
+    sums = {z: update[z] + period[z] * flow[z] for z in update if flow[z] != 0}
+    for z, total in sums.items():
+        seen = [f for key, f in flow.items() if key != z] + [unfold(f) for f in law.out.values()]
+        if total.free_symbols & {*sums} or any(f.has(z) for f in (*seen, *period.values())):
+            raise Unsupported(
+                f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing stands still: "
+                "simulate it, or look for its limit cycle"
+            )
+    kept = [z for z in flow if z not in sums]
+    units, lower, upper, initial = (  # of the states that are kept, and of the parameters
+        {z: f for z, f in mapping.items() if z not in sums}
+        for mapping in (law.units, law.lower, law.upper, law.initial)
+    )
+    held = {z: (update[z].xreplace(sums) - z) / period[z] if z in update else flow[z] for z in kept}
+    return replace(law, flow=held, ticks=(), claims={}, units=units, lower=lower, upper=upper, initial=initial)

@@ -20,7 +20,10 @@ from fluidcc.laws.law import Law, Source
 from fluidcc.laws.steady import Structure
 from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
 
-__all__ = ["Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "values_at_rest", "with_levels"]
+__all__ = [
+    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "values_at_rest",
+    "with_levels",
+]  # fmt: skip
 
 
 class Level(Symbol):

@@ -30,8 +30,8 @@ _HOME = {
 }
 
 __all__ = [
-    "PAQM", "PAQMECF", "PAQMECF2", "PI", "RED", "AdaptiveRED", "AdaptiveREDDrop", "DropTail", "DualLink", "PAQMDrop",
-    "PenaltyLink", "REDDrop",
+    "PAQM", "PAQMECF", "PAQMECF2", "PI", "RED", "AdaptiveRED", "AdaptiveREDDrop", "DropTail",
+    "DualLink", "PAQMDrop", "PenaltyLink", "REDDrop",
 ]  # fmt: skip
 
 

@@ -6,19 +6,11 @@ integrate the piecewise-linear curve through the samples exactly; the last windo
 
 from __future__ import annotations
 
-from fluidcc.metrics.averages import mean, settling_time, windowed_mean
+from fluidcc.metrics.averages import loss, mean, settling_time, utilisation, windowed_mean
 from fluidcc.metrics.fairness import is_max_min_fair, jain, max_min_rates
 from fluidcc.metrics.shares import queue_shares
-from fluidcc.metrics.totals import loss, utilisation
 
 __all__ = [
-    "is_max_min_fair",
-    "jain",
-    "loss",
-    "max_min_rates",
-    "mean",
-    "queue_shares",
-    "settling_time",
-    "utilisation",
-    "windowed_mean",
-]
+    "is_max_min_fair", "jain", "loss", "max_min_rates", "mean", "queue_shares", "settling_time",
+    "utilisation", "windowed_mean",
+]  # fmt: skip

@@ -6,13 +6,45 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fluidcc.base.arguments import explained, number
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.arguments import explained, number, numbers, shown
+from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
-from fluidcc.metrics.arrays import Array, axis_of, reduced, values_of
 
-__all__ = ["mean", "settling_time", "windowed_mean"]
+__all__ = [
+    "Array", "axis_of", "loss", "mean", "reduced", "settling_time", "utilisation", "values_of",
+    "variable", "windowed_mean",
+]  # fmt: skip
+
+
+Array = NDArray[np.float64]
+
+
+def values_of(x: Any, what: str, finite: bool = False) -> Array:
+    """The numbers alone."""
+    return numbers(getattr(x, "values", x), what, "an array of numbers", finite=finite)
+
+
+def reduced(x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None) -> Any:
+    """`values`, which lack the axis `dim` of the DataArray `x`, with the labels that remain."""
+    import xarray as xr
+
+    rest = [d for d in x.dims if d != dim]
+    attrs = {k: v for k, v in x.attrs.items() if k == "units"} if units is None else {"units": units}
+    return xr.DataArray(values, {d: x.coords[d] for d in rest if d in x.coords}, rest, name or x.name, attrs)
+
+
+def axis_of(x: Any, dim: str) -> int:
+    """Which axis of a DataArray has that name."""
+    if not isinstance(dim, str) or dim not in x.dims:
+        raise UnknownName(
+            f"{x.name or 'the array'} has no dimension {shown(dim)}: it has {', '.join(map(str, x.dims))}"
+        )
+    return int(x.get_axis_num(dim))
+
+
+# --- Averages over time and settling times, exact for the piecewise-linear curve through the samples ---
 
 
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
@@ -172,3 +204,61 @@ def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> fl
     edge = goal + math.copysign(band, x[i] - goal)
     enters = t[i] + (t[i + 1] - t[i]) * (x[i] - edge) / (x[i] - x[i + 1])
     return max(float(enters) - start, 0.0)
+
+
+# --- Utilisation of links and losses of flows over a span of a run -------------------------------
+
+
+@explained
+def utilisation(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
+    """Mean utilisation of each link: what it carried over what it could have carried.
+
+    Parameters
+    ----------
+    result : Dataset of `fluidcc.simulate`
+        With ``utilisation(time, link)``.
+    start, stop : float or str, optional
+        The span [s]; by default all there is.
+
+    Returns
+    -------
+    DataArray over "link"
+        Between 0 and 1 [1].
+    """
+    return mean(variable(result, "utilisation"), start, stop)
+
+
+@explained
+def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
+    """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by its rate.
+
+    Parameters
+    ----------
+    result : Dataset of `fluidcc.simulate`
+        With ``rate(time, flow)`` and ``loss(time, flow)``.
+    start, stop : float or str, optional
+        The span [s]; by default all there is.
+
+    Returns
+    -------
+    DataArray over "flow"
+        [1]; NaN for a flow that sent nothing.
+
+    Notes
+    -----
+    The loss ratio at a time is what the source knows then, about data that left one feedback loop ago; the weight is
+    the rate at the same time. Over spans much longer than a round trip the difference vanishes.
+    """
+    rate, ratio = variable(result, "rate"), variable(result, "loss")
+    product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")
+    sent, lost = mean(rate.fillna(0.0), start, stop), mean(product, start, stop)
+    out = (lost / sent.where(sent > 0)).rename("loss_ratio")
+    out.attrs["units"] = "1"
+    return out
+
+
+def variable(result: Any, name: str) -> Any:
+    """A variable of a result, by name."""
+    if not hasattr(result, "data_vars") or name not in result.data_vars:
+        raise InvalidInput(f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns")
+    return result[name]

@@ -8,7 +8,7 @@ import numpy as np
 
 from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import InvalidInput
-from fluidcc.metrics.arrays import Array, axis_of, reduced, values_of
+from fluidcc.metrics.averages import Array, axis_of, reduced, values_of
 
 if TYPE_CHECKING:
     from fluidcc.network import Network

@@ -8,7 +8,7 @@ import numpy as np
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.metrics.totals import variable
+from fluidcc.metrics.averages import variable
 from fluidcc.network.network import Network, require_network
 
 __all__ = ["queue_shares"]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from fluidcc.network.specs import FlowSpec, describe
-
-if TYPE_CHECKING:
-    from fluidcc.network.network import Network
+from fluidcc.network.specs import FlowSpec, LinkSpec, describe
 
 __all__ = ["topology_svg"]
 
@@ -20,27 +17,28 @@ _LEFT, _COLUMN, _ROW, _TOP = 260, 210, 26, 62
 _REACH = 60  # of a line before its first link and after its last
 
 
-def topology_svg(net: Network) -> str:
-    """The picture as an ``<svg>`` element.
+def topology_svg(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec], label: str) -> str:
+    """Return the picture as an ``<svg>`` element.
 
     Parameters
     ----------
-    net : Network
-        Links stand in the order in which they were added; a line that turns back crosses them in another.
+    links, flows : mappings of names to specs
+        Links stand in the order in which they were added; a line that turns back crosses them in
+        another.
+    label : str
+        What is read out where the picture cannot be seen.
     """
-    at = {name: _LEFT + _COLUMN * i + 40 for i, name in enumerate(net.links)}
-    flows = list(net.flows.values())[:_MOST]
-    height = _TOP + _ROW * max(len(flows), 1) + 24
+    at = {name: _LEFT + _COLUMN * i + 40 for i, name in enumerate(links)}
+    drawn = list(flows.values())[:_MOST]
+    height = _TOP + _ROW * max(len(drawn), 1) + 24
     width = _LEFT + _COLUMN * max(len(at), 1) + 20
-    body = [
-        _link(describe(spec), name, x, height) for (name, spec), x in zip(net.links.items(), at.values(), strict=True)
-    ]
-    body += [_flow(flow, i, at) for i, flow in enumerate(flows)]
-    if rest := len(net.flows) - len(flows):
+    body = [_link(describe(spec), name, x, height) for (name, spec), x in zip(links.items(), at.values(), strict=True)]
+    body += [_flow(flow, i, at) for i, flow in enumerate(drawn)]
+    if rest := len(flows) - len(drawn):
         body.append(f'<text x="8" y="{height - 6}" fill="#666">and {rest} more flows</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(repr(net))}">'
+        f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(label)}">'
         f'<rect width="{width}" height="{height}" fill="white"/>{"".join(body)}</svg>'
     )
 

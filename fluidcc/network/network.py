@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import choice, explained, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.laws.law import Link, Source
-from fluidcc.network.patterns import Modulated, near, resolve_pattern
-from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec
+from fluidcc.network.patterns import Modulated, near
+from fluidcc.network.specs import PACKET, FlowSpec, LinkSpec, flow_spec, link_spec, resolve_pattern
 
-__all__ = ["PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network", "resolve_pattern"]
+__all__ = [
+    "PACKET", "FlowSpec", "LinkSpec", "Modulated", "Network", "require_network",
+    "resolve_pattern",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -320,7 +323,7 @@ class Network:
     def _repr_html_(self) -> str:
         from fluidcc.network.drawing import topology_svg
 
-        return topology_svg(self)
+        return topology_svg(self.links, self.flows, repr(self))
 
 
 def require_network(net: Any) -> None:

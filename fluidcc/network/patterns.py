@@ -6,24 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fluidcc.base.arguments import shown, whole
+from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Source
-from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
 from fluidcc.symbols import noise, plain, symbols_of
 
-if TYPE_CHECKING:
-    from fluidcc.network.specs import FlowSpec
-
-__all__ = ["Modulated", "Pairs", "resolve_pattern"]
+__all__ = ["Modulated", "Pairs"]
 
 Pairs = tuple[tuple[float, float], ...]
 
@@ -125,27 +117,3 @@ def _own_kind(structure: tuple[Any, ...], law: Source) -> str | None:
 
 def _hears_noise(law: Source) -> bool:
     return _hears(law.structure, law)
-
-
-def resolve_pattern(
-    spec: FlowSpec, seed: int, until: float
-) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
-    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow without one.
-
-    Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
-    """
-    if spec.pattern is None:
-        return None
-    if not isinstance(spec.pattern, Modulated):
-        times, rates = np.array(spec.pattern).T
-        return times, rates
-    seed = whole(seed, "seed")
-    words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
-    values = dict(spec.pattern.parameters)
-    if spec.pattern.kind == "noise":
-        begun = intervals(until, values["interval"])
-        return begun, rng.standard_normal(len(begun))
-    if spec.pattern.kind == "poisson":
-        return poisson_counts(rng, until, packet=spec.packet, **values)
-    return on_off_pareto(rng, until, **values)

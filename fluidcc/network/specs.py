@@ -9,18 +9,24 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sympy import sympify
 
-from fluidcc.base.arguments import shown
+from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
 from fluidcc.laws.law import Law, Link, Source
 from fluidcc.network.patterns import Modulated, Pairs, is_list, near, parse_pattern, quantity, series
+from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
 from fluidcc.symbols import plain, unfold
 
-__all__ = ["PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec"]
+__all__ = [
+    "PACKET", "FlowSpec", "LinkSpec", "describe", "flow_spec", "link_spec", "resolve_pattern",
+]  # fmt: skip
 
 # What a law knows of its place, by symbol.
 _OF_A_LINK = {s: plain(s) for s in Link.constants}
@@ -263,3 +269,27 @@ def describe(spec: LinkSpec) -> str:
     if math.isfinite(spec.buffer):
         parts.append(f"buffer {format_si(spec.buffer, 'bit')}")
     return ", ".join(parts)
+
+
+def resolve_pattern(
+    spec: FlowSpec, seed: int, until: float
+) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
+    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow without one.
+
+    Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
+    """
+    if spec.pattern is None:
+        return None
+    if not isinstance(spec.pattern, Modulated):
+        times, rates = np.array(spec.pattern).T
+        return times, rates
+    seed = whole(seed, "seed")
+    words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
+    values = dict(spec.pattern.parameters)
+    if spec.pattern.kind == "noise":
+        begun = intervals(until, values["interval"])
+        return begun, rng.standard_normal(len(begun))
+    if spec.pattern.kind == "poisson":
+        return poisson_counts(rng, until, packet=spec.packet, **values)
+    return on_off_pareto(rng, until, **values)

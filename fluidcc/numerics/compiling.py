@@ -39,10 +39,11 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.misc import unliteral
 
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import warn
 
 __all__ = [
-    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text", "njit", "source_hash", "vectorised",
+    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text", "njit",
+    "source_hash", "vectorised",
 ]  # fmt: skip
 
 _PACKAGE = Path(__file__).parent

@@ -7,17 +7,10 @@ from __future__ import annotations
 
 from fluidcc.plotting.chart import stability_chart
 from fluidcc.plotting.loops import bode, nyquist, root_map
-from fluidcc.plotting.phase import convergence_plane, phase_plane
-from fluidcc.plotting.series import timeseries
+from fluidcc.plotting.series import convergence_plane, phase_plane, timeseries
 from fluidcc.plotting.verdicts import claims
 
 __all__ = [
-    "bode",
-    "claims",
-    "convergence_plane",
-    "nyquist",
-    "phase_plane",
-    "root_map",
-    "stability_chart",
-    "timeseries",
-]
+    "bode", "claims", "convergence_plane", "nyquist", "phase_plane", "root_map",
+    "stability_chart", "timeseries",
+]  # fmt: skip

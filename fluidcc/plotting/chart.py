@@ -2,20 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.base.arguments import explained, shown
-from fluidcc.base.errors import InvalidInput
-from fluidcc.plotting.common import GREY, axes_for, legend, scaled, several
-from fluidcc.plotting.filled import filled_chart
+from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.network.patterns import near
+from fluidcc.plotting.common import GREY, axes_for, legend, scaled, several, words
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["stability_chart"]
+__all__ = ["filled_chart", "stability_chart"]
+
+
+LEVELS = 12
+DASHES = ("--", ":", "-.")
+
+
+def filled_chart(
+    data: xr.Dataset, *, verdict: str = "stable", value: str | None = None,
+    over: Sequence[str] | Mapping[str, xr.DataArray] = (), ax: Any = None,
+) -> Axes:  # fmt: skip
+    """Draw a sweep over two axes.
+
+    Parameters
+    ----------
+    data : Dataset of `fluidcc.sweep`
+        Over two numeric axes; the first is drawn across, the second up. Of a sweep over more, fix the others first:
+        ``data.sel(w=2e4)``.
+    verdict : str
+        The yes-or-no variable; its boundary is a solid line, and what is outside is hatched.
+    value : str, optional
+        A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only one that is neither
+        the verdict nor in `over`, if there is one.
+    over : sequence of str, or mapping of str to DataArray
+        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines. A mapping may
+        bring them from another sweep over the same two axes, with values of its own along them. Of a variable with
+        other values than yes and no, such as a margin, the line is where it is 1.
+    ax : Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        If the sweep is not over two numeric axes.
+    UnknownName
+        If it has no such variable.
+    """
+    axes = [str(name) for name in data.attrs.get("axes", data.dims) if name in data.dims]  # one may be fixed by isel
+    if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
+        raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes) or 'none'}")
+    inside = () if isinstance(over, Mapping) else over
+    for name in (verdict, *inside, *([] if value is None else [value])):
+        if name not in data.data_vars:
+            raise UnknownName(f"the sweep has no variable {name!r}; {near(name, map(str, data.data_vars))}")
+    if value is None:
+        known = (verdict, *inside, "measured", "error")
+        numbers = [str(n) for n, v in data.data_vars.items() if v.dims == tuple(axes) and v.dtype.kind == "f"]
+        rest = [name for name in numbers if name not in known]
+        value = rest[0] if len(rest) == 1 else None
+    (one,) = axes_for(ax, 1, (6.8, 4.8))
+    (x, x_label), (y, y_label) = (_scaled(data[name]) for name in axes)
+    if value is not None:
+        _fill(one, x, y, data[value].transpose(*axes), data[verdict].transpose(*axes))
+    _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
+    for k, (name, more) in enumerate(_more(data, over, axes).items()):
+        here, there = (_scaled(more[axis].assign_attrs(data[axis].attrs))[0] for axis in axes)
+        _boundary(one, here, there, more.transpose(*axes), name, f"C{k + 1}", DASHES[k % len(DASHES)])
+    one.set(xlabel=x_label, ylabel=y_label)
+    for axis, places in (("x", x), ("y", y)):
+        if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
+            _logarithmic(one, axis, places)
+    if found := one.get_legend_handles_labels()[0]:  # below: no place inside is sure to be free of lines
+        columns = min(len(found), 3)
+        one.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=columns, frameon=False, fontsize="small")
+    return one
+
+
+def _logarithmic(one: Any, axis: str, places: Any) -> None:
+    """A logarithmic axis; over a few decades with ticks as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(one, f"set_{axis}scale")("log")
+    if places.max() < 3000 * places.min():
+        along = getattr(one, f"{axis}axis")
+        along.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        along.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        along.set_minor_formatter(NullFormatter())
+
+
+def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
+    """What is drawn on top, by its label."""
+    if not isinstance(over, Mapping):
+        return {words(name): data[name] for name in over}
+    for name, found in over.items():
+        if set(getattr(found, "dims", ())) != set(axes):
+            raise InvalidInput(f"over[{name!r}] must be a DataArray over {' and '.join(axes)}, as the chart is")
+    return dict(over)
+
+
+def _scaled(axis: Any) -> tuple[Any, str]:
+    label, size = scaled(str(axis.name), str(axis.attrs.get("units", "1")))
+    return axis.values / size, label.removesuffix(" [1]")
+
+
+def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
+    """Filled contours through what was measured where the verdict is yes: elsewhere a margin is to another boundary."""
+    from matplotlib.ticker import MaxNLocator
+
+    found = values.values
+    known = np.isfinite(found) & (np.asarray(yes.values, dtype=float) == 1.0)
+    label, size = scaled(str(values.name), str(values.attrs.get("units", "1")))
+    if known.sum() < 4:
+        return
+    sparse = np.where(known, found, np.nan)
+    rich = max(2, int(known.sum(axis=0).max()) // 2)  # rows of the coarse grid; the others know the boundary alone
+    whole = _between(_between(sparse, x, rich).T, y, 2).T
+    whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
+    if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
+        return  # all on one line
+    low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
+    levels = MaxNLocator(LEVELS).tick_values(low, high) if high > low else np.array([low - 0.5, low + 0.5])
+    drawn = one.contourf(x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis")
+    one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
+
+
+def _between(values: Any, places: Any, enough: int) -> Any:
+    """Values along the first axis, linear between those that are there, where there are enough."""
+    filled = values.copy()
+    for line in np.flatnonzero(np.isfinite(values).sum(axis=0) >= enough):
+        there = np.isfinite(values[:, line])
+        filled[:, line] = np.interp(places, places[there], values[there, line], left=np.nan, right=np.nan)
+    return filled
+
+
+def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, style: Any) -> None:
+    """The line half-way between neighbours of different verdicts, or where a margin is 1.
+
+    Where the verdict of a solid line is no, it is hatched.
+    """
+    import matplotlib.lines as lines
+
+    yes = np.asarray(verdict.values, dtype=float).T
+    if style == "-":
+        one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"])
+    level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
+    if np.nanmin(yes) < level < np.nanmax(yes):
+        one.contour(x, y, np.ma.masked_invalid(yes), [level], colors=[color], linestyles=[style], linewidths=1.6)
+    one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))
+
+
+# --- Stability charts: boundaries of stability over two parameters -------------------------------
 
 
 @explained
@@ -26,7 +171,7 @@ def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any
     ----------
     curves : BoundaryCurve or sequence of them, or Dataset of `fluidcc.sweep`
         Over the same two parameters. Of a sweep the margins are filled, with the boundary of stability and those of
-        sufficient conditions on top: see `fluidcc.plotting.filled.filled_chart` for `verdict`, `value` and `over`.
+        sufficient conditions on top: see `fluidcc.plotting.chart.filled_chart` for `verdict`, `value` and `over`.
     labels : sequence of str, optional
         One for each.
     ax : Axes, optional

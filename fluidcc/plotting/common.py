@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several", "shown", "words"]
+__all__ = [
+    "GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several",
+    "shown", "words",
+]  # fmt: skip
 
 # What is drawn for each unit: its name in the picture, and how many SI units it is.
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3), "bit": ("kbit", 1e3)}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sympy import Symbol
 
 from fluidcc.laws import Law
-from fluidcc.laws.few_packets import few_packets, window_names
+from fluidcc.laws.steady import few_packets, window_names
 from fluidcc.laws.trackers import trackers
 from fluidcc.simulation.layout import Layout
 from fluidcc.sources.by_bytes import mean_size

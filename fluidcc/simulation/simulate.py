@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice, explained, flag, number, numbers, shown, whole
-from fluidcc.base.errors import InvalidInput
+from fluidcc.base.errors import InvalidInput, warn
 from fluidcc.base.progress import Progress
 from fluidcc.base.units import to_si
-from fluidcc.base.warned import warn
 from fluidcc.network.network import Network, resolve_pattern
 from fluidcc.simulation.diagnostics import doubts, unheard
 from fluidcc.simulation.fused import fused_address

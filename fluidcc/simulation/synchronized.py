@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.arguments import choice, explained, flag, number, whole
-from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import InvalidInput, NegativeRate, SolverError, Unsupported, warn
 from fluidcc.network.patterns import quantity
 
 __all__ = ["Orbit", "Synchronized", "synchronized"]

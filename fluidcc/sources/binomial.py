@@ -14,7 +14,10 @@ from sympy import Eq, Rational, Symbol, symbols
 from fluidcc.laws import Jump, Source, Steady
 from fluidcc.symbols import RTT, packet, pi, x_tau
 
-__all__ = ["AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD", "RateBinomial"]
+__all__ = [
+    "AIAD", "AIPD", "IIAD", "ISCC", "SQRT", "Binomial", "BinomialFluid", "Kelly", "RateAIMD",
+    "RateBinomial",
+]  # fmt: skip
 
 W = symbols("W", positive=True)  # congestion window [packet]
 x = symbols("x", positive=True)  # sending rate [bit/s]

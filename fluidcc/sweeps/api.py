@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.arguments import explained, shown, whole
-from fluidcc.base.errors import InvalidCall, InvalidInput
+from fluidcc.base.errors import InvalidCall, InvalidInput, warn
 from fluidcc.base.units import to_si
-from fluidcc.base.warned import warn
 from fluidcc.network import Network
 from fluidcc.network.scenarios import Scenario
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
-from fluidcc.simulation.simulate import (
-    _check_tolerance,
-    _frozen,
-    _positive,
-    _sample_times,
-    simulate,
-)
+from fluidcc.simulation.simulate import _check_tolerance, _frozen, _positive, _sample_times, simulate
 from fluidcc.sweeps.batches import STRUCTURAL
 from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
@@ -37,6 +30,9 @@ from fluidcc.sweeps.task import Task
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+
 
 __all__ = ["make_task", "sweep"]
 

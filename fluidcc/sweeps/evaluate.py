@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import InvalidInput, SweepFailed
+from fluidcc.base.errors import InvalidInput, SweepFailed, gathered
 from fluidcc.base.progress import look
-from fluidcc.base.warned import gathered
 from fluidcc.network import Network
 from fluidcc.sweeps.measures import Measure, Point, Value, refuse_taken
 from fluidcc.sweeps.results import Piece, Variable, empty_piece

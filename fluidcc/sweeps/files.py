@@ -32,13 +32,15 @@ from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, ScenarioError, Unsupported
 from fluidcc.base.files import check_new, writing
 from fluidcc.network.patterns import near
-from fluidcc.network.scenario_file import toml
-from fluidcc.network.scenarios import Scenario, scenarios
+from fluidcc.network.scenarios import Scenario, scenarios, toml
 from fluidcc.sweeps.api import sweep
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+
+
 
 __all__ = ["ENDINGS", "SweepFile", "check_output", "load_sweep", "run_file", "save", "table"]
 

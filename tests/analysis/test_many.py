@@ -9,8 +9,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.many import Verdicts, verdicts_at
-from fluidcc.equilibria.batch import Columns
 from fluidcc.equilibria.equilibrium import system_of
+from fluidcc.equilibria.many import Columns
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.errors import FluidccWarning
-from fluidcc.base.warned import gathered, warn
+from fluidcc.base.errors import FluidccWarning, gathered, warn
 
 
 def test_what_is_gathered_is_not_told() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sympy import Abs, Heaviside, Max, Min, Piecewise, exp, log, sqrt, symbols
 
 from fluidcc.base.errors import UnitsError
-from fluidcc.laws.dimensions import Dim, base_unit, dim_of_text, explain, measure
+from fluidcc.laws.checks import Dim, base_unit, dim_of_text, explain, measure
 
 x, T, n, k = symbols("x T n k", positive=True)
 s = symbols("s", real=True)

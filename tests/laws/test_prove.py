@@ -10,7 +10,7 @@ from sympy import Abs, And, Eq, Function, Max, Min, Ne, Piecewise, Rational, cos
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws import Law, Source, Steady
 from fluidcc.laws.prove import Proof, Verdict, prove
-from fluidcc.laws.standstill import standstills
+from fluidcc.laws.steady import standstills
 from fluidcc.sources import LDCC, PrimalDual, Reno
 from fluidcc.symbols import RTT, e, pi
 from tests.some_laws import all_laws

@@ -8,7 +8,7 @@ from sympy import Eq, Symbol, lambdify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.laws.response import at_rest
+from fluidcc.laws.linear import at_rest
 from fluidcc.papers.model import proof
 from fluidcc.symbols import RTT, e, e_b, packet, pi, plain, price, unfold, x_tau, y
 

@@ -7,7 +7,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput
-from fluidcc.network.patterns import Modulated, resolve_pattern
+from fluidcc.network.patterns import Modulated
+from fluidcc.network.specs import resolve_pattern
 
 POISSON = {"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10 ms"}
 BURSTS = {"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": "100 ms", "mean_off": 0.1, "shape": 1.25}

@@ -18,7 +18,7 @@ import numpy as np
 import zarr  # noqa: F401  imported before the fork, so that the moments fall into the sweep
 
 import fluidcc as fc
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import warn
 
 GRID = {"x": [0.1 * k for k in range(12)], "y": [1.0, -1.0]}
 CHUNK = 2

@@ -20,8 +20,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.base import version
-from fluidcc.base.errors import InvalidInput
-from fluidcc.base.warned import warn
+from fluidcc.base.errors import InvalidInput, warn
 from fluidcc.sweeps.store import differences
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from typing import Any
 
 from sympy import Dummy, Eq, Expr, Matrix, Symbol, diff, exp, simplify, sqrt, symbols
 
+from fluidcc.laws.linear import AtRest, at_rest
 from fluidcc.laws.prove import Verdict
-from fluidcc.laws.response import AtRest, at_rest
 from fluidcc.links import DropTail
 from fluidcc.papers.ldcc.common import beta, positive, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW
