@@ -1,8 +1,9 @@
 """How the linearisation changes with a parameter: exactly, by a complex step through everything.
 
 The equilibrium moves as the implicit function theorem says: with F(X, p) = 0 the conditions of
-`fluidcc.analysis.rest`, dX/dp = -(dF/dX)^-1 dF/dp. Every part of F and of the matrices is analytic on its branch. An
-imaginary step far below rounding leaves the real parts alone, and the imaginary parts are the derivatives, to rounding.
+`fluidcc.analysis.operating_point`, dX/dp = -(dF/dX)^-1 dF/dp. Every part of F and of the matrices is
+analytic on its branch. An imaginary step far below rounding leaves the real parts alone, and the
+imaginary parts are the derivatives, to rounding.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.linear_laws import sources
-from fluidcc.analysis.matrices import Matrices
-from fluidcc.analysis.operating_point import BUSY, FULL
-from fluidcc.analysis.rest import own_states, residual
+from fluidcc.analysis.operating_point import BUSY, FULL, own_states, residual
+from fluidcc.analysis.signals import sources
+from fluidcc.analysis.wiring import Matrices
 from fluidcc.base.errors import SolverError, UnknownName
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain
@@ -24,7 +24,11 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.analysis.operating_point import Point
 
-__all__ = ["Parameter", "Response", "conditions", "nudge", "parameter", "parameters", "real_part", "shifted", "split"]
+
+__all__ = [
+    "Parameter", "Response", "conditions", "nudge", "parameter", "parameters", "real_part",
+    "shifted", "split",
+]  # fmt: skip
 
 STEP = 1e-40
 _NUMBERS = ("z", "p", "v", "lp", "count", "access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import conditions, shifted
-from fluidcc.analysis.rest import residual
-from fluidcc.analysis.split import with_alone
+from fluidcc.analysis.operating_point import residual, with_alone
 from fluidcc.base.errors import warn
 from fluidcc.laws.trackers import trackers
 from fluidcc.symbols import plain
@@ -24,6 +23,7 @@ from fluidcc.symbols import plain
 if TYPE_CHECKING:
     from fluidcc.analysis.operating_point import Point
     from fluidcc.numerics.linear.count import RootCount
+
 
 __all__ = ["FreeDirection", "free_directions", "left_out", "without_zeros"]
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.matrices import Matrices, all_flows, deviations
-from fluidcc.analysis.operating_point import Point, operating_point
-from fluidcc.analysis.rest import loss
-from fluidcc.analysis.wiring import wire
+from fluidcc.analysis.operating_point import Point, loss, operating_point
+from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
 from fluidcc.base.progress import Progress
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.margins import Margins
+
 
 __all__ = ["LinearNetwork", "linearize"]
 

@@ -2,27 +2,347 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.approach import Approach
-from fluidcc.analysis.effort import Effort
-from fluidcc.analysis.once_round import OnceRound, once_round
-from fluidcc.analysis.returns import MISFIT, Section
-from fluidcc.analysis.settle import settled
+from fluidcc.analysis.returns import (
+    MISFIT,
+    Effort,
+    Label,
+    Lost,
+    OnceRound,
+    Section,
+    events,
+    natural_sizes,
+    once_round,
+    states_at,
+)
 from fluidcc.base.arguments import explained, flag, number, whole
-from fluidcc.base.errors import Unsupported, warn
+from fluidcc.base.errors import SolverError, Unsupported, warn
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.equilibria.result import MOST_ROWS
 from fluidcc.laws import Law
 from fluidcc.network.network import Network, require_network
 from fluidcc.network.patterns import quantity
+from fluidcc.numerics.periodic import find_recurrence, nearest_recurrence
+from fluidcc.simulation.in_flight import counted_anew
 from fluidcc.symbols import plain
 
-__all__ = ["LimitCycle", "limit_cycle"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+__all__ = ["Approach", "LimitCycle", "Settled", "limit_cycle", "settled"]
+
+
+Array = NDArray[np.float64]
+
+COARSE = 1e-6  # accuracy of the approach, which looks for what repeats to three digits
+_FIRST, _SOONER = 400, 0.1  # round trips before the first look, or the part of the effort after which it is made
+_AGAIN = 1.5  # times as late is the next look
+_PIECE = 20_000  # steps of a piece: about a second
+_MARKS = 1600  # that are compared; four of the longest cycle
+
+
+@dataclass
+class Approach:
+    """A run in pieces, each of which can be gone through again.
+
+    Attributes
+    ----------
+    rtol : float
+        That the orbit is to have in the end.
+    longest : float
+        How long the run may become [s].
+    pieces : list of Dataset
+        Each goes on from the one before it.
+    """
+
+    net: Network
+    effort: Effort
+    rtol: float
+    longest: float
+    pieces: list[xr.Dataset] = field(default_factory=list)
+
+    @property
+    def now(self) -> float:
+        """How far it has come [s]."""
+        return float(self.pieces[-1].attrs["end"]) if self.pieces else 0.0
+
+    def near(self) -> Section:
+        """Go on until something repeats to three digits.
+
+        Raises
+        ------
+        SolverError
+            If nothing does within the effort and the time; it says what was seen, and what to try.
+        """
+        trip = max(self.net.base_rtt(name) for name in self.net.flows)
+        look, spared = _FIRST * trip, (1 - _SOONER) * self.effort.most
+        if self.pieces:
+            look, spared = _AGAIN * self.now, 0.0
+        while True:
+            self._go_on(min(look, self.longest), spared)
+            section, why = self._section()
+            if section is not None:
+                return section
+            if self.now >= self.longest or self.effort.left <= 0:
+                raise SolverError(self._in_vain(why))
+            look, spared = _AGAIN * self.now, 0.0
+
+    def _go_on(self, look: float, spared: float) -> None:
+        """More pieces, to that time, or until no more steps than so many are left."""
+        length = look / 20
+        while self.now < look and self.effort.left > spared:
+            left = look - self.now
+            before = self.pieces[-1] if self.pieces else None
+            if before is not None:
+                length = min(4 * length, _PIECE * length / max(1, int(before.attrs["steps"])))
+            length = left if left < 1.5 * length else length
+            stop = look if length == left else self.now + length
+            self.pieces.append(self.effort.go(self.net, stop, COARSE, before))
+
+    def _section(self) -> tuple[Section | None, str]:
+        """The rarest event that still comes back, if it does so with the same states."""
+        since = 0.25 * self.now
+        kind = "jump" if any(run.attrs["jumps"] for run in self.pieces) else "tick"
+        times, labels = self._events(kind)
+        if len(times) == 0:
+            return None, "there was no jump"
+        counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
+        often = {one: n for one, n in counts.items() if n >= 4 and self._lasts(one, labels, times)}
+        if not often:
+            return None, f"no {kind} comes back often enough"
+        label = min(often, key=lambda one: often[one])
+        marks = times[np.array([one == label for one in labels]) & (times > since)][-_MARKS:]
+        bare = find_recurrence(marks, np.empty((len(marks), 0)))
+        if bare is None:
+            return None, f"the {kind}s of {label[0]!r} come at intervals that do not repeat{_nearest(marks)}"
+        found = None
+        for most in (16 * bare.marks + 1, _MARKS):  # even intervals, as of ticks, say little of the states
+            if self._cost(marks[-most:]) > self.effort.left:
+                return None, f"the {kind}s of {label[0]!r} repeat, and to compare the states there is more than is left"
+            states, size = self._states(marks[-most:])
+            found = find_recurrence(marks[-most:], states / size)
+            if found is not None or most >= len(marks):
+                break
+        if found is None:
+            return None, f"the {kind}s of {label[0]!r} repeat, but not with the same states"
+        return self._between(label, found.marks, found.period, size), ""
+
+    def _events(self, kind: str) -> tuple[Array, list[Label]]:
+        parts = [events(run, kind) for run in self.pieces]
+        return np.concatenate([times for times, _ in parts]), [label for _, labels in parts for label in labels]
+
+    def _lasts(self, label: Label, labels: list[Label], times: Array) -> bool:
+        """Whether an event still happens at the end, as often as it did."""
+        own = times[[one == label for one in labels]]
+        return bool(self.now - own[-1] <= 2.0 * np.diff(own).max())
+
+    def _cost(self, marks: Array) -> int:
+        """Steps that `_states` will take."""
+        return sum(int(run.attrs["steps"]) for run in self.pieces if float(run.attrs["end"]) >= marks[0])
+
+    def _states(self, marks: Array) -> tuple[Array, Array]:
+        """What there was just after each mark (marks, n), and how large each state is (n,)."""
+        found, start = [], None
+        for run in self.pieces:
+            end = float(run.attrs["end"])
+            began = 0.0 if start is None else float(start.attrs["end"])
+            inside = marks[(marks > began) & (marks <= end)]
+            if len(inside):
+                there = self.effort.go(self.net, end, COARSE, start, inside)
+                found.append(states_at(there)[0])
+            start = run
+        states = np.concatenate(found)
+        return states, np.maximum(np.abs(states).max(axis=0), natural_sizes(there, self.net))
+
+    def _between(self, label: Label, count: int, period: float, size: Array) -> Section:
+        """A section that begins between two marks."""
+        last = self.pieces[-1]
+        at = np.linspace(self.now, self.now + 2 * period, 201)[1:]
+        ahead = self.effort.go(self.net, self.now + 2.5 * period, COARSE, last, at)
+        size = np.maximum(np.abs(states_at(ahead)[0]).max(axis=0), size)
+        times, labels = events(ahead, "jump" if ahead.attrs["jumps"] else "tick")
+        marks = times[[one == label for one in labels]]
+        middle = float(marks[0] + 0.37 * (marks[1] - marks[0]))
+        base = counted_anew(self.net, self.effort.go(self.net, middle, COARSE, last))
+        return Section(self.net, label, count, period, base, size, self.rtol, self.effort)
+
+    def _in_vain(self, why: str) -> str:
+        limit = "until" if self.now >= self.longest else "max_steps"
+        return (
+            f"no limit cycle within {self.now:.6g} s and {self.effort.used} steps of the solver: {why}. Give a larger "
+            f"{limit}; if it never repeats, as flows of unequal round trips may not, take means over a long simulation"
+        )
+
+
+def _nearest(marks: Array) -> str:
+    near = nearest_recurrence(marks)
+    if near is None:
+        return ""
+    return f" (the nearest to it: {near.marks} of them, {near.period:.4g} s, to {100 * near.changes.max():.2g} %)"
+
+
+# --- From near a limit cycle onto it: by waiting where that takes fewer steps, else by Newton's method ---
+
+
+_LADDER = 1e-2  # from one accuracy to the next, finer one
+_ENOUGH = 30.0  # times the accuracy: nearer to the orbit it is not worth while to come with it
+_LOOKED_AT, _AT_ONCE, _A_WHILE = 4, 50, 10  # cycles that are looked at, and waited for at most, and to see what comes
+_NEWTON = 8  # steps at most
+_NOISE = 1e-6  # changes below, which do not fall any more, are those of the integration
+_LOST = 1e-2  # change from cycle to cycle at which the orbit was near none
+
+
+class Settled(NamedTuple):
+    """A section on the orbit, what is left to it, and how many steps of Newton's method led there."""
+
+    section: Section
+    error: float
+    steps: int
+
+
+def settled(approach: Approach, tol: float) -> Settled:
+    """The cycle to `tol`, or to what the accuracy of the integration or the effort allows.
+
+    An orbit that leaves what it was near is followed on.
+
+    Raises
+    ------
+    SolverError
+        If the effort does not suffice: what there is, and what to try.
+    """
+    while True:
+        section = approach.near()
+        try:
+            for rtol in _ladder(approach.rtol):
+                section = _waited(section.finer(rtol), max(tol, _ENOUGH * rtol))
+            return _refined(section.finer(approach.rtol), tol)
+        except Lost:
+            if approach.effort.left <= 0:
+                raise
+
+
+def _ladder(finest: float) -> list[float]:
+    """Accuracies from that of the approach on, without the finest."""
+    found = [COARSE]
+    while found[-1] > finest / _LADDER:
+        found.append(found[-1] * _LADDER)
+    return [rtol for rtol in found if rtol > 2 * finest]
+
+
+class _Look(NamedTuple):
+    """What some cycles were like."""
+
+    changes: NDArray[np.float64]  # the largest one, from each cycle to the next
+    cost: float  # steps of the solver for a cycle
+    state: str
+
+    @property
+    def falls(self) -> bool:
+        return bool(np.all(np.diff(self.changes) < 0)) or not self.changes.any()
+
+    @property
+    def ratio(self) -> float:
+        """Of one change to the one before it, but not so small that nothing could tell."""
+        return max(math.sqrt(self.changes[-1] / self.changes[0]), 0.01) if self.changes[0] > 0 else 0.01
+
+    @property
+    def largest(self) -> float:
+        return float(self.changes.max())
+
+    def left(self, floor: float) -> float:
+        """How far it was to the orbit at first, if the changes go on falling as they did."""
+        return self.largest / (1 - self.ratio) if self.falls and self.largest > floor else self.largest
+
+    def wait(self, tol: float) -> int:
+        """Cycles until it is as near to the orbit as that, if the changes go on falling as they did."""
+        if self.largest == 0:
+            return 1
+        return max(1, math.ceil(math.log(tol * (1 - self.ratio) / self.largest) / math.log(self.ratio)))
+
+
+def _cost_of_look(section: Section) -> float:
+    return section.effort.ahead(2 * (_LOOKED_AT + 1) * section.period, section.rtol)
+
+
+def _look(section: Section) -> _Look:
+    before, ahead = section.effort.used, _cost_of_look(section)
+    if ahead > section.effort.left:
+        raise _spent(
+            section, f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s", ahead
+        )
+    marks, states = section.walk(section.base, _LOOKED_AT)
+    period = np.diff(marks)
+    by_time = np.abs(np.diff(period)) / period[-1]
+    by_state = np.abs(np.diff(states, axis=0)).max(axis=1, initial=0.0)[1:]
+    changes = np.maximum(by_time, by_state)
+    state = (
+        f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s, but from one to the "
+        f"next something still changes by {changes[-1]:.1e} of its size"
+    )
+    if changes[-1] > _LOST:
+        raise Lost(state)
+    return _Look(changes, (section.effort.used - before) / (2 * (_LOOKED_AT + 1)), state)
+
+
+def _spent(section: Section, state: str, ahead: float) -> SolverError:
+    return SolverError(
+        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} of "
+        f"{section.effort.most} are used: give a larger max_steps, or a larger tol"
+    )
+
+
+def _waited(section: Section, tol: float) -> Section:
+    """The section nearer to the orbit, as far as it comes there by itself soon."""
+    for _ in range(_NEWTON):
+        seen = _look(section)
+        if not seen.falls or seen.largest <= tol:
+            break
+        wait = seen.wait(tol)
+        if wait > 2 * section.cost_of_newton or seen.cost * wait + _cost_of_look(section) > section.effort.left:
+            break
+        section = section.later(min(wait, _AT_ONCE))
+    return section
+
+
+def _refined(section: Section, tol: float) -> Settled:
+    """The cycle to `tol`, or to where nothing comes nearer any more."""
+    best, stuck, newton = math.inf, 0, 0
+    while True:
+        seen = _look(section)
+        error = seen.left(section.rtol)
+        stuck = 0 if seen.falls and seen.largest < 0.1 * best else stuck + 1
+        if error <= tol or (stuck > 1 and seen.largest < _NOISE):
+            return Settled(section, error, newton)
+        if newton >= _NEWTON:
+            raise SolverError(f"{seen.state}; give a larger tol or a smaller rtol, or simulate it and look")
+        jump = section.cost_of_newton
+        wait = seen.wait(tol) if seen.falls else _A_WHILE  # for an orbit may leave what it is near
+        by_itself = wait <= 2 * jump and stuck == 0 if seen.falls else stuck < 3
+        ahead = seen.cost * (wait if by_itself else jump) + _cost_of_look(section)
+        if ahead > section.effort.left and seen.largest < _NOISE:
+            return Settled(section, error, newton)
+        if ahead > section.effort.left:
+            raise _spent(section, seen.state, ahead)
+        if by_itself:
+            best = min(best, seen.largest)
+            section = section.later(min(wait, _AT_ONCE))
+            continue
+        if newton and seen.largest > 0.5 * best:  # disturbances reached over a kink of the map
+            section = replace(section, step=section.step / 30)
+        best = min(best, seen.largest)
+        section, newton = section.corrected(), newton + 1
+
+
+# --- Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and convergence ---
+
 
 _LONGEST = 400_000  # round trips of the approach
 _UNLIMITED = 10**15  # steps

@@ -3,27 +3,217 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Matrix, lambdify
+from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
 
-from fluidcc.analysis.storage import Storage, evaluated
-from fluidcc.analysis.undelayed import DIGITS, Undelayed
+from fluidcc.analysis.local import LocalLoop, local_loop
+from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem
 from fluidcc.base.arguments import explained, number, shown, whole
-from fluidcc.base.errors import InvalidInput
-from fluidcc.symbols import plain, unfold
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.laws import Law
+from fluidcc.numerics.linear.dlti import DelayLTI
+from fluidcc.symbols import Let, e, plain, unfold
 
-__all__ = ["StorageReport", "check_storage"]
+if TYPE_CHECKING:
+    from fluidcc.equilibria.equilibrium import Equilibrium
+    from fluidcc.network import Network
+
+
+__all__ = [
+    "PassivityReport", "Storage", "StorageReport", "UserPassivity", "check_storage",
+    "evaluated", "paper_storage", "passivity", "penalty_of", "repaired_storage", "steepest",
+]  # fmt: skip
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A candidate V of the states of an undelayed network.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    gradient : mapping of Symbol to Expr
+        dV/dz of each state z on which it depends.
+    offset : float
+        V at the equilibrium.
+    value : Expr, optional
+        V itself; without it V is integrated along a straight line from the equilibrium, for which the gradient must
+        be one.
+    """
+
+    name: str
+    gradient: Mapping[Symbol, Expr]
+    offset: float = 0.0
+    value: Expr | None = None
+
+    @classmethod
+    def of(cls, system: UndelayedSystem, value: Any, name: str = "V") -> Storage:
+        """The candidate with that formula in the states of the network.
+
+        Raises
+        ------
+        InvalidInput
+            If it contains other symbols.
+        """
+        value = sympify(value)
+        strange = value.free_symbols - set(system.states)
+        if strange:
+            raise InvalidInput(
+                f"{name} contains {', '.join(sorted(map(plain, strange)))}, no states of the network; it has "
+                f"{', '.join(map(plain, system.states))}"
+            )
+        offset = float(value.subs(dict(system.point)))
+        return cls(name, {z: value.diff(z) for z in value.free_symbols}, offset, value)
+
+    @property
+    def separable(self) -> bool:
+        """Whether each part of the gradient depends on its own state alone."""
+        return all(unfold(g).free_symbols <= {z} for z, g in self.gradient.items())
+
+    def terms(self, system: UndelayedSystem) -> list[Expr]:
+        """The terms g_z f_z of V' along the network's motion."""
+        return [unfold(g) * system.flow[z] for z, g in self.gradient.items()]
+
+    def values(self, system: UndelayedSystem, states: Any) -> Any:
+        """V at states of shape (n, ...)."""
+        states = np.asarray(states, float)
+        if self.value is not None:
+            return evaluated(system.states, [self.value], states)[0]
+        still = np.array([float(system.point[z]) for z in system.states]).reshape(-1, *(1 for _ in states.shape[1:]))
+        total = np.full(states.shape[1:], self.offset)
+        index = [system.states.index(z) for z in self.gradient]
+        way = states - still
+        slope = _numeric(system.states, list(self.gradient.values()))
+        for t, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
+            total = total + weight * np.sum(slope(still + t * way) * way[index], axis=0)
+        return total
+
+
+def evaluated(symbols: Any, expressions: list[Any], states: Any) -> Any:
+    """Numbers of some expressions, shape (expressions, ...), at states of shape (n, ...)."""
+    return _numeric(symbols, expressions)(np.asarray(states, float))
+
+
+def _numeric(symbols: Any, expressions: list[Any]) -> Callable[[Any], Any]:
+    """The function from states of shape (n, ...) to numbers of the expressions."""
+    function = lambdify(symbols, [unfold(f) for f in expressions], "numpy", cse=True)
+    return lambda at: np.array([np.broadcast_to(np.asarray(f, float), at.shape[1:]) for f in function(*at)])
+
+
+def _definition(law: Law, name: str) -> Let:
+    """The definition of that name in a law."""
+    for f in law.flow.values():
+        for let in f.atoms(Let):
+            if let.name == name:
+                return let
+    raise Unsupported(
+        f"{law.name} has no definition {name!r}, which this storage function is made of; "
+        "give a formula by storage(formula)"
+    )
+
+
+def penalty_of(law: Law) -> tuple[Let, Let]:
+    """(k, v): gain and delay penalty of a law of the form x' = k x (U' - v(e) - e')."""
+    return _definition(law, "k"), _definition(law, "v")
+
+
+def steepest(system: UndelayedSystem) -> float:
+    """alpha of (46) [1/s]: the largest slope of any user's penalty at any delay it can see."""
+    slopes = []
+    for name, spec in ((n, system.net.flows[n]) for n in system.rate):
+        law = spec.law
+        _, v = penalty_of(law)
+        (kink,) = [s for s in law.switches if s.has(e)] or [None]
+        slope = unfold(v).diff(e).replace(Heaviside, lambda *step: Integer(1))  # on the branch where it rises
+        # On its rising branch it is steepest where it starts, at the threshold or at the propagation delay.
+        start = float((e - kink).subs(dict(system.constants[name]))) if kink is not None else 0.0
+        first = max(start, system.net.propagation_delay(name))
+        grid = first + np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 400)])
+        values = lambdify(e, slope.subs(dict(system.constants[name])), "numpy")(grid)
+        slopes.append(float(np.max(values)))
+    return max(slopes)
+
+
+def paper_storage(system: UndelayedSystem, *, alpha: float | None = None, literal: bool = False) -> Storage:
+    """V_user + V_link of equations (28) and (29) of the LDCC paper.
+
+    Parameters
+    ----------
+    system : UndelayedSystem
+        With LDCC flows, the gain held: ``undelayed(net, held=("k",))``.
+    alpha : float, optional
+        The largest slope of the penalties [1/s]; by default `steepest`.
+    literal : bool
+        As printed, with the delays d in (29) instead of their deviations: then V is not zero at an equilibrium at
+        which a link is not saturated.
+    """
+    alpha = steepest(system) if alpha is None else float(alpha)
+    gradient: dict[Symbol, Expr] = {}
+    for name, rate in system.rate.items():
+        k, _ = penalty_of(system.net.flows[name].law)
+        still, gain = rate.subs(dict(system.point)), _at_rest(system, name, k)
+        gradient[rate] = (rate - still) / (rate * gain * alpha)
+    offset = 0.0
+    for name, q in system.queue.items():
+        capacity = Float(system.capacity[name], DIGITS)
+        spare = 0 if system.rest.saturated.sel(link=name) else capacity - system.arrival[name].subs(dict(system.point))
+        gradient[q] = capacity * (q - system.point[q]) + spare / alpha
+        if literal:
+            offset += float(spare / alpha * (system.net.links[name].delay + system.point[q]))
+    return Storage(f"(28) + (29){' as printed' if literal else ''}", gradient, offset)
+
+
+def _at_rest(system: UndelayedSystem, name: str, expr: Expr) -> Expr:
+    return system.of_flow(name, expr).subs(dict(system.point))
+
+
+def repaired_storage(system: UndelayedSystem) -> Storage:
+    """V* = sum of the integrals of (z - x^)/z dz, plus c times that of k(s) (v(s) - v^) ds.
+
+    For users with the same k and v, on one link that is saturated: then V*' <= 0 everywhere; k may depend on the delay.
+
+    Raises
+    ------
+    Unsupported
+        If there are several links, or users whose gain or penalty differs.
+    """
+    if len(system.queue) != 1 or len(system.arrival) != 1:
+        raise Unsupported(f"V* is for one link; this network has {len(system.arrival)}")
+    ((link, q),) = system.queue.items()
+    gradient: dict[Symbol, Expr] = {}
+    common: set[Expr] = set()
+    for name, rate in system.rate.items():
+        k, v = (system.of_flow(name, f) for f in penalty_of(system.net.flows[name].law))
+        price = k * (v - v.subs(dict(system.point)))
+        common.add(price.evalf(12))
+        gradient[rate] = (rate - rate.subs(dict(system.point))) / rate
+    if len(common) != 1:
+        raise Unsupported(
+            "V* is for users with the same gain and penalty; those of this network differ (by eta, beta, T, or a delay)"
+        )
+    gradient[q] = Float(system.capacity[link], DIGITS) * price
+    return Storage("V*", gradient)
+
+
+# --- Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for counterexamples over states ---
+
 
 ROUNDING = 1e-12
 """V' counts as positive above this, relative to the sum of its terms' sizes; it is computed in 50 digits."""
 _MADE: dict[type, str] = {
-    Undelayed: "an undelayed network: fluidcc.undelayed(net)",
+    UndelayedSystem: "an undelayed network: fluidcc.undelayed(net)",
     Storage: "a candidate, such as system.paper_storage() or system.storage(formula)",
 }
 _LOOKED_AT = 20  # samples that are computed in 50 digits
@@ -87,13 +277,13 @@ class StorageReport:
 
 @explained
 def check_storage(
-    system: Undelayed, storage: Storage, *, samples: int = 4096, seed: int = 0, spread: float = 100.0
+    system: UndelayedSystem, storage: Storage, *, samples: int = 4096, seed: int = 0, spread: float = 100.0
 ) -> StorageReport:
     """Look for a state at which a candidate is not positive, or grows.
 
     Parameters
     ----------
-    system : Undelayed
+    system : UndelayedSystem
         From `fluidcc.undelayed`.
     storage : Storage
         The candidate.
@@ -114,7 +304,7 @@ def check_storage(
     InvalidInput
         If an argument is no such thing.
     """
-    for what, value, kind in (("system", system, Undelayed), ("storage", storage, Storage)):
+    for what, value, kind in (("system", system, UndelayedSystem), ("storage", storage, Storage)):
         if not isinstance(value, kind):
             raise InvalidInput(f"{what} is {shown(value)}; give {_MADE[kind]}")
     samples, seed = whole(samples, "samples", least=2, most=2**24), whole(seed, "seed")
@@ -133,7 +323,7 @@ def check_storage(
     )
 
 
-def _states(system: Undelayed, samples: int, seed: int, spread: float) -> Any:
+def _states(system: UndelayedSystem, samples: int, seed: int, spread: float) -> Any:
     """(n, 2 samples): over the whole range, and around the equilibrium at distances over many decades."""
     from scipy.stats import qmc
 
@@ -149,13 +339,13 @@ def _states(system: Undelayed, samples: int, seed: int, spread: float) -> Any:
     return np.concatenate([wide, close], axis=1)
 
 
-def _relative_rate(system: Undelayed, storage: Storage, states: Any) -> Any:
+def _relative_rate(system: UndelayedSystem, storage: Storage, states: Any) -> Any:
     terms = evaluated(system.states, storage.terms(system), states)
     size = np.sum(np.abs(terms), axis=0)
     return np.divide(np.sum(terms, axis=0), size, out=np.zeros_like(size), where=size > 0)
 
 
-def _largest_rate(system: Undelayed, storage: Storage, states: Any, spread: float) -> tuple[float, Any]:
+def _largest_rate(system: UndelayedSystem, storage: Storage, states: Any, spread: float) -> tuple[float, Any]:
     """The largest relative V' found, and where: the best samples, climbed from, and then looked at in 50 digits."""
     from scipy.optimize import minimize
 
@@ -193,7 +383,7 @@ def _exactly(terms: Callable[..., Any], state: Any) -> float:
         return float(sum(parts) / size) if size else 0.0
 
 
-def _positive(system: Undelayed, storage: Storage, states: Any) -> tuple[bool, Any]:
+def _positive(system: UndelayedSystem, storage: Storage, states: Any) -> tuple[bool, Any]:
     """Whether V > 0 away from the equilibrium and 0 there; if not, where not."""
     still = np.array([float(system.point[z]) for z in system.states])
     values = storage.values(system, states)
@@ -213,7 +403,7 @@ def _positive(system: Undelayed, storage: Storage, states: Any) -> tuple[bool, A
     return True, None
 
 
-def _local(system: Undelayed, storage: Storage) -> tuple[Any, Any]:
+def _local(system: UndelayedSystem, storage: Storage) -> tuple[Any, Any]:
     """Eigenvalues of the forms of V and V' at the equilibrium: with g' = H and f' = J they are H and HJ + (HJ)^T."""
     still = {z: float(system.point[z]) for z in system.states}
     moving = [z for z in system.states if z not in system.floors or still[z] > system.floors[z]]
@@ -229,7 +419,7 @@ def _local(system: Undelayed, storage: Storage) -> tuple[Any, Any]:
 
 
 def _reasons(
-    system: Undelayed, storage: Storage, positive: bool, decreasing: bool, dissipation: Any, tried: int
+    system: UndelayedSystem, storage: Storage, positive: bool, decreasing: bool, dissipation: Any, tried: int
 ) -> str:
     said = []
     if not positive:
@@ -244,3 +434,123 @@ def _reasons(
     if not said:
         said.append(f"V > 0 and V' <= 0 at {tried} states")
     return "; ".join(said)
+
+
+# --- local stability without delays, by positive realness of each user --------------------
+
+
+@dataclass(frozen=True)
+class UserPassivity:
+    """One class of flows.
+
+    Attributes
+    ----------
+    name : str
+        The class.
+    index : float
+        Least real part of its answer over frequency, relative to rate over round-trip time; above 0 it is strictly
+        positive real.
+    omega : float
+        Where that is [rad/s].
+    kyp : bool
+        Whether the matrix inequality has a solution, that is a quadratic storage function.
+    settles : bool
+        Whether its own poles lie left of the imaginary axis, without which the real part there says too little.
+    """
+
+    name: str
+    index: float
+    omega: float
+    kyp: bool
+    settles: bool = True
+
+
+@dataclass(frozen=True)
+class PassivityReport:
+    """Whether the passivity argument proves local stability of the undelayed network.
+
+    Attributes
+    ----------
+    users : tuple of UserPassivity
+        Each class of flows.
+    links, rank : int
+        Number of queues that answer, and rank of their routing matrix.
+    """
+
+    users: tuple[UserPassivity, ...]
+    links: int
+    rank: int
+
+    @property
+    def stable(self) -> bool:
+        """Whether it does; if not, nothing is said."""
+        return self.rank == self.links and all(user.settles and user.index > 0 for user in self.users)
+
+    def __bool__(self) -> bool:
+        return self.stable
+
+    def __repr__(self) -> str:
+        return f"PassivityReport({self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence."""
+        if self.stable:
+            return "locally stable without delays: every user is strictly positive real, and the routes have full rank"
+        if self.rank < self.links:
+            return f"undecided: {self.links} queues have routes of rank {self.rank}, so how they share is undetermined"
+        if free := [user.name for user in self.users if not user.settles]:
+            return f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or right of it"
+        worst = min(self.users, key=lambda user: user.index)
+        return (
+            f"undecided: flow {worst.name} is not positive real, least real part {worst.index:.4g} at {worst.omega:.4g}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(u.name)}</td><td>{u.index:.4g}</td><td>{u.omega:.4g}</td>"
+            f"<td>{'yes' if u.kyp else 'no'}</td></tr>"
+            for u in self.users
+        )
+        head = "<tr><th>flow</th><th>least Re H, of x/RTT</th><th>at [rad/s]</th><th>quadratic storage</th></tr>"
+        return f"<p>{html.escape(self.verdict)}</p><table>{head}{rows}</table>"
+
+
+def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> PassivityReport:
+    """Test each user of a network for positive realness, over frequency and by the KYP inequality.
+
+    Parameters
+    ----------
+    net : Network
+        Whose links answer by their queueing delay.
+    at : float, Equilibrium or Point
+        As in `fluidcc.linearize`, or the operating point itself.
+
+    Raises
+    ------
+    Unsupported
+        If its links answer otherwise, or a law hears its own past.
+    """
+    from fluidcc.numerics.linear.positive_real import kyp, positive_real
+
+    loop = local_loop(at if isinstance(at, Point) else operating_point(net, at))
+    if loop.signal != "queueing delay":
+        raise Unsupported(f"its links answer by {loop.signal}; the argument is about queues that are not full")
+    users = []
+    for k, label in enumerate(loop.labels):
+        system = _user(loop, k)
+        found = positive_real(system)
+        A = loop.laws[k][0] * loop.trip[k]
+        settles = bool(np.all(np.linalg.eigvals(A).real < -1e-9)) if len(A) else True
+        users.append(UserPassivity(label, found.least, found.omega, kyp(system).feasible, settles))
+    return PassivityReport(tuple(users), len(loop.links), int(np.linalg.matrix_rank(loop.route)))
+
+
+def _user(loop: LocalLoop, k: int) -> DelayLTI:
+    """From minus delay, in round-trip times, to rate, in rates: -C (sI - A)^-1 (B0 + s B1) - D0, in time t/RTT."""
+    A, B, C, D = loop.laws[k]
+    if np.any(B[2]) or D[2] or D[1]:
+        raise Unsupported(f"the law of flow {loop.labels[k]!r} hears its own past rate, or sends by the slope of delay")
+    trip, scale = loop.trip[k], loop.trip[k] / loop.x[k]
+    direct = -(D[0] + C @ B[1]) * scale
+    return DelayLTI(A * trip, -(B[0] + A @ B[1])[:, None] * trip * scale, C[None], [[direct]])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.numerics.linear.margins import Margins
 
+
 __all__ = ["PublishedLoop", "changed_path", "published", "tcp_loops"]
 
 

@@ -3,37 +3,80 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.effort import Effort
 from fluidcc.base.errors import SolverError
+from fluidcc.base.progress import Progress
 from fluidcc.laws import Law
 from fluidcc.network import Network
-from fluidcc.numerics.periodic import ReturnMap, return_map
+from fluidcc.numerics.periodic import ReturnMap, return_map, smooth_pieces
 from fluidcc.simulation.in_flight import counted_anew
 from fluidcc.simulation.restart import nudged
+from fluidcc.simulation.simulate import simulate
 from fluidcc.symbols import plain, unfold
 
 if TYPE_CHECKING:
     import xarray as xr
 
+
 __all__ = [
-    "MISFIT",
-    "Label",
-    "Lost",
-    "Section",
-    "events",
-    "mark_kind",
-    "movable",
-    "natural_sizes",
-    "state_names",
-    "states_at",
-]
+    "MISFIT", "Effort", "Label", "Lost", "OnceRound", "Section", "events", "mark_kind",
+    "movable", "natural_sizes", "once_round", "state_names", "states_at",
+]  # fmt: skip
+
+
+_FINER = 0.15  # steps grow with this power of the accuracy: by a method of order 5, and by what kinks add
+
+
+@dataclass
+class Effort:
+    """Steps that are allowed, and taken: the same on every machine and under any load, as seconds would not be.
+
+    Attributes
+    ----------
+    most, used : int
+    bar : Progress, optional
+        Shows `used`.
+    density : dict
+        Steps a second of the last run at each accuracy.
+    """
+
+    most: int
+    bar: Progress | None = None
+    used: int = 0
+    density: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        return self.most - self.used
+
+    def ahead(self, seconds: float, rtol: float) -> float:
+        """Steps that a run of so many seconds will take, by those before it; 0 before any."""
+        known = min((one for one in self.density if one >= rtol), default=None)
+        return 0.0 if known is None else self.density[known] * (known / rtol) ** _FINER * seconds
+
+    def go(
+        self, net: Network, until: float, rtol: float, restart: xr.Dataset | None = None, t_eval: Any = None
+    ) -> xr.Dataset:
+        """`simulate`, counted; when it ends stands in the attribute ``end``."""
+        at = [until] if t_eval is None else t_eval
+        run = simulate(net, until, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=restart, progress=False)
+        run.attrs["end"] = until
+        steps, began = int(run.attrs["steps"]), 0.0 if restart is None else float(restart.attrs["end"])
+        self.used += steps
+        self.density[rtol] = steps / (until - began)
+        if self.bar is not None:
+            self.bar.reach(float(min(self.used, self.most)))
+        return run
+
+
+# --- A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances become there ---
+
 
 Array = NDArray[np.float64]
 Label = tuple[str, int]  # whose jump or tick it is, and which one of its law
@@ -271,3 +314,60 @@ def _own_number(law: Any, number: int) -> int:
 
 def _is_on(run: xr.Dataset, kind: str, name: str) -> bool:
     return kind == "link" or bool(run.rate.sel(flow=name).values[-1] > 0)
+
+
+# --- One cycle, integrated between all points where anything is not smooth -----------------------
+
+
+_VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
+
+_LOOKS = 1601  # even samples, in which windows and round trips are looked at
+
+
+@dataclass(frozen=True)
+class OnceRound:
+    """What `LimitCycle` tells of one cycle; its attributes are explained there."""
+
+    period: float
+    jumps: xr.DataArray
+    mean: xr.Dataset
+    least: xr.Dataset
+    most: xr.Dataset
+    loss: xr.DataArray
+    orbit: xr.Dataset
+    warnings: tuple[str, ...]
+
+
+def once_round(section: Section) -> OnceRound:
+    """Means, extremes and jumps of the cycle that begins at the section's next mark."""
+    import xarray as xr
+
+    marks, _ = section.walk(section.base, 1)
+    start, end = marks
+    until = section.start + 4 * float(end - start)  # what is doubtful is looked for in the later half: two cycles
+    ahead = section.run(section.base, until, np.linspace(section.start, until, _LOOKS)[1:])
+    pieces = smooth_pieces(start, end, ahead["break_time"].values)
+    nodes = pieces.nodes.ravel()
+    fine = section.run(section.base, until, nodes)
+    names = [*_VARIABLES, *state_names(fine)[1:]]
+    mean, least, most = (fine[names].isel(time=0, drop=True).copy(deep=True) for _ in range(3))
+    for name in names:
+        for k in range(fine[name].shape[1]):
+            values = pieces.limits(fine[name].values[:, k].reshape(pieces.nodes.shape))
+            mean[name].values[k] = pieces.mean(values)
+            least[name].values[k], most[name].values[k] = pieces.extremes(values)
+    lost, arrived = (
+        [pieces.mean(pieces.limits(v.values[:, k].reshape(pieces.nodes.shape))) for k in range(v.shape[1])]
+        for v in (fine.link_loss * fine.arrival_rate, fine.arrival_rate)
+    )
+    loss = xr.DataArray(np.divide(lost, arrived), {"link": fine.link}, ("link",), "loss", {"units": "1"})
+    kind = mark_kind(fine)
+    times, labels = events(fine, kind)
+    inside = np.flatnonzero((times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start)))
+    of = {"of": ("jump", [labels[k][0] for k in inside]), "rule": ("jump", [labels[k][1] for k in inside])}
+    about = {"units": "s", "long_name": f"{kind}s of one cycle"}
+    after = times[inside] - start
+    jumps = xr.DataArray(np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about)
+    orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
+    doubts = tuple(text for text in ahead.attrs["warnings"].split("; ") if text)
+    return OnceRound(float(end - start), jumps, mean, least, most, loss, orbit, doubts)

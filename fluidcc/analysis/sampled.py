@@ -9,30 +9,315 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import lambdify
+from sympy import Symbol, lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.operating_point import Point, operating_point
-from fluidcc.analysis.sampled_routers import router_loop
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si
+from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.links.ecf import PAQMECF, PAQMECF2, T_ECF, V1, V2, R, measured, q
+from fluidcc.links.paqm import PAQM, PAQMDrop
+from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
 from fluidcc.sources import LDCC, SampledLDCC
-from fluidcc.symbols import e_b, packet, plain, unfold
+from fluidcc.sources.ecf import ECF
+from fluidcc.symbols import c, e_b, packet, plain, unfold
 
 if TYPE_CHECKING:
-    from fluidcc.network import Network
+    from fluidcc.laws import Link
+    from fluidcc.network.network import FlowSpec, LinkSpec, Network
 
-__all__ = ["SampledStability", "sampled_stability"]
+
+__all__ = [
+    "EXPLICIT", "SampledStability", "explicit_loop", "inner_loop", "router_loop",
+    "sampled_stability",
+]  # fmt: skip
+
+
+EXPLICIT = (PAQMECF.name, PAQMECF2.name)
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Flows alike: their rate together at rest [bit/s], and the router that they obey, None where nothing holds."""
+
+    route: tuple[str, ...]
+    access: float
+    rate: float
+    obeys: str | None
+
+
+def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> tuple[HeldLoop, int]:
+    """The loop of a network of `PAQMECF` or `PAQMECF2` with sources of `ECF`, beside constant rates.
+
+    With it comes how many differences among identical flows there are: all are told the same factor, which keeps them.
+
+    Raises
+    ------
+    Unsupported
+        If a flow has another law, a link without reports is filled, no router is, or a source obeys two of them alike.
+    """
+    rate = _rates(net, flows, at)
+    load = {name: sum(x for x, f in zip(rate, flows, strict=True) if name in f.route) for name in net.links}
+    filled = [link for n, link in net.links.items() if load[n] >= capacity_at(link, at) * (1 - _CLOSE)]
+    for link in filled:
+        _check(link)
+    found: dict[Any, list[float]] = {}
+    for f, x in zip(flows, rate, strict=True):
+        key = (tuple(f.route), f.access_delay, _obeyed(f, x, flows, rate, [link.name for link in filled]))
+        found.setdefault(key, []).append(x)
+    classes = [_Class(route, access, sum(rates), obeys) for (route, access, obeys), rates in found.items()]
+    if all(k.obeys is None for k in classes):
+        raise Unsupported(
+            "no router is filled by sources of fluidcc.ECF: each sends its r_max, and nothing moves; let them have more"
+        )
+    among = sum(len(rates) - 1 for (_, _, obeys), rates in found.items() if obeys is not None)
+    return _feedback_loop(net, classes, filled, at), among
+
+
+def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
+    """Max-min fair rates of the sources of ECF, none above its r_max, and the constant ones of others."""
+    fixed = [None if f.law.flow == ECF.flow and f.law.out == ECF.out else constant_rate(f, at) for f in flows]
+    moving = [f for f, x in zip(flows, fixed, strict=True) if x is None]
+    for f in moving:
+        if f.law.flow != ECF.flow or f.law.out != ECF.out:
+            raise Unsupported(
+                f"flow {f.name!r} has the law {f.law.name}; beside routers that report, multipliers are those of "
+                "fluidcc.ECF and of constant rates: simulate it"
+            )
+    room = []
+    for name, link in net.links.items():
+        taken = sum(x for f, x in zip(flows, fixed, strict=True) if x is not None and name in f.route)
+        room.append(capacity_at(link, at) - taken)
+        if not room[-1] > 0:
+            raise Unsupported(f"link {name!r} is filled by constant rates alone, {taken:.6g} bit/s; give it more")
+    crosses = np.array([[name in f.route for f in moving] for name in net.links], float)
+    most = [f.law.parameter("r_max") for f in moving]
+    given = iter(max_min_rates(np.vstack([crosses, np.eye(len(moving))]), np.array([*room, *most])))
+    return [float(next(given)) if x is None else x for x in fixed]
+
+
+def _check(link: LinkSpec) -> None:
+    """Refuse a filled link whose queue does not rest at its aim."""
+    if link.law.name not in EXPLICIT:
+        raise Unsupported(
+            f"link {link.name!r} ({link.law.name}) is filled and tells nothing, so that no rest is determined; give it "
+            "more capacity than its reporting neighbours, or the law fluidcc.PAQMECF"
+        )
+    aim = link.law.parameter("aim")
+    if aim >= link.law.parameter("q_0") or aim >= link.buffer / link.capacity:
+        raise Unsupported(
+            f"link {link.name!r} aims at a queue of {aim:g} s, from where it drops already; let its q_0 and its buffer "
+            "be longer"
+        )
+
+
+def _obeyed(f: FlowSpec, x: float, flows: Sequence[FlowSpec], rate: list[float], filled: list[str]) -> str | None:
+    """The router that allows the flow the least; None if its own largest rate does, or it has a constant one."""
+    if f.law.flow != ECF.flow:
+        return None
+    most = {
+        name: max(r for r, g in zip(rate, flows, strict=True) if name in g.route and g.law.flow == ECF.flow)
+        for name in f.route if name in filled
+    }  # fmt: skip
+    holds = [name for name, r in most.items() if x >= r * (1 - _CLOSE)]
+    own = x >= f.law.parameter("r_max") * (1 - _CLOSE)
+    if len(holds) + own > 1 or x <= f.law.parameter("r_min"):
+        who = ", ".join([*(f"link {name!r}" for name in holds), *(["its r_max"] * own)]) or "its r_min"
+        raise Unsupported(
+            f"flow {f.name!r} is held to {x:.6g} bit/s by {who}, and which of them decides switches with every "
+            "deviation; change one of them a little"
+        )
+    return holds[0] if holds else None
+
+
+@lru_cache(maxsize=2)
+def _wish(old_rate: bool) -> Any:
+    """Derivatives of the rate wanted next by the queue [s] and by the rate measured, for c = 1."""
+    rate = Symbol("x", positive=True)
+    new = (V2 if old_rate else V1).xreplace({measured: rate})
+    return lambdify([T_ECF, R], [new.diff(z).subs(c, 1) for z in (q, rate)])
+
+
+def _gains(law: Link) -> tuple[float, float]:
+    """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
+    old_rate = law.name == PAQMECF2.name
+    by_queue, by_rate = _wish(old_rate)(law.parameter("T_ECF"), law.parameter("R") if old_rate else 0.0)
+    measured_by = (float(by_rate) - 1.0) / law.parameter("T_s")  # r'/r, and r by the change of the queue
+    return float(by_queue) + measured_by, -measured_by
+
+
+def _feedback_loop(net: Network, classes: list[_Class], filled: list[LinkSpec], at: float) -> HeldLoop:
+    place = {link.name: i for i, link in enumerate(filled)}
+    moving = [k for k, one in enumerate(classes) if one.obeys is not None]
+    arrivals = _Arrivals(net, classes, place, at)
+    paths, measurements = [], []
+    for j, k in enumerate(moving):
+        one = classes[k]
+        obeys = str(one.obeys)
+        told = one.access + sum(net.links[name].delay for name in one.route[: one.route.index(obeys)])
+        for name, i in place.items():
+            for (source, delay), gain in arrivals.at(name).items():
+                if source == k:
+                    paths.append(Path(i, j, gain / capacity_at(net.links[name], at), told + delay))
+        law = net.links[obeys].law
+        for gain, delay in zip(_gains(law), (0.0, law.parameter("T_s")), strict=True):
+            measurements.append(Measurement(j, place[obeys], one.rate * gain, delay))
+    periods = [net.links[str(classes[k].obeys)].law.parameter("T_ECF") for k in moving]
+    shared = np.array([[float(name in classes[k].route) for k in moving] for name in place])
+    return HeldLoop(periods, len(filled), [1.0] * len(moving), paths, measurements, _unseen(shared))
+
+
+def _unseen(shared: Any) -> Any:
+    """Changes of rates that no filled router sees."""
+    from scipy.linalg import null_space
+
+    return null_space(shared)
+
+
+class _Arrivals:
+    """How what comes to a link answers the rates of classes, at which delays."""
+
+    def __init__(self, net: Network, classes: list[_Class], filled: dict[str, int], at: float) -> None:
+        self.net, self.classes, self.filled, self.time = net, classes, filled, at
+        self._known: dict[str, dict[tuple[int, float], float]] = {}
+        self._open: list[str] = []
+
+    def at(self, name: str) -> dict[tuple[int, float], float]:
+        """Of all that comes to a link: gain by class and delay [s]."""
+        if name not in self._known:
+            if name in self._open:
+                raise Unsupported(
+                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, so that what leaves "
+                    "each depends on the other for ever; simulate it"
+                )
+            self._open.append(name)
+            total: dict[tuple[int, float], float] = {}
+            for k, one in enumerate(self.classes):
+                if name in one.route:
+                    _add(total, self._of(k, name), 1.0, 0.0)
+            self._open.pop()
+            self._known[name] = total
+        return self._known[name]
+
+    def _of(self, k: int, name: str) -> dict[tuple[int, float], float]:
+        """Of what class k brings there: its own rate, less its share of what others bring to filled queues before.
+
+        From a queue that is never empty c x(theta)/y(theta) leaves, where what leaves came at theta.
+        """
+        one = self.classes[k]
+        found: dict[tuple[int, float], float] = {(k, one.access): 1.0} if one.obeys is not None else {}
+        for hop in one.route[: one.route.index(name)]:
+            wait = self.net.links[hop].delay
+            if hop in self.filled:
+                link = self.net.links[hop]
+                wait += link.law.parameter("aim")
+                _add(found, self.at(hop), -one.rate / capacity_at(link, self.time), 0.0)
+            later: dict[tuple[int, float], float] = {}
+            _add(later, found, 1.0, wait)
+            found = later
+        return found
+
+
+def _add(total: dict[tuple[int, float], float], more: dict[tuple[int, float], float], gain: float, wait: float) -> None:
+    for (k, delay), value in more.items():
+        key = k, math.fsum((delay, wait))
+        total[key] = total.get(key, 0.0) + gain * value
+
+
+# --- routers that sample, near rest ---
+
+
+ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
+
+
+def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
+    """The sampled loop of a network whose routers are P-AQM, and how many differences among identical flows stay for
+    ever; None if it has no such router.
+
+    Raises
+    ------
+    Unsupported
+        If it has one, but not the form of `explicit_loop` or of `inner_loop`.
+    """
+    routers = [link for link in net.links.values() if link.law.name in ROUTERS]
+    if not routers:
+        return None
+    time = moment(at)
+    flows = [f for f in net.flows.values() if is_on(f, time)]
+    if any(f.law.flow == ECF.flow for f in flows) and any(link.law.name in EXPLICIT for link in routers):
+        return explicit_loop(net, flows, time)
+    name = f"link {routers[0].name!r} ({routers[0].law.name})"
+    for f in flows:
+        if constant_rate(f, time) is None:
+            raise Unsupported(
+                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it {_why(routers[0])}"
+            )
+    if len(net.links) > 1:
+        raise Unsupported(
+            f"{name} is not the only link; under constant rates the multipliers of each router are its own: take a "
+            "network of that one, with the rates that come to it"
+        )
+    capacity, total = capacity_at(routers[0], time), sum(constant_rate(f, time) or 0.0 for f in flows)
+    if total <= capacity or "drop" not in routers[0].law.out:
+        raise Unsupported(
+            f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} bit/s; multipliers of "
+            "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than leaves"
+        )
+    return inner_loop(routers[0].law, total / capacity), 0
+
+
+def _why(router: LinkSpec) -> str:
+    """Why a router has no multipliers with sources that answer it."""
+    if "drop" in router.law.out:
+        return (
+            "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of fluidcc.PAQMECF with sources "
+            "of fluidcc.ECF: simulate it"
+        )
+    return (
+        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, so that the two go back "
+        "and forth over a switch, and near it nothing is linear; simulate it, or see fluidcc.limit_cycle"
+    )
+
+
+@lru_cache(maxsize=1)
+def _update() -> Any:
+    """Derivatives of the filtered rate by itself, and of the share let in by that rate and by the queue, for c = 1."""
+    (tick,) = PAQMDrop.ticks
+    queue, share, rate, came = PAQMDrop.states
+    dT, q0 = (next(p for p in PAQMDrop.params if str(p) == name) for name in ("dT", "q_0"))
+    load = Symbol("rho", positive=True)
+    new = {z: unfold(f) for z, f in tick.update.items()}
+    at = {came: load * dT, queue: q0, rate: load, c: 1}
+    slopes = (new[rate].diff(rate), new[share].diff(rate), new[share].diff(queue))
+    return lambdify([load, *PAQMDrop.params], [f.subs(at) for f in slopes])
+
+
+def inner_loop(law: Link, load: float) -> HeldLoop:
+    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in and filtered rate."""
+    own = [law.parameter(str(p)) for p in PAQMDrop.params]
+    by_rate, share_by_rate, share_by_queue = (float(v) for v in _update()(load, *own))
+    share, rate = range(2)
+    keep = np.zeros((2, 2))
+    keep[share, rate], keep[rate, rate] = share_by_rate, by_rate
+    return HeldLoop(
+        [law.parameter("dT")] * 2, 1, keep, [Path(0, share, load, 0.0)], [Measurement(share, 0, share_by_queue, 0.0)]
+    )
+
+
+# --- the sampled law (25): the monodromy of a network whose rates change at ticks ---------
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.continuum import left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
-from fluidcc.analysis.matrices import all_flows, has_loop
 from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.analysis.report import StabilityReport
-from fluidcc.analysis.wiring import wire_both
+from fluidcc.analysis.wiring import all_flows, has_loop, wire_both
 from fluidcc.base.arguments import choice, explained, flag, whole
 from fluidcc.base.errors import warn
 from fluidcc.network.network import require_network
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from fluidcc.equilibria.equilibrium import Equilibrium
     from fluidcc.network import Network
     from fluidcc.numerics.linear.certify import Certificate
+
 
 __all__ = ["stability"]
 

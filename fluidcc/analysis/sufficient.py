@@ -11,14 +11,12 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.lags import DISCRETE, JOHARI_TAN, PAGANINI, VINNICOMBE, lag_gains
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.nyquist import crossings, hull_reach, passes
 from fluidcc.analysis.operating_point import Point, operating_point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.network.patterns import near
@@ -29,7 +27,195 @@ if TYPE_CHECKING:
     from fluidcc.network import Network
     from fluidcc.numerics.linear.dlti import DelayLTI
 
-__all__ = ["Condition", "Conditions", "sufficient_conditions"]
+
+__all__ = [
+    "DISCRETE", "JOHARI_TAN", "PAGANINI", "VINNICOMBE", "Condition", "Conditions", "crossings",
+    "hull_reach", "lag_gains", "own_and_gain", "passes", "sufficient_conditions",
+]  # fmt: skip
+
+
+JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = "Johari-Tan", "Johari-Tan, discrete", "Vinnicombe", "Paganini"
+
+
+def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
+    """What each condition holds against pi/2.
+
+    Users are one integral or lag on links that answer at once, or static on links that integrate. Delays may differ.
+
+    - "Johari-Tan": proved by its authors for one delay and conjectured for several, proved for these by Vinnicombe.
+    - "Johari-Tan, discrete" is for rates that change once a step, the shortest round-trip time: with D steps of delay
+      the gain times step is to stay below 2 sin(pi/(4 D + 2)). Proved by its authors for one delay, conjectured for
+      several and proved for these by Tian. In short: with half the angle h at the bound every user's curve obeys
+      Re z - (2h/pi) cot(h) Im z >= -1, so that no hull of them reaches beyond -1. Its value is scaled to pi/2.
+    - "Vinnicombe" replaces the largest row sum of "Johari-Tan" by the spectral radius, which is at most that.
+    - "Paganini": proved for any delays, as its static users scale their gain by their own round-trip time.
+
+    Returns
+    -------
+    list of (str, str, float, str)
+        Name, why it does not apply (or ""), the value, and what it is.
+    """
+    named = list(zip(loop.labels, loop.laws, strict=True))
+    reasons = [
+        "its links integrate" if loop.integrates else "",
+        next((f"flow {l!r} is not one integral or lag" for l, law in named if not _is_lag(law)), ""),
+    ]
+    integral = next((f"flow {l!r} has a pole of its own, and no integral" for l, law in named if np.any(law[0])), "")
+    static = [
+        "" if loop.integrates else "its links answer at once, without an integral",
+        next((f"flow {l!r} has dynamics of its own, which the condition has not"
+              for l, law in named if len(law[0]) or np.any(law[3][1:])), ""),
+    ]  # fmt: skip
+    own, gain = own_and_gain(loop, any(static))
+    total = loop.gamma * (loop.route @ (loop.count * loop.x))
+    rate = own + gain * (loop.route.T @ total)
+    most = float(np.max(loop.trip * rate))
+    M = (loop.route.T * loop.gamma) @ loop.route  # per user, from user: how much of its rate each link shows
+    nonnegative = (loop.trip * gain)[:, None] * M * (loop.count * loop.x) + np.diag(loop.trip * own)
+    radius = float(np.max(np.abs(np.linalg.eigvals(nonnegative)))) if not any(reasons) else math.nan
+    step = float(loop.trip.min())
+    held = np.ceil(loop.trip / step * (1 - 1e-12))
+    stepped = float(np.max(rate * step / (2 * np.sin(np.pi / (4 * held + 2))))) * math.pi / 2
+    rows = (
+        (JOHARI_TAN, reasons, most, "largest RTT times gain"),
+        (
+            DISCRETE,
+            [*reasons, integral],
+            stepped,
+            f"in steps of {step:.4g} s, step times gain over its bound is",
+        ),
+        (VINNICOMBE, reasons, radius, "spectral radius of RTT times gain"),
+        (PAGANINI, static, most, "largest RTT times gain"),
+    )
+    return [(name, " and ".join(v for v in why if v), value, text) for name, why, value, text in rows]
+
+
+def _is_lag(law: Any) -> bool:
+    A, B, C, D = law
+    if len(A) != 1 or np.any(D) or B[1][0] != 0:
+        return False
+    return bool(A[0, 0] <= 0 and -C[0] * B[0][0] >= 0 and -B[2][0] * C[0] >= 0)
+
+
+def own_and_gain(loop: LocalLoop, lag: bool) -> tuple[Any, Any]:
+    """Of each user, from its own past rate and from its signal over its rate [1/s]."""
+    own, gain = np.zeros((2, len(loop.x)))
+    for k, (A, B, C, D) in enumerate(loop.laws):
+        if lag and len(A):
+            own[k], gain[k] = -B[2][0] * C[0], -C[0] * B[0][0] / loop.x[k]
+        elif not lag:
+            gain[k] = -D[0] / loop.x[k]
+    return own, gain
+
+
+# --- where the users' loops, and the convex hull of them, meet the negative real axis ------
+
+
+_POINTS, _TURNS, _CHUNK, _ZOOMS, _CELLS, _MOST = 600, 4000, 512, 12, 6, 100
+_PAIRS = 500_000  # of points, looked at in one go
+
+
+def _grid(loop: LocalLoop) -> NDArray[np.float64]:
+    """Frequencies [rad/s] from below every pole to where every loop has turned many times and shrunk."""
+    slow = [abs(v) for A, _, _, _ in loop.laws if len(A) for v in np.linalg.eigvals(A) if v != 0]
+    low = 1e-3 * min([1 / loop.trip.max(), *slow])
+    high = 8 * np.pi / loop.trip.min()
+    step = max(0.1 / loop.trip.max(), high / _TURNS)
+    return np.unique(np.concatenate([np.geomspace(low, high, _POINTS), np.arange(step, high, step)]))
+
+
+def crossings(loop: LocalLoop) -> tuple[NDArray[np.float64], list[list[tuple[float, int]]]]:
+    """Where each G_r crosses the negative real axis.
+
+    Returns
+    -------
+    reach : ndarray (classes,)
+        The largest -Re G_r there; 0 if it never does.
+    found : list of list of (float, int)
+        Every crossing: -Re G_r, and +1 if it enters the upper half plane as the frequency grows, else -1.
+    """
+    omega = _grid(loop)
+    G = loop.user(1j * omega)
+    turned = (np.sign(G[:, :-1].imag) != np.sign(G[:, 1:].imag)) & (G[:, :-1].real < 0)
+    users, cells = np.nonzero(turned)
+    reach = -_met(loop, users, omega[cells], omega[cells + 1])
+    signs = np.where(G[users, cells + 1].imag > 0, 1, -1)
+    found: list[list[tuple[float, int]]] = [[] for _ in G]
+    for k, value, sign in zip(users.tolist(), reach.tolist(), signs.tolist(), strict=True):
+        if value > 0:
+            found[k].append((value, sign))
+    return np.array([max((v for v, _ in points), default=0.0) for points in found]), found
+
+
+def _met(loop: LocalLoop, users: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64]) -> Any:
+    """Re G where Im G is zero between a and b, of each of these users: the Illinois method, for all at once."""
+    (left, right), rows = (loop.user_at(users, 1j * w).imag for w in (a, b)), range(_MOST if len(users) else 0)
+    for _ in rows:
+        new = b - right * (b - a) / (right - left)
+        value = loop.user_at(users, 1j * new).imag
+        kept = np.sign(value) == np.sign(right)
+        a, left = np.where(kept, a, b), np.where(kept, 0.5 * left, right)
+        moved, b, right = np.abs(new - b), new, value
+        if np.all(moved <= 1e-14 * b):
+            break
+    return loop.user_at(users, 1j * b).real
+
+
+def passes(points: list[tuple[float, int]], hops: int) -> bool:
+    """Whether a loop with these crossings does not encircle -1/hops: as many ways in as out, left of it."""
+    return sum(sign for value, sign in points if value * hops >= 1) == 0
+
+
+def hull_reach(loop: LocalLoop) -> tuple[float, float]:
+    """The largest h with -h in rho(R~ R~*) co(0, G_1, ..., G_R) at a frequency, and that frequency [rad/s].
+
+    Between two neighbouring frequencies the hull of both is taken, which contains a crossing that happens in between;
+    the cells that reach furthest are cut until that no longer matters.
+    """
+    omega = _grid(loop)
+    G, radius = loop.user(1j * omega), loop.radius(omega)
+    ends, most = np.concatenate([G[:, :-1], G[:, 1:]]), np.maximum(radius[:-1], radius[1:])
+    # No hull reaches further left than its points, and none that is on one side of the axis reaches it at all.
+    bound = most * np.maximum(-ends.real.min(axis=0), 0.0)
+    bound[(ends.imag.min(axis=0) > 0) | (ends.imag.max(axis=0) < 0)] = 0.0
+    order, reach = np.argsort(-bound), np.zeros(len(bound))
+    chunk = max(_CELLS, min(_CHUNK, _PAIRS // len(ends) ** 2))
+    for a in range(0, len(order), chunk):
+        cells = order[a : a + chunk]
+        if bound[cells[0]] <= np.partition(reach, -_CELLS)[-_CELLS]:
+            break
+        reach[cells] = most[cells] * _axis_reach(ends[:, cells])
+    best = np.argsort(reach)[::-1][:_CELLS]
+    left, right = omega[best], omega[best + 1]
+    for _ in range(_ZOOMS):
+        cuts = np.linspace(left, right, 9).T
+        left, right = cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
+        reach = _hull_cells(loop, left, right)
+        keep = np.argsort(reach)[::-1][:_CELLS]
+        left, right, reach = left[keep], right[keep], reach[keep]
+    top = int(np.argmax(reach))
+    return float(reach[top]), float(left[top])
+
+
+def _hull_cells(loop: LocalLoop, left: Any, right: Any) -> Any:
+    """Reach of the hull over each cell [left, right]."""
+    ends, n = np.concatenate([left, right]), len(left)
+    G, radius = loop.user(1j * ends), loop.radius(ends)
+    return np.maximum(radius[:n], radius[n:]) * _axis_reach(np.concatenate([G[:, :n], G[:, n:]]))
+
+
+def _axis_reach(z: Any) -> Any:
+    """How far left on the real axis the hull of 0 and the points z (points, cells) reaches."""
+    above, below = np.maximum(z.imag, 0), np.maximum(-z.imag, 0)
+    u, d = above[:, None], below[None]
+    total = u + d
+    weight = np.where((u > 0) & (d >= 0) & (total > 0) & (z.imag[None] <= 0), 1.0, 0.0)
+    meets = np.divide(z.real[:, None] * d + z.real[None] * u, total, out=np.zeros_like(total), where=total > 0)
+    return np.maximum(np.max(-meets * weight, axis=(0, 1)), 0.0)
+
+
+# --- Conditions for stability from the literature, by name: whether they apply, hold, and how much they give away ---
+
 
 Met = tuple[NDArray[np.float64], list[list[tuple[float, int]]]]
 """What `crossings` finds."""
@@ -42,7 +228,7 @@ _REF = {
     JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by Vinnicombe, IFAC 2002",
     DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + 2)); for "
     "several delays proved by Tian, 'A general stability criterion for congestion control with diverse communication "
-    "delays', Automatica 41(7), 2005; the argument in short is in fluidcc.analysis.lags",
+    "delays', Automatica 41(7), 2005; the argument in short is in fluidcc.analysis.sufficient",
     VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
     PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
 }
@@ -160,8 +346,7 @@ def sufficient_conditions(
         As `fluidcc.linearize`.
     """
     from fluidcc.analysis.linearize import LinearNetwork
-    from fluidcc.analysis.matrices import all_flows
-    from fluidcc.analysis.wiring import wire
+    from fluidcc.analysis.wiring import all_flows, wire
 
     if isinstance(equilibrium, Point):
         point = equilibrium

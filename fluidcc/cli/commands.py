@@ -43,7 +43,7 @@ def number(text: str) -> Any:
 
 
 def run_stability(args: argparse.Namespace) -> None:
-    from fluidcc.analysis.show import rows_of
+    from fluidcc.analysis.report import rows_of
     from fluidcc.analysis.stability import stability
     from fluidcc.base.units import to_si
     from fluidcc.network.scenarios import Scenario

@@ -8,10 +8,8 @@ from scipy.optimize import fsolve
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.boundary import Boundary
-from fluidcc.analysis.crossing import abscissa
-from fluidcc.analysis.curve import BoundaryCurve
-from fluidcc.analysis.hopf import onset
+from fluidcc.analysis.boundary import Boundary, BoundaryCurve, onset
+from fluidcc.analysis.follow import abscissa
 from fluidcc.analysis.operating_point import operating_point
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.symbols import x_tau

@@ -10,7 +10,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
-from fluidcc.analysis.sensitivity import sensitivities
+from fluidcc.analysis.report import sensitivities
 from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import c, y
 from tests.analysis import networks

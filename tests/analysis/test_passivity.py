@@ -9,8 +9,7 @@ import pytest
 from sympy import Float, Symbol, log
 
 import fluidcc as fc
-from fluidcc.analysis.passivity import check_storage
-from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
+from fluidcc.analysis.passivity import Storage, check_storage, evaluated, paper_storage, repaired_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 

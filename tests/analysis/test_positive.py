@@ -7,7 +7,7 @@ import pytest
 from sympy import Matrix, lambdify
 
 import fluidcc as fc
-from fluidcc.analysis.positive import PassivityReport, UserPassivity, passivity
+from fluidcc.analysis.passivity import PassivityReport, UserPassivity, passivity
 from fluidcc.analysis.undelayed import undelayed
 from fluidcc.base.errors import Unsupported
 

@@ -9,7 +9,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.follow import knob
-from fluidcc.analysis.sensitivity import QUANTITIES
+from fluidcc.analysis.report import QUANTITIES
 from tests.analysis import networks
 
 

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.lags import lag_gains, own_and_gain
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
-from fluidcc.analysis.nyquist import passes
 from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.sufficient import Condition, Conditions, sufficient_conditions
+from fluidcc.analysis.sufficient import Condition, Conditions, lag_gains, own_and_gain, passes, sufficient_conditions
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.sources import DelayedPrimal, ScalableSource
 

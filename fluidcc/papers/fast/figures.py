@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.boundary import stability_boundary
-from fluidcc.analysis.curve import BoundaryCurve
+from fluidcc.analysis.boundary import BoundaryCurve, stability_boundary
 from fluidcc.formulas import fast
 from fluidcc.papers.fast.common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
 from fluidcc.papers.fast.network import PEAKS, SEEDS, shares

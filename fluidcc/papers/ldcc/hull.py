@@ -10,9 +10,8 @@ import numpy as np
 from sympy import Eq, Symbol, symbols
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.nyquist import crossings, passes
 from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.sufficient import Conditions, sufficient_conditions
+from fluidcc.analysis.sufficient import Conditions, crossings, passes, sufficient_conditions
 from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.links import DropTail
 from fluidcc.network import Network

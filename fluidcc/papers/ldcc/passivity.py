@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sympy import Eq, Max, Symbol, diff, simplify, symbols
 
-from fluidcc.analysis.passivity import check_storage
-from fluidcc.analysis.storage import Storage, evaluated, paper_storage, steepest
+from fluidcc.analysis.passivity import Storage, check_storage, evaluated, paper_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.links import DropTail
 from fluidcc.network.scenarios import scenarios

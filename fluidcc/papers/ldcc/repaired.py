@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sympy import Eq, I, Symbol, conjugate, diff, re, simplify
 
-from fluidcc.analysis.passivity import StorageReport, check_storage
-from fluidcc.analysis.storage import repaired_storage
+from fluidcc.analysis.passivity import StorageReport, check_storage, repaired_storage
 from fluidcc.analysis.undelayed import undelayed
 from fluidcc.network import Network
 from fluidcc.network.topologies import dumbbell

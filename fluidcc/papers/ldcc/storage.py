@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sympy import Eq, Max, Symbol, diff, integrate, log, symbols
 
-from fluidcc.analysis.passivity import check_storage
-from fluidcc.analysis.storage import paper_storage
+from fluidcc.analysis.passivity import check_storage, paper_storage
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.links import DropTail
 from fluidcc.network import Network
