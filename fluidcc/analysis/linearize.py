@@ -19,9 +19,9 @@ from fluidcc.laws.trackers import levels
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.count import RootCount
 from fluidcc.numerics.linear.dlti import DelayLTI
-from fluidcc.numerics.linear.independent import independent
 from fluidcc.numerics.linear.respond import respond
 from fluidcc.numerics.linear.roots import rightmost
+from fluidcc.numerics.linear.wiring import independent
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from fluidcc.equilibria.equilibrium import system_of
 from fluidcc.equilibria.many import Columns, Place, equilibria
 from fluidcc.laws.linear import branch_function, modes_at
 from fluidcc.laws.steady import Structure, grouped
+from fluidcc.numerics.linear.count import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
-from fluidcc.numerics.linear.stack import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks, alike
 from fluidcc.symbols import c, e_b, packet, plain, q_max
 

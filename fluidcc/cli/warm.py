@@ -21,9 +21,9 @@ from fluidcc.laws.kernels import kernel_address
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.numerics.dde.solve import solve_dde
+from fluidcc.numerics.linear.count import rightmost_of_stack
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import eigenloci, margins
-from fluidcc.numerics.linear.stack import rightmost_of_stack
 from fluidcc.numerics.linear.wiring import Blocks
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out

@@ -18,7 +18,7 @@ from fluidcc.base.units import to_si
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
 from fluidcc.laws.steady import Structure, state_bounds
 from fluidcc.network.patterns import Modulated
-from fluidcc.numerics.steady.layout import Numbers, Shape
+from fluidcc.numerics.steady.search import Numbers, Shape
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fluidcc.equilibria.equilibrium import least_windows, states_of, system_of, 
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws.steady import FEW, few_packets
 from fluidcc.laws.trackers import levels, shown_at_rest, trackers
-from fluidcc.numerics.steady.layout import Numbers
+from fluidcc.numerics.steady.search import Numbers
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
 
 if TYPE_CHECKING:

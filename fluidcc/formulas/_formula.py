@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -13,12 +13,113 @@ from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 
+from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, NotFinite
-from fluidcc.formulas._about import numpydoc
-from fluidcc.formulas._argument import argument, common_shape
+from fluidcc.base.units import to_si
 from fluidcc.symbols import plain
 
-__all__ = ["Bound", "Formula", "Values", "deficit"]
+__all__ = [
+    "Bound", "Formula", "Values", "argument", "common_shape", "deficit", "numpydoc", "range_of",
+]  # fmt: skip
+
+
+def numpydoc(
+    name: str,
+    signature: inspect.Signature,
+    arguments: Iterable[Symbol],
+    units: Mapping[Symbol, str],
+    ref: str,
+    results: Iterable[str],
+    conditions: Mapping[Any, str],
+) -> str:
+    """The docstring of a formula.
+
+    Parameters
+    ----------
+    results : iterable of str
+        Names of its values; none, if it has but one.
+    conditions : mapping of relational to str
+        What else must hold of the arguments, and why.
+    """
+    lines = [f"{name}{signature}: {ref}.", "", "Parameters", "----------"]
+    for s in arguments:
+        lines += [f"{plain(s)} : array_like", f"    {range_of(s).capitalize()} [{units.get(s, '1')}]."]
+    named = tuple(results)
+    what = f"The values {', '.join(named)}, by name and by position. " if named else ""
+    lines += ["", "Returns", "-------", "Values" if named else "float or ndarray"]
+    lines += [f"    {what}Of the shape to which the arguments broadcast; floats for numbers."]
+    lines += [
+        "",
+        "Raises",
+        "------",
+        "InvalidInput",
+        "    If an argument is not in its range, or text of another unit.",
+    ]
+    lines += [f"    If not {condition}{f': {why}' if why else ''}." for condition, why in conditions.items()]
+    return "\n".join(lines)
+
+
+# --- Arguments of formulas: numbers, arrays or text with a unit, in the range that a symbol's assumptions give ---
+
+
+def range_of(s: Symbol) -> str:
+    """What the assumptions on an argument ask of its values."""
+    if s.is_positive:
+        return "positive"
+    if s.is_nonnegative:
+        return "at least 0"
+    return "finite and not 0" if s.is_nonzero else "finite"
+
+
+def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[np.float64]:
+    """The value given for an argument, as an array in SI units.
+
+    Parameters
+    ----------
+    function : str
+        Whose argument it is, for messages.
+    s : Symbol
+        Its name and its range.
+    value : array_like or str
+        Text is converted into `unit`.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither, or some of it is out of range.
+    """
+    if isinstance(value, str):
+        value = to_si(value, unit, f"{plain(s)} of {function}")
+    found = numbers(value, f"{function}: {plain(s)}", "a number or an array of numbers", finite=False)
+    wrong = ~np.isfinite(found)
+    if s.is_positive:
+        wrong |= found <= 0
+    elif s.is_nonnegative:
+        wrong |= found < 0
+    elif s.is_nonzero:
+        wrong |= found == 0
+    if np.any(wrong):
+        raise InvalidInput(f"{function}: {plain(s)} is {found[wrong].flat[0]:g}, but must be {range_of(s)}")
+    return found
+
+
+def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple[int, ...]:
+    """The shape to which arguments broadcast.
+
+    Raises
+    ------
+    InvalidInput
+        If they do not.
+    """
+    try:
+        return np.broadcast_shapes(*(v.shape for v in values.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {v.shape}" for name, v in values.items() if v.shape)
+        raise InvalidInput(f"{function}: arrays of these shapes do not go together: {shapes}") from None
+
+
+# --- A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its domain ---
+
 
 _HOLDS: dict[Any, Callable[..., Any]] = {
     StrictLessThan: np.less,

@@ -16,8 +16,7 @@ from sympy import Eq, Max, Min, integrate, log, sqrt, symbols
 
 from fluidcc.base.arguments import explained, flag
 from fluidcc.base.errors import InvalidInput
-from fluidcc.formulas._argument import argument, common_shape
-from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.formulas._formula import Bound, Formula, argument, common_shape
 from fluidcc.symbols import plain
 
 __all__ = [

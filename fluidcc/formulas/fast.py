@@ -17,8 +17,7 @@ from sympy import Eq, Symbol, sqrt, symbols
 
 from fluidcc.base.arguments import explained, shown, whole
 from fluidcc.base.errors import InvalidInput
-from fluidcc.formulas._argument import argument
-from fluidcc.formulas._formula import Bound, Formula
+from fluidcc.formulas._formula import Bound, Formula, argument
 from fluidcc.symbols import plain
 
 __all__ = [

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import UNCOUNTED
+from fluidcc.numerics.compiling import OPTIONS, njit
 
 __all__ = ["Op", "Tape", "run"]
 
@@ -83,7 +82,7 @@ class Tape:
         return r[self.outputs]
 
 
-@njit(**UNCOUNTED)
+@njit(**OPTIONS)
 def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
     """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D from `r` on."""
     for i in range(first, last, 5):

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from fluidcc.base.errors import FluidccError
 from fluidcc.numerics.linear.compiled.framing import framed
-from fluidcc.numerics.linear.core import core_of
-from fluidcc.numerics.linear.scaling import unframed
-from fluidcc.numerics.linear.wiring import Blocks
+from fluidcc.numerics.linear.pencil import unframed
+from fluidcc.numerics.linear.wiring import Blocks, core_of
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
+
 
 __all__ = ["Ball", "Certificate", "certify"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,10 +13,21 @@ from fluidcc.numerics.linear.compiled.points import address
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
-if TYPE_CHECKING:
-    from fluidcc.numerics.linear.dlti import DelayLTI
-
 __all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
+
+
+class Loop(Protocol):
+    """What margins are taken of: a `DelayLTI`."""
+
+    @property
+    def pencil(self) -> Pencil: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def n_inputs(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    def connect(self, back: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ VAST = 1e12
 """Factors above this are one over the rounding of parts that cancel."""
 
 
-def margins(loop: DelayLTI, channel: str | int | None = None) -> Margins:
+def margins(loop: Loop, channel: str | int | None = None) -> Margins:
     """Margins of the open loop `loop` under negative unity feedback.
 
     Parameters
@@ -146,7 +157,7 @@ def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     return found, every
 
 
-def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = None, points: int = 0) -> EigenLoci:
+def eigenloci(loop: Loop, low: float | None = None, high: float | None = None, points: int = 0) -> EigenLoci:
     """The eigenloci of a square return ratio on an adaptive grid, from `low` to `high` [rad/s].
 
     With `points` there are so many frequencies in equal ratios beside those that the grid needs. Eigenvalues that are
@@ -162,7 +173,7 @@ def eigenloci(loop: DelayLTI, low: float | None = None, high: float | None = Non
     return EigenLoci(omega, value.T.copy())
 
 
-def one_channel(loop: DelayLTI, channel: str | int) -> DelayLTI:
+def one_channel(loop: Loop, channel: str | int) -> Any:
     """The scalar loop of one channel with all others closed."""
     if isinstance(channel, str):
         if channel not in loop.inputs:

@@ -9,6 +9,7 @@ Inside, time is measured in the longest delay and the unknowns are balanced, so 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -16,20 +17,309 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.compiled.elimination import plan
+from fluidcc.numerics.linear.compiled.elimination import pack, plan, replay
 from fluidcc.numerics.linear.compiled.framing import framed, tabled
-from fluidcc.numerics.linear.compiled.newton import iterate
-from fluidcc.numerics.linear.compiled.replay import pack, replay
-from fluidcc.numerics.linear.cut import separator
-from fluidcc.numerics.linear.pivoting import pivoted
-from fluidcc.numerics.linear.scaling import unframed
-from fluidcc.numerics.linear.shared import Unlike, with_sums
-from fluidcc.numerics.linear.wiring import Blocks, of_one_pattern
+from fluidcc.numerics.linear.compiled.zeros import iterate
+from fluidcc.numerics.linear.wiring import Blocks, alike, of_one_pattern
 
-__all__ = ["Complex", "Pencil", "Values", "pencils"]
+__all__ = [
+    "Complex", "Pencil", "Unlike", "Values", "pencils", "pivoted", "separator", "unframed",
+    "with_sums",
+]  # fmt: skip
+
+
+Floats = NDArray[np.float64]
+
+
+def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> Blocks:
+    """The blocks of bordered pencils, as `fluidcc.numerics.linear.compiled.framing.framed` makes them.
+
+    Parameters
+    ----------
+    frame : array (systems, rows, columns)
+    n : int
+        States.
+    ports : tuple of int
+        Inputs and outputs.
+    delays : array (systems, channels)
+        In the units of these.
+    """
+    m, p = ports
+    inner = frame.shape[2] - m
+    order = [*range(inner, inner + m), *range(n, inner)], [*range(inner, inner + p), *range(n, inner)]
+    sign = np.where(np.arange(inner + p) < inner, -1.0, 1.0)[:, None]
+    whole = frame * sign + 0.0  # no negative zeros
+    parts = (whole[:, :n, :n], whole[:, :n][:, :, order[0]], whole[:, order[1], :n],
+             whole[:, order[1]][:, :, order[0]], delays)  # fmt: skip
+    return Blocks(*map(np.ascontiguousarray, parts))
+
+
+# --- The fewest unknowns through which every path from the inputs of a pencil to its outputs leads ---
+
+
+def separator(pattern: NDArray[np.bool_], size: int) -> list[int]:
+    """The unknowns of a cut that is smaller than the numbers of inputs and outputs; none if there is no such cut.
+
+    Parameters
+    ----------
+    pattern : array of bool
+        A bordered pencil: `size` unknowns and equations, each unknown with its own equation, then outputs and inputs.
+    size : int
+    """
+    rows, columns = pattern.shape
+    most = min(rows, columns) - size
+    if most < 2 or pattern[size:, size:].any():
+        return []
+    # each unknown is an arc of capacity one, from its entrance 2 i to its exit 2 i + 1
+    after: list[dict[int, int]] = [{} for _ in range(2 * size + 2)]
+    start, end = 2 * size, 2 * size + 1
+
+    def join(a: int, b: int, capacity: int) -> None:
+        after[a][b] = capacity
+        after[b].setdefault(a, 0)
+
+    for i in range(size):
+        join(2 * i, 2 * i + 1, 1)
+        if pattern[i, size:].any():
+            join(start, 2 * i, size)
+        if pattern[size:, i].any():
+            join(2 * i + 1, end, size)
+    for i, j in zip(*np.nonzero(pattern[:size, :size]), strict=True):
+        if i != j:
+            join(2 * int(j) + 1, 2 * int(i), size)
+    for _ in range(most):
+        reached = _reached(after, start)
+        if end not in reached:
+            return [i for i in range(size) if 2 * i in reached and 2 * i + 1 not in reached]
+        b = end
+        while b != start:
+            a = reached[b]
+            after[a][b] -= 1
+            after[b][a] += 1
+            b = a
+    return []
+
+
+def _reached(after: list[dict[int, int]], start: int) -> dict[int, int]:
+    """Where arcs with capacity left lead, each place with the one before it."""
+    before, waiting = {start: start}, deque([start])
+    while waiting:
+        a = waiting.popleft()
+        for b, capacity in after[a].items():
+            if capacity and b not in before:
+                before[b] = a
+                waiting.append(b)
+    return before
+
+
+# --- Sums that several rows of a pencil take alike become unknowns of their own ------------------
+
+
+Rows = NDArray[np.int64]
+
+LEAST = 2
+"""Terms of a sum from which on it is named."""
+
+EQUAL = 1e-14
+"""Relative difference up to which two ratios are one; what is left of it is dropped, as rounding."""
+
+
+class Unlike(Exception):
+    """Systems of a stack do not all have the same sums; `parts` are those that do."""
+
+    def __init__(self, parts: list[Rows]) -> None:
+        super().__init__("the systems of a stack have different sums")
+        self.parts = parts
+
+
+class _Shared(NamedTuple):
+    """Rows that take `factor` times the entries of row `first` at some columns."""
+
+    rows: Rows
+    columns: Rows
+    first: int
+    factor: Floats  # (systems, rows)
+
+
+def with_sums(full: Floats, late: slice) -> Floats:
+    """Bordered pencils with their sums as unknowns more, after the channels.
+
+    Parameters
+    ----------
+    full : array (systems, rows, columns)
+        States, channels, then ports, without s and the ones of the diagonal.
+    late : slice
+        The columns of the channels. Sums are looked for in these, in those of the states, and in those of the inputs,
+        as rows that share arrivals have something of their own elsewhere; then in the sums found.
+
+    Raises
+    ------
+    Unlike
+        See there.
+    """
+    inner, height, width = late.stop, *full.shape[1:]
+    wide = full
+    for first, last in ((inner, width), (late.start, inner), (0, late.start)):
+        wide = _named(wide, first, last)
+    if wide.shape[2] > width + 1:
+        wide = _named(wide, width, wide.shape[2])
+    k = wide.shape[2] - width
+    if not k:
+        return full
+    place = np.array([*range(inner), *range(width, width + k), *range(inner, width)])
+    rows = np.array([*range(inner), *range(height, height + k), *range(inner, height)])
+    entries = (rows[:, None] * wide.shape[2] + place).ravel()
+    return wide.reshape(len(wide), -1).take(entries, axis=1).reshape(wide.shape)
+
+
+def _named(full: Floats, start: int, stop: int) -> Floats:
+    """With the sums in some columns as rows and columns more, behind all others."""
+    inside = full[:, :, start:stop]
+    found = []
+    for rows in _of_one_pattern((inside != 0).any(axis=0)):
+        while len(rows) > 1:
+            rows, one = _group(inside, rows)
+            if one is not None:
+                found.append(one._replace(columns=start + one.columns))
+    if not found:
+        return full
+    systems, height, width = full.shape
+    out = np.zeros((systems, height + len(found), width + len(found)))
+    out[:, :height, :width] = full
+    for i, one in enumerate(found):
+        out[:, height + i, one.columns] = -full[:, one.first, one.columns]  # the sum less its terms is zero
+        out[:, one.rows[:, None], one.columns] = 0.0
+        out[:, one.rows, width + i] = one.factor
+    return out
+
+
+def _of_one_pattern(pattern: NDArray[np.bool_]) -> list[Rows]:
+    """Rows with entries at the same places."""
+    known: dict[bytes, list[int]] = {}
+    for i in np.flatnonzero(pattern.sum(axis=1) >= LEAST).tolist():
+        known.setdefault(pattern[i].tobytes(), []).append(i)
+    return [np.array(rows) for rows in known.values() if len(rows) > 1]
+
+
+def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
+    """The rows that are mostly multiples of the first, and those that are not."""
+    support = np.flatnonzero(matrix[0, rows[0]])
+    ratio = matrix[:, rows[:, None], support] / matrix[:, rows[:1, None], support]
+    factor = np.sort(ratio, axis=2)[:, :, len(support) // 2]
+    same = np.abs(ratio - factor[:, :, None]) <= EQUAL * np.abs(factor[:, :, None])
+    if len(same) > 1 and (same != same[:1]).any():
+        raise Unlike(alike(same.reshape(len(same), -1)))
+    member = same[0].sum(axis=1) > len(support) // 2
+    kept = same[0, member].all(axis=0)
+    if member.sum() < 2 or kept.sum() < LEAST:
+        return rows[~member], None
+    return rows[~member], _Shared(rows[member], support[kept], int(rows[0]), factor[:, member])
+
+
+# --- A bordered pencil at a few points as full matrices, with all the pivoting that a library offers ---
+
 
 Complex = NDArray[np.complex128]
-Floats = NDArray[np.float64]
+
+SPARSE = 200
+"""Unknowns from which on the zeros of a pencil are worth leaving out."""
+
+
+def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """Phase and logarithm of the determinant, its slope, the Schur complement and its slope, at each point.
+
+    Parameters
+    ----------
+    value, rate : array of complex (points, rows, columns)
+        Bordered pencils and their derivatives.
+    k : int
+        Unknowns, in the first rows and columns.
+    slope : bool
+        Without it the slopes are not computed and mean nothing.
+
+    Notes
+    -----
+    Where the pencil is singular the complement and the slopes are infinite. Rows are made even first: far to the left
+    those of lagged terms are huge, and as pivots they would leave nothing of the others.
+    """
+    top = np.abs(value[:, :k, :k]).max(axis=2, initial=0.0)
+    scale = np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0))))
+    rows = np.concatenate((scale, np.ones((len(value), value.shape[1] - k))), axis=1)[:, :, None]
+    value, rate = value * rows, rate * rows
+    inside, corner = (slice(None), slice(k), slice(k)), (slice(None), slice(k, None), slice(k, None))
+    right, below = value[:, :k, k:], value[:, k:, :k]
+    eliminated = _sparsely if k > SPARSE else _densely
+    phase, log, total, across, back = eliminated(value[inside], rate[inside] if slope else None, right, below)
+    log = log - np.log(scale).sum(axis=1)
+    block = value[corner] - below @ across
+    block_rate = np.zeros_like(block)
+    if slope:
+        block_rate = rate[corner] - rate[:, k:, :k] @ across
+        block_rate += back @ (rate[inside] @ across - rate[:, :k, k:])
+    singular = phase == 0
+    for array in (block, total, block_rate):
+        array[singular] = complex(np.inf, np.inf) if array.ndim > 1 else complex(np.inf)
+    return phase, log, total, block, block_rate
+
+
+def _densely(
+    inner: Complex, rate: Complex | None, right: Complex, below: Complex
+) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """Phase and logarithm of the determinants, their slope, ``inner^-1 right`` and ``below inner^-1``."""
+    phase, log = np.linalg.slogdet(inner)
+    inverse = np.linalg.inv(np.where((phase != 0)[:, None, None], inner, np.eye(inner.shape[1])))
+    inverse = inverse.astype(np.complex128, copy=False)
+    total = np.zeros(len(inner), complex) if rate is None else (inverse * rate.transpose(0, 2, 1)).sum(axis=(1, 2))
+    return phase, log, total, inverse @ right, below @ inverse
+
+
+def _sparsely(
+    inner: Complex, rate: Complex | None, right: Complex, below: Complex
+) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """The same by sparse factors, which are asked for no more columns of the inverse than the rest needs.
+
+    The slope is the trace of inverse times rate, to which only rows of the rate that have entries add. What belongs to
+    a singular matrix is zero. Many columns together would be a task for threads, which wait for one another.
+    """
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
+    phase, log, total = np.zeros(len(inner), complex), np.full(len(inner), -np.inf), np.zeros(len(inner), complex)
+    across, back = np.zeros(right.shape, complex), np.zeros(below.shape, complex)
+    for i, matrix in enumerate(inner):
+        try:
+            factors = splu(csc_array(matrix))
+        except RuntimeError:  # it is singular
+            continue
+        pivots = np.concatenate((factors.U.diagonal(), factors.L.diagonal()))
+        phase[i] = _sign(factors.perm_r) * _sign(factors.perm_c) * np.prod(pivots / np.abs(pivots))
+        log[i] = np.log(np.abs(pivots)).sum()
+        for j, column in enumerate(right[i].T):
+            across[i, :, j] = factors.solve(column.astype(complex))
+        if rate is None:
+            continue
+        for j, row in enumerate(below[i]):
+            back[i, j] = factors.solve(row.astype(complex), "T")
+        for r in np.flatnonzero(rate[i].any(axis=1)).tolist():
+            unit = np.zeros(len(matrix), complex)
+            unit[r] = 1.0
+            total[i] += rate[i, r] @ factors.solve(unit)
+    return phase, log, total, across, back
+
+
+def _sign(order: NDArray[np.int32]) -> int:
+    """Of a permutation: its cycles of even length turn it."""
+    left, sign = set(range(len(order))), 1
+    while left:
+        first = at = left.pop()
+        while (at := int(order[at])) != first:
+            left.remove(at)
+            sign = -sign
+    return sign
+
+
+# --- the pencil of a DelayLTI: determinant, inverse between the ports, derivatives ----------
+
 
 OFF = 0.05
 """Size of the other entries, where those of the diagonal are one, in the matrix by which pivots are first chosen.

@@ -9,12 +9,16 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.arguments import numbers, shown
+from fluidcc.base.arguments import number, numbers, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.framing import sound
 from fluidcc.numerics.linear.wiring import Blocks, close_channels
 
-__all__ = ["Pick", "checked", "indices", "matrix", "merged", "names"]
+__all__ = [
+    "Parts", "Pick", "checked", "delayed_terms", "indices", "matrix", "merged", "names",
+    "rational",
+]  # fmt: skip
+
 
 Pick = str | int | Sequence[str | int] | None
 
@@ -95,3 +99,125 @@ def indices(pick: Pick, known: Sequence[str], kind: str) -> list[int]:
         else:
             raise UnknownName(f"there is no {kind} {shown(one)}; there are {', '.join(known)}")
     return found
+
+
+# --- The matrices, delays and names of a block whose delays are pulled out -----------------------
+
+
+class Parts:
+    """What `fluidcc.DelayLTI` is made of, see there; it cannot be changed."""
+
+    _block: Blocks
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    A = property(lambda self: self._block.A, doc="State matrix, shape (n, n).")
+    B = property(lambda self: self._block.B, doc="Input matrix, shape (n, m + K).")
+    C = property(lambda self: self._block.C, doc="Output matrix, shape (p + K, n).")
+    D = property(lambda self: self._block.D, doc="Feedthrough, shape (p + K, m + K).")
+    delays = property(lambda self: self._block.delays, doc="Delays of the channels [s], all positive.")
+    n_states = property(lambda self: len(self._block.A), doc="n.")
+    n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
+    n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
+    B1 = property(lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states.")
+    B2 = property(lambda self: self.B[:, self.n_inputs :], doc="From the channels to the states.")
+    C1 = property(lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs.")
+    C2 = property(lambda self: self.C[self.n_outputs :], doc="From the states to the channels.")
+    D11 = property(lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs.")
+    D12 = property(lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs.")
+    D21 = property(lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels.")
+    D22 = property(lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels.")
+
+    def __repr__(self) -> str:
+        lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (", ..." if len(self.delays) > 4 else "")
+        return (
+            f"DelayLTI({self.n_states} states, {self.n_inputs} inputs, {self.n_outputs} outputs, "
+            f"{len(self.delays)} delays{f' of {lags} s' if lags else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        body = "".join(f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>" for k, v in rows.items() if len(v) <= 20)
+        lags = ", ".join(f"{1e3 * lag:.4g}" for lag in self.delays[:20])
+        return f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays [ms]</th><td>{lags}</td></tr></table>"
+
+
+# --- The matrices of transfer functions and of equations with delayed terms ----------------------
+
+
+Matrix = NDArray[np.float64]
+
+EQUAL = 4 * np.finfo(float).eps
+"""Relative difference up to which two numbers are one."""
+
+
+def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """A, B, C, D of a scalar transfer function in controllable form, coefficients by falling powers."""
+    given = {"num": np.atleast_1d(matrix(num, "num")), "den": np.atleast_1d(matrix(den, "den"))}
+    for name, part in given.items():
+        if part.ndim != 1 or (name == "den" and not part.any()):
+            raise InvalidInput(f"{name} is {shown(part.tolist())}; give coefficients by falling powers, as [1, 2]")
+    top, below = (np.trim_zeros(part, "f") for part in given.values())
+    n = len(below) - 1
+    if len(top) > n + 1:
+        raise InvalidInput(f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function")
+    top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
+    A = np.zeros((n, n))
+    if n:
+        A[0] = -below[1:]
+        A[range(1, n), range(n - 1)] = 1.0
+    B = np.eye(n)[:, :1]
+    return A, B, np.array([top[1:] - top[0] * below[1:]]), np.array([[top[0]]])
+
+
+def delayed_terms(
+    A0: ArrayLike, terms: Sequence[tuple[ArrayLike, float]], B: ArrayLike, C: ArrayLike
+) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix]:
+    """A, B, C, D and delays of ``x' = A0 x + sum A_k x(t - tau_k) + B u``; for the channels see `_factored`."""
+    A = np.atleast_2d(matrix(A0, "A0"))
+    n = len(A)
+    lefts, rights, delays = [], [], []
+    for term in terms:
+        if not isinstance(term, tuple | list) or len(term) != 2:
+            raise InvalidInput(f"a term of the equation is {shown(term)}; give a pair (A_k, delay)")
+        part, delay = np.atleast_2d(matrix(term[0], "A_k")), number(term[1], "the delay of A_k", least=0.0)
+        if A.shape != (n, n) or part.shape != (n, n):
+            raise InvalidInput(f"A0 has shape {A.shape} and an A_k {part.shape}; give square ones of one size")
+        left, right = _factored(part)
+        lefts.append(left)
+        rights.append(right)
+        delays += [delay] * len(right)
+    B1 = matrix(B, "B").reshape(n, -1) if np.size(B) else np.eye(n)
+    C1 = matrix(C, "C").reshape(-1, n) if np.size(C) else np.eye(n)
+    k = len(delays)
+    D = np.zeros((len(C1) + k, B1.shape[1] + k))
+    return A, np.hstack([B1, *lefts]), np.vstack([C1, *rights]), D, np.array(delays)
+
+
+def _factored(part: Matrix) -> tuple[Matrix, Matrix]:
+    """Factors of a matrix that give back each of its entries to rounding, so that none is lost beside a larger one.
+
+    Rows that are multiples of one another share a channel, or columns do, whichever takes fewer.
+    """
+    (left, right), (below, above) = _by_rows(part), _by_rows(part.T)
+    return (left, right) if len(right) <= len(above) else (above.T, below.T)
+
+
+def _by_rows(part: Matrix) -> tuple[Matrix, Matrix]:
+    """Which multiple of which of the different rows each row is, and these."""
+    different: list[int] = []
+    left = np.zeros(part.shape)
+    for i in np.flatnonzero(part.any(axis=1)):
+        first, k = int(np.argmax(part[i] != 0)), len(different)
+        for j, known in enumerate(part[different]):
+            factor = part[i, first] / known[first] if known[first] else 0.0
+            if (np.abs(factor * known - part[i]) <= EQUAL * np.abs(part[i])).all():
+                left[i, j] = factor
+                break
+        else:
+            left[i, k] = 1.0
+            different.append(int(i))
+    return left[:, : len(different)], part[different]

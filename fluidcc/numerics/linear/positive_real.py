@@ -20,6 +20,7 @@ from fluidcc.numerics.linear.pencil import Complex
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
+
 __all__ = ["FrequencyTest", "Storage", "kyp", "l2_gain", "passivity_index", "positive_real"]
 
 Floats = NDArray[np.float64]

@@ -6,16 +6,101 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import UNCOUNTED
+from fluidcc.numerics.compiling import OPTIONS, njit
 from fluidcc.numerics.tape import run
 
 from ..steady import slots as s
-from .drops import dropped
 
-__all__ = ["evaluate"]
+__all__ = ["TOLERANCE", "balanced", "change", "derivatives", "dropped", "evaluate", "rests"]
 
-_jit: Any = njit(**UNCOUNTED)
+
+_jit: Any = njit(**OPTIONS)
+
+
+@_jit
+def derivatives(I: Any, link: int) -> int:
+    """Where the derivatives of what a link gives begin in D: row by row those of its states, mark, price and drop."""
+    return I[link + s.GIVES] + I[link + s.COUNT] + 2 + I[link + s.DROPS]
+
+
+@_jit
+def dropped(I: Any, D: Any, l: int) -> float:
+    """The ratio of its arrivals that link `l` drops."""
+    link = I[s.LINK] + l * s.LINK_SIZE
+    return D[I[link + s.GIVES] + I[link + s.COUNT] + 2] if I[link + s.DROPS] else 0.0
+
+
+@_jit
+def change(I: Any, D: Any, l: int) -> float:
+    """How that ratio changes by the moves of the link's unknowns."""
+    link = I[s.LINK] + l * s.LINK_SIZE
+    if not I[link + s.DROPS]:
+        return 0.0
+    F, L, n, move, first = I[s.FLOWS], I[s.LINKS], I[link + s.COUNT], I[s.MOVE], I[link + s.STATES]
+    J = derivatives(I, link) + (n + 2) * (n + 2)
+    value = D[J] * D[I[s.QUEUE_SLOPE] + l] * D[move + F + l]
+    for i in range(n):
+        value += D[J + 1 + i] * D[move + first + i]
+    return value + (D[J + n + 1] * D[move + F + L + l] if I[link + s.HEARS] else 0.0)
+
+
+# --- Whether a point is an equilibrium: what is left of every equation, beside the sizes of what it balances ---
+
+
+TOLERANCE = 1e-8
+"""What may be left of an equation, relative to what it balances.
+
+A search ends within 1e-9 of each unknown, and goes on from there only where its equations are not singular.
+"""
+
+
+@_jit
+def balanced(I: Any, P: Any, D: Any, i: int) -> float:
+    """The size of what equation `i` balances: how its terms change as the unknowns change by their sizes."""
+    F, L, size = I[s.FLOWS], I[s.LINKS], I[s.SIZE]
+    if F <= i < F + L:
+        return 1.0 + D[size + L + i] / P[I[s.C] + i - F]
+    if F + L <= i < F + 2 * L:
+        return D[size + i]
+    j = I[I[s.OWNER] + i]
+    total = 0.0
+    if i < I[s.V_FIRST]:
+        flow = I[s.FLOW] + j * s.FLOW_SIZE
+        if I[flow + s.LAW] < 0:
+            return D[size + j]
+        k, first = I[flow + s.COUNT], I[flow + s.STATES]
+        J = I[flow + s.GIVES] + (k + 1) + (k if i < F else i - first) * (k + 4)
+        for other in range(k):
+            total += abs(D[J + other]) * D[size + first + other]
+        J += k
+        total += abs(D[J]) * D[size + j] + abs(D[J + 1] * D[I[s.E] + j])
+        total += abs(D[J + 2] * D[I[s.PI] + j]) + abs(D[J + 3] * D[I[s.PRICE] + j])
+        return total + (D[size + j] if i < F else 0.0)
+    link = I[s.LINK] + j * s.LINK_SIZE
+    k, first = I[link + s.COUNT], I[link + s.STATES]
+    J = derivatives(I, link) + (i - first) * (k + 2)
+    total += abs(D[J] * D[I[s.QUEUE] + j])
+    for other in range(k):
+        total += abs(D[J + 1 + other]) * D[size + first + other]
+    return total + abs(D[J + k + 1]) * D[size + F + L + j]
+
+
+@_jit
+def rests(I: Any, P: Any, D: Any, u: Any) -> bool:
+    """Whether every equation holds at `u`: its residual vanishes, or pushes against a bound.
+
+    `D` has what `evaluate` and `sizes` find there.
+    """
+    for i in range(I[s.UNKNOWNS]):
+        left = D[I[s.G] + i]
+        if (left > 0 and u[i] >= P[I[s.UPPER] + i]) or (left < 0 and u[i] <= P[I[s.LOWER] + i]):
+            continue
+        if not abs(left) <= TOLERANCE * balanced(I, P, D, i):
+            return False
+    return True
+
+
+# --- The residual of the steady state, and the derivatives of what flows and links tell one another ---
 
 
 @_jit

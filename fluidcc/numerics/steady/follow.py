@@ -10,20 +10,232 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
+from fluidcc.numerics.compiling import OPTIONS, njit
 
 from ..steady import slots as s
-from .drops import dropped
-from .evaluate import evaluate
-from .residual import rests
-from .sizes import SMALL_QUEUE, changes, guarded, largest_capacity, scales, sizes, to_kink
-from .step import projected_step
+from .eliminate import arrival_rows, back, kept_rows, link_rows, places, solve_scaled
+from .evaluate import TOLERANCE, balanced, change, derivatives, dropped, evaluate, rests
 
-__all__ = ["CONVERGED", "GROWING", "LONGEST_QUEUE", "STALLED", "UNDEFINED", "find", "find_many", "tell"]
+__all__ = [
+    "CONVERGED", "GROWING", "LONGEST_QUEUE", "SMALL_QUEUE", "STALLED", "UNDEFINED", "changes",
+    "find", "find_many", "guarded", "largest_capacity", "projected_step", "scales", "sizes",
+    "tell", "to_kink",
+]  # fmt: skip
 
-_jit: Any = njit(**UNCOUNTED)
-_making: Any = njit(**COUNTED)
+
+_jit: Any = njit(**OPTIONS)
+
+SMALL_QUEUE = 0.02
+"""Changes of a queueing delay [s] are small relative to at least this."""
+
+
+@_jit
+def largest_capacity(I: Any, P: Any) -> float:
+    largest = 0.0
+    for l in range(I[s.LINKS]):
+        largest = max(largest, P[I[s.C] + l])
+    return largest
+
+
+@_jit
+def scales(I: Any, P: Any, D: Any, u: Any) -> None:
+    """Sizes below which a change is small (0 where none is known), and the largest so far."""
+    F, L, scale = I[s.FLOWS], I[s.LINKS], I[s.SCALE]
+    largest = largest_capacity(I, P)
+    for i in range(I[s.UNKNOWNS]):
+        D[scale + i] = 1e-6 * largest if i < F else 0.0
+    for l in range(L):
+        D[scale + F + l], D[scale + F + L + l] = SMALL_QUEUE, 1e-6 * P[I[s.C] + l]
+    for i in range(I[s.UNKNOWNS]):
+        D[I[s.REFERENCE] + i] = max(abs(u[i]), D[scale + i])
+
+
+@_jit
+def sizes(I: Any, P: Any, D: Any, u: Any, least: float, exact: bool) -> None:
+    """What changes are measured by; if `exact`, those of losses by the losses alone."""
+    for i in range(I[s.UNKNOWNS]):
+        size = max(max(abs(u[i]), least * D[I[s.REFERENCE] + i]), D[I[s.SCALE] + i])
+        D[I[s.SIZE] + i] = size if size > 0 else 1.0
+    for l in range(I[s.LINKS]):
+        if I[I[s.BEYOND] + l]:
+            i = I[s.FLOWS] + l
+            D[I[s.SIZE] + i] = max(u[i], 1e-9) if exact else max(u[i] + P[I[s.Q_MAX] + l], SMALL_QUEUE)
+
+
+@_jit
+def guarded(I: Any, P: Any, D: Any, u: Any) -> bool:
+    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0.
+
+    A move there against a rising G is what too long a step makes of an unstable zero; it is refused.
+    """
+    move = I[s.MOVE]
+    for i in range(I[s.Z_FIRST], I[s.UNKNOWNS]):
+        reference = D[I[s.REFERENCE] + i]
+        if P[I[s.LOWER] + i] == 0 and reference > 0 and u[i] > 1e-9 * reference and u[i] + D[move + i] < 0.1 * u[i]:
+            if D[I[s.G] + i] > 0:
+                return False
+            D[move + i] = -0.9 * u[i]
+    return True
+
+
+@_jit
+def changes(I: Any, D: Any) -> tuple[float, float]:
+    """Largest relative change of a state or queue, and of any unknown."""
+    F, L = I[s.FLOWS], I[s.LINKS]
+    change = error = 0.0
+    for i in range(I[s.UNKNOWNS]):
+        relative = abs(D[I[s.MOVE] + i]) / D[I[s.SIZE] + i]
+        known = D[I[s.REFERENCE] + i] > 0 or D[I[s.MOVE] + i] == 0
+        if known and not (i < F or F + L <= i < F + 2 * L):
+            change = max(change, relative)
+        error = max(error, relative if known else 1.0)
+    return change, error
+
+
+@_jit
+def to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
+    """The end of a move, cut short at the first buffer that fills: beyond, derivatives are wrong, and steps cycle."""
+    F, move = I[s.FLOWS], I[s.MOVE]
+    first, at = 1.0, -1
+    for l in range(I[s.LINKS]):
+        if D[move + F + l] != 0 and 0 < P[I[s.Q_MAX] + l] < np.inf:
+            kink = 0.0 if I[I[s.BEYOND] + l] else P[I[s.Q_MAX] + l]
+            share = (kink - u[F + l]) / D[move + F + l]
+            if 1e-9 < share < first:
+                first, at = share, l
+    for i in range(I[s.UNKNOWNS]):
+        end[i] = u[i] + first * D[move + i]
+    if at >= 0:
+        end[F + at] = 0.0 if I[I[s.BEYOND] + at] else P[I[s.Q_MAX] + at]
+
+
+# --- one linearly implicit Euler step, projected: a complementarity problem by active sets ---
+
+
+@_jit
+def _solve(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
+    """All moves, with those of the fixed unknowns given; False where the system is singular."""
+    m = places(I, D, h)
+    work = np.zeros(m * (m + 2))
+    return _solve_in(I, P, D, u, h, work[: m * m].reshape(m, m), work[m * m : m * (m + 1)], work[m * (m + 1) :])
+
+
+@_jit
+def _solve_in(I: Any, P: Any, D: Any, u: Any, h: float, M: Any, b: Any, columns: Any) -> bool:
+    """The same in a matrix and vectors for as many unknowns as are left."""
+    n = I[s.UNKNOWNS]
+    for i in range(n):
+        if I[I[s.PLACE] + i] >= 0:
+            columns[I[I[s.PLACE] + i]] = D[I[s.SIZE] + i]
+    arrival_rows(I, P, D, u, M, b)
+    link_rows(I, P, D, u, h, M, b)
+    kept_rows(I, D, h, M, b)
+    if not solve_scaled(M, b, columns):
+        return False
+    for i in range(n):
+        if I[I[s.PLACE] + i] >= 0:
+            D[I[s.MOVE] + i] = b[I[I[s.PLACE] + i]]
+    back(I, D, u)
+    for i in range(I[s.MOVE], I[s.MOVE] + n):  # noqa: SIM110 - numba has no generators
+        if not np.isfinite(D[i]):
+            return False
+    return True
+
+
+@_jit
+def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
+    """G - (M/h - J) move of a state or queue, which says whether a bound holds it."""
+    F, L, move = I[s.FLOWS], I[s.LINKS], I[s.MOVE]
+    value = D[I[s.G] + i] - D[move + i] / h
+    if i < F + L:
+        l = i - F
+        c = P[I[s.C] + l]
+        let_in, through, y = 1.0 - dropped(I, D, l), 1.0 - D[I[s.LOSS] + l], u[L + i]
+        value += let_in * through / c * D[move + L + i] - y * through / c * change(I, D, l)
+        return value - y * let_in * D[I[s.LOSS_SLOPE] + l] / c * D[move + i]
+    j = I[I[s.OWNER] + i]
+    if i < I[s.V_FIRST]:
+        flow = I[s.FLOW] + j * s.FLOW_SIZE
+        k, first = I[flow + s.COUNT], I[flow + s.STATES]
+        J = I[flow + s.GIVES] + (k + 1) + (i - first) * (k + 4)
+        for other in range(k):
+            value += D[J + other] * D[move + first + other]
+        J += k
+        value += D[J] * D[move + j] + D[J + 1] * D[I[s.DE] + j]
+        return value + D[J + 2] * D[I[s.DPI] + j] + D[J + 3] * D[I[s.DPRICE] + j]
+    link = I[s.LINK] + j * s.LINK_SIZE
+    k, first = I[link + s.COUNT], I[link + s.STATES]
+    J = derivatives(I, link) + (i - first) * (k + 2)
+    value += D[J] * D[I[s.QUEUE_SLOPE] + j] * D[move + F + j]
+    for other in range(k):
+        value += D[J + 1 + other] * D[move + first + other]
+    return value + D[J + k + 1] * D[move + F + L + j]
+
+
+@_jit
+def _solved(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
+    """Whether the last moves keep all bounds, and no state at one drifts off it by more than rounding."""
+    F, L, fixed = I[s.FLOWS], I[s.LINKS], I[s.FIXED]
+    for i in range(F, I[s.UNKNOWNS]):
+        if F + L <= i < F + 2 * L:
+            continue
+        end, lower, upper = u[i] + D[I[s.MOVE] + i], P[I[s.LOWER] + i], P[I[s.UPPER] + i]
+        if I[fixed + i]:
+            drift = _drift(I, P, D, i, u, h)
+            off = (drift > 0 and end < upper) or (drift < 0 and end > lower)
+            if off and abs(drift) > TOLERANCE * balanced(I, P, D, i):
+                return False
+        elif max(lower - end, end - upper) > TOLERANCE * D[I[s.SIZE] + i]:
+            return False
+    return True
+
+
+@_jit
+def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
+    """Put the move of one step of length `h` into `D`; False where it has none.
+
+    Too long a step may have none: that of a state which grows away from a bound leads to beyond it, where the bound
+    does not hold it.
+    """
+    F, L, n = I[s.FLOWS], I[s.LINKS], I[s.UNKNOWNS]
+    low, high, fixed, seen = I[s.LOW], I[s.HIGH], I[s.FIXED], I[s.SEEN]
+    move, lower, upper = I[s.MOVE], I[s.LOWER], I[s.UPPER]
+    for i in range(n):
+        I[low + i] = u[i] <= P[lower + i] and D[I[s.G] + i] < 0
+        I[high + i] = u[i] >= P[upper + i] and D[I[s.G] + i] > 0
+    for turn in range(s.ROUNDS):
+        for i in range(n):
+            I[fixed + i] = I[low + i] + I[high + i]
+            D[move + i] = P[lower + i] - u[i] if I[low + i] else (P[upper + i] - u[i] if I[high + i] else 0.0)
+        if not _solve(I, P, D, u, h):
+            return False
+        same, mark = True, 1
+        for i in range(F, n):
+            if F + L <= i < F + 2 * L:
+                continue
+            if I[fixed + i]:
+                drift = _drift(I, P, D, i, u, h)
+                I[low + i] = I[low + i] and drift <= 0
+                I[high + i] = I[high + i] and drift >= 0
+            else:
+                I[low + i] = u[i] + D[move + i] < P[lower + i]
+                I[high + i] = u[i] + D[move + i] > P[upper + i]
+            same = same and I[fixed + i] == I[low + i] + I[high + i]
+            mark = (mark * 1000003 + 1 + I[low + i] + 2 * I[high + i]) % 1099511627689  # a hash that fits 64 bits
+        for before in range(seen, seen + turn):
+            if I[before] == mark and not _solved(I, P, D, u, h):
+                return False
+            same = same or I[before] == mark
+        if same:
+            break
+        I[seen + turn] = mark
+    for i in range(n):
+        D[move + i] = min(max(u[i] + D[move + i], P[lower + i]), P[upper + i]) - u[i]
+    return True
+
+
+# --- Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are Newton steps ---
+
 
 CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
 """How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the start."""
@@ -121,7 +333,7 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
     return CONVERGED if h > 1e8 and error < 1e-9 else STALLED, error, limit
 
 
-@_making
+@_jit
 def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is only rounding."""
     F, L = I[s.FLOWS], I[s.LINKS]
@@ -144,7 +356,7 @@ def _is_rounding(I: Any, P: Any, D: Any, u: Any, l: int) -> bool:
     return bool(abs(D[I[s.G] + F + l]) <= 1e-8 * (1.0 + u[F + L + l] / P[I[s.C] + l]))
 
 
-@_making
+@_jit
 def _finish_settled(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
     """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty would grow there.
 
@@ -214,7 +426,7 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
     return status, error, steps
 
 
-@_making
+@_jit
 def _start(I: Any, P: Any, u: Any, queue: float) -> None:
     """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that are rates too.
 
@@ -266,7 +478,7 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
             _shift(I, P, u, l, False)
 
 
-@_making
+@_jit
 def find_many(I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
     """The equilibrium at each point from its own start, so that no result depends on which points go together."""
     for i in range(len(N)):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fluidcc.numerics.linear.cut import separator
+from fluidcc.numerics.linear.pencil import separator
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

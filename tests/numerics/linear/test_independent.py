@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.numerics.linear.independent import independent
+from fluidcc.numerics.linear.wiring import independent
 
 
 def _chain(rng: np.random.Generator) -> fc.DelayLTI:

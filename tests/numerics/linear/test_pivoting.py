@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fluidcc.numerics.linear import pivoting
+from fluidcc.numerics.linear import pencil
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -13,18 +13,18 @@ def test_without_zeros_it_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch
     pattern = rng.random((k + ports, k + ports)) < 0.15
     value, rate = (rng.normal(size=(2, 5, k + ports, k + ports, 2)) @ np.array([1, 1j])) * pattern
     value[:, range(k), (np.arange(k) + 3) % k] += 4.0  # far from the diagonal, so that rows are exchanged
-    dense = pivoting.pivoted(value, rate, k, True)
-    monkeypatch.setattr(pivoting, "SPARSE", 10)
-    for one, other in zip(pivoting.pivoted(value, rate, k, True), dense, strict=True):
+    dense = pencil.pivoted(value, rate, k, True)
+    monkeypatch.setattr(pencil, "SPARSE", 10)
+    for one, other in zip(pencil.pivoted(value, rate, k, True), dense, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("limit", [10, 100])
 def test_a_singular_one_is_infinite(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pivoting, "SPARSE", limit)
+    monkeypatch.setattr(pencil, "SPARSE", limit)
     value = np.array([np.eye(22), np.eye(22)], complex)
     value[1, 4, 4] = 0.0
-    phase, log, total, block, block_rate = pivoting.pivoted(value, value, 20, True)
+    phase, log, total, block, block_rate = pencil.pivoted(value, value, 20, True)
     assert (phase == [1, 0]).all()
     assert log.tolist() == [0.0, -np.inf]
     assert total[0] == 20

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from fluidcc.numerics.linear.compiled.framing import framed
-from fluidcc.numerics.linear.pencil import Pencil, pencils
-from fluidcc.numerics.linear.shared import with_sums
+from fluidcc.numerics.linear.pencil import Pencil, pencils, with_sums
 from fluidcc.numerics.linear.wiring import Blocks
 
 

@@ -11,9 +11,8 @@ from sympy import log, symbols
 import fluidcc as fc
 from fluidcc.equilibria.assembly import Assembled, assemble
 from fluidcc.numerics.steady import slots as s
-from fluidcc.numerics.steady.layout import Numbers, rows
-from fluidcc.numerics.steady.search import Search
-from fluidcc.numerics.steady.step import projected_step
+from fluidcc.numerics.steady.follow import projected_step
+from fluidcc.numerics.steady.search import Numbers, Search, rows
 from fluidcc.symbols import c, e, pi, price, x_tau, y
 
 

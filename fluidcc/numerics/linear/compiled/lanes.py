@@ -14,45 +14,33 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import UNCOUNTED
+from fluidcc.numerics.compiling import OPTIONS, njit
 
 __all__ = [
-    "LANES",
-    "TURNED",
-    "WIDE",
-    "delay",
-    "enter",
-    "invert",
-    "large",
-    "lead",
-    "multiply",
-    "normalise",
-    "slope",
-    "subtract",
-    "value",
-]
+    "LANES", "TURNED", "WIDE", "delay", "enter", "invert", "large", "lead", "multiply",
+    "normalise", "slope", "subtract", "value",
+]  # fmt: skip
 
 LANES = 8
 WIDE = 4 * LANES  # floats that an octet takes
 TURNED = 1e6  # radians up to which `delay` is right: multiples of pi/2 are subtracted in three parts, of 33 bits each
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def value(work, octet, lane):  # type: ignore[no-untyped-def]
     """One number."""
     at = octet * WIDE + lane
     return complex(work[at], work[at + LANES])
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def slope(work, octet, lane):  # type: ignore[no-untyped-def]
     """Its derivative."""
     at = octet * WIDE + lane
     return complex(work[at + 2 * LANES], work[at + 3 * LANES])
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def lead(work, octet, lane, number, rate):  # type: ignore[no-untyped-def]
     """Set a number and its derivative."""
     at = octet * WIDE + lane

@@ -6,15 +6,74 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.assignment import assign
-from fluidcc.numerics.linear.compiled.factors import abreast
+from fluidcc.numerics.compiling import OPTIONS, njit
 from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.points import HERE, at_point, strength
-from fluidcc.numerics.linear.compiled.singular import BOTH
+from fluidcc.numerics.linear.compiled.points import HERE, abreast, at_point, strength
+from fluidcc.numerics.linear.compiled.small import BOTH
 
-__all__ = ["SMALL", "WEAK", "Grid", "reach", "trace"]
+__all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
+
+
+HUGE = 1e300  # the cost of what is no number
+
+
+@njit(no_cpython_wrapper=True, **OPTIONS)
+def assign(foretold, found, order):  # type: ignore[no-untyped-def]
+    """`order[j]` is the number in `found` of what was `foretold` as number j."""
+    rank = len(order)
+    if rank == 1:
+        order[0] = 0
+        return
+    cost, taken, clear = np.empty((rank, rank)), np.zeros(rank, np.bool_), True
+    for j in range(rank):
+        best = 0
+        for k in range(rank):
+            gap = foretold[j] - found[k]
+            square = gap.real * gap.real + gap.imag * gap.imag
+            cost[j, k] = square if square < HUGE else HUGE
+            if cost[j, k] < cost[j, best]:
+                best = k
+        clear = clear and not taken[best]
+        taken[best], order[j] = True, best
+    if not clear:  # otherwise no sum can be less than that of the least of each row
+        _shortest_paths(cost, order)
+
+
+@njit(no_cpython_wrapper=True, **OPTIONS)
+def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
+    """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
+    n = len(order)
+    rows, columns = np.zeros(n), np.zeros(n + 1)  # what each is worth; column n is where a row enters
+    owner, came = np.full(n + 1, -1), np.empty(n, np.int64)
+    for row in range(n):
+        owner[n], at = row, n
+        ahead, reached = np.full(n, np.inf), np.zeros(n + 1, np.bool_)
+        while owner[at] >= 0:
+            reached[at] = True
+            i, least, following = owner[at], np.inf, -1
+            for k in range(n):
+                if not reached[k]:
+                    reduced = cost[i, k] - rows[i] - columns[k]
+                    if reduced < ahead[k]:
+                        ahead[k], came[k] = reduced, at
+                    if following < 0 or ahead[k] < least:
+                        least, following = ahead[k], k
+            for k in range(n + 1):
+                if reached[k]:
+                    rows[owner[k]] += least
+                    columns[k] -= least
+                elif k < n:
+                    ahead[k] -= least
+            at = following
+        while at != n:
+            owner[at] = owner[came[at]]
+            at = came[at]
+    for k in range(n):
+        order[owner[k]] = k
+
+
+# --- Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed continuously. Compiled ---
+
 
 PER_DECADE = 5
 WEAK = 0.1  # a loop is followed until it is below this
@@ -38,7 +97,7 @@ class Grid(NamedTuple):
     edge: Any
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
     s, nothing, none = 1j * high * 3.0 ** np.arange(LANES), np.empty(0, np.complex128), np.empty(0)
@@ -51,7 +110,7 @@ def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     return most
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
     """Fill in the points of a grid that have these numbers; `s` has room for an octet."""
     for start in range(first, last, LANES):
@@ -64,7 +123,7 @@ def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
             at_point(loop, k, s[k], BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks for.
 
@@ -102,7 +161,7 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     return _sorted(grid, after, count, order)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[no-untyped-def]
     """Put points into the intervals that are too long, and these into `again`; how many points there are then."""
     begun = count
@@ -116,7 +175,7 @@ def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[
     return count
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _room(count, rank):  # type: ignore[no-untyped-def]
     return Grid(
         np.empty(count),
@@ -126,7 +185,7 @@ def _room(count, rank):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _longer(grid, after):  # type: ignore[no-untyped-def]
     """The same with three times the room."""
     count = len(after)
@@ -136,7 +195,7 @@ def _longer(grid, after):  # type: ignore[no-untyped-def]
     return longer, following
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     """By rising frequency, the eigenvalues of each point numbered like those of the point before."""
     rank = len(order)
@@ -145,7 +204,7 @@ def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _sort(grid, after, count, order, own, fresh, out):  # type: ignore[no-untyped-def]
     """Put that into `out`; `own` says which eigenvalue of a point has which number."""
     rank, i, before = len(order), 0, -1
@@ -208,7 +267,7 @@ def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
     _matched(grid, i, n, order)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _matched(grid, i, n, order):  # type: ignore[no-untyped-def]
     """The same of more than one."""
     half = 0.5j * (grid.omega[n] - grid.omega[i])

@@ -8,13 +8,75 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.numerics.compiling import njit
-from fluidcc.numerics.counted import COUNTED
+from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.linear.compiled.elimination import AT, PIVOT, eliminate, pivoted, put, room, scalars
 from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.newton import iterate
-from fluidcc.numerics.linear.compiled.replay import eliminate, pivoted, put, room, scalars
 
-__all__ = ["STARTS", "bound", "gather", "rightmost", "rightmost_of_all", "turns"]
+__all__ = [
+    "SMALL", "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "turns",
+]  # fmt: skip
+
+
+SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
+
+
+@njit(**OPTIONS)
+def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
+    """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them abreast.
+
+    Returns the last points, the relative size of the last steps, and a flag where a multiplier was large, unless the
+    pencil is small, so that it is solved with pivoting here.
+    """
+    end, size = start.copy(), np.full(len(start), np.inf)
+    poor = np.zeros(len(start), np.bool_)
+    work, none = room(whole, real), np.empty((0, 0), np.complex128)
+    who, taken, s = np.full(LANES, -1), np.zeros(LANES, np.int64), np.ones(LANES, np.complex128)
+    following = 0
+    while True:
+        for w in range(LANES):
+            if who[w] < 0 and following < len(start):
+                who[w], taken[w], s[w] = following, 0, start[following]
+                following += 1
+        if who.max() < 0:
+            return end, size, poor
+        put(s, whole, work)
+        eliminate(whole, real, work, True)
+        for w in range(LANES):
+            i = who[w]
+            if i < 0:
+                continue
+            _, _, rate, bad = scalars(whole, work, w)
+            if bad and whole[AT] - whole[PIVOT] <= SMALL:
+                _, _, rate, _ = pivoted(s[w], whole, real, none, none)
+            elif bad:
+                poor[i], end[i], who[w] = True, s[w], -1
+                continue
+            s[w], size[i] = _step(s[w], rate, known)
+            taken[w] += 1
+            if size[i] <= 1e-13 or taken[w] == rounds:
+                end[i], who[w] = s[w], -1
+
+
+@njit(no_cpython_wrapper=True, **OPTIONS)
+def _step(s, rate, known):  # type: ignore[no-untyped-def]
+    """Where Newton's step leads from s, away from the known roots, and its relative size."""
+    for root in known:
+        gap = s - root
+        if gap != 0:
+            rate -= 1 / gap
+    reach = 1 + abs(s)
+    step = 1 / rate if rate != 0 else 0.5 + 0j
+    if not np.isfinite(step.real + step.imag):
+        step = 0.5 + 0j
+    length = abs(step)
+    if length > 0.5 * reach:  # far from any root: no leap
+        step *= 0.5 * reach / length
+        length = 0.5 * reach
+    return s - step, length / reach
+
+
+# --- Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Compiled ---
+
 
 TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
 AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
@@ -30,7 +92,7 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-def]
     """Phases and logarithmic derivatives of the determinant at all points, less the known roots."""
     none = np.empty((0, 0), np.complex128)
@@ -48,7 +110,7 @@ def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-de
                     rate[i] -= 1 / gap
 
 
-@njit(**COUNTED)
+@njit(**OPTIONS)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed (NaN if it could).
 
@@ -91,7 +153,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
-@njit(**COUNTED)
+@njit(**OPTIONS)
 def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
@@ -136,7 +198,7 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     return best * (1 + 1e-9) if n else 0.0
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known ones; their number."""
     s, size, _ = iterate(starts, whole, real, known[:found], NEWTON)
@@ -159,7 +221,7 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(**COUNTED)
+@njit(**OPTIONS)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
     """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with conjugates."""
     known, found = np.empty(2 * count + 2, np.complex128), 0
@@ -168,13 +230,13 @@ def gather(whole, real, count):  # type: ignore[no-untyped-def]
     return known[:found].copy()
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _half_box(left, top):  # type: ignore[no-untyped-def]
     right = max(top, left + 1)
     return np.array([left + 0j, left + 1j * top, right + 1j * top, right + 0j])
 
 
-@njit(**COUNTED)
+@njit(**OPTIONS)
 def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """The rightmost root and the number of roots right of the axis, by the argument principle and by Newton.
 
@@ -201,7 +263,7 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     return complex(np.nan, 0.0), -1
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(no_cpython_wrapper=True, **OPTIONS)
 def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
     """The rightmost of the known roots and how many are right of the axis, or -1 if others may be further right."""
     order = np.argsort(-known.real)
@@ -225,7 +287,7 @@ def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-d
     return complex(best.real, abs(best.imag)), (known.real > 0).sum()
 
 
-@njit(**COUNTED)
+@njit(**OPTIONS)
 def rightmost_of_all(whole, table, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """`rightmost` of every system of a stack, each by itself."""
     root, count = np.empty(len(table), np.complex128), np.empty(len(table), np.int64)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.optimize import linear_sum_assignment
 
-from fluidcc.numerics.linear.compiled.assignment import assign
+from fluidcc.numerics.linear.compiled.loci import assign
 
 
 @njit

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from fluidcc.numerics.linear.compiled.factors import Loop
-from fluidcc.numerics.linear.compiled.singular import BOTH, extremes, extremes_of_one
+from fluidcc.numerics.linear.compiled.points import Loop
+from fluidcc.numerics.linear.compiled.small import BOTH, extremes, extremes_of_one
 
 Complex = np.ndarray[Any, np.dtype[np.complex128]]
 
