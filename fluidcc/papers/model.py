@@ -42,27 +42,7 @@ VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 
 # Modules with the claims of each paper, in the order of its sections; imported when asked for.
 _ROOMS = {
-    "ldcc": (
-        "model",
-        "num",
-        "limits",
-        "law",
-        "penalty",
-        "discrete",
-        "storage",
-        "passivity",
-        "repaired",
-        "stability",
-        "hull",
-        "user_loop",
-        "regimes",
-        "runs",
-        "fairness",
-        "coexistence",
-        "comparison",
-        "related",
-        "errata",
-    ),
+    "ldcc": ("model", "law", "passivity", "stability", "regimes", "runs", "coexistence", "errata"),
     "binomial": (
         "convergence",
         "efficiency",

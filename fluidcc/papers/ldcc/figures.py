@@ -2,28 +2,337 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sympy import lambdify
 
+from fluidcc.analysis.local import local_loop
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.sampled import sampled_stability
+from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.links import DropTail
 from fluidcc.metrics import jain
+from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers.ldcc import figures_boundaries as figures_ldcc_boundaries
-from fluidcc.papers.ldcc import figures_coexistence as figures_ldcc_coexistence
-from fluidcc.papers.ldcc import figures_stability as figures_ldcc_stability
-from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run
-from fluidcc.papers.ldcc.fairness import CAPACITIES, fair_rates
+from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ldcc import coexistence
+from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run, unstable
 from fluidcc.papers.ldcc.law import V
+from fluidcc.papers.ldcc.runs import CAPACITIES, fair_rates
+from fluidcc.papers.ldcc.stability import (
+    ParkingLots,
+    allowed,
+    chart,
+    counterexample,
+    critical_gains,
+    parking_lot_network,
+)
 from fluidcc.plotting import timeseries
+from fluidcc.sources import GCC, LDCC, NADA
 from fluidcc.symbols import e, e_b
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "draw"]
+__all__ = [
+    "FIGURES", "conditions", "delay_driven", "draw", "each_user", "fig12", "fig13", "fig14",
+    "loss_driven", "sampled",
+]  # fmt: skip
+
+
+HOPS = (1, 2, 3, 5)
+RATE, RATIO = 2e6, 3.0  # where the other one is drawn across
+GAINS = np.geomspace(0.2, 6.0, 70)
+POINTS, CONSERVING = 60, 7  # across; of them with queues that conserve flow
+LEVELS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+STYLES = {
+    "exact, frozen delays": ("k", "-"),
+    "-1/M rule": ("C1", "-"),
+    "convex hull, exact radius": ("C3", "-."),
+    "eta divided by M": ("white", ":"),
+}
+
+
+def delay_driven() -> Figure:
+    """Gain margins of parking lots over gain and rate, or RTT ratio, with the boundary of each condition."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4 * 3.4, 7.2), layout="constrained")
+    rows = figure.subplots(2, len(HOPS), sharey=True, sharex="row")
+    across = {
+        "rate of each flow [Mbit/s]": (np.geomspace(0.25e6, 25e6, POINTS), None),
+        "RTT of the long flow over the others' [1]": (None, np.geomspace(1, 30, POINTS)),
+    }
+    for row, (label, (rates, ratios)) in zip(rows, across.items(), strict=True):
+        for ax, hops in zip(row, HOPS, strict=True):
+            filled = _panel(ax, hops, rates, ratios)
+            ax.set_xlabel(label)
+            held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
+            ax.set_title(f"M = {hops}, {held}", fontsize="medium")
+        row[0].set_ylabel(r"gain $\eta$ [1]")
+    figure.colorbar(filled, ax=rows, label="exact gain margin, frozen delays [1]", shrink=0.7, ticks=LEVELS)
+    handles, names = rows[0, -1].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=6, frameon=True, facecolor="0.75")
+    figure.suptitle(
+        "LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line", fontsize="medium"
+    )
+    return figure
+
+
+def critical_gain(network: Callable[[float], Network], low: float = 0.2, high: float = 10.0) -> float:
+    """The gain at which a network loses stability, with queues that conserve flow, to half a percent."""
+    rest = equilibrium(network(low))  # does not depend on the gain
+    while high > 1.005 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if unstable(network(middle), at=rest) else (middle, high)
+    return low
+
+
+def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
+    """One M, over rates or over ratios, whichever is not None."""
+    given = rates if rates is not None else ratios
+    rate, ratio = (np.full(len(given), fixed) if v is None else v for v, fixed in ((rates, RATE), (ratios, RATIO)))
+    x = given / 1e6 if rates is not None else given
+    M = np.full(len(given), hops)
+    lots = ParkingLots(M, rate, ratio)
+    reach = np.array([lots.exact(np.full(len(given), gain)) for gain in GAINS])
+    filled = ax.contourf(x, GAINS, 1 / np.maximum(reach, 1e-9), LEVELS, cmap="viridis", extend="max")
+    for (name, (color, style)), values in zip(STYLES.items(), critical_gains(M, rate, ratio), strict=True):
+        ax.plot(x, values, color=color, linestyle=style, linewidth=1.7, label=name)
+    some = np.linspace(0, len(given) - 1, CONSERVING).round().astype(int)
+    kept = [critical_gain(partial(parking_lot_network, hops, float(rate[i]), float(ratio[i]))) for i in some]
+    ax.plot(x[some], kept, "o", color="k", markerfacecolor="none", markersize=5, label="exact, queues conserve flow")
+    ax.axhline(0.4, color="0.85", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
+    ax.set(xscale="log", yscale="log", ylim=(GAINS[0], GAINS[-1]))
+    ax.set_facecolor("0.93")
+    _ticks(ax, (0.3, 1, 3, 10, 30))
+    return filled
+
+
+def _ticks(ax: Any, across: tuple[float, ...]) -> None:
+    """A few plain numbers on two logarithmic axes; those up are gains."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    for axis, ticks in ((ax.yaxis, (0.2, 0.4, 1, 2, 4)), (ax.xaxis, across)):
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
+
+
+def losing(rate: float, ratio: float, gain: float) -> Network:
+    """Two flows that fill a buffer, with delays below T, so that losses alone drive them; RTTs of 0.1 s and `ratio`."""
+    net = Network().link("l", DropTail, capacity=2 * rate, delay=0.02, buffer=0.03 * 2 * rate)
+    for name, trip in (("near", 0.1), ("far", 0.1 * ratio)):
+        net.flow(name, LDCC(eta=gain), route=["l"], access_delay=0.01, return_delay=trip - 0.06)
+    return net
+
+
+def loss_driven() -> Figure:
+    """Critical gains of two flows that losses drive, exact and by the conditions of pi/2."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    rates, ratios = np.geomspace(0.1e6, 10e6, POINTS // 3), np.geomspace(1, 30, POINTS // 3)
+    cases = (
+        (rates / 1e6, [(float(r), RATIO) for r in rates], "rate of each flow [Mbit/s]", f"RTT ratio {RATIO:g}"),
+        (
+            ratios,
+            [(RATE, float(r)) for r in ratios],
+            "RTT of one flow over the other's [1]",
+            f"{RATE / 1e6:g} Mbit/s a flow",
+        ),
+    )
+    for ax, (x, lots, label, held) in zip(axes, cases, strict=True):
+        found = [sufficient_conditions(losing(*lot, 0.4)) for lot in lots]
+        exact = [critical_gain(partial(losing, *lot)) for lot in lots]
+        ax.plot(x, exact, "k", label="exact")
+        for name, color, style in (("Vinnicombe", "C0", "--"), ("Johari-Tan", "C1", ":"), ("convex hull", "C3", "-.")):
+            ax.plot(x, [0.4 * v[name].margin for v in found], color=color, linestyle=style, label=name)
+        ax.axhline(0.4, color="0.7", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
+        ax.set(xscale="log", yscale="log", xlabel=label, title=f"losses only, {held}")
+        _ticks(ax, (0.1, 0.3, 1, 3, 10, 30))
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel(r"critical gain $\eta$ [1]")
+    axes[0].legend(frameon=False, fontsize="small", loc="center", bbox_to_anchor=(0.5, 0.27))
+    return figure
+
+
+# --- Figures 12 to 14 of the LDCC paper: beside TCP, and compared with NADA and GCC
+
+
+_LAWS = {"LDCC": LDCC, "NADA": NADA(R_max=coexistence.R_MAX), "GCC": GCC}
+
+
+def _wide(rows: int, columns: int, **sharing: Any) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.8, 2.7 * rows + 0.6), layout="constrained")
+    return figure, figure.subplots(rows, columns, **sharing)
+
+
+def fig12() -> Figure:
+    """Mean rates of LDCC and TCP over the buffer, on the limit cycle and at the static equilibrium."""
+    figure, (moving, still) = _wide(1, 2, sharey=True)
+    fine = sorted({*coexistence.BUFFERS, 35, 40, 45, 50, 75})
+    found = np.array([coexistence.sawtooth(n).mean.rate.values[:2] for n in fine]) / 1e6
+    rests = np.array([coexistence.static(n)[:2] for n in fine]) / 1e6
+    for ax, rates in ((moving, found), (still, rests)):
+        for k, (name, marker) in enumerate((("LDCC", "o"), ("TCP", "s"))):
+            ax.plot(fine, rates[:, k], marker=marker, markersize=4, color=f"C{k}", label=name)
+        ax.axhline(W_OVER_BETA / 1e6, color="0.5", linestyle=":", linewidth=1.2)
+        ax.text(182, W_OVER_BETA / 1e6 - 0.02, r"$w/\beta$", ha="right", va="top", color="0.4")
+        ax.set(xlabel="buffer [packets of 1 KB]", ylim=(0, 1.9))
+        ax.grid(alpha=0.3)
+    moving.axvline(coexistence.crossing(), color="0.6", linestyle="--", linewidth=0.9)
+    moving.text(coexistence.crossing() + 2, 1.78, f"{coexistence.crossing():.1f}", color="0.4", fontsize="small")
+    moving.set(ylabel="mean rate [Mbit/s]", title="LDCC, Fig. 12: TCP as a sawtooth")
+    still.set_title("TCP as its static square-root law")
+    moving.legend(frameon=False, loc="center right")
+    return figure
+
+
+def fig13() -> Figure:
+    """Mean one-way delay over the capacity, with what lies between the least and the largest."""
+    figure, ax = _wide(1, 1)
+    fine = np.linspace(coexistence.CAPACITIES[0], coexistence.CAPACITIES[-1], 101)
+    for k, (name, delay) in enumerate((("LDCC", coexistence.ldcc_delay), ("NADA", coexistence.nada_delay))):
+        ax.plot(fine / 1e6, [1e3 * delay(c) for c in fine], color=f"C{k}", label=f"{name}, at rest")
+        run = [float(coexistence.settled(_LAWS[name], c).one_way_delay.mean()) * 1e3 for c in coexistence.CAPACITIES]
+        ax.plot(np.array(coexistence.CAPACITIES) / 1e6, run, "o", color=f"C{k}", markersize=4)
+    mean, most = (
+        1e3 * (coexistence.DELAY + v) for v in (coexistence.closed().queue_mean, coexistence.closed().queue_max)
+    )
+    ax.plot(fine / 1e6, np.full(len(fine), mean), color="C2", label="GCC, mean of its limit cycle")
+    ax.fill_between(
+        fine / 1e6, 1e3 * coexistence.DELAY, most, color="C2", alpha=0.2, linewidth=0, label="GCC, all of it"
+    )
+    run = [1e3 * float(coexistence.cycle(c).mean.one_way_delay[0]) for c in coexistence.CAPACITIES]
+    ax.plot(np.array(coexistence.CAPACITIES) / 1e6, run, "o", color="C2", markersize=4)
+    ax.set(xlabel="capacity [Mbit/s]", ylabel="one-way delay [ms]", ylim=(0, None))
+    ax.set(title=f"LDCC, Fig. 13 (NADA with R_MAX = {coexistence.R_MAX / 1e6:g} Mbit/s; dots: runs)")
+    ax.margins(x=0)
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False)
+    return figure
+
+
+def fig14() -> Figure:
+    """Rate and one-way delay over time at 1.5 Mbit/s."""
+    figure, (top, below) = _wide(2, 1, sharex=True)
+    for k, (name, law) in enumerate(_LAWS.items()):
+        run = coexistence.settled(law, 1.5e6)
+        shown = run.isel(flow=0).sel(time=slice(180.0, 200.0))
+        t = shown.time.values - 180.0
+        top.plot(t, shown.rate.values / 1e6, color=f"C{k}", label=name, linestyle="--" if name == "NADA" else "-")
+        below.plot(t, shown.one_way_delay.values * 1e3, color=f"C{k}")
+    top.set(ylabel="rate [Mbit/s]", title="LDCC, Fig. 14: alone on 1.5 Mbit/s, settled")
+    below.set(ylabel="one-way delay [ms]", xlabel="time [s]", ylim=(0, None))
+    top.set_ylim(1.24, 1.68)
+    top.legend(frameon=False, ncols=3, loc="upper right")
+    for ax in (top, below):
+        ax.grid(alpha=0.3)
+        ax.margins(x=0)
+    return figure
+
+
+# --- Charts of Section IV of the LDCC paper: critical gains against the conditions, and the sampled law
+
+
+def _row(columns: int, width: float = 4.3) -> tuple[Figure, list[Any]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, 3.9), layout="constrained")
+    return figure, list(np.atleast_1d(figure.subplots(1, columns)))
+
+
+def conditions() -> Figure:
+    """Critical gains of 400 parking lots, exact and by each condition."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    found = chart()
+    figure, axes = _row(3)
+    for ax, (label, ratio) in zip(axes, allowed(found).items(), strict=True):
+        for i, hops in enumerate(found.hops):
+            exact = found.exact[i].ravel()
+            ax.plot(exact, ratio[i].ravel() * exact, ".", markersize=4, label=f"M = {hops}")
+        both = [0.05, 4.5]
+        ax.plot(both, both, color="0.4", linewidth=0.8)
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlim=(0.3, 4.5),
+            ylim=both,
+            title=label,
+            xlabel=r"exact critical gain $\eta$, frozen delays [1]",
+            ylabel=r"gain $\eta$ that the condition allows [1]",
+        )
+        for axis, ticks in ((ax.xaxis, (0.5, 1, 2, 4)), (ax.yaxis, (0.1, 0.2, 0.5, 1, 2, 4))):
+            axis.set_major_locator(FixedLocator(ticks))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(NullLocator())
+        ax.grid(alpha=0.3)
+    axes[0].legend(frameon=False, loc="upper left")
+    about = "w = 20 kbit/s, $\\beta$ = 0.1, 0.25 to 25 Mbit/s a flow, RTT ratios 1 to 100"
+    figure.suptitle(f"LDCC, {found.size} parking lots: {about}", fontsize="medium")
+    return figure
+
+
+def each_user() -> Figure:
+    """Nyquist curves of two users that each pass -1, and of the network that does not."""
+    net, _ = counterexample()
+    loop = local_loop(operating_point(net))
+    omega = np.geomspace(2.0, 400, 20000)
+    G, F = loop.user(1j * omega), loop.eigenloci(omega)[:, 0]
+    figure, (ax,) = _row(1, 6.4)
+    for curve, label, style in zip(G, ("G, RTT 50 ms", "G, RTT 250 ms"), ("-", "--"), strict=True):
+        ax.plot(curve.real, curve.imag, style, label=label)
+    ax.plot(F.real, F.imag, color="black", linewidth=1.2, label="eigenvalue of F")
+    ax.plot([-1], [0], "+", color="tab:red", markersize=12, markeredgewidth=2)
+    ax.set(
+        xlim=(-2.2, 0.6),
+        ylim=(-1.6, 1.0),
+        xlabel="real part [1]",
+        ylabel="imaginary part [1]",
+        title="Every user passes -1, their network does not",
+    )
+    ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+    ax.legend(frameon=False, loc="lower right")
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def sampled() -> Figure:
+    """Largest multiplier over a round trip of the sampled law, over T_s/RTT."""
+    figure, (ax,) = _row(1, 6.4)
+    ratios = np.geomspace(0.05, 10, 60)
+    for gain in (0.2, 0.4, 0.8, 1.2):
+        net = dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
+        rest = equilibrium(net)
+        trip = float(rest.rtt.values[0])
+        radius = [sampled_stability(net, r * trip, rest).radius ** (1 / r) for r in ratios]
+        ax.plot(ratios, radius, label=rf"$\eta$ = {gain}")
+    ax.axhline(1, color="0.4", linewidth=0.8)
+    ax.axvline(1, color="0.6", linewidth=0.8, linestyle=":")
+    ax.set(
+        xscale="log",
+        ylim=(0.6, 1.15),
+        xlabel="update interval over round-trip time, T_s/RTT [1]",
+        ylabel="largest multiplier over one RTT [1]",
+        title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1",
+    )
+    ax.grid(alpha=0.3, which="both")
+    ax.legend(frameon=False)
+    return figure
+
+
+# --- The figures of the LDCC paper that a fluid can have, and some that it should have had
+
 
 # When each scenario has settled, and to what: dotted in its figure.
 _SETTLED = {
@@ -167,7 +476,7 @@ def fifo_against_frozen() -> Figure:
 
 def starvation() -> Figure:
     """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative term does not."""
-    from fluidcc.papers.ldcc.penalty import burst
+    from fluidcc.papers.ldcc.law import burst
 
     r = burst()
     figure, axes = _figure(2, sharex=True)
@@ -187,16 +496,16 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ldcc_fig8": fig8,
     "ldcc_fig10": fig10,
     "ldcc_fig11": fig11,
-    "ldcc_fig12": figures_ldcc_coexistence.fig12,
-    "ldcc_fig13": figures_ldcc_coexistence.fig13,
-    "ldcc_fig14": figures_ldcc_coexistence.fig14,
+    "ldcc_fig12": fig12,
+    "ldcc_fig13": fig13,
+    "ldcc_fig14": fig14,
     "ldcc_fifo_frozen": fifo_against_frozen,
     "ldcc_starvation": starvation,
-    "ldcc_conditions": figures_ldcc_stability.conditions,
-    "ldcc_boundaries": figures_ldcc_boundaries.delay_driven,
-    "ldcc_boundaries_losses": figures_ldcc_boundaries.loss_driven,
-    "ldcc_each_user": figures_ldcc_stability.each_user,
-    "ldcc_sampled": figures_ldcc_stability.sampled,
+    "ldcc_conditions": conditions,
+    "ldcc_boundaries": delay_driven,
+    "ldcc_boundaries_losses": loss_driven,
+    "ldcc_each_user": each_user,
+    "ldcc_sampled": sampled,
 }
 """Each figure by the name of its file."""
 

@@ -1,21 +1,39 @@
-"""Section II-A of the LDCC paper: links, delays and losses, equations (1) to (9)."""
+"""Section II of the LDCC paper: the network, the NUM problem, and known controls, (1) to (14)."""
 
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, Symbol, diff
+from sympy import Eq, Function, Symbol, diff, integrate, log
 
-import fluidcc.papers.ldcc.common as common
+from fluidcc.equilibria import num
 from fluidcc.equilibria.equilibrium import equilibrium
-from fluidcc.links import DropTail
+from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers.ldcc.common import at_time, bound, ms, near, percent, positive, run
-from fluidcc.papers.ldcc.networks import series
-from fluidcc.papers.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.ldcc.common import (
+    RATE,
+    W_OVER_BETA,
+    WEIGHT,
+    QueueingDelay,
+    at_time,
+    bound,
+    kbit,
+    mbit,
+    ms,
+    near,
+    parking,
+    percent,
+    positive,
+    run,
+    series,
+)
+from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, law_proof, proof
 from fluidcc.simulation.simulate import simulate
-from fluidcc.sources import CBR
-from fluidcc.symbols import RTT, c, e, e_b, y
+from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+from fluidcc.symbols import RTT, c, e, e_b, packet, pi, unfold, x_tau, y
+
+__all__ = []
+
 
 (LOSS,) = DropTail.out.values()
 
@@ -195,8 +213,8 @@ def delayed_rates() -> Outcome:
     made = {mode: float(r.entered.values[1] + r.backlog.values[0] - r.entered.values[0]) for mode, r in last.items()}
     return Outcome(
         REFUTED,
-        f"3 Mbit/s through 2 then 2.5 Mbit/s: link 2 gets {common.mbit(into['frozen'])} by (8), "
-        f"{common.mbit(into['fifo'])} in order of arrival",
+        f"3 Mbit/s through 2 then 2.5 Mbit/s: link 2 gets {mbit(into['frozen'])} by (8), "
+        f"{mbit(into['fifo'])} in order of arrival",
         "(8) does not conserve flow where a queue upstream moves: after 10 s it has made "
         f"{made['frozen'] / 1e6:.3g} Mbit from nothing. Data sent at x reach the next link at "
         "x/(1 + q') (proved; 1 - tau_f' by the time of arrival), which "
@@ -220,8 +238,7 @@ def frozen_against_fifo() -> Outcome:
     when = float(fifo.time.values[np.argmax(np.max(gap, axis=1))])
     return Outcome(
         DIFFERS if worst > 1e-6 * float(fifo.rate.max()) else REPRODUCED,
-        f"Fig. 10: rates differ by up to {common.kbit(worst, 3)} (at {when:.4g} s), by "
-        f"{common.kbit(end, 1)} at the end",
+        f"Fig. 10: rates differ by up to {kbit(worst, 3)} (at {when:.4g} s), by {kbit(end, 1)} at the end",
         "With delays='frozen' for (8) and (31). The equilibrium is the same, the transients are "
         "not. The constant delays are those of the equilibrium with "
         "three flows.",
@@ -246,4 +263,315 @@ def round_trip() -> Outcome:
         f"throughout the run of Fig. 10, with e_b = {', '.join(ms(b) for b in back[:3])}",
         "A definition. Where the paper gives no e_b it is the forward propagation delay.",
         {"gap": gap},
+    )
+
+
+# --- Sections II-B and II-C of the LDCC paper: the NUM problem, penalties and prices, equations (10) to (14)
+
+
+def _final(net: Network, until: float) -> object:
+    return simulate(net, until, samples=2, progress=False).isel(time=-1)
+
+
+@claim("ldcc", "(10)", "With the strictly concave utilities w log x the NUM problem has one solution.", "unique")
+def num_unique() -> Outcome:
+    net = parking(PrimalDual, DualLink)
+    solution = num.solve(net)
+    if max(solution.gap, solution.kkt) > 1e-10:
+        return Outcome(DIFFERS, f"gap {solution.gap:.0e}", "the solver has not met the optimality conditions")
+    # Strictly concave in each rate and a sum over rates, so strictly concave; the constraints are linear.
+    U = WEIGHT * log(RATE)
+    slope, curve = proof(diff(U, RATE) > 0), proof(diff(U, RATE, 2) < 0)
+    return from_proofs(
+        slope,
+        curve,
+        computed="U' > 0 > U''; on a parking lot the solver's duality gap and optimality residual are below 1e-10",
+        values={"gap": abs(solution.gap), "kkt": abs(solution.kkt)},
+    )
+
+
+@claim(
+    "ldcc",
+    "II-B",
+    "An exact solution violates no constraint, 'resulting in no queueing delay at the bottlenecks'.",
+    "no queueing delay",
+)
+def no_queue_at_optimum() -> Outcome:
+    net = parking(QueueingDelay, DropTail)
+    eq, best = equilibrium(net), num.solve(net)
+    if not near(eq.rate.values, best.rate.values, 1e-8):
+        return Outcome(DIFFERS, "the equilibrium is not the optimum", "so it says nothing about queues at the optimum")
+    q = eq.queueing_delay.values
+    return Outcome(
+        REFUTED,
+        f"at the optimum of a parking lot the queues are {ms(q[0])} and {ms(q[1])}",
+        "That no link is overloaded only keeps queues from growing. The paper's own (14) with nu = 1/c ends at the "
+        "exact optimum with queueing delays equal to its multipliers, which are positive on every bottleneck.",
+        {"q1": q[0], "q2": q[1]},
+    )
+
+
+@claim(
+    "ldcc",
+    "(11)",
+    "The penalty g(y) = (y/c)^B, which is positive and increasing, turns NUM into an unconstrained concave problem.",
+    "max sum U - sum int g",
+)
+def penalty_concave() -> Outcome:
+    laws = [law_proof(PenaltyLink, label) for label in PenaltyLink.claims]
+    x1, x2, v = positive("x1", "x2", "v")
+    cost = integrate(PenaltyLink.out["price"].subs(y, v), (v, 0, x1 + x2))
+    proofs = [*laws, proof(diff(cost, x1, 2) >= 0), proof(Eq(diff(cost, x1, 2), diff(cost, x1, x2)))]
+    return from_proofs(
+        *proofs, computed="for g = (y/c)^B; the Hessian of the cost of a link is g'(y) 1 1^T with g' >= 0"
+    )
+
+
+@claim("ldcc", "(12)", "The rate equation (12) climbs the gradient of (11).", "x' = alpha (U' - sum R g)")
+def gradient_of_penalty() -> Outcome:
+    U1, U2, g1, g2 = (Function(name) for name in ("U1", "U2", "g1", "g2"))
+    x1, x2, s = positive("x1", "x2", "s")
+    # Flow 1 crosses links 1 and 2, flow 2 link 1.
+    objective = U1(x1) + U2(x2) - integrate(g1(s), (s, 0, x1 + x2)) - integrate(g2(s), (s, 0, x1))
+    wanted = diff(U1(x1), x1) - g1(x1 + x2) - g2(x1)
+    if (diff(objective, x1) - wanted).simplify() != 0:
+        return Outcome(REFUTED, str(diff(objective, x1)), "the gradient is another")
+    return Outcome(PROVED, "for any U and g, by differentiation: dJ/dx1 = U1'(x1) - g1(x1 + x2) - g2(x1)")
+
+
+@claim(
+    "ldcc",
+    "(11), (12)",
+    "Penalties solve the problem approximately: better, the closer g is to a wall at c.",
+    "not given",
+)
+def penalty_converges() -> Outcome:
+    gaps = {}
+    for sharp in (8, 32, 128):
+        net = parking(PrimalPenalty, PenaltyLink(B=sharp))
+        best, eq = num.solve(net).rate.values, equilibrium(net).rate.values
+        gaps[f"B={sharp}"] = float(np.max(np.abs(eq / best - 1)))
+    net = parking(PrimalPenalty(alpha=4e7), PenaltyLink)
+    end = _final(net, 120.0).rate.values  # type: ignore[attr-defined]
+    settled = near(end, equilibrium(net).rate.values, 1e-4)
+    text = ", ".join(f"{percent(v)} at {k}" for k, v in gaps.items())
+    falling = list(gaps.values()) == sorted(gaps.values(), reverse=True)
+    if not (settled and falling):
+        return Outcome(
+            DIFFERS, text, f"(12) {'settles' if settled else 'does not settle'} at the maximum of (11)", gaps
+        )
+    return Outcome(
+        REPRODUCED,
+        f"(12) settles at the maximum of (11); its rates are off those of NUM by {text}",
+        "The paper prints no g; (y/c)^B is taken.",
+        gaps,
+    )
+
+
+@claim(
+    "ldcc",
+    "(12)",
+    "With g = pi, losses at equilibrium cannot be null and the bottleneck buffers are full.",
+    "pi > 0, q = q_max",
+)
+def loss_as_price() -> Outcome:
+    flows, cap = positive("N", "c")
+    rate = (cap + flows * WEIGHT) / flows
+    share = (flows * rate - cap) / (flows * rate)
+    standing = proof(Eq(WEIGHT / rate, share))
+    shown = proof(share > 0)
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=2e5)
+    for k in range(3):
+        net.flow(f"f{k}", LDCC(T=10.0), route=["l"])  # the delay penalty never acts: price and loss are one
+    eq = equilibrium(net)
+    exact = 3 * 20e3 / (3e6 + 3 * 20e3)
+    values = {"loss": float(eq.loss.values[0]), "exact": exact}
+    if not (eq.full.values[0] and abs(values["loss"] - exact) < 1e-12):
+        return Outcome(DIFFERS, percent(values["loss"]), f"by hand {percent(exact)} with a full buffer", values)
+    return from_proofs(
+        standing,
+        shown,
+        computed=f"N flows on one link: pi = N w/(c + N w); 3 Mbit/s, N = 3: {percent(exact, 4)}, buffer full",
+        values=values,
+    )
+
+
+@claim(
+    "ldcc",
+    "(13)",
+    "(13) is the Lagrangian dual of (10); its conditions are U' = sum lambda and lambda (y - c) = 0.",
+    "min_lambda sup_x sum U - sum lambda (y - c)",
+)
+def dual_conditions() -> Outcome:
+    x1, x2, x3, l1, l2, c1, c2 = positive("x1", "x2", "x3", "l1", "l2", "c1", "c2")
+    U = [Function(f"U{k}") for k in (1, 2, 3)]
+    lagrangian = sum(u(v) for u, v in zip(U, (x1, x2, x3), strict=True)) - l1 * (x1 + x2 - c1) - l2 * (x1 + x3 - c2)
+    by_rate = (diff(lagrangian, x1) - (diff(U[0](x1), x1) - l1 - l2)).expand() == 0
+    by_price = (diff(lagrangian, l1) + x1 + x2 - c1).expand() == 0
+    solution = num.solve(parking(PrimalDual, DualLink))
+    values = {"gap": abs(solution.gap), "kkt": abs(solution.kkt)}
+    if not (by_rate and by_price and max(values.values()) < 1e-10):
+        return Outcome(DIFFERS, f"gap {solution.gap:.0e}", "the conditions are not those of (10)", values)
+    slack = law_proof(DualLink, "(13) complementary slackness")
+    return from_proofs(
+        slack,
+        computed="stationarity by differentiation, slackness from (14b); strong duality: gap below "
+        "1e-10 on a parking lot",
+        values=values,
+    )
+
+
+@claim("ldcc", "(14)", "The primal-dual updates (14) converge to the solution of (10) and (13).", "converges")
+def primal_dual_converges() -> Outcome:
+    net = parking(PrimalDual(alpha=4e7), DualLink(nu=2e-8))
+    end, best = _final(net, 120.0), num.solve(net)
+    rate, price = end.rate.values, end.link_price.values  # type: ignore[attr-defined]
+    eager = simulate(parking(PrimalDual(alpha=4e7), DualLink(nu=2e-7)), 120.0, samples=1201, progress=False)
+    values = {
+        "rate": float(np.max(np.abs(rate / best.rate.values - 1))),
+        "price": float(np.max(np.abs(price / best.price.values - 1))),
+        "swing": float(np.max(np.abs(eager.rate.values[-100:] / best.rate.values - 1))),
+    }
+    worst = max(values["rate"], values["price"])
+    good = worst < 1e-3
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"a run on a parking lot ends at the optimum within {bound(worst)} in rates and prices",
+        "With 50 ms of delay and moderate gains. The statement is about no delay: with nu ten times as large the rates "
+        f"still swing by {percent(values['swing'], 2)} after 120 s."
+        if good
+        else "it has not settled",
+        values,
+    )
+
+
+@claim("ldcc", "(14b)", "With nu = 1/c the dual variables have the form of the queueing delays (2).", "lambda = q")
+def price_is_delay() -> Outcome:
+    form = law_proof(DualLink, "(14b) with nu = 1/c is (2)")
+    net = parking(QueueingDelay, DropTail)
+    eq, best = equilibrium(net), num.solve(net)
+    gap = float(np.max(np.abs(eq.queueing_delay.values / best.price.values - 1)))
+    if gap > 1e-8:
+        return Outcome(DIFFERS, f"queueing delays and multipliers differ by {percent(gap)}", "they should be equal")
+    q = ", ".join(ms(v) for v in eq.queueing_delay.values)
+    return from_proofs(
+        form,
+        computed=f"sources that react to their queueing delay on drop-tail queues end at the optimum, with "
+        f"queueing delays ({q}) equal to the multipliers",
+        values={"gap": gap},
+    )
+
+
+@claim(
+    "ldcc",
+    "II-C",
+    "The larger the capacity, the larger the rates and the lower the delays at equilibrium.",
+    "'generally'",
+)
+def more_capacity_less_delay() -> Outcome:
+    flows, cap = positive("N", "c")
+    single = proof(diff(WEIGHT * flows / cap, cap) < 0)
+    small, large = (num.solve(parking(PrimalDual, DualLink, (c1, 3e6))) for c1 in (2e6, 2.5e6))
+    b, price = (
+        [float(s.rate.sel(flow="b")) for s in (small, large)],
+        [float(s.price.sel(link="link2")) for s in (small, large)],
+    )
+    values = {"b_before": b[0], "b_after": b[1], "price2_before": price[0], "price2_after": price[1]}
+    if not single or not (b[1] < b[0] and price[1] > price[0]):
+        return Outcome(REPRODUCED, "q = N w/c on one link falls with c; so it does on the parking lot", "", values)
+    return Outcome(
+        DIFFERS,
+        "q = N w/c on one link falls with c (proved); link 1 of a parking lot from 2 to 2.5 Mbit/s: "
+        f"flow b from {mbit(b[0])} to {mbit(b[1])}, price of link 2 up by {percent(price[1] / price[0] - 1)}",
+        "True of one link, not of networks: capacity on one link lets the long flow grow, which takes rate from the "
+        "flows of its other links and lengthens their queue.",
+        values,
+    )
+
+
+@claim(
+    "ldcc",
+    "II-C",
+    "A flow alone on a link must create some queueing delay to get all of it (self-inflicted delay).",
+    "q > 0",
+)
+def self_inflicted() -> Outcome:
+    (cap,) = positive("c")
+    net = Network().link("l", DropTail, capacity=2e6, delay=0.025).flow("f", QueueingDelay, route=["l"])
+    q = float(equilibrium(net).queueing_delay.values[0])
+    if abs(q - 50e3 / 2e6) > 1e-12:
+        return Outcome(DIFFERS, ms(q), "by hand w/c = 25 ms")
+    return from_proofs(
+        proof(WEIGHT / cap > 0), computed=f"q = U'(c) = w/c > 0; w = 50 kbit, c = 2 Mbit/s: {ms(q)}", values={"q": q}
+    )
+
+
+# --- Section II-C of the LDCC paper: what loss-based and delay-based control do, and where they fail
+
+
+@claim(
+    "ldcc", "II-C", "The classical loss-based TCP can be modelled by systems governed by (12).", "x' = alpha (U' - pi)"
+)
+def tcp_as_gradient() -> Outcome:
+    (window,) = Reno.states
+    trip, (flow,) = Symbol("R", positive=True), Reno.flow.values()
+    rate = Symbol("x", positive=True)
+    growth = packet / trip * unfold(flow).subs(e, trip - e_b).subs({window: rate * trip / packet, x_tau: rate})
+    gain = proof(-diff(growth, pi) > 0)
+    slope = (growth / -diff(growth, pi)).subs(pi, 0)  # U'(x), with x' = gain (U' - pi)
+    form = proof(Eq(growth, -diff(growth, pi) * (slope - pi)))
+    decreasing = proof(diff(slope, rate) < 0)
+    return from_proofs(
+        gain,
+        form,
+        decreasing,
+        law_proof(Reno, "square-root law"),
+        computed="the fluid Reno, at constant RTT, is (12) with U' = (a/b) (packet/(RTT x))^2 and a gain "
+        "alpha = b x^2/packet that grows with x",
+    )
+
+
+@claim("ldcc", "II-C", "An error in the propagation delay leads to unfairness among delay-based flows.", "unfair")
+def latecomers() -> Outcome:
+    net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
+    net.flow("early", QueueingDelay, route=["l"])
+    alone = equilibrium(net).one_way_delay.item()
+    net.flow("late", QueueingDelay(p=alone), route=["l"])  # it has never seen the queue empty
+    early, late = (float(v) for v in equilibrium(net).rate.values)
+    fair = Network().link("l", DropTail, capacity=3e6, delay=0.025).flow("early", LDCC, route=["l"])
+    equal = equilibrium(fair.flow("late", LDCC, route=["l"])).rate.values
+    # With q in units of w/c: 1/q + 1/(q - 1) = 1, so q = (3 + sqrt 5)/2 and late : early = q : q - 1 = (1 + sqrt 5)/2.
+    ratio, golden = late / early, (1 + 5**0.5) / 2
+    values = {"ratio": ratio, "exact": golden, "ldcc": float(equal[1] / equal[0])}
+    good = abs(ratio / golden - 1) < 1e-8 and near(equal[0], equal[1])
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"a latecomer that takes the standing queue for propagation gets "
+        f"{ratio:.4g} times the rate; under LDCC, which uses the total delay, 1",
+        "exactly the golden ratio" if good else "by hand the golden ratio",
+        values,
+    )
+
+
+@claim(
+    "ldcc",
+    "II-C",
+    "A loss-based flow fills the buffer and drives purely delay-based flows to starvation.",
+    "'drastically lower'",
+)
+def starvation() -> Outcome:
+    rates = {}
+    for name, law in (("queueing delay", QueueingDelay(w=5e3)), ("LDCC", LDCC)):
+        net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=3e6)
+        net.flow("delay", law, route=["l"]).flow("loss", LDCC(T=10.0), route=["l"])
+        rates[name] = float(equilibrium(net).rate.sel(flow="delay"))
+    exact = 5e3 / 1.0
+    good = abs(rates["queueing delay"] - exact) < 1e-3 and rates["LDCC"] > 0.9 * W_OVER_BETA
+    return Outcome(
+        REPRODUCED if good else DIFFERS,
+        f"1 s of buffer filled by a loss-based flow leaves {kbit(exact)} (w/q) to "
+        f"a flow that reacts to queueing delay, and {kbit(rates['LDCC'])} to LDCC",
+        "The loss-based flow is LDCC without its delay penalty; the queue-based one has w = 5 kbit, which alone "
+        "would give it all of the link at 1.7 ms of queue.",
+        rates,
     )

@@ -1,20 +1,140 @@
-"""Appendix A of the LDCC paper: the proof by passivity, (45) to (48), step by step."""
+"""Section IV-A and Appendix A of the LDCC paper: stability by passivity, (26) to (29), (45) to (48)."""
 
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, Max, Symbol, diff, simplify, symbols
+from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
-from fluidcc.analysis.passivity import Storage, check_storage, evaluated, paper_storage, steepest
+from fluidcc.analysis.passivity import StorageReport, check_storage
+from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.links import DropTail
+from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
+from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import T, beta, positive, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
-from fluidcc.papers.ldcc.stability import REST, U2
-from fluidcc.papers.ldcc.storage import ALPHA, GAIN, HAT
-from fluidcc.papers.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
-from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
+from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
+from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.sources import LDCC
+from fluidcc.symbols import Let, c, e, e_b, edot, pi, plain, unfold, y
+
+__all__ = []
+
+
+HAT, ALPHA = positive("xhat", "alpha")
+GAIN = unfold(next(v for v in FLOW.atoms(Let) if v.name == "k"))
+
+
+@claim(
+    "ldcc",
+    "(26), (27)",
+    "In a negative feedback loop of two passive systems the terms u'y vanish.",
+    "u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1",
+)
+def supply_rates_cancel() -> Outcome:
+    y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
+    supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
+    return from_proofs(
+        proof(Eq(supplied, 0)),
+        computed="term by term; then V1' + V2' <= -W1 - W2",
+        reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not negative; whether "
+        "the two subsystems of LDCC satisfy (26) is the question of (45) and (47).",
+    )
+
+
+@claim(
+    "ldcc",
+    "IV-A",
+    "The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is 0 there.",
+    "(2) and (15) set to zero",
+)
+def equilibrium_conditions() -> Outcome:
+    still = FLOW.subs({pi: 0, edot: 0})
+    (queue,) = DropTail.flow.values()
+    spare = Symbol("s", nonnegative=True)
+    return from_proofs(
+        proof(Eq(unfold(still), unfold(GAIN * x * (w / x - V)))),
+        proof(Eq(GAIN * x * (w / x - V), GAIN * (w - x * V))),
+        proof(Eq(queue.subs(y, c), 0)),
+        proof(Max(queue.subs(y, c - spare), 0) <= 0),
+        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= c",
+        reason="With (2) projected as meant. A sum of delays that rest has e' = 0.",
+    )
+
+
+@claim("ldcc", "(28)", "The integral of (z - x^)/z is positive unless x = x^.", "V_user > 0")
+def user_storage_positive() -> Outcome:
+    z = Symbol("z", positive=True)
+    value = integrate((z - HAT) / z, (z, HAT, x))
+    stationary = diff(value, x)
+    return from_proofs(
+        proof(Eq(value, x - HAT - HAT * log(x / HAT))),
+        proof(Eq(stationary, (x - HAT) / x)),
+        proof(diff(value, x, 2) > 0),
+        proof(Eq(value.subs(x, HAT), 0)),
+        computed="x - x^ - x^ log(x/x^): strictly convex, zero with zero slope at x = x^",
+    )
+
+
+@claim("ldcc", "(28)", "V_user = 1/(k alpha) sum of integrals: k before the sum.", "1/(k alpha) sum_r", erratum=True)
+def gain_before_the_sum() -> Outcome:
+    k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
+    # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r z_r/alpha.
+    wanted = (d1 * z1 + d2 * z2) / ALPHA
+    common = (d1 * k1 * z1 + d2 * k2 * z2) / (k1 * ALPHA)
+    own = d1 * k1 * z1 / (k1 * ALPHA) + d2 * k2 * z2 / (k2 * ALPHA)
+    before, inside = proof(Eq(common, wanted)), proof(Eq(own, wanted))
+    if before or not inside:
+        return from_proofs(before, inside, computed="")
+    return Outcome(
+        DIFFERS,
+        "(45a) follows with 1/k_r inside the sum, proved; not with one k before it",
+        "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, since the links' "
+        f"storage function has it too. Fails at {_at(before.counterexample)}.",
+        dict(before.counterexample),
+    )
+
+
+def _at(values: object) -> str:
+    return ", ".join(f"{k} = {v:.3g}" for k, v in sorted(dict(values).items()))  # type: ignore[call-overload]
+
+
+def _two_links() -> Undelayed:
+    """One flow through 2 and 3 Mbit/s: the second link is not saturated."""
+    net = (
+        Network().link("first", DropTail, capacity=2e6, delay=0.025).link("second", DropTail, capacity=3e6, delay=0.01)
+    )
+    return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
+
+
+@claim(
+    "ldcc",
+    "(29)",
+    "'Note that since d_l >= 0 the two storage function are positive definite function'.",
+    "(c - y^) d, with d = p + q",
+    erratum=True,
+)
+def link_storage_offset() -> Outcome:
+    system = _two_links()
+    printed, meant = (paper_storage(system, literal=literal) for literal in (True, False))
+    found = check_storage(system, printed, samples=256)
+    d, spare = positive("d", "s")
+    definite = proof(c * d**2 / 2 + spare * d / ALPHA > 0)
+    if found.positive_definite or meant.offset or not definite:
+        return Outcome(REPRODUCED, f"offset {printed.offset:.4g} bit s", "", {"offset": printed.offset})
+    return Outcome(
+        DIFFERS,
+        f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, 0 with deviations",
+        "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity to spare (here 2 "
+        "then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 at such a link, it is positive "
+        "definite. Its derivative is the same.",
+        {"offset": printed.offset},
+    )
+
+
+# --- Appendix A of the LDCC paper: the proof by passivity, (45) to (48), step by step
+
 
 _q, _q_hat = positive("q", "qhat")
 RATE = unfold(FLOW).subs(pi, 0)
@@ -203,3 +323,115 @@ def sum_of_storages() -> Outcome:
         "What it should show is true in the cases of the two rows after this one.",
         values | state,
     )
+
+
+# --- Section IV-A of the LDCC paper: what holds in place of the proof in Appendix A
+
+
+_hat = Symbol("xhat", positive=True)
+
+
+@claim(
+    "ldcc",
+    "Appendix A",
+    "Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for identical users on a "
+    "link, is a Lyapunov function.",
+    "not in the paper",
+)
+def repaired() -> Outcome:
+    dx, dv, Y = (Symbol(n, real=True) for n in ("dx", "dv", "Y"))
+    slope_of_queue, k, utility = Symbol("qdot", real=True), Symbol("k", positive=True), Symbol("dU", real=True)
+    # One user's term, from the law: its bracket is U' - v - e' = dU - dv - q', as U'(x^) = v^.
+    (own,) = (RATE / (x * GAIN),)
+    bracket = proof(Eq(own, w / x - V - edot))
+    user = proof(Eq(dx * k * (utility - dv - slope_of_queue), k * dx * utility - k * dx * (dv + slope_of_queue)))
+    # All users: the second part is linear in dx, so it sums to Y = sum dx = y - c; the link adds k dv Y.
+    total = -k * Y * (dv + slope_of_queue) + k * dv * Y
+    busy = proof(Eq(total.subs(slope_of_queue, Y / c), -k * Y**2 / c))
+    # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' = 0.
+    empty, fall = Symbol("m", nonnegative=True), Symbol("f", nonnegative=True)
+    idle = proof(-k * (-fall) * (-empty) <= 0)
+    concave = proof(k * (x - _hat) * (w / x - w / _hat) <= 0)
+    rising = proof(diff(ABOVE, e) > 0)
+    proofs = (bracket, user, busy, idle, concave, rising)
+    if not all(proofs):
+        return from_proofs(*proofs, computed="")
+    net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
+    tried = [_searched(net, held) for held in ((), ("k",))]
+    if not all(tried):
+        return Outcome(REFUTED, "a state with V*' > 0", "; ".join(map(repr, tried)))
+    return Outcome(
+        PROVED,
+        "V*' = -sum k w dx^2/(x x^) - k (y - c)^2/c <= 0, where k may depend on the delay",
+        "Every step is proved, at an empty queue too. V* grows without bound (x - x^ log x, and an integral of "
+        "k (v - v^) that diverges as log q), and V*' = 0 only where all dx = 0, which holds on only at the "
+        "equilibrium: so identical users on one link converge to it from everywhere. No counterexample at "
+        f"{sum(r.tried for r in tried)} states of three users, with k = eta/RTT and with k held. Users may "
+        "differ in U; k and v must be common.",
+        {"tried": sum(r.tried for r in tried)},
+    )
+
+
+def _searched(net: Network, held: tuple[str, ...]) -> StorageReport:
+    system = undelayed(net, held=held)
+    return check_storage(system, repaired_storage(system), samples=512)
+
+
+@claim(
+    "ldcc",
+    "IV-A",
+    "Repaired: without communication delays, every network is locally stable whose saturated links' routing matrix has "
+    "full row rank.",
+    "not in the paper",
+)
+def locally_stable() -> Outcome:
+    sigma, omega, round_trip = Symbol("sigma", nonnegative=True), Symbol("omega", real=True), Symbol("R", positive=True)
+    z, a = slope_symbol(round_trip), pole_symbol(round_trip)
+    point = sigma + I * omega
+    zero, pole = positive("z", "a")
+    response = (point + zero) / (point + pole)  # of (43), from minus delay to rate, over k x
+    real_part = simplify(re(simplify(response * conjugate(point + pole) * (point + pole))))
+    size = simplify((point + pole) * conjugate(point + pole))
+    proofs = (
+        proof(Eq(REST.put(U2 * x), -w / x)),
+        proof(z > 0, where=[x > w / beta]),
+        proof(a > 0),
+        proof(real_part > 0),
+        proof(size > 0),
+    )
+    if not all(proofs):
+        return from_proofs(*proofs, computed="")
+    rng, worst = np.random.default_rng(11), -np.inf
+    for _ in range(200):
+        worst = max(worst, _slowest(rng))
+    if worst >= 0:
+        return Outcome(REFUTED, f"a network with a root at {worst:.3g}/s", "found at random", {"worst": worst})
+    return Outcome(
+        PROVED,
+        "Re H_r(s) > 0 for Re s >= 0, for H_r = k x (s + v')/(s + a) from minus delay to rate",
+        "At a root of det(s C + R H(s) R^T) there is u with s u*Cu + sum H_r |(R^T u)_r|^2 = 0; for Re s >= 0 its real "
+        "part is positive, as R^T u is not zero if the rows of R are independent. So there is none: this holds for any "
+        "gains, thresholds and propagation delays. With dependent rows (equal capacities in series) the sum of the "
+        f"queues is stable and how they share is undetermined. Of 200 random networks none has a root right of "
+        f"{worst:.1e} RTT^-1.",
+        {"worst": worst},
+    )
+
+
+def _slowest(rng: np.random.Generator) -> float:
+    """The rightmost root of a random undelayed network, times its mean round-trip time."""
+    links = int(rng.integers(1, 5))
+    flows = links + int(rng.integers(0, 5))
+    while np.linalg.matrix_rank(R := (rng.random((links, flows)) < 0.5).astype(float)) < links or not R.any(0).all():
+        pass
+    trip, size = rng.uniform(0.02, 0.5, flows), 2e5 * 10 ** rng.uniform(0.05, 2, flows)
+    gain, weight = 10 ** rng.uniform(-1, 0.5, flows), 20e3
+    a, z = pole_and_zero(trip, gain, weight, 0.1, size)
+    drive = gain / trip * size
+    c_inv = np.diag(1 / (R @ size))
+    # x' = -a x - k x (v' q + q'), q' = C^-1 R x.
+    J = np.block([
+        [-np.diag(a) - drive[:, None] * (R.T @ c_inv @ R), -(drive * z)[:, None] * R.T],
+        [c_inv @ R, np.zeros((links, links))],
+    ])  # fmt: skip
+    return float(np.max(np.linalg.eigvals(J).real) * trip.mean())

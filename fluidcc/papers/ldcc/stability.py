@@ -1,21 +1,36 @@
-"""Section IV-B of the LDCC paper, the algebra: from the delayed equations to G_r, (30) to (38) and (40) to (43)."""
+"""Section IV-B of the LDCC paper: the return ratio and its Nyquist criterion, (30) to (39)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sympy import Dummy, Eq, Expr, Matrix, Symbol, diff, exp, simplify, sqrt, symbols
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Dummy, Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
 
-from fluidcc.laws.linear import AtRest, at_rest
+from fluidcc.analysis.local import LocalLoop, local_loop
+from fluidcc.analysis.nyquist import crossings, passes
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.sufficient import Conditions, sufficient_conditions
+from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
-from fluidcc.papers.ldcc.common import beta, positive, w, x
+from fluidcc.network import Network
+from fluidcc.papers.ldcc.common import beta, eta, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW
-from fluidcc.papers.model import DIFFERS, Outcome, claim, from_proofs, proof
+from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, Let, c, e, edot, pi, y
 
-__all__ = ["REST", "ROUND", "U2", "K", "s", "slope"]
+__all__ = [
+    "REST", "ROUND", "U2", "Chart", "K", "ParkingLots", "allowed", "chart", "counterexample",
+    "critical_gains", "loop_symbol", "parking_lot_network", "pole_and_zero", "pole_symbol", "s",
+    "slope", "slope_symbol",
+]  # fmt: skip
+
 
 s = Symbol("s", positive=True)  # identities of analytic functions hold everywhere once they hold for s > 0
 REST: AtRest = at_rest(LDCC, given={pi: 0}, eliminate=e)
@@ -188,3 +203,394 @@ def same_spectrum() -> Outcome:
         computed="the matrices are similar, by C^(1/2), whatever their size; checked on trace and determinant of two "
         "links with three users",
     )
+
+
+def slope_symbol(round_trip: Expr) -> Expr:
+    """(42) with a free round-trip time."""
+    return (beta - w / x) / round_trip
+
+
+def loop_symbol(round_trip: Expr) -> Expr:
+    """(43) with a free round-trip time."""
+    lag = exp(-s * round_trip) / (s * round_trip)
+    return eta * lag * (slope_symbol(round_trip) + s) / (s + pole_symbol(round_trip))
+
+
+def pole_symbol(round_trip: Expr) -> Expr:
+    """The pole of (43), as a positive number, with a free round-trip time."""
+    return eta * w / (x * round_trip)
+
+
+_ROUND = Symbol("R", positive=True)
+pole_and_zero = lambdify((_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy")
+"""Pole (as a positive number) and zero of (43) from round-trip time, eta, w, beta and rate."""
+
+
+# --- Critical gains of symmetric parking lots: exact against the conditions of the LDCC paper, over a grid
+
+
+HOPS = (1, 2, 3, 5)
+RATES = np.geomspace(0.25e6, 25e6, 10)
+RATIOS = np.geomspace(1, 100, 10)
+_LOW, _HIGH, _STEPS, _POINTS = 1e-2, 30.0, 20, 1500
+# (43) is eta base/(s + eta pole): what does not move with the gain is computed once.
+_POLE = pole_symbol(_ROUND) / eta
+_BASE = (loop_symbol(_ROUND) * (s + pole_symbol(_ROUND)) / eta).simplify()
+_PARTS = lambdify((s, x, w, beta, _ROUND), (_BASE, _POLE), "numpy")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Critical gains eta, shape (hops, rates, ratios) each, and the axes."""
+
+    hops: tuple[int, ...]
+    rates: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    exact: NDArray[np.float64]
+    rule: NDArray[np.float64]
+    hull: NDArray[np.float64]
+    divided: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(self.exact.size)
+
+
+@lru_cache(maxsize=1)
+def chart() -> Chart:
+    """The chart at the paper's w and beta."""
+    shape = (len(HOPS), len(RATES), len(RATIOS))
+    M, rate, ratio = np.meshgrid(HOPS, RATES, RATIOS, indexing="ij")
+    found = critical_gains(M.ravel(), rate.ravel(), ratio.ravel())
+    return Chart(HOPS, RATES, RATIOS, *(v.reshape(shape) for v in found))
+
+
+class ParkingLots:
+    """Parking lots side by side: how far left each condition's curve crosses the real axis, as a function of eta.
+
+    Parameters
+    ----------
+    M, rate, ratio : array_like (points,)
+        Hops, rate of every flow [bit/s], RTT of the long flow over that of the others.
+    """
+
+    share = 0.5  # x/c: each link carries its own flow and the long one
+
+    def __init__(self, M: Any, rate: Any, ratio: Any) -> None:
+        self.M, rate, ratio = (np.asarray(v, float)[:, None] for v in (M, rate, ratio))
+        self.omega = np.geomspace(1e-3, 30, _POINTS)[None] / np.sqrt(ratio)
+        w_, beta_ = LDCC.parameter("w"), LDCC.parameter("beta")
+        self.parts = [_PARTS(1j * self.omega, rate, w_, beta_, trip) for trip in (1.0, ratio)]
+
+    def users(self, gain: Any) -> list[Any]:
+        """G of a flow on one link, and of the long one, at each frequency."""
+        g = np.asarray(gain, float)[:, None]
+        return [g * base / (1j * self.omega + g * pole) for base, pole in self.parts]
+
+    def exact(self, gain: Any) -> Any:
+        """Of the eigenvalues of F: one, and M - 1 times that of a flow on one link."""
+        own, long = self.users(gain)
+        others = np.where(self.M[:, 0] > 1, _reach(self.share * own), 0.0)
+        return np.maximum(others, _reach(self.share * (own + self.M * long)))
+
+    def rule(self, gain: Any) -> Any:
+        """Of each G, times M."""
+        return self.M[:, 0] * self.alone(gain)
+
+    def hull(self, gain: Any) -> Any:
+        """Of the hull of both, times the exact spectral radius."""
+        return self.share * (1 + self.M[:, 0]) * _between(*self.users(gain))
+
+    def alone(self, gain: Any) -> Any:
+        """Of each G."""
+        return np.max([_reach(g) for g in self.users(gain)], axis=0)
+
+
+def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
+    """Critical eta of the network, by the -1/M rule, by the hull with the exact spectral radius, and by eta_1/M.
+
+    Parameters
+    ----------
+    M, rate, ratio : array_like (points,)
+        As for `ParkingLots`.
+    """
+    lots = ParkingLots(M, rate, ratio)
+    n = len(lots.M)
+    one = _critical(lots.alone, n)
+    return _critical(lots.exact, n), _critical(lots.rule, n), _critical(lots.hull, n), one / lots.M[:, 0]
+
+
+def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Network:
+    """One of these parking lots as a network: M links of 2 `rate`, thresholds such that every flow gets `rate`.
+
+    The RTT of the flows on one link is 0.2 s, nine tenths of every RTT are before the receiver, and half of that of
+    the flows on one link is in the links of the long flow together if its RTT is the same.
+    """
+    trip, hop = 0.2, 0.1 / M
+    net = Network()
+    for l in range(M):
+        net.link(f"l{l}", DropTail, capacity=2 * rate, delay=0.2 * hop)
+    for name, own, hops in [("long", ratio * trip, M), *((f"f{l}", trip, 1) for l in range(M))]:
+        route = list(net.link_names) if name == "long" else [f"l{name[1:]}"]
+        threshold = 0.9 * own - LDCC.parameter("w") / (LDCC.parameter("beta") * rate) * own  # v = w/x at e = 0.9 RTT
+        net.flow(name, LDCC(eta=gain, T=threshold), route=route, access_delay=0.9 * own - hops * hop,
+                 return_delay=0.1 * own)  # fmt: skip
+    return net
+
+
+def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:
+    """The least gain at which the reach along the negative real axis is one, by bisection of all points at once.
+
+    Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
+    """
+    low, high = np.full(points, _LOW), np.full(points, _HIGH)
+    for _ in range(_STEPS):
+        middle = np.sqrt(low * high)
+        beyond = reach(middle) >= 1
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return np.asarray(np.sqrt(low * high))
+
+
+def _reach(z: Any) -> Any:
+    """How far left a curve (points, frequencies) crosses the real axis."""
+    return np.maximum(np.max(-_crossing(z[:, :-1], z[:, 1:]), axis=1), 0)
+
+
+def _between(a: Any, b: Any) -> Any:
+    """The same for the hull of two curves and 0, cell by cell."""
+    pairs = ((a[:, :-1], a[:, 1:]), (b[:, :-1], b[:, 1:]), (a[:, :-1], b[:, :-1]), (a[:, :-1], b[:, 1:]))
+    return np.maximum(np.max([np.max(-_crossing(u, v), axis=1) for u, v in pairs], axis=0), 0)
+
+
+def _crossing(u: Any, v: Any) -> Any:
+    """Where the segment from u to v meets the real axis; 0 where it does not."""
+    meets = u.imag * v.imag < 0
+    gap = np.where(meets, u.imag - v.imag, 1.0)
+    return np.where(meets, (u.imag * v.real - v.imag * u.real) / gap, 0.0)
+
+
+# --- Section IV-B of the LDCC paper: the Nyquist criterion, (39), and what follows from it and what does not
+
+
+def _random_loop(rng: np.random.Generator) -> LocalLoop:
+    """A random network in the form of (35); only what (39) is about is kept."""
+    links, users = int(rng.integers(1, 5)), int(rng.integers(1, 7))
+    route = (rng.random((links, users)) < 0.6).astype(float)
+    route[0] = np.maximum(route[0], 1 - route.any(axis=0))
+    rate, trip = 10 ** rng.uniform(5, 7, users), rng.uniform(0.02, 1, users)
+    laws = []
+    for v, r in zip(rate, trip, strict=True):
+        gain = 10 ** rng.uniform(-1, 0.5)
+        a, z = pole_and_zero(r, gain, LDCC.parameter("w"), LDCC.parameter("beta"), v)
+        drive = -gain / r * v
+        laws.append((np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3)))
+    load = route @ rate
+    gamma = np.divide(1.0, load, out=np.ones(links), where=load > 0)
+    forward = route * trip * rng.random((links, users))
+    names = tuple(f"l{i}" for i in range(links))
+    return LocalLoop("queueing delay", True, names, route, gamma, rate, np.ones(users), trip, forward, laws, ())
+
+
+@claim(
+    "ldcc",
+    "after (38)",
+    "'The trajectories of the eigenvalues ... must not encircle the point -1 + j0 for the system to be stable.'",
+    "encirclements of -1 by the eigenvalues of F(jw)",
+)
+def nyquist_criterion() -> Outcome:
+    rng = np.random.default_rng(17)
+    counts: list[tuple[int, int]] = []
+    while len(counts) < 24:
+        net = _random_network(rng)
+        try:
+            point = operating_point(net)
+        except InvalidInput:  # on a switching surface
+            continue
+        counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
+    wrong = sum(a != b for a, b in counts)
+    values = {"networks": len(counts), "unstable": sum(b > 0 for _, b in counts), "wrong": wrong}
+    if wrong or not 0 < values["unstable"] < len(counts):
+        return Outcome(REFUTED, f"{wrong} of {len(counts)} counts disagree", "found at random", values)
+    return Outcome(
+        REPRODUCED,
+        f"{len(counts)} random networks with frozen delays, {values['unstable']} of them unstable: as many clockwise "
+        "turns as characteristic roots right of the axis",
+        "Necessary and sufficient, as no G_r has a pole right of the axis. The integrator of each link is taken out by "
+        "counting the turns of (s/(s + 1))^L det(1 + F(s)) around 0.",
+        values,
+    )
+
+
+def _random_network(rng: np.random.Generator) -> Network:
+    """One to three links, two to four LDCC flows with large gains, and a flow on each link alone."""
+    net, links = Network(), [f"l{i}" for i in range(int(rng.integers(1, 4)))]
+    for name in links:
+        net.link(name, DropTail, capacity=10 ** rng.uniform(6, 7.3), delay=rng.uniform(0.005, 0.05))
+    routes = [[name] for name in links]
+    for _ in range(int(rng.integers(1, 4))):
+        first, last = np.sort(rng.integers(0, len(links), 2))
+        routes.append(links[first : last + 1])
+    for i, route in enumerate(routes):
+        net.flow(f"f{i}", LDCC(eta=10 ** rng.uniform(-0.7, 0.5)), route=route, access_delay=rng.uniform(0, 0.1))
+    return net
+
+
+def _encirclements(loop: LocalLoop) -> int:
+    """Clockwise turns of the eigenvalues of F around -1, by the argument of a function without their integrators."""
+    omega = np.geomspace(1e-6 / loop.trip.max(), 1e4 / loop.trip.min(), 15_000)
+    integrator = 1j * omega / (1 + 1j * omega)
+    value = np.prod((1 + loop.eigenloci(omega)) * integrator[:, None], axis=1)
+    turns = -np.sum(np.angle(value[1:] / value[:-1])) / np.pi
+    if abs(turns - round(turns)) > 0.02:
+        raise Undecided(f"the argument does not close: {turns:.4f} half turns")
+    return round(float(turns))
+
+
+@claim(
+    "ldcc",
+    "(39)",
+    "The eigenvalues of F(jw) are in rho(R~^T(jw) R~(-jw)) co(0, G_1, ..., G_R).",
+    "the convex hull with 0, scaled by the spectral radius",
+)
+def convex_hull() -> Outcome:
+    g1, g2, u1, u2, rho = symbols("g1 g2 u1 u2 rho", positive=True)
+    # For an eigenvector v of R~ G R~* and u = R~*v: eigenvalue v*v = sum g_r |u_r|^2, so it is (u*u/v*v) times an
+    # average of the g_r; and u*u/v*v <= rho by the definition of the spectral radius of a Hermitian matrix.
+    size = u1 + u2
+    average = proof(Eq(g1 * u1 + g2 * u2, size * (g1 * u1 / size + g2 * u2 / size)))
+    weights = proof(Eq(u1 / size + u2 / size, 1))
+    inside = proof(size / rho <= 1, where=[size <= rho])
+    if not (average and weights and inside):
+        return from_proofs(average, weights, inside, computed="")
+    rng, worst = np.random.default_rng(5), -np.inf
+    for _ in range(100):
+        worst = max(worst, _outside(_random_loop(rng), rng))
+    if worst > 1e-9:
+        return Outcome(REFUTED, f"an eigenvalue outside by {worst:.3g}", "found at random", {"worst": worst})
+    return Outcome(
+        PROVED,
+        "an eigenvalue is sum g_r |u_r|^2/|v|^2 with u = R~* v: an average of the G_r, times |u|^2/|v|^2 <= rho",
+        "On the imaginary axis R~^T(-jw) is the adjoint of R~(jw). On 100 random networks no eigenvalue is outside, "
+        "seen from 24 directions.",
+        {"worst": max(worst, 0.0)},
+    )
+
+
+def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
+    """How far an eigenvalue sticks out of the scaled hull in any of 24 directions, relative to the hull's size."""
+    omega = 10 ** rng.uniform(-2, 2, 12)
+    G, found = loop.user(1j * omega), loop.eigenloci(omega)
+    turn = np.exp(2j * np.pi * np.arange(24) / 24)
+    support = np.maximum((G[None] * turn[:, None, None]).real.max(axis=1), 0) * loop.radius(omega)
+    reach = (found.T[None] * turn[:, None, None]).real.max(axis=1)
+    return float(np.max((reach - support) / np.maximum(np.abs(found).max(axis=1), 1e-12)))
+
+
+@claim("ldcc", "after (39)", "The spectral radius of R~^T(jw) R~(-jw) is at most M.", "rho <= M")
+def radius_at_most_hops() -> Outcome:
+    # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
+    load, spare = Symbol("y", positive=True), Symbol("s", nonnegative=True)
+    below = proof(load / (load + spare) <= 1)
+    rng, worst = np.random.default_rng(6), -np.inf
+    for _ in range(200):
+        loop = _random_loop(rng)
+        worst = max(worst, float(np.max(loop.radius(10 ** rng.uniform(-2, 2, 8)))) - loop.hops)
+    if not below or worst > 1e-9:
+        return Outcome(REFUTED, f"rho - M = {worst:.3g}", "found at random", {"worst": worst})
+    return Outcome(
+        PROVED,
+        "rho <= max_r sum_l R_lr y_l/c_l <= M",
+        "A spectral radius is at most any row sum of absolute values after a diagonal scaling, here by the rates; "
+        "phases drop out. Only saturated links count in M, and constant flows lower y_l/c_l.",
+        {"worst": worst},
+    )
+
+
+def _near_and_far(ratio: float, near: int, far: int, law: Any, short: float, capacity: float) -> Network:
+    """Flows of two round-trip times on one link, by their return delays; `short` is the smaller return delay [s]."""
+    net = Network().link("link", DropTail, capacity=capacity, delay=0.01)
+    for i in range(near):
+        net.flow(f"near{i + 1}", law, route=["link"], return_delay=short)
+    for i in range(far):
+        net.flow(f"far{i + 1}", law, route=["link"], return_delay=ratio * (short + 0.02) - 0.02)
+    return net
+
+
+def _papers_parameters(ratio: float) -> Network:
+    """Two flows with the w, beta and T of Section V, whose RTTs, and rates, have that ratio."""
+    law = LDCC(eta=1.33)
+    net = Network().link("link", DropTail, capacity=62e6 * (ratio + 1), delay=0.05)
+    net.flow("near", law, route=["link"], return_delay=0.05)
+    return net.flow("far", law, route=["link"], return_delay=0.15 * ratio - 0.1)
+
+
+@lru_cache(maxsize=1)
+def counterexample() -> tuple[Network, Conditions]:
+    """One link, four near and five far flows of one law, in which every G_r passes -1 and which is unstable."""
+    net = _near_and_far(5, 4, 5, LDCC(w=1e3, beta=0.5, T=0.02, eta=0.95), 0.03, 10.44e6)
+    return net, sufficient_conditions(net)
+
+
+@claim(
+    "ldcc",
+    "after (39)",
+    "'to prove the stability of the system, we need to show that the eigenvalues of G(jw) do not encircle -1/M'.",
+    "each G_r on its own",
+    erratum=True,
+)
+def each_user_alone() -> Outcome:
+    net, conditions = counterexample()
+    rule, hull, count = conditions["-1/M rule"], conditions["convex hull"], unstable(net)
+    values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin, "unstable": count}
+    if not (rule.holds and count and not hull.holds):
+        return Outcome(REPRODUCED, f"unstable roots: {count}", "", values)
+    c_ = chart()
+    values |= {"points": c_.size, "wrong": int(np.sum(c_.rule > 1.001 * c_.exact))}
+    alike = _papers_parameters(60.0)
+    _, users = crossings(local_loop(operating_point(alike)))
+    values |= {"alone": all(passes(points, 1) for points in users), "paper_unstable": unstable(alike)}
+    if not (values["alone"] and values["paper_unstable"]):
+        return Outcome(REPRODUCED, "no counterexample at the paper's w, beta and T", "", values)
+    return Outcome(
+        REFUTED,
+        f"RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin {rule.margin:.4g}, and the network is "
+        f"unstable ({count} roots, gain margin {values['exact']:.4g})",
+        "(39) is about the convex hull of all G_r at one frequency, and a chord between two of them can cross the axis "
+        "left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T = 20 ms, eta = 0.95, 10.44 Mbit/s, four near "
+        f"and five far flows; the hull says unstable too. At the paper's w, beta and T it takes far larger ratios: "
+        "two flows of 0.15 and 9 s and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
+        f"{c_.size} parking lots with equal rates and RTT ratios up to 100 the rule promises too much "
+        f"{values['wrong']} times.",
+        values,
+    )
+
+
+@claim(
+    "ldcc",
+    "IV-B",
+    "The exact boundary against the conditions at the paper's w and beta, over M, rate and RTT ratio.",
+    "not in the paper",
+)
+def conservatism() -> Outcome:
+    found = chart()
+    ratios = {name: getattr(found, name) / found.exact for name in ("rule", "hull", "divided")}
+    values = {f"{name} {what}": float(f(r)) for name, r in ratios.items() for what, f in _SPREAD.items()}
+    text = "; ".join(f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, "
+                     f"median {values[f'{name} median']:.2g}" for name, label in _LABELS.items())  # fmt: skip
+    return Outcome(
+        "not given",
+        f"{found.size} symmetric parking lots, allowed eta over critical eta: {text}",
+        "M = 1, 2, 3, 5 links, rates of 0.25 to 25 Mbit/s, RTT ratios 1 to 100, frozen delays; the RTT itself drops "
+        "out by (43). See the chart of critical gains.",
+        values,
+    )
+
+
+_SPREAD: dict[str, Callable[..., Any]] = {"least": np.min, "median": np.median, "most": np.max}
+_LABELS = {"rule": "-1/M rule", "hull": "convex hull with the exact radius", "divided": "eta divided by M"}
+
+
+def allowed(found: Chart) -> dict[str, Any]:
+    """Allowed over critical gain of each condition, for the figure."""
+    return {label: getattr(found, name) / found.exact for name, label in _LABELS.items()}

@@ -11,15 +11,14 @@ import fluidcc as fc
 from fluidcc.papers import reproduction
 from fluidcc.papers.ldcc import common as ldcc_common
 from fluidcc.papers.ldcc import figures as figures_ldcc
-from fluidcc.papers.ldcc import figures_boundaries as figures_ldcc_boundaries
 from fluidcc.papers.model import Outcome
 from fluidcc.papers.tables import Table
 
 
 @pytest.mark.parametrize("name", figures_ldcc.FIGURES)
 def test_axes_are_labelled_and_hold_finite_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 8)
-    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
+    monkeypatch.setattr(figures_ldcc, "POINTS", 8)
+    monkeypatch.setattr(figures_ldcc, "CONSERVING", 2)
     figure = figures_ldcc.draw(name)
     assert figure.axes
     assert any(ax.get_xlabel() for ax in figure.axes)
@@ -51,16 +50,16 @@ def test_a_flow_that_is_off_has_no_delay_in_the_picture() -> None:
 
 
 def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures_ldcc_boundaries, "POINTS", 6)
-    monkeypatch.setattr(figures_ldcc_boundaries, "CONSERVING", 2)
-    for ax in figures_ldcc_boundaries.delay_driven().axes[:8]:
+    monkeypatch.setattr(figures_ldcc, "POINTS", 6)
+    monkeypatch.setattr(figures_ldcc, "CONSERVING", 2)
+    for ax in figures_ldcc.delay_driven().axes[:8]:
         lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
         exact = lines["exact, frozen delays"]
         assert np.all(lines["convex hull, exact radius"] <= 1.001 * exact)
         if "M = 1" in ax.get_title():  # one queue: frozen delays or not
             inside = exact[[0, -1]] < 9
             assert lines["exact, queues conserve flow"][inside] == pytest.approx(exact[[0, -1]][inside], rel=6e-3)
-    for ax in figures_ldcc_boundaries.loss_driven().axes:
+    for ax in figures_ldcc.loss_driven().axes:
         lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
         for name in ("Vinnicombe", "Johari-Tan"):
             assert np.all(lines[name] <= 1.006 * lines["exact"])

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fluidcc.papers.ldcc import coexistence as ldcc_coexistence
-from fluidcc.papers.ldcc import comparison as ldcc_comparison
-from fluidcc.papers.ldcc import related as ldcc_related
+from fluidcc.papers.ldcc import errata as ldcc_errata
 from fluidcc.papers.ldcc.coexistence import beside, sawtooth
 from fluidcc.sources import LDCC
 
@@ -87,17 +86,17 @@ def test_a_static_model_that_crosses_would_be_reproduced(monkeypatch: pytest.Mon
 
 
 def test_a_gcc_with_a_long_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ldcc_comparison.closed()
+    real = ldcc_coexistence.closed()
     wrong = SimpleNamespace(**{n: getattr(real, n) for n in ("period", "queue_max")}, queue_mean=real.queue_max)
-    monkeypatch.setattr(ldcc_comparison, "closed", lambda: wrong)
-    assert ldcc_comparison.comparison_gcc_lowest().verdict == "differs"
-    assert ldcc_comparison.comparison_gcc_varies().verdict == "differs"
+    monkeypatch.setattr(ldcc_coexistence, "closed", lambda: wrong)
+    assert ldcc_coexistence.comparison_gcc_lowest().verdict == "differs"
+    assert ldcc_coexistence.comparison_gcc_varies().verdict == "differs"
 
 
 def test_a_nada_with_another_delay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_comparison, "nada_delay", lambda c, largest=5e6: 0.1)
-    assert ldcc_comparison.comparison_small_capacities().verdict == "refuted"
-    assert ldcc_comparison.comparison_owd_eq().values["error"] > 0.1
+    monkeypatch.setattr(ldcc_coexistence, "nada_delay", lambda c, largest=5e6: 0.1)
+    assert ldcc_coexistence.comparison_small_capacities().verdict == "refuted"
+    assert ldcc_coexistence.comparison_owd_eq().values["error"] > 0.1
 
 
 @pytest.mark.parametrize("largest", [2e6, 3.5e6, 3.6e6, 5e6, 20e6])
@@ -105,7 +104,7 @@ def test_between_the_even_capacities_nada_waits_longer(largest: float) -> None:
     c = np.linspace(0.21e6, 0.99 * largest, 4001)
     r = 0.2e6 / c
     longer = c[largest * 0.025 / c > (0.025 * r + 0.1) / (1 - r)]
-    edges = ldcc_comparison.even_capacities(largest)
+    edges = ldcc_coexistence.even_capacities(largest)
     assert (edges is None) == (longer.size == 0)
     if edges is not None:
         step = c[1] - c[0]
@@ -113,8 +112,8 @@ def test_between_the_even_capacities_nada_waits_longer(largest: float) -> None:
 
 
 def test_rates_that_starve_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_related, "beside_tcp", lambda law, n: (1e6, 1e6))
-    assert ldcc_related.related_ledbat_starves().verdict == "differs"
-    assert ldcc_related.related_gcc_starves().verdict == "differs"
-    assert ldcc_related.related_nada_consistent().verdict == "reproduced"
-    assert ldcc_related.related_cxtcp_coexists().verdict == "reproduced"
+    monkeypatch.setattr(ldcc_errata, "beside_tcp", lambda law, n: (1e6, 1e6))
+    assert ldcc_errata.related_ledbat_starves().verdict == "differs"
+    assert ldcc_errata.related_gcc_starves().verdict == "differs"
+    assert ldcc_errata.related_nada_consistent().verdict == "reproduced"
+    assert ldcc_errata.related_cxtcp_coexists().verdict == "reproduced"

@@ -14,14 +14,9 @@ from sympy import Eq
 from fluidcc.laws import Steady
 from fluidcc.papers import Outcome
 from fluidcc.papers.ldcc import common as ldcc_common
-from fluidcc.papers.ldcc import discrete as ldcc_discrete
 from fluidcc.papers.ldcc import errata as ldcc_errata
-from fluidcc.papers.ldcc import fairness as ldcc_fairness
 from fluidcc.papers.ldcc import law as ldcc_law
-from fluidcc.papers.ldcc import limits as ldcc_limits
 from fluidcc.papers.ldcc import model as ldcc_model
-from fluidcc.papers.ldcc import num as ldcc_num
-from fluidcc.papers.ldcc import penalty as ldcc_penalty
 from fluidcc.papers.ldcc import runs as ldcc_runs
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, e_b, edot, pi, y
@@ -44,12 +39,12 @@ SYMBOLIC: list[tuple[Callable[[], Outcome], Any, str, Any]] = [
     (ldcc_law.equilibrium_delay_solved, ldcc_law, "LDCC", WRONG_LAW),
     (ldcc_law.rate_floor, ldcc_law, "LDCC", WRONG_LAW),
     (ldcc_law.utility, ldcc_law, "U", x**2),
-    (ldcc_penalty.penalty_cannot_starve, ldcc_penalty, "FLOW", ldcc_law.FLOW - beta * x),
-    (ldcc_penalty.similar_penalties, ldcc_penalty, "ABOVE", (e - T) / e_b),
-    (ldcc_discrete.signal_of_losses, ldcc_discrete, "MERGED", edot + pi),
-    (ldcc_discrete.discrete_rule, ldcc_discrete, "FLOW", 2 * ldcc_law.FLOW),
-    (ldcc_discrete.discrete_rule, ldcc_discrete, "MERGED", edot + 2 * pi),
-    (ldcc_discrete.gain_of_a_round_trip, ldcc_discrete, "eta", 2 * ldcc_common.eta),
+    (ldcc_law.penalty_cannot_starve, ldcc_law, "FLOW", ldcc_law.FLOW - beta * x),
+    (ldcc_law.similar_penalties, ldcc_law, "ABOVE", (e - T) / e_b),
+    (ldcc_law.signal_of_losses, ldcc_law, "MERGED", edot + pi),
+    (ldcc_law.discrete_rule, ldcc_law, "FLOW", 2 * ldcc_law.FLOW),
+    (ldcc_law.discrete_rule, ldcc_law, "MERGED", edot + 2 * pi),
+    (ldcc_law.gain_of_a_round_trip, ldcc_law, "eta", 2 * ldcc_common.eta),
     (ldcc_model.loss_ratio, ldcc_model, "LOSS", (y - c) / c),
 ]
 
@@ -87,23 +82,23 @@ NUMERIC: list[tuple[Callable[[], Outcome], Any, str, tuple[str, ...]]] = [
     (ldcc_model.loss_ratio, ldcc_model, "run", ("link_loss",)),
     (ldcc_model.path_loss, ldcc_model, "equilibrium", ("loss",)),
     (ldcc_model.round_trip, ldcc_model, "run", ("rtt",)),
-    (ldcc_num.price_is_delay, ldcc_num, "equilibrium", ("queueing_delay",)),
-    (ldcc_num.primal_dual_converges, ldcc_num, "simulate", ("link_price",)),
-    (ldcc_num.penalty_converges, ldcc_num, "simulate", ("rate",)),
-    (ldcc_num.loss_as_price, ldcc_num, "equilibrium", ("loss",)),
-    (ldcc_num.self_inflicted, ldcc_num, "equilibrium", ("queueing_delay",)),
-    (ldcc_limits.starvation, ldcc_limits, "equilibrium", ("rate",)),
+    (ldcc_model.price_is_delay, ldcc_model, "equilibrium", ("queueing_delay",)),
+    (ldcc_model.primal_dual_converges, ldcc_model, "simulate", ("link_price",)),
+    (ldcc_model.penalty_converges, ldcc_model, "simulate", ("rate",)),
+    (ldcc_model.loss_as_price, ldcc_model, "equilibrium", ("loss",)),
+    (ldcc_model.self_inflicted, ldcc_model, "equilibrium", ("queueing_delay",)),
+    (ldcc_model.starvation, ldcc_model, "equilibrium", ("rate",)),
     (ldcc_law.other_utilities, ldcc_law, "equilibrium", ("one_way_delay",)),
     (ldcc_law.equilibrium_delay_solved, ldcc_law, "at_time", ("one_way_delay",)),
     (ldcc_law.below_floor, ldcc_law, "simulate", ("rate",)),
-    (ldcc_penalty.only_losses, ldcc_penalty, "equilibrium", ("rate",)),
+    (ldcc_law.only_losses, ldcc_law, "equilibrium", ("rate",)),
     (ldcc_runs.fig5_values, ldcc_runs, "at_time", ("one_way_delay",)),
     (ldcc_runs.fig6_fair, ldcc_runs, "at_time", ("rate",)),
     (ldcc_runs.fig10_long_flow, ldcc_runs, "at_time", ("rate",)),
     (ldcc_runs.fig10_delays, ldcc_runs, "equilibrium", ("one_way_delay",)),
     (ldcc_runs.fig11_long_flow, ldcc_runs, "at_time", ("rate",)),
     (ldcc_runs.fig11_mixed, ldcc_runs, "equilibrium", ("loss",)),
-    (ldcc_fairness.fig8_reached, ldcc_fairness, "run", ("rate",)),
+    (ldcc_runs.fig8_reached, ldcc_runs, "run", ("rate",)),
     (ldcc_errata.conservation, ldcc_errata, "simulate", ("entered",)),
 ]
 
@@ -120,10 +115,10 @@ def test_a_result_that_is_off_by_a_percent_is_noticed(
 
 
 def test_an_optimum_that_is_not_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    solve = ldcc_num.num.solve
-    monkeypatch.setattr(ldcc_num, "num", SimpleNamespace(solve=lambda net: replace(solve(net), kkt=1e-6)))
-    assert ldcc_num.num_unique().verdict == "differs"
-    assert ldcc_num.dual_conditions().verdict == "differs"
+    solve = ldcc_model.num.solve
+    monkeypatch.setattr(ldcc_model, "num", SimpleNamespace(solve=lambda net: replace(solve(net), kkt=1e-6)))
+    assert ldcc_model.num_unique().verdict == "differs"
+    assert ldcc_model.dual_conditions().verdict == "differs"
 
 
 def test_losses_and_unequal_rates_in_figure_5_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,16 +131,16 @@ def test_losses_and_unequal_rates_in_figure_5_are_noticed(monkeypatch: pytest.Mo
 
 
 def test_equal_rates_would_not_pass_for_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    equal = np.tile(np.array(ldcc_fairness.CAPACITIES)[:, None] / 4, (1, 4))
-    monkeypatch.setattr(ldcc_fairness, "fair_rates", lambda name: equal)
-    assert ldcc_fairness.fig8_worst().verdict == "differs"
+    equal = np.tile(np.array(ldcc_runs.CAPACITIES)[:, None] / 4, (1, 4))
+    monkeypatch.setattr(ldcc_runs, "fair_rates", lambda name: equal)
+    assert ldcc_runs.fig8_worst().verdict == "differs"
 
 
 def test_what_is_about_half_is_so_to_its_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     for share, wanted in ((0.54, "reproduced"), (0.56, "differs")):
-        low = np.array(ldcc_fairness.CAPACITIES)[:, None] / 4 * np.array([share, 1.1, 1.1, 1.2])
-        monkeypatch.setattr(ldcc_fairness, "fair_rates", lambda name, low=low: low)
-        assert ldcc_fairness.fig8_worst().verdict == wanted
+        low = np.array(ldcc_runs.CAPACITIES)[:, None] / 4 * np.array([share, 1.1, 1.1, 1.2])
+        monkeypatch.setattr(ldcc_runs, "fair_rates", lambda name, low=low: low)
+        assert ldcc_runs.fig8_worst().verdict == wanted
 
 
 def test_a_buffer_is_compared_with_the_printed_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,10 +159,10 @@ def test_equal_rates_downstream_and_equal_transients_would_be_as_printed(monkeyp
 
 
 def test_a_monotone_fairness_would_be_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ldcc_fairness.equilibrium
-    monkeypatch.setattr(ldcc_fairness, "jain", lambda rate: 1 - float(rate.sum()) / 1e8)
-    assert real is ldcc_fairness.equilibrium
-    assert ldcc_fairness.fig7_capacity().verdict == "reproduced"
+    real = ldcc_runs.equilibrium
+    monkeypatch.setattr(ldcc_runs, "jain", lambda rate: 1 - float(rate.sum()) / 1e8)
+    assert real is ldcc_runs.equilibrium
+    assert ldcc_runs.fig7_capacity().verdict == "reproduced"
 
 
 def test_an_erratum_that_does_not_hold_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

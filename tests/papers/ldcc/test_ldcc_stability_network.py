@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.papers import stability_chart
-from fluidcc.papers.ldcc import hull as hull_rows
-from fluidcc.papers.ldcc import regimes as regimes
-from fluidcc.papers.stability_chart import critical_gains
+from fluidcc.papers.ldcc import regimes, stability
+from fluidcc.papers.ldcc.stability import critical_gains
 
 
 def test_verdicts_of_the_cheap_rows() -> None:
     wanted = {
-        hull_rows.nyquist_criterion: "reproduced",
-        hull_rows.convex_hull: "proved",
-        hull_rows.radius_at_most_hops: "proved",
+        stability.nyquist_criterion: "reproduced",
+        stability.convex_hull: "proved",
+        stability.radius_at_most_hops: "proved",
         regimes.several_bottlenecks: "refuted",
         regimes.places_in_section_v: "reproduced",
         regimes.hops_neglected: "reproduced",
@@ -32,13 +30,13 @@ def test_verdicts_of_the_cheap_rows() -> None:
 
 
 def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stability_chart, "RATES", np.array([1e6]))
-    monkeypatch.setattr(stability_chart, "RATIOS", np.array([1.0, 8.0]))
-    stability_chart.chart.cache_clear()
+    monkeypatch.setattr(stability, "RATES", np.array([1e6]))
+    monkeypatch.setattr(stability, "RATIOS", np.array([1.0, 8.0]))
+    stability.chart.cache_clear()
     try:
-        found, spread = hull_rows.each_user_alone(), hull_rows.conservatism()
+        found, spread = stability.each_user_alone(), stability.conservatism()
     finally:
-        stability_chart.chart.cache_clear()
+        stability.chart.cache_clear()
     assert found.verdict == "refuted"
     assert found.values["rule"] > 1 > found.values["exact"]
     assert found.values["points"] == 8
@@ -47,7 +45,7 @@ def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.Monk
 
 def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None:
     # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed contour.
-    net, _ = hull_rows.counterexample()
+    net, _ = stability.counterexample()
     rest = fc.equilibrium(net)
     x, trip = rest.rate.values, rest.rtt.values
 
@@ -72,7 +70,7 @@ def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None
 def test_the_chart_is_the_boundary_of_the_linearised_network(hops: int, rate: float, ratio: float) -> None:
     (exact,), _, (hull,), _ = critical_gains([hops], [rate], [ratio])
     assert hull <= exact * 1.001
-    net = stability_chart.parking_lot_network(hops, rate, ratio, exact)
+    net = stability.parking_lot_network(hops, rate, ratio, exact)
     assert fc.equilibrium(net).rate.values == pytest.approx(rate, rel=1e-9)
     edge: Any = fc.stability_boundary(net, "eta", (0.9 * exact, 1.1 * exact), delays="frozen")
     assert edge.value == pytest.approx(exact, rel=1e-3)
