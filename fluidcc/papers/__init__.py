@@ -1,4 +1,4 @@
-"""What the papers claim, put to the test: `table` computes one row a claim, `reproduce` everything there is to see."""
+"""What the papers claim, put to the test: one row a claim, and every figure."""
 
 from __future__ import annotations
 

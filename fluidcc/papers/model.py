@@ -1,9 +1,10 @@
-"""What a claim is: a statement of a paper with a function that tests it, and what came of the test."""
+"""What a claim is: a statement of a paper with a function that tests it, and its outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -25,10 +26,14 @@ __all__ = [
     "Undecided",
     "claim",
     "claims_of",
+    "differs_if",
     "from_proofs",
     "law_proof",
     "papers",
     "proof",
+    "proved_if",
+    "refuted_if",
+    "reproduced_if",
 ]
 
 PROVED = "proved"  # by algebra, for all values
@@ -43,23 +48,9 @@ VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 # Modules with the claims of each paper, in the order of its sections; imported when asked for.
 _ROOMS = {
     "ldcc": ("model", "law", "passivity", "stability", "regimes", "runs", "coexistence", "errata"),
-    "binomial": (
-        "convergence",
-        "efficiency",
-        "loss",
-        "iscc",
-        "runs",
-        "studies",
-        "network",
-    ),
+    "binomial": ("convergence", "efficiency", "loss", "iscc", "runs", "studies", "network"),
     "fast": ("equations", "estimator", "runs", "network", "stability"),
-    "delay_aimd": (
-        "rules",
-        "table",
-        "runs",
-        "networks",
-        "knee",
-    ),
+    "delay_aimd": ("rules", "table", "runs", "networks", "knee"),
     "ecf": ("equations", "modes", "loops", "transients", "runs"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
@@ -80,8 +71,8 @@ class Outcome:
     computed : str
         The library's value, or what was proved.
     reason : str
-        By how much it differs and why, the counterexample, the argument, or the choice made; may be empty where the
-        claim is proved or reproduced.
+        By how much it differs and why, the counterexample, the argument, or the choice made; may be
+        empty where the claim is proved or reproduced.
     values : mapping of str to float
         The numbers behind `computed`, in SI units.
     """
@@ -96,7 +87,7 @@ class Outcome:
             raise UnknownName(f"the verdict is {self.verdict!r}; give one of {', '.join(VERDICTS)}")
         if not self.reason and self.verdict not in (PROVED, REPRODUCED):
             raise UnknownName(f"the verdict {self.verdict!r} needs a reason")
-        object.__setattr__(self, "values", {name: float(value) for name, value in self.values.items()})
+        object.__setattr__(self, "values", {k: float(v) for k, v in self.values.items()})
 
 
 @dataclass(frozen=True)
@@ -129,13 +120,19 @@ class Claim:
 
 
 def claim(
-    paper: str, place: str, statement: str, published: str = "", *, erratum: bool = False
+    paper: str, place: str, statement: str = "", published: str = "", *, erratum: bool = False
 ) -> Callable[[Callable[[], Outcome]], Callable[[], Outcome]]:
-    """Register the decorated function as the test of a claim; its name becomes part of the claim's id."""
+    """Register the decorated function as the test of a claim.
+
+    Its name becomes part of the claim's id; its docstring is the statement, if none is given.
+    """
 
     def register(check: Callable[[], Outcome]) -> Callable[[], Outcome]:
         key = f"{paper}.{check.__name__}"
-        _REGISTRY.setdefault(paper, {})[key] = Claim(key, paper, place, statement, published, check, erratum)
+        said = statement or " ".join((check.__doc__ or "").split())
+        _REGISTRY.setdefault(paper, {})[key] = Claim(
+            key, paper, place, said, published, check, erratum
+        )
         return check
 
     return register
@@ -156,7 +153,8 @@ def claims_of(paper: str | None = None) -> list[Claim]:
         If there is no such paper.
     """
     if paper is not None and (not isinstance(paper, str) or paper not in _ROOMS):
-        raise UnknownName(f"there are no claims of {shown(paper)}; the papers are {', '.join(_ROOMS)}")
+        known = ", ".join(_ROOMS)
+        raise UnknownName(f"there are no claims of {shown(paper)}; the papers are {known}")
     found: list[Claim] = []
     for name in _ROOMS if paper is None else (paper,):
         for room in _ROOMS[name]:
@@ -181,23 +179,66 @@ def law_proof(law: Law, label: str) -> Verdict:
 
 
 def from_proofs(
-    *proofs: Verdict, computed: str, reason: str = "", values: Mapping[str, float] | None = None
+    *statements: Any,
+    computed: str,
+    reason: str = "",
+    values: Mapping[str, float] | None = None,
+    checks: bool = True,
 ) -> Outcome:
-    """The outcome of a claim that holds if every one of `proofs` does.
+    """Return the outcome of a claim that holds if every one of the statements does.
+
+    Parameters
+    ----------
+    statements : relations of SymPy, or verdicts of `proof`
+        What has to be proved.
+    computed, reason, values
+        Of the outcome.
+    checks : bool
+        Whether the numbers beside the proofs agree too; if not, the claim differs.
 
     Raises
     ------
     Undecided
-        If one of them is neither proved, checked nor refuted.
+        If one of the statements is neither proved, checked nor refuted.
     """
+    proofs = [s if isinstance(s, Verdict) else proof(s) for s in statements]
     for p in proofs:
         if p.status == "undecided":
             raise Undecided(f"{p.statement}: {p.how}")
         if p.status == "refuted":
-            return Outcome(REFUTED, f"{p.statement} fails", _counterexample(p, reason), values or {})
+            return Outcome(
+                REFUTED, f"{p.statement} fails", _counterexample(p, reason), values or {}
+            )
     if any(p.status == "checked" for p in proofs):
-        return Outcome(REPRODUCED, computed, reason or "checked to 50 digits at random points", values or {})
-    return Outcome(PROVED, computed, reason, values or {})
+        reason = reason or "checked to 50 digits at random points"
+        return _judged(checks, computed, reason, values, verdict=REPRODUCED, otherwise=DIFFERS)
+    return _judged(checks, computed, reason, values, verdict=PROVED, otherwise=DIFFERS)
+
+
+def _judged(
+    good: object,
+    computed: str,
+    reason: str = "",
+    values: Mapping[str, float] | None = None,
+    *,
+    verdict: str,
+    otherwise: str,
+) -> Outcome:
+    """Return the outcome with `verdict` if the row's own checks are good, or with `otherwise`."""
+    if good:
+        return Outcome(verdict, computed, reason, values or {})
+    failed = f"The checks that would make this row {verdict!r} fail."
+    return Outcome(otherwise, computed, failed, values or {})
+
+
+reproduced_if = partial(_judged, verdict=REPRODUCED, otherwise=DIFFERS)
+"""The outcome of a claim that is reproduced if the first argument is true, and differs if not."""
+differs_if = partial(_judged, verdict=DIFFERS, otherwise=REPRODUCED)
+"""The outcome of a claim that needs a change or condition; it stands as printed if not so."""
+refuted_if = partial(_judged, verdict=REFUTED, otherwise=REPRODUCED)
+"""The outcome of a claim that is false if the first argument is true, and stands if not."""
+proved_if = partial(_judged, verdict=PROVED, otherwise=REFUTED)
+"""The outcome of a claim that is proved if the first argument is true, and refuted if not."""
 
 
 def _counterexample(p: Verdict, reason: str) -> str:

@@ -46,7 +46,8 @@ def agrees(printed: str, computed: float) -> bool:
     """
     found = _PRINTED.fullmatch(printed)
     if found is None:
-        raise InvalidInput(f"printed is {printed!r}; give digits such as '0.75', 'about 600', '40-50' or '< 30'")
+        known = "'0.75', 'about 600', '40-50' or '< 30'"
+        raise InvalidInput(f"printed is {printed!r}; give digits such as {known}")
     word, first, second = found.groups()
     low, half = _read(first, word == "about")
     if word in _BOUNDS:
@@ -72,7 +73,8 @@ def compared(
     computed, reason, values
         Of the outcome; the numbers that do not agree are put before `reason`.
     """
-    off = [f"{_shown(value, printed)} for {printed}" for printed, value in pairs if not agrees(printed, value)]
+    wrong = [(digits, value) for digits, value in pairs if not agrees(digits, value)]
+    off = [f"{_shown(value, digits)} for {digits}" for digits, value in wrong]
     if not off:
         return Outcome(REPRODUCED, computed, reason, values or {})
     said = f"Not as printed: {', '.join(off)}."

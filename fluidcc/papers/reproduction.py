@@ -33,16 +33,19 @@ _MEANING = {
 
 
 @explained
-def reproduce(folder: str | Path = "figures", *, force: bool = False, progress: bool | None = None) -> Table:
+def reproduce(
+    folder: str | Path = "figures", *, force: bool = False, progress: bool | None = None
+) -> Table:
     """Recompute every figure, every ready scenario and every claim, and write pictures and tables.
 
     Parameters
     ----------
     folder : str or Path
-        Where to; made if it is missing. Written are ``claims.md``, one picture for each figure of a paper
-        (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. In a folder that this function
-        has made, they are replaced. Nothing in them depends on when they were made. On another kind of processor,
-        which rounds otherwise, the tables print the same, as far as has been seen, but some pixels of pictures change.
+        Where to; made if it is missing. Written are ``claims.md``, one picture for each figure of a
+        paper (``ldcc_fig5.png``, ...), and one for each ready scenario without such a figure. In a
+        folder that this function has made, they are replaced. Nothing in them depends on when they
+        were made. On another kind of processor, which rounds otherwise, the tables print the same,
+        as far as has been seen, but some pixels of pictures change.
     force : bool
         Replace files of these names in any folder.
     progress : bool, optional
@@ -65,7 +68,9 @@ def reproduce(folder: str | Path = "figures", *, force: bool = False, progress: 
         _check_folder(target, drawings)
     target.mkdir(parents=True, exist_ok=True)
     show = watched() if progress is None else progress
-    bar = bar_class()(drawings.items(), desc="figures", unit="figure", leave=False, disable=not show)
+    bar = bar_class()(
+        drawings.items(), desc="figures", unit="figure", leave=False, disable=not show
+    )
     for name, drawing in bar:
         bar.set_postfix_str(name)
         _save(drawing(), target / f"{name}.png")
@@ -82,8 +87,8 @@ def _check_folder(target: Path, drawings: Iterable[str]) -> None:
     for name in (*(f"{name}.png" for name in drawings), "claims.md"):
         if os.path.lexists(target / name):
             raise InvalidInput(
-                f"{target / name} is there already, and not made by `fluidcc reproduce`; give another folder, or "
-                "force=True (--force in a shell) to replace it"
+                f"{target / name} is there already, and not made by `fluidcc reproduce`; give "
+                "another folder, or force=True (--force in a shell) to replace it"
             )
 
 
@@ -128,5 +133,6 @@ def _document(rows: Table) -> str:
         of_paper = rows.filter(lambda r, paper=paper: r.paper == paper)  # type: ignore[misc]
         lines += ["", f"## {paper}", "", of_paper.to_markdown().rstrip()]
         errata = of_paper.filter(erratum=True)
-        lines += ["", f"{len(errata)} of them are about misprints and ambiguities: {', '.join(r.id for r in errata)}."]
+        named = ", ".join(r.id for r in errata)
+        lines += ["", f"{len(errata)} of them are about misprints and ambiguities: {named}."]
     return "\n".join(lines) + "\n"

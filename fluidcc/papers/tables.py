@@ -21,7 +21,7 @@ COLUMNS = ("place", "statement", "published", "computed", "verdict", "reason")
 
 @dataclass(frozen=True)
 class Row:
-    """A claim and its outcome; the attributes of both are its own (``row.place``, ``row.verdict``, ...)."""
+    """A claim and its outcome, whose attributes are its own (``row.place``, ``row.verdict``)."""
 
     claim: Claim
     outcome: Outcome
@@ -103,7 +103,8 @@ class Table(Sequence[Row]):
             for row in self.rows:
                 if key in (row.id, row.id.split(".", 1)[1]):
                     return row
-            raise UnknownName(f"no claim has the id {key!r}; the ids are {', '.join(r.id for r in self.rows)}")
+            known = ", ".join(r.id for r in self.rows)
+            raise UnknownName(f"no claim has the id {key!r}; the ids are {known}")
         return self.rows[key]
 
     def filter(
@@ -114,7 +115,7 @@ class Table(Sequence[Row]):
         place: str | None = None,
         erratum: bool | None = None,
     ) -> Table:
-        """The rows with that verdict, whose place contains `place`, that are errata or not, and that `keep` keeps."""
+        """The rows that `keep` keeps, of that verdict, errata or not, with `place` in theirs."""
         return Table(
             tuple(
                 r
@@ -134,21 +135,22 @@ class Table(Sequence[Row]):
         """A Markdown table, one line a row."""
         titles = ("claim", *COLUMNS)
         lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
-        lines += ["| " + " | ".join(_markdown(cell) for cell in (r.id, *r.cells())) + " |" for r in self.rows]
+        rows = ((r.id, *r.cells()) for r in self.rows)
+        lines += ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
-        widths = [
-            max(map(len, column)) for column in zip(*((r.id, r.place, r.verdict) for r in self.rows), strict=True)
-        ]
-        lines = [
-            f"{r.id:<{widths[0]}}  {r.place:<{widths[1]}}  {r.verdict:<{widths[2]}}  {r.computed}" for r in self.rows
-        ]
+        cells = [(r.id, r.place, r.verdict) for r in self.rows]
+        a, b, c = (
+            (max(map(len, column)) for column in zip(*cells, strict=True)) if cells else (0, 0, 0)
+        )
+        lines = [f"{r.id:<{a}}  {r.place:<{b}}  {r.verdict:<{c}}  {r.computed}" for r in self.rows]
         return "\n".join([*lines, self.summary()])
 
     def summary(self) -> str:
         """Such as "60 claims: 40 proved, 20 reproduced"."""
-        return f"{len(self)} claims: {', '.join(f'{n} {v}' for v, n in self.counts().items()) or 'none'}"
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in self.counts().items())
+        return f"{len(self)} claims: {counts or 'none'}"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th style='text-align:left'>{c}</th>" for c in COLUMNS)
@@ -158,7 +160,8 @@ class Table(Sequence[Row]):
             + "</tr>"
             for r in self.rows
         )
-        return f"<p>{self.summary()}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p>{self.summary()}</p>{table}"
 
 
 def _markdown(cell: str) -> str:
@@ -169,7 +172,9 @@ def _markdown(cell: str) -> str:
 
 
 @explained
-def table(paper: str | None = None, *, only: str | None = None, progress: bool | None = None) -> Table:
+def table(
+    paper: str | None = None, *, only: str | None = None, progress: bool | None = None
+) -> Table:
     """Test every claim of a paper, or of all papers.
 
     Parameters
@@ -184,8 +189,8 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
     Returns
     -------
     Table
-        One `Row` a claim: id, paper, place, statement, published, computed, verdict, reason. Nothing is stored: each
-        claim is a function that derives or simulates.
+        One `Row` a claim: id, paper, place, statement, published, computed, verdict, reason.
+        Nothing is stored: each claim is a function that derives or simulates.
 
     Raises
     ------
@@ -202,11 +207,12 @@ def table(paper: str | None = None, *, only: str | None = None, progress: bool |
     chosen = claims_of(paper)
     if only is not None:
         places = list(dict.fromkeys(c.place for c in chosen))
-        chosen = [c for c in chosen if isinstance(only, str) and only in (c.place, c.id, c.id.split(".", 1)[1])]
+        chosen = [c for c in chosen if only in (c.place, c.id, c.id.split(".", 1)[1])]
         if not chosen:
             raise UnknownName(f"no claim is at {shown(only)}; {near(str(only), places)}")
     show = watched() if progress is None else progress
-    bar = bar_class()(chosen, desc="claims", unit="claim", delay=0 if progress else 2, leave=False, disable=not show)
+    options = {"desc": "claims", "unit": "claim", "delay": 0 if progress else 2, "leave": False}
+    bar = bar_class()(chosen, disable=not show, **options)
     return Table(tuple(Row(c, _tested(c)) for c in bar))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fluidcc.laws import Link, Source, marginal
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers.printed import bound
+from fluidcc.papers import model
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.symbols import e, e_b, plain
@@ -24,12 +25,7 @@ from fluidcc.symbols import e, e_b, plain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "E_HAT", "FAIR_DELAYS", "RATE", "THREEFOLD", "WEIGHT", "W_OVER_BETA", "QueueingDelay", "T",
-    "at_time", "beta", "bound", "delay_by_19", "eta", "eta_of", "four_flows", "kbit", "mbit",
-    "ms", "near", "parking", "percent", "run", "series", "unstable", "w", "x",
-]  # fmt: skip
-
+claim = partial(model.claim, "ldcc")
 
 _named = {plain(s): s for s in (*LDCC.states, *LDCC.params)}
 x, w, beta, T, eta = (_named[name] for name in ("x", "w", "beta", "T", "eta"))
@@ -55,8 +51,7 @@ FAIR_DELAYS = {
     "25, 75, 75, 75 ms": (0.025, 0.075, 0.075, 0.075),
     "25, 25, 25, 75 ms": (0.025, 0.025, 0.025, 0.075),
 }
-"""Propagation delays for Figs. 7 and 8: the paper's are lost; its other figures have 25 ms, "
-"and 75 is three times that."""
+"""Propagation delays for Figs. 7 and 8: the paper's are lost; its other figures have 25 ms."""
 
 THREEFOLD = tuple(FAIR_DELAYS)[2:]
 """Those whose longest is three times the shortest."""
@@ -80,19 +75,23 @@ def percent(ratio: float, digits: int = 3) -> str:
 
 def near(a: Any, b: Any, rtol: float = 1e-6) -> bool:
     """Whether two numbers or arrays agree, relative to the largest."""
-    return bool(np.max(np.abs(np.asarray(a) - np.asarray(b))) <= rtol * np.max(np.abs(np.asarray(b))))
+    a, b = np.asarray(a), np.asarray(b)
+    return bool(np.max(np.abs(a - b)) <= rtol * np.max(np.abs(b)))
 
 
 @lru_cache(maxsize=16)
 def run(name: str, delays: str = "fifo") -> xr.Dataset:
     """A ready scenario in time; computed once a process, as several claims and figures look at it.
 
-    Frozen delays are those of the equilibrium with every flow on, at 200 s in the scenarios of the paper.
+    Frozen delays are those of the equilibrium with every flow on, at 200 s in the scenarios of the
+    paper.
     """
     s = scenarios[name]
-    held = equilibrium(s.net, at=200.0).queueing_delay if delays == "frozen" else None
-    at = None if held is None else {str(link): float(held.sel(link=link)) for link in held.link.values}
-    return simulate(s.net, s.until, samples=s.samples, seed=s.seed, delays=delays, frozen_at=at, progress=False)
+    options: dict[str, Any] = {"samples": s.samples, "seed": s.seed, "progress": False}
+    if delays == "frozen":
+        held = equilibrium(s.net, at=200.0).queueing_delay.to_series()
+        options |= {"delays": delays, "frozen_at": {str(k): float(v) for k, v in held.items()}}
+    return simulate(s.net, s.until, **options)
 
 
 def at_time(name: str, time: float, delays: str = "fifo") -> xr.Dataset:
@@ -102,7 +101,13 @@ def at_time(name: str, time: float, delays: str = "fifo") -> xr.Dataset:
 
 def eta_of(name: str) -> NDArray[np.float64]:
     """The gain eta of every LDCC flow of a ready scenario."""
-    return np.array([f.law.parameter("eta") for f in scenarios[name].net.flows.values() if f.law.name == "LDCC"])
+    laws = [f.law for f in scenarios[name].net.flows.values() if f.law.name == "LDCC"]
+    return np.array([law.parameter("eta") for law in laws])
+
+
+def at_values(values: Mapping[str, float]) -> str:
+    """The numbers of a counterexample by name, as text."""
+    return ", ".join(f"{k} = {v:.3g}" for k, v in sorted(values.items()))
 
 
 def positive(*names: str) -> list[Symbol]:
@@ -110,13 +115,13 @@ def positive(*names: str) -> list[Symbol]:
     return [Symbol(name, positive=True) for name in names]
 
 
-# --- Networks and a law that the claims of the LDCC paper need beside the ready scenarios
-
+# --- Networks and a law beside the ready scenarios
 
 RATE, WEIGHT = symbols("x w", positive=True)
 _gain, _known = symbols("alpha p", positive=True)
 
-# x' = alpha (U'(x) - (e - p)): the source of Section II-C that has estimated its queueing delay; U' is in seconds.
+# x' = alpha (U'(x) - (e - p)): the source of Section II-C that has estimated its queueing delay; U'
+# is in seconds.
 QueueingDelay = Source(
     name="QueueingDelay",
     flow={RATE: _gain * (marginal(WEIGHT * log(RATE), RATE) - (e - _known))},
@@ -130,24 +135,37 @@ QueueingDelay = Source(
 )
 
 
-def parking(source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6), **params: float) -> Network:
+def parking(
+    source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6), **params: float
+) -> Network:
     """A long flow over two links and a flow on each; `params` of the long flow."""
     net = Network().link("link1", link, capacity=capacities[0], delay=0.0125)
     net.link("link2", link, capacity=capacities[1], delay=0.0125)
     net.flow("long", source(**params), route=["link1", "link2"])
-    return net.flow("a", source, route=["link1"], access_delay=0.0125).flow(
-        "b", source, route=["link2"], access_delay=0.0125
-    )
+    net.flow("a", source, route=["link1"], access_delay=0.0125)
+    return net.flow("b", source, route=["link2"], access_delay=0.0125)
 
 
 def four_flows(
-    delays: tuple[float, ...], capacity: float, *, source: Source = LDCC, longest_queue: float | None = 0.5
+    delays: tuple[float, ...],
+    capacity: float,
+    *,
+    source: Source = LDCC,
+    longest_queue: float | None = 0.5,
 ) -> Network:
-    """The network of Figs. 7 and 8: flows of these propagation delays [s] on one link, the buffer given as a delay."""
+    """The network of Figs. 7 and 8: flows of these propagation delays [s] on one link, the buffer
+    given as a delay."""
     buffer = None if longest_queue is None else longest_queue * capacity
     net = Network().link("bottleneck", DropTail, capacity=capacity, buffer=buffer)
     for i, p in enumerate(delays, 1):
         net.flow(f"flow{i}", source, route=["bottleneck"], access_delay=p)
+    return net
+
+
+def with_law(net: Network, law: Source) -> Network:
+    """Return the network with this law in place of that of its three LDCC flows."""
+    for name in ("flow1", "flow2", "flow3"):
+        net = net.with_flow(name, law=law)
     return net
 
 

@@ -20,9 +20,9 @@ from fluidcc.metrics import jain
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc import coexistence
+from fluidcc.papers.ldcc import coexistence as beside
 from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run, unstable
-from fluidcc.papers.ldcc.law import V
+from fluidcc.papers.ldcc.law import V, burst
 from fluidcc.papers.ldcc.runs import CAPACITIES, fair_rates
 from fluidcc.papers.ldcc.stability import (
     ParkingLots,
@@ -33,17 +33,11 @@ from fluidcc.papers.ldcc.stability import (
     parking_lot_network,
 )
 from fluidcc.plotting import timeseries
-from fluidcc.sources import GCC, LDCC, NADA
+from fluidcc.sources import LDCC
 from fluidcc.symbols import e, e_b
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = [
-    "FIGURES", "conditions", "delay_driven", "draw", "each_user", "fig12", "fig13", "fig14",
-    "loss_driven", "sampled",
-]  # fmt: skip
-
 
 HOPS = (1, 2, 3, 5)
 RATE, RATIO = 2e6, 3.0  # where the other one is drawn across
@@ -58,12 +52,21 @@ STYLES = {
 }
 
 
-def delay_driven() -> Figure:
-    """Gain margins of parking lots over gain and rate, or RTT ratio, with the boundary of each condition."""
+def _figure(
+    rows: int = 1, columns: int = 1, size: tuple[float, float] | None = None, **sharing: Any
+) -> tuple[Figure, Any]:
+    """Return a figure with a grid of axes; its size is in inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4 * 3.4, 7.2), layout="constrained")
-    rows = figure.subplots(2, len(HOPS), sharey=True, sharex="row")
+    usual = (4.4 * columns + 3.6 * (columns == 1), 2.7 * rows + 0.6)
+    figure = Figure(figsize=size or usual, layout="constrained")
+    return figure, figure.subplots(rows, columns, **sharing)
+
+
+def delay_driven() -> Figure:
+    """Gain margins of parking lots over gain and rate, or RTT ratio, with the boundary of each
+    condition."""
+    figure, rows = _figure(2, len(HOPS), (4 * 3.4, 7.2), sharey=True, sharex="row")
     across = {
         "rate of each flow [Mbit/s]": (np.geomspace(0.25e6, 25e6, POINTS), None),
         "RTT of the long flow over the others' [1]": (None, np.geomspace(1, 30, POINTS)),
@@ -75,17 +78,25 @@ def delay_driven() -> Figure:
             held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
             ax.set_title(f"M = {hops}, {held}", fontsize="medium")
         row[0].set_ylabel(r"gain $\eta$ [1]")
-    figure.colorbar(filled, ax=rows, label="exact gain margin, frozen delays [1]", shrink=0.7, ticks=LEVELS)
+    figure.colorbar(
+        filled, ax=rows, label="exact gain margin, frozen delays [1]", shrink=0.7, ticks=LEVELS
+    )
     handles, names = rows[0, -1].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=6, frameon=True, facecolor="0.75")
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=6, frameon=True, facecolor="0.75"
+    )
     figure.suptitle(
-        "LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line", fontsize="medium"
+        "LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line",
+        fontsize="medium",
     )
     return figure
 
 
-def critical_gain(network: Callable[[float], Network], low: float = 0.2, high: float = 10.0) -> float:
-    """The gain at which a network loses stability, with queues that conserve flow, to half a percent."""
+def critical_gain(
+    network: Callable[[float], Network], low: float = 0.2, high: float = 10.0
+) -> float:
+    """The gain at which a network loses stability, with queues that conserve flow, to half a
+    percent."""
     rest = equilibrium(network(low))  # does not depend on the gain
     while high > 1.005 * low:
         middle = math.sqrt(low * high)
@@ -96,17 +107,22 @@ def critical_gain(network: Callable[[float], Network], low: float = 0.2, high: f
 def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
     """One M, over rates or over ratios, whichever is not None."""
     given = rates if rates is not None else ratios
-    rate, ratio = (np.full(len(given), fixed) if v is None else v for v, fixed in ((rates, RATE), (ratios, RATIO)))
+    rate = np.full(len(given), RATE) if rates is None else rates
+    ratio = np.full(len(given), RATIO) if ratios is None else ratios
     x = given / 1e6 if rates is not None else given
     M = np.full(len(given), hops)
     lots = ParkingLots(M, rate, ratio)
     reach = np.array([lots.exact(np.full(len(given), gain)) for gain in GAINS])
-    filled = ax.contourf(x, GAINS, 1 / np.maximum(reach, 1e-9), LEVELS, cmap="viridis", extend="max")
-    for (name, (color, style)), values in zip(STYLES.items(), critical_gains(M, rate, ratio), strict=True):
+    margin = 1 / np.maximum(reach, 1e-9)
+    filled = ax.contourf(x, GAINS, margin, LEVELS, cmap="viridis", extend="max")
+    curves = critical_gains(M, rate, ratio)
+    for (name, (color, style)), values in zip(STYLES.items(), curves, strict=True):
         ax.plot(x, values, color=color, linestyle=style, linewidth=1.7, label=name)
     some = np.linspace(0, len(given) - 1, CONSERVING).round().astype(int)
-    kept = [critical_gain(partial(parking_lot_network, hops, float(rate[i]), float(ratio[i]))) for i in some]
-    ax.plot(x[some], kept, "o", color="k", markerfacecolor="none", markersize=5, label="exact, queues conserve flow")
+    lots_there = [(hops, float(rate[i]), float(ratio[i])) for i in some]
+    kept = [critical_gain(partial(parking_lot_network, *lot)) for lot in lots_there]
+    hollow = {"color": "k", "markerfacecolor": "none", "markersize": 5}
+    ax.plot(x[some], kept, "o", label="exact, queues conserve flow", **hollow)
     ax.axhline(0.4, color="0.85", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
     ax.set(xscale="log", yscale="log", ylim=(GAINS[0], GAINS[-1]))
     ax.set_facecolor("0.93")
@@ -114,18 +130,19 @@ def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
     return filled
 
 
-def _ticks(ax: Any, across: tuple[float, ...]) -> None:
-    """A few plain numbers on two logarithmic axes; those up are gains."""
+def _ticks(ax: Any, across: tuple[float, ...], up: tuple[float, ...] = (0.2, 0.4, 1, 2, 4)) -> None:
+    """Put a few plain numbers on two logarithmic axes."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    for axis, ticks in ((ax.yaxis, (0.2, 0.4, 1, 2, 4)), (ax.xaxis, across)):
+    for axis, ticks in ((ax.xaxis, across), (ax.yaxis, up)):
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
 
 
 def losing(rate: float, ratio: float, gain: float) -> Network:
-    """Two flows that fill a buffer, with delays below T, so that losses alone drive them; RTTs of 0.1 s and `ratio`."""
+    """Two flows that fill a buffer, with delays below T, so that losses alone drive them; RTTs of
+    0.1 s and `ratio`."""
     net = Network().link("l", DropTail, capacity=2 * rate, delay=0.02, buffer=0.03 * 2 * rate)
     for name, trip in (("near", 0.1), ("far", 0.1 * ratio)):
         net.flow(name, LDCC(eta=gain), route=["l"], access_delay=0.01, return_delay=trip - 0.06)
@@ -134,26 +151,19 @@ def losing(rate: float, ratio: float, gain: float) -> Network:
 
 def loss_driven() -> Figure:
     """Critical gains of two flows that losses drive, exact and by the conditions of pi/2."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = _figure(1, 2, (8.6, 3.9), sharey=True)
     rates, ratios = np.geomspace(0.1e6, 10e6, POINTS // 3), np.geomspace(1, 30, POINTS // 3)
-    cases = (
-        (rates / 1e6, [(float(r), RATIO) for r in rates], "rate of each flow [Mbit/s]", f"RTT ratio {RATIO:g}"),
-        (
-            ratios,
-            [(RATE, float(r)) for r in ratios],
-            "RTT of one flow over the other's [1]",
-            f"{RATE / 1e6:g} Mbit/s a flow",
-        ),
-    )
-    for ax, (x, lots, label, held) in zip(axes, cases, strict=True):
+    by_rate, by_ratio = [(float(r), RATIO) for r in rates], [(RATE, float(r)) for r in ratios]
+    labels = "rate of each flow [Mbit/s]", "RTT of one flow over the other's [1]"
+    fixed = f"RTT ratio {RATIO:g}", f"{RATE / 1e6:g} Mbit/s a flow"
+    cases = zip(axes, (rates / 1e6, ratios), (by_rate, by_ratio), labels, fixed, strict=True)
+    conditions = {"Vinnicombe": "C0--", "Johari-Tan": "C1:", "convex hull": "C3-."}
+    for ax, x, lots, label, held in cases:
         found = [sufficient_conditions(losing(*lot, 0.4)) for lot in lots]
         exact = [critical_gain(partial(losing, *lot)) for lot in lots]
         ax.plot(x, exact, "k", label="exact")
-        for name, color, style in (("Vinnicombe", "C0", "--"), ("Johari-Tan", "C1", ":"), ("convex hull", "C3", "-.")):
-            ax.plot(x, [0.4 * v[name].margin for v in found], color=color, linestyle=style, label=name)
+        for name, style in conditions.items():
+            ax.plot(x, [0.4 * v[name].margin for v in found], style, label=name)
         ax.axhline(0.4, color="0.7", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
         ax.set(xscale="log", yscale="log", xlabel=label, title=f"losses only, {held}")
         _ticks(ax, (0.1, 0.3, 1, 3, 10, 30))
@@ -163,25 +173,16 @@ def loss_driven() -> Figure:
     return figure
 
 
-# --- Figures 12 to 14 of the LDCC paper: beside TCP, and compared with NADA and GCC
-
-
-_LAWS = {"LDCC": LDCC, "NADA": NADA(R_max=coexistence.R_MAX), "GCC": GCC}
-
-
-def _wide(rows: int, columns: int, **sharing: Any) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.8, 2.7 * rows + 0.6), layout="constrained")
-    return figure, figure.subplots(rows, columns, **sharing)
+# --- Figs. 12 to 14: beside TCP, NADA and GCC
 
 
 def fig12() -> Figure:
-    """Mean rates of LDCC and TCP over the buffer, on the limit cycle and at the static equilibrium."""
-    figure, (moving, still) = _wide(1, 2, sharey=True)
-    fine = sorted({*coexistence.BUFFERS, 35, 40, 45, 50, 75})
-    found = np.array([coexistence.sawtooth(n).mean.rate.values[:2] for n in fine]) / 1e6
-    rests = np.array([coexistence.static(n)[:2] for n in fine]) / 1e6
+    """Mean rates of LDCC and TCP over the buffer, on the limit cycle and at the static
+    equilibrium."""
+    figure, (moving, still) = _figure(1, 2, sharey=True)
+    fine = sorted({*beside.BUFFERS, 35, 40, 45, 50, 75})
+    found = np.array([beside.sawtooth(n).mean.rate.values[:2] for n in fine]) / 1e6
+    rests = np.array([beside.static(n)[:2] for n in fine]) / 1e6
     for ax, rates in ((moving, found), (still, rests)):
         for k, (name, marker) in enumerate((("LDCC", "o"), ("TCP", "s"))):
             ax.plot(fine, rates[:, k], marker=marker, markersize=4, color=f"C{k}", label=name)
@@ -189,8 +190,9 @@ def fig12() -> Figure:
         ax.text(182, W_OVER_BETA / 1e6 - 0.02, r"$w/\beta$", ha="right", va="top", color="0.4")
         ax.set(xlabel="buffer [packets of 1 KB]", ylim=(0, 1.9))
         ax.grid(alpha=0.3)
-    moving.axvline(coexistence.crossing(), color="0.6", linestyle="--", linewidth=0.9)
-    moving.text(coexistence.crossing() + 2, 1.78, f"{coexistence.crossing():.1f}", color="0.4", fontsize="small")
+    moving.axvline(beside.crossing(), color="0.6", linestyle="--", linewidth=0.9)
+    at = beside.crossing()
+    moving.text(at + 2, 1.78, f"{at:.1f}", color="0.4", fontsize="small")
     moving.set(ylabel="mean rate [Mbit/s]", title="LDCC, Fig. 12: TCP as a sawtooth")
     still.set_title("TCP as its static square-root law")
     moving.legend(frameon=False, loc="center right")
@@ -199,23 +201,23 @@ def fig12() -> Figure:
 
 def fig13() -> Figure:
     """Mean one-way delay over the capacity, with what lies between the least and the largest."""
-    figure, ax = _wide(1, 1)
-    fine = np.linspace(coexistence.CAPACITIES[0], coexistence.CAPACITIES[-1], 101)
-    for k, (name, delay) in enumerate((("LDCC", coexistence.ldcc_delay), ("NADA", coexistence.nada_delay))):
+    figure, ax = _figure(size=(8.8, 3.3))
+    dots = np.array(beside.CAPACITIES)
+    fine = np.linspace(dots[0], dots[-1], 101)
+    for k, (name, delay) in enumerate((("LDCC", beside.ldcc_delay), ("NADA", beside.nada_delay))):
         ax.plot(fine / 1e6, [1e3 * delay(c) for c in fine], color=f"C{k}", label=f"{name}, at rest")
-        run = [float(coexistence.settled(_LAWS[name], c).one_way_delay.mean()) * 1e3 for c in coexistence.CAPACITIES]
-        ax.plot(np.array(coexistence.CAPACITIES) / 1e6, run, "o", color=f"C{k}", markersize=4)
-    mean, most = (
-        1e3 * (coexistence.DELAY + v) for v in (coexistence.closed().queue_mean, coexistence.closed().queue_max)
-    )
+        runs = [beside.settled(beside.LAWS[name], c) for c in beside.CAPACITIES]
+        mean = [1e3 * float(run.one_way_delay.mean()) for run in runs]
+        ax.plot(dots / 1e6, mean, "o", color=f"C{k}", markersize=4)
+    exact = beside.closed()
+    mean, most = (1e3 * (beside.DELAY + v) for v in (exact.queue_mean, exact.queue_max))
     ax.plot(fine / 1e6, np.full(len(fine), mean), color="C2", label="GCC, mean of its limit cycle")
-    ax.fill_between(
-        fine / 1e6, 1e3 * coexistence.DELAY, most, color="C2", alpha=0.2, linewidth=0, label="GCC, all of it"
-    )
-    run = [1e3 * float(coexistence.cycle(c).mean.one_way_delay[0]) for c in coexistence.CAPACITIES]
-    ax.plot(np.array(coexistence.CAPACITIES) / 1e6, run, "o", color="C2", markersize=4)
+    filled = {"color": "C2", "alpha": 0.2, "linewidth": 0, "label": "GCC, all of it"}
+    ax.fill_between(fine / 1e6, 1e3 * beside.DELAY, most, **filled)
+    run = [1e3 * float(beside.cycle(c).mean.one_way_delay[0]) for c in beside.CAPACITIES]
+    ax.plot(dots / 1e6, run, "o", color="C2", markersize=4)
     ax.set(xlabel="capacity [Mbit/s]", ylabel="one-way delay [ms]", ylim=(0, None))
-    ax.set(title=f"LDCC, Fig. 13 (NADA with R_MAX = {coexistence.R_MAX / 1e6:g} Mbit/s; dots: runs)")
+    ax.set(title=f"LDCC, Fig. 13 (NADA with R_MAX = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)")
     ax.margins(x=0)
     ax.grid(alpha=0.3)
     ax.legend(frameon=False)
@@ -224,12 +226,13 @@ def fig13() -> Figure:
 
 def fig14() -> Figure:
     """Rate and one-way delay over time at 1.5 Mbit/s."""
-    figure, (top, below) = _wide(2, 1, sharex=True)
-    for k, (name, law) in enumerate(_LAWS.items()):
-        run = coexistence.settled(law, 1.5e6)
+    figure, (top, below) = _figure(2, size=(8.8, 6.0), sharex=True)
+    for k, (name, law) in enumerate(beside.LAWS.items()):
+        run = beside.settled(law, 1.5e6)
         shown = run.isel(flow=0).sel(time=slice(180.0, 200.0))
         t = shown.time.values - 180.0
-        top.plot(t, shown.rate.values / 1e6, color=f"C{k}", label=name, linestyle="--" if name == "NADA" else "-")
+        line = "--" if name == "NADA" else "-"
+        top.plot(t, shown.rate.values / 1e6, line, color=f"C{k}", label=name)
         below.plot(t, shown.one_way_delay.values * 1e3, color=f"C{k}")
     top.set(ylabel="rate [Mbit/s]", title="LDCC, Fig. 14: alone on 1.5 Mbit/s, settled")
     below.set(ylabel="one-way delay [ms]", xlabel="time [s]", ylim=(0, None))
@@ -241,22 +244,13 @@ def fig14() -> Figure:
     return figure
 
 
-# --- Charts of Section IV of the LDCC paper: critical gains against the conditions, and the sampled law
-
-
-def _row(columns: int, width: float = 4.3) -> tuple[Figure, list[Any]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, 3.9), layout="constrained")
-    return figure, list(np.atleast_1d(figure.subplots(1, columns)))
+# --- Charts of Section IV
 
 
 def conditions() -> Figure:
     """Critical gains of 400 parking lots, exact and by each condition."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     found = chart()
-    figure, axes = _row(3)
+    figure, axes = _figure(1, 3, (12.9, 3.9))
     for ax, (label, ratio) in zip(axes, allowed(found).items(), strict=True):
         for i, hops in enumerate(found.hops):
             exact = found.exact[i].ravel()
@@ -272,10 +266,7 @@ def conditions() -> Figure:
             xlabel=r"exact critical gain $\eta$, frozen delays [1]",
             ylabel=r"gain $\eta$ that the condition allows [1]",
         )
-        for axis, ticks in ((ax.xaxis, (0.5, 1, 2, 4)), (ax.yaxis, (0.1, 0.2, 0.5, 1, 2, 4))):
-            axis.set_major_locator(FixedLocator(ticks))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_locator(NullLocator())
+        _ticks(ax, (0.5, 1, 2, 4), (0.1, 0.2, 0.5, 1, 2, 4))
         ax.grid(alpha=0.3)
     axes[0].legend(frameon=False, loc="upper left")
     about = "w = 20 kbit/s, $\\beta$ = 0.1, 0.25 to 25 Mbit/s a flow, RTT ratios 1 to 100"
@@ -289,7 +280,7 @@ def each_user() -> Figure:
     loop = local_loop(operating_point(net))
     omega = np.geomspace(2.0, 400, 20000)
     G, F = loop.user(1j * omega), loop.eigenloci(omega)[:, 0]
-    figure, (ax,) = _row(1, 6.4)
+    figure, ax = _figure(size=(6.4, 3.9))
     for curve, label, style in zip(G, ("G, RTT 50 ms", "G, RTT 250 ms"), ("-", "--"), strict=True):
         ax.plot(curve.real, curve.imag, style, label=label)
     ax.plot(F.real, F.imag, color="black", linewidth=1.2, label="eigenvalue of F")
@@ -309,7 +300,7 @@ def each_user() -> Figure:
 
 def sampled() -> Figure:
     """Largest multiplier over a round trip of the sampled law, over T_s/RTT."""
-    figure, (ax,) = _row(1, 6.4)
+    figure, ax = _figure(size=(6.4, 3.9))
     ratios = np.geomspace(0.05, 10, 60)
     for gain in (0.2, 0.4, 0.8, 1.2):
         net = dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
@@ -331,42 +322,29 @@ def sampled() -> Figure:
     return figure
 
 
-# --- The figures of the LDCC paper that a fluid can have, and some that it should have had
+# --- The other figures of the paper
 
-
-# When each scenario has settled, and to what: dotted in its figure.
-_SETTLED = {
-    "ldcc_fig5": ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0)),
-    "ldcc_fig6": ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0)),
-    "ldcc_fig10": ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0)),
-    "ldcc_fig11": ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0)),
-}
-
-
-def _figure(rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.4 * columns + 3.6 * (columns == 1), 2.7 * rows + 0.6), layout="constrained")
-    return figure, figure.subplots(rows, columns, **sharing)
+# When flows of a scenario have settled, and to what: dotted in its figure.
+_SETTLED = ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0))
 
 
 def _over_time(name: str, variables: tuple[str, ...]) -> Figure:
-    """Rates and delays of a ready scenario, with the equilibria that `fluidcc.equilibrium` finds dotted."""
+    """Rates and delays of a ready scenario, with the equilibria that `fluidcc.equilibrium` finds
+    dotted."""
     r, net = run(name), scenarios[name].net
     figure, axes = _figure(len(variables), sharex=True)
     flows = [f for f in net.flow_names if f != "udp"]
     on = r.rate > 0  # a flow that is off has no delay and no loss
     r = r.assign({v: r[v].where(on).assign_attrs(r[v].attrs) for v in variables if v != "rate"})
     timeseries(r, variables, flows=flows, ax=axes)
-    for start, stop in _SETTLED[name]:
+    for start, stop in _SETTLED:
         eq = equilibrium(net, at=0.5 * (start + stop))
         sending = [f for f in flows if float(eq.rate.sel(flow=f)) > 0]
         for variable, ax in zip(variables, axes, strict=True):
-            data, scale = {"rate": (eq.rate, 1e6), "one_way_delay": (eq.one_way_delay, 1e-3), "loss": (eq.loss, 1)}[
-                variable
-            ]
-            for level in {round(float(data.sel(flow=f)) / scale, 9) for f in sending}:
-                ax.plot([start, stop], [level, level], color="black", linestyle=":", linewidth=1.6, zorder=5)
+            scale = {"rate": 1e6, "one_way_delay": 1e-3, "loss": 1}[variable]
+            values = getattr(eq, variable).sel(flow=sending).values / scale
+            for level in set(values.round(9)):
+                ax.plot([start, stop], [level, level], "k:", linewidth=1.6, zorder=5)
     axes[0].set_title(scenarios[name].title + " (dotted: equilibria)", fontsize="medium")
     for ax in axes[:-1]:
         ax.set_xlabel("")
@@ -387,31 +365,23 @@ def fig2() -> Figure:
     ax.text(995, 0.0985, r"$\beta$", ha="right", va="top")
     ax.axvline(100, color="0.6", linestyle=":", linewidth=1)
     ax.text(106, 0.094, "T", color="0.4")
-    ax.set(xlabel="one-way delay e [ms]", ylabel="delay penalty v(e)", xlim=(0, 1000), ylim=(0, 0.105),
-           title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1")  # fmt: skip
+    ax.set(
+        xlabel="one-way delay e [ms]",
+        ylabel="delay penalty v(e)",
+        xlim=(0, 1000),
+        ylim=(0, 0.105),
+        title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1",
+    )
     ax.grid(alpha=0.3)
     ax.legend(loc="lower right", frameon=False)
     return figure
 
 
-def fig5() -> Figure:
-    """Three flows on a long buffer."""
-    return _over_time("ldcc_fig5", ("rate", "one_way_delay"))
-
-
-def fig6() -> Figure:
-    """Three flows on a short buffer."""
-    return _over_time("ldcc_fig6", ("rate", "one_way_delay", "loss"))
-
-
-def fig10() -> Figure:
-    """The parking lot with long buffers."""
-    return _over_time("ldcc_fig10", ("rate", "one_way_delay"))
-
-
-def fig11() -> Figure:
-    """The parking lot with short buffers."""
-    return _over_time("ldcc_fig11", ("rate", "one_way_delay", "loss"))
+# Three flows on a long and on a short buffer, and the parking lot with long and short buffers.
+fig5, fig10 = (partial(_over_time, f"ldcc_fig{n}", ("rate", "one_way_delay")) for n in (5, 10))
+fig6, fig11 = (
+    partial(_over_time, f"ldcc_fig{n}", ("rate", "one_way_delay", "loss")) for n in (6, 11)
+)
 
 
 def fig7() -> Figure:
@@ -423,7 +393,8 @@ def fig7() -> Figure:
         ax.plot(share, index, marker=".", label=name)
         close.plot(share, index, marker=".")
     close.axvline(2 * W_OVER_BETA / 1e6, color="0.5", linestyle=":")
-    close.text(2 * W_OVER_BETA / 1e6 + 0.006, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
+    beyond = 2 * W_OVER_BETA / 1e6 + 0.006
+    close.text(beyond, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
     ax.set(ylabel="Jain's index", title="LDCC, Fig. 7 (propagation delays chosen)")
     close.set(xlim=(0.24, 0.55), ylim=(0.996, 1.0002), title="the same near 1: not monotone")
     ax.legend(frameon=False, fontsize="small", loc="lower left")
@@ -443,15 +414,21 @@ def fig8() -> Figure:
         ax.plot(share, rates.min(axis=1), color=f"C{k + 1}", marker="v", markersize=4)
     ax.plot(share, share, color="black", linewidth=0.8, linestyle="--", label="full fairness")
     ax.plot(share, share / 2, color="0.5", linewidth=0.8, linestyle=":", label="half of it")
-    ax.set(xlabel="normalised capacity c/4 [Mbit/s]", ylabel="highest and lowest rate [Mbit/s]",
-           title="LDCC, Fig. 8 (propagation delays chosen)", xlim=(share[0], share[-1]), ylim=(0, None))  # fmt: skip
+    ax.set(
+        xlabel="normalised capacity c/4 [Mbit/s]",
+        ylabel="highest and lowest rate [Mbit/s]",
+        title="LDCC, Fig. 8 (propagation delays chosen)",
+        xlim=(share[0], share[-1]),
+        ylim=(0, None),
+    )
     ax.grid(alpha=0.3)
     ax.legend(frameon=False, fontsize="small")
     return figure
 
 
 def fifo_against_frozen() -> Figure:
-    """The parking lot when flow 3 starts and stops, with queues that conserve flow and with (8) as printed."""
+    """The parking lot when flow 3 starts and stops, with queues that conserve flow and with (8) as
+    printed."""
     fifo, frozen = run("ldcc_fig10"), run("ldcc_fig10", "frozen")
     figure, axes = _figure(2, 2, sharex="col")
     for column, (start, stop) in enumerate(((98.0, 125.0), (258.0, 275.0))):
@@ -475,15 +452,18 @@ def fifo_against_frozen() -> Figure:
 
 
 def starvation() -> Figure:
-    """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative term does not."""
-    from fluidcc.papers.ldcc.law import burst
-
+    """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative
+    term does not."""
     r = burst()
     figure, axes = _figure(2, sharex=True)
     timeseries(r, ("rate", "queueing_delay"), flows=["ldcc"], ax=axes)
-    axes[0].axhline(W_OVER_BETA / 1e6, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$")
+    axes[0].axhline(
+        W_OVER_BETA / 1e6, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$"
+    )
     axes[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.02), fontsize="small")
-    axes[0].set_title("LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s", fontsize="medium")
+    axes[0].set_title(
+        "LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s", fontsize="medium"
+    )
     axes[0].set_xlabel("")
     return figure
 

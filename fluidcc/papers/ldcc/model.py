@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sympy import Eq, Function, Symbol, diff, integrate, log
 
@@ -16,7 +18,7 @@ from fluidcc.papers.ldcc.common import (
     WEIGHT,
     QueueingDelay,
     at_time,
-    bound,
+    claim,
     kbit,
     mbit,
     ms,
@@ -27,60 +29,64 @@ from fluidcc.papers.ldcc.common import (
     run,
     series,
 )
-from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, law_proof, proof
+from fluidcc.papers.model import (
+    Outcome,
+    differs_if,
+    from_proofs,
+    law_proof,
+    proof,
+    proved_if,
+    refuted_if,
+    reproduced_if,
+)
+from fluidcc.papers.printed import bound
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
 from fluidcc.symbols import RTT, c, e, e_b, packet, pi, unfold, x_tau, y
 
-__all__ = []
-
-
 (LOSS,) = DropTail.out.values()
 
 
-@claim("ldcc", "(1)", "The rate of a link is the sum of the rates of the users on it: y = R x.", "y_l = sum R_lr x_r")
+@claim("(1)", published="y_l = sum R_lr x_r")
 def link_rates() -> Outcome:
+    """The rate of a link is the sum of the rates of the users on it: y = R x."""
     net = scenarios["ldcc_fig10"].net
     late = at_time("ldcc_fig10", 255.0)
     gap = np.max(np.abs(net.routing_matrix() @ late.rate.values / late.arrival_rate.values - 1))
     short, mixed = equilibrium(scenarios["ldcc_fig11"].net, at=200.0), scenarios["ldcc_fig11"].net
     excess = (mixed.routing_matrix() @ short.rate.values / short.arrival_rate.values - 1)[1]
-    return Outcome(
-        DIFFERS if abs(excess) > 1e-9 else REPRODUCED,
-        f"Fig. 10 at 255 s: R x = y within {bound(gap)}; Fig. 11: R x exceeds y on link 2 by {percent(excess)}",
+    return differs_if(
+        abs(excess) > 1e-9,
+        f"Fig. 10 at 255 s: R x = y within {bound(gap)}; Fig. 11: R x exceeds y on link 2 by "
+        f"{percent(excess)}",
         "It holds where nothing is lost upstream. In Fig. 11 link 1 loses "
-        f"{percent(float(short.loss.values[1]))}, which "
-        "never reaches link 2; the library sends on what a link has admitted.",
+        f"{percent(float(short.loss.values[1]))}, which never reaches link 2; the library sends on "
+        "what a link has admitted.",
         {"fig10": gap, "fig11": excess},
     )
 
 
-@claim(
-    "ldcc",
-    "(2)",
-    "The queueing delay grows by (y - c)/c a second while y > c, and is zero when the buffer is empty.",
-    "q' = (y - c)^+ / c",
-)
+@claim("(2)", published="q' = (y - c)^+ / c")
 def queue_growth() -> Outcome:
+    """The queueing delay grows by (y - c)/c a second while y > c, and is zero when the buffer is
+    empty."""
     times = [0.5, 1.0, 2.0, 2.9, 3.5]
     net = Network().link("l", DropTail, capacity=1e6, delay=0.01)
-    net.flow("base", CBR(rate=0.5e6), route=["l"]).flow("burst", CBR(rate=1e6), route=["l"], stop=1.0)
+    net.flow("base", CBR(rate=0.5e6), route=["l"])
+    net.flow("burst", CBR(rate=1e6), route=["l"], stop=1.0)
     q = simulate(net, 4.0, t_eval=times, progress=False).queueing_delay.values[:, 0]
     error = float(np.max(np.abs(q - [0.25, 0.5, 0.0, 0.0, 0.0])))
-    verdict = REPRODUCED if error < 1e-9 else DIFFERS
-    return Outcome(
-        verdict,
-        f"1.5 c for 1 s, then 0.5 c: q = {ms(q[0])} at 0.5 s, {ms(q[1])} at 1 s, empty from 2 s on; "
-        f"exact within {bound(error)}",
-        "as worked out by hand" if verdict == DIFFERS else "",
-        {"error": error},
+    return reproduced_if(
+        error < 1e-9,
+        f"1.5 c for 1 s, then 0.5 c: q = {ms(q[0])} at 0.5 s, {ms(q[1])} at 1 s, empty from 2 s "
+        f"on; exact within {bound(error)}",
+        values={"error": error},
     )
 
 
-@claim(
-    "ldcc", "II-A", "A packet that arrives at time t takes q(t) before it is sent over the link.", "leaves at t + q(t)"
-)
+@claim("II-A", published="leaves at t + q(t)")
 def fifo_delay() -> Outcome:
+    """A packet that arrives at time t takes q(t) before it is sent over the link."""
     s, times = scenarios["ldcc_fig5"], np.array([5.0, 20.0, 101.0, 105.0, 262.0])
     q = simulate(s.net, 300.0, t_eval=times, progress=False).queueing_delay.values[:, 0]
     both = np.unique(np.concatenate([times, times + q]))
@@ -89,84 +95,76 @@ def fifo_delay() -> Outcome:
     left = arrived - r.lost.values[:, 0] - r.backlog.values[:, 0]
     a, d = np.interp(times, both, arrived), np.interp(times + q, both, left)
     error = float(np.max(np.abs(a - d)) / np.max(a))
-    return Outcome(
-        REPRODUCED if error < 1e-6 else DIFFERS,
+    return reproduced_if(
+        error < 1e-6,
         f"in Fig. 5, bits arrived by t = bits sent by t + q(t), within {bound(error)}",
-        "" if error < 1e-6 else "the queue is not first in, first out",
-        {"error": error},
+        values={"error": error},
     )
 
 
-@claim(
-    "ldcc", "(3)", "The one-way delay is the sum of propagation and queueing delays on the path.", "e = sum R (p + q)"
-)
+@claim("(3)", published="e = sum R (p + q)")
 def one_way_delay() -> Outcome:
+    """The one-way delay is the sum of propagation and queueing delays on the path."""
     net = scenarios["ldcc_fig10"].net
     eq = equilibrium(net, at=200.0)
     p = np.array([link.delay for link in net.links.values()])
     e_sum = net.routing_matrix().T @ (p + eq.queueing_delay.values)
     late = at_time("ldcc_fig10", 255.0).one_way_delay.values
     error = float(np.max(np.abs(e_sum / late - 1)))
-    return Outcome(
-        REPRODUCED if error < 1e-3 else DIFFERS,
-        f"Fig. 10 with three flows: e = {', '.join(ms(v) for v in e_sum[:3])}; the run has reached it within "
-        f"{bound(error)}",
-        "" if error < 1e-3 else "the run has not settled",
-        {"error": error},
+    return reproduced_if(
+        error < 1e-3,
+        f"Fig. 10 with three flows: e = {', '.join(ms(v) for v in e_sum[:3])}; the run has reached "
+        f"it within {bound(error)}",
+        values={"error": error},
     )
 
 
-@claim("ldcc", "(4)", "The loss ratio of a full buffer is (y - c)/y.", "pi = (y - c)^+ / y")
+@claim("(4)", published="pi = (y - c)^+ / y")
 def loss_ratio() -> Outcome:
+    """The loss ratio of a full buffer is (y - c)/y."""
     r = run("ldcc_fig6")
     arrival, lost = r.arrival_rate.values[:, 0], r.link_loss.values[:, 0]
     full = lost > 0
     printed = 1 - 3.5e6 / arrival[full]
-    exact = proof(Eq(y * (1 - LOSS), c))
-    if not near(lost[full], printed, 1e-9):
-        return Outcome(DIFFERS, "the run of Fig. 6 loses another share", "compare with (y - c)/y while full")
     return from_proofs(
-        exact,
+        Eq(y * (1 - LOSS), c),
         computed=f"what is admitted, y (1 - pi), is c; in Fig. 6 every one of {full.sum()} samples "
         "with losses has this ratio",
         values={"samples": float(full.sum())},
+        checks=near(lost[full], printed, 1e-9),
     )
 
 
-@claim(
-    "ldcc",
-    "(5)",
-    "Over links that lose independently, a path loses 1 - prod (1 - pi_l) over its links.",
-    "pi_r = 1 - prod (1 - pi_l)",
-)
+@claim("(5)", published="pi_r = 1 - prod (1 - pi_l)")
 def path_loss() -> Outcome:
+    """Over links that lose independently, a path loses 1 - prod (1 - pi_l) over its links."""
     eq = equilibrium(scenarios["ldcc_fig11"].net, at=200.0)
     one, two, three = (float(v) for v in eq.loss.values[[0, 1, 2]])
     p1, p2, sent = positive("p1", "p2", "x")
     admitted = sent * (1 - p1)  # by link 1, and of that link 2 loses p2
-    shown = proof(Eq((sent * p1 + admitted * p2) / sent, 1 - (1 - p1) * (1 - p2)))
-    if abs(one - (1 - (1 - two) * (1 - three))) > 1e-12:
-        return Outcome(DIFFERS, f"flow 1 loses {percent(one)}", "the product over the links gives another value")
     return from_proofs(
-        shown,
-        computed=f"Fig. 11: {percent(two)} and {percent(three)} on the links make {percent(one, 4)} on the path",
+        Eq((sent * p1 + admitted * p2) / sent, 1 - (1 - p1) * (1 - p2)),
+        computed=f"Fig. 11: {percent(two)} and {percent(three)} on the links make "
+        f"{percent(one, 4)} on the path",
         values={"path": one, "link1": two, "link2": three},
+        checks=abs(one - (1 - (1 - two) * (1 - three))) <= 1e-12,
     )
 
 
-@claim("ldcc", "(6)", "For small losses the path loses about the sum of its links' loss ratios.", "pi_r ~ sum pi_l")
+@claim("(6)", published="pi_r ~ sum pi_l")
 def loss_sum() -> Outcome:
-    # With S the sum and D = S - (1 - prod) over the links so far, a further link makes S + p and D + p (S - D).
+    """For small losses the path loses about the sum of its links' loss ratios."""
+    # With S the sum and D = S - (1 - prod) over the links so far, a further link makes S + p and D
+    # + p (S - D).
     S, D, p, d = (Symbol(name, nonnegative=True) for name in ("S", "D", "p", "d"))
     more = D + p * (S - D)
     above = proof(more.subs(S, D + d) >= 0)  # given 0 <= D <= S
-    split = proof(Eq((S + p) ** 2 / 2 - more, (S**2 / 2 - D) + p**2 / 2 + p * D))
     below = proof(d + p**2 / 2 + p * D >= 0)  # given d = S^2/2 - D >= 0
     eq = equilibrium(scenarios["ldcc_fig11"].net, at=200.0)
     path, total = float(eq.loss.values[0]), float(eq.loss.values[1] + eq.loss.values[2])
     return from_proofs(
         above,
-        split,
+        Eq((S + p) ** 2 / 2 - more, (S**2 / 2 - D) + p**2 / 2 + p * D),
         below,
         computed="0 <= sum - pi_r <= sum^2/2 for any number of links, by induction; Fig. 11: "
         f"{percent(total, 4)} for {percent(path, 4)}",
@@ -174,365 +172,316 @@ def loss_sum() -> Outcome:
     )
 
 
-@claim(
-    "ldcc",
-    "(7)",
-    "Forward delay to a link plus delay from it back is the round-trip time, whichever link it is.",
-    "RTT = tau_f + tau_b",
-)
+@claim("(7)", published="RTT = tau_f + tau_b")
 def split_of_rtt() -> Outcome:
+    """Forward delay to a link plus delay from it back is the round-trip time, whichever link it
+    is."""
     before, after = positive("a", "d")  # up to the link, and from it to the receiver
     back = Symbol("e_b", nonnegative=True)
     return from_proofs(
-        proof(Eq(before + (after + back), (before + after) + back)),
-        computed="for any link of any path, by e = its part up to the link and the rest, and RTT = e + e_b",
-        reason="With moving queues it holds along the "
-        "way of one piece of data: each delay is taken at the time it is met.",
+        Eq(before + (after + back), (before + after) + back),
+        computed="for any link of any path, by e = its part up to the link and the rest, and RTT = "
+        "e + e_b",
+        reason="With moving queues it holds along the way of one piece of data: each delay is "
+        "taken at the time it is met.",
     )
 
 
-@claim(
-    "ldcc",
-    "(8)",
-    "The rate at a link is the sum of the sending rates a forward delay earlier.",
-    "y_l(t) = sum R_lr x_r(t - tau_f)",
-    erratum=True,
-)
+@claim("(8)", published="y_l(t) = sum R_lr x_r(t - tau_f)", erratum=True)
 def delayed_rates() -> Outcome:
-    # A queue empty at 0 and fed x > c has q = (x - c)/c theta; data sent at theta leave it at theta + q(theta).
+    """The rate at a link is the sum of the sending rates a forward delay earlier."""
+    # A queue empty at 0 and fed x > c has q = (x - c)/c theta; data sent at theta leave it at theta
+    # + q(theta).
     cap, rate, theta = positive("c", "x", "theta")
     leaves = theta + (rate - cap) / cap * theta
     fifo = proof(Eq(rate / diff(leaves, theta), cap))
-    if not fifo:
-        return from_proofs(fifo, computed="")
     net = series(2e6, 2.5e6, 3e6)
-    last = {
-        mode: simulate(net, 10.0, samples=3, delays=mode, progress=False).isel(time=-1) for mode in ("fifo", "frozen")
-    }
-    into = {mode: float(r.arrival_rate.values[1]) for mode, r in last.items()}
-    made = {mode: float(r.entered.values[1] + r.backlog.values[0] - r.entered.values[0]) for mode, r in last.items()}
-    return Outcome(
-        REFUTED,
+    into, made = {}, {}
+    for mode in ("fifo", "frozen"):
+        last = simulate(net, 10.0, samples=3, delays=mode, progress=False).isel(time=-1)
+        into[mode] = float(last.arrival_rate.values[1])
+        made[mode] = float((last.entered[1] + last.backlog[0] - last.entered[0]).item())
+    return refuted_if(
+        fifo,
         f"3 Mbit/s through 2 then 2.5 Mbit/s: link 2 gets {mbit(into['frozen'])} by (8), "
         f"{mbit(into['fifo'])} in order of arrival",
         "(8) does not conserve flow where a queue upstream moves: after 10 s it has made "
-        f"{made['frozen'] / 1e6:.3g} Mbit from nothing. Data sent at x reach the next link at "
-        "x/(1 + q') (proved; 1 - tau_f' by the time of arrival), which "
-        "is c behind a busy queue. delays='fifo' has this factor; delays='frozen' is (8) as "
-        "printed.",
-        {"frozen": into["frozen"], "fifo": into["fifo"], "made": made["frozen"], "made_fifo": made["fifo"]},
+        f"{made['frozen'] / 1e6:.3g} Mbit from nothing. Data sent at x reach the next link at x/(1 "
+        "+ q') (proved; 1 - tau_f' by the time of arrival), which is c behind a busy queue. "
+        "delays='fifo' has this factor; delays='frozen' is (8) as printed.",
+        {**into, "made": made["frozen"], "made_fifo": made["fifo"]},
     )
 
 
-@claim(
-    "ldcc",
-    "(8), (31)",
-    "(8) and (31) hold while the queues upstream move.",
-    "no factor 1 - tau_f'",
-    erratum=True,
-)
+@claim("(8), (31)", published="no factor 1 - tau_f'", erratum=True)
 def frozen_against_fifo() -> Outcome:
+    """(8) and (31) hold while the queues upstream move."""
     fifo, frozen = run("ldcc_fig10"), run("ldcc_fig10", "frozen")
     gap = np.abs(fifo.rate.values - frozen.rate.values)[:, :3]
     worst, end = float(np.max(gap)), float(np.max(gap[-1]))
     when = float(fifo.time.values[np.argmax(np.max(gap, axis=1))])
-    return Outcome(
-        DIFFERS if worst > 1e-6 * float(fifo.rate.max()) else REPRODUCED,
-        f"Fig. 10: rates differ by up to {kbit(worst, 3)} (at {when:.4g} s), by {kbit(end, 1)} at the end",
+    return differs_if(
+        worst > 1e-6 * float(fifo.rate.max()),
+        f"Fig. 10: rates differ by up to {kbit(worst, 3)} (at {when:.4g} s), by {kbit(end, 1)} at "
+        "the end",
         "With delays='frozen' for (8) and (31). The equilibrium is the same, the transients are "
-        "not. The constant delays are those of the equilibrium with "
-        "three flows.",
+        "not. The constant delays are those of the equilibrium with three flows.",
         {"worst": worst, "end": end, "when": when},
     )
 
 
-@claim(
-    "ldcc",
-    "(9)",
-    "The round-trip time is the one-way delay plus a backward delay that does not depend on the rate.",
-    "RTT = e + e_b",
-)
+@claim("(9)", published="RTT = e + e_b")
 def round_trip() -> Outcome:
+    """The round-trip time is the one-way delay plus a backward delay that does not depend on the
+    rate."""
     r, net = run("ldcc_fig10"), scenarios["ldcc_fig10"].net
     back = np.array([net.return_delay(f) for f in net.flow_names])
     gap = float(np.max(np.abs(r.rtt.values - r.one_way_delay.values - back)))
-    if gap > 1e-12 or not proof(Eq(RTT, e + e_b)):
-        return Outcome(DIFFERS, f"the run of Fig. 10 differs from it by {ms(gap)}", "the return delay is not constant")
-    return Outcome(
-        REPRODUCED,
+    return reproduced_if(
+        gap <= 1e-12 and proof(Eq(RTT, e + e_b)),
         f"throughout the run of Fig. 10, with e_b = {', '.join(ms(b) for b in back[:3])}",
         "A definition. Where the paper gives no e_b it is the forward propagation delay.",
         {"gap": gap},
     )
 
 
-# --- Sections II-B and II-C of the LDCC paper: the NUM problem, penalties and prices, equations (10) to (14)
+# --- II-B and II-C: the NUM problem, penalties and prices, (10) to (14)
 
 
-def _final(net: Network, until: float) -> object:
+def _final(net: Network, until: float) -> Any:
+    """Return the last sample of a run."""
     return simulate(net, until, samples=2, progress=False).isel(time=-1)
 
 
-@claim("ldcc", "(10)", "With the strictly concave utilities w log x the NUM problem has one solution.", "unique")
+@claim("(10)", published="unique")
 def num_unique() -> Outcome:
+    """With the strictly concave utilities w log x the NUM problem has one solution."""
     net = parking(PrimalDual, DualLink)
     solution = num.solve(net)
-    if max(solution.gap, solution.kkt) > 1e-10:
-        return Outcome(DIFFERS, f"gap {solution.gap:.0e}", "the solver has not met the optimality conditions")
-    # Strictly concave in each rate and a sum over rates, so strictly concave; the constraints are linear.
+    # Strictly concave in each rate and a sum over rates, so strictly concave; the constraints are
+    # linear.
     U = WEIGHT * log(RATE)
-    slope, curve = proof(diff(U, RATE) > 0), proof(diff(U, RATE, 2) < 0)
     return from_proofs(
-        slope,
-        curve,
-        computed="U' > 0 > U''; on a parking lot the solver's duality gap and optimality residual are below 1e-10",
+        diff(U, RATE) > 0,
+        diff(U, RATE, 2) < 0,
+        checks=max(solution.gap, solution.kkt) <= 1e-10,
+        computed="U' > 0 > U''; on a parking lot the solver's duality gap and optimality residual "
+        "are below 1e-10",
         values={"gap": abs(solution.gap), "kkt": abs(solution.kkt)},
     )
 
 
-@claim(
-    "ldcc",
-    "II-B",
-    "An exact solution violates no constraint, 'resulting in no queueing delay at the bottlenecks'.",
-    "no queueing delay",
-)
+@claim("II-B", published="no queueing delay")
 def no_queue_at_optimum() -> Outcome:
+    """An exact solution violates no constraint, 'resulting in no queueing delay at the
+    bottlenecks'."""
     net = parking(QueueingDelay, DropTail)
     eq, best = equilibrium(net), num.solve(net)
-    if not near(eq.rate.values, best.rate.values, 1e-8):
-        return Outcome(DIFFERS, "the equilibrium is not the optimum", "so it says nothing about queues at the optimum")
     q = eq.queueing_delay.values
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        near(eq.rate.values, best.rate.values, 1e-8),
         f"at the optimum of a parking lot the queues are {ms(q[0])} and {ms(q[1])}",
-        "That no link is overloaded only keeps queues from growing. The paper's own (14) with nu = 1/c ends at the "
-        "exact optimum with queueing delays equal to its multipliers, which are positive on every bottleneck.",
+        "That no link is overloaded only keeps queues from growing. The paper's own (14) with nu = "
+        "1/c ends at the exact optimum with queueing delays equal to its multipliers, which are "
+        "positive on every bottleneck.",
         {"q1": q[0], "q2": q[1]},
     )
 
 
-@claim(
-    "ldcc",
-    "(11)",
-    "The penalty g(y) = (y/c)^B, which is positive and increasing, turns NUM into an unconstrained concave problem.",
-    "max sum U - sum int g",
-)
+@claim("(11)", published="max sum U - sum int g")
 def penalty_concave() -> Outcome:
+    """The penalty g(y) = (y/c)^B, which is positive and increasing, turns NUM into an unconstrained
+    concave problem."""
     laws = [law_proof(PenaltyLink, label) for label in PenaltyLink.claims]
     x1, x2, v = positive("x1", "x2", "v")
     cost = integrate(PenaltyLink.out["price"].subs(y, v), (v, 0, x1 + x2))
-    proofs = [*laws, proof(diff(cost, x1, 2) >= 0), proof(Eq(diff(cost, x1, 2), diff(cost, x1, x2)))]
     return from_proofs(
-        *proofs, computed="for g = (y/c)^B; the Hessian of the cost of a link is g'(y) 1 1^T with g' >= 0"
+        *laws,
+        diff(cost, x1, 2) >= 0,
+        Eq(diff(cost, x1, 2), diff(cost, x1, x2)),
+        computed="for g = (y/c)^B; the Hessian of the cost of a link is g'(y) 1 1^T with g' >= 0",
     )
 
 
-@claim("ldcc", "(12)", "The rate equation (12) climbs the gradient of (11).", "x' = alpha (U' - sum R g)")
+@claim("(12)", published="x' = alpha (U' - sum R g)")
 def gradient_of_penalty() -> Outcome:
+    """The rate equation (12) climbs the gradient of (11)."""
     U1, U2, g1, g2 = (Function(name) for name in ("U1", "U2", "g1", "g2"))
     x1, x2, s = positive("x1", "x2", "s")
     # Flow 1 crosses links 1 and 2, flow 2 link 1.
     objective = U1(x1) + U2(x2) - integrate(g1(s), (s, 0, x1 + x2)) - integrate(g2(s), (s, 0, x1))
     wanted = diff(U1(x1), x1) - g1(x1 + x2) - g2(x1)
-    if (diff(objective, x1) - wanted).simplify() != 0:
-        return Outcome(REFUTED, str(diff(objective, x1)), "the gradient is another")
-    return Outcome(PROVED, "for any U and g, by differentiation: dJ/dx1 = U1'(x1) - g1(x1 + x2) - g2(x1)")
+    return proved_if(
+        (diff(objective, x1) - wanted).simplify() == 0,
+        "for any U and g, by differentiation: dJ/dx1 = U1'(x1) - g1(x1 + x2) - g2(x1)",
+    )
 
 
-@claim(
-    "ldcc",
-    "(11), (12)",
-    "Penalties solve the problem approximately: better, the closer g is to a wall at c.",
-    "not given",
-)
+@claim("(11), (12)", published="not given")
 def penalty_converges() -> Outcome:
+    """Penalties solve the problem approximately: better, the closer g is to a wall at c."""
     gaps = {}
     for sharp in (8, 32, 128):
         net = parking(PrimalPenalty, PenaltyLink(B=sharp))
         best, eq = num.solve(net).rate.values, equilibrium(net).rate.values
         gaps[f"B={sharp}"] = float(np.max(np.abs(eq / best - 1)))
     net = parking(PrimalPenalty(alpha=4e7), PenaltyLink)
-    end = _final(net, 120.0).rate.values  # type: ignore[attr-defined]
+    end = _final(net, 120.0).rate.values
     settled = near(end, equilibrium(net).rate.values, 1e-4)
     text = ", ".join(f"{percent(v)} at {k}" for k, v in gaps.items())
     falling = list(gaps.values()) == sorted(gaps.values(), reverse=True)
-    if not (settled and falling):
-        return Outcome(
-            DIFFERS, text, f"(12) {'settles' if settled else 'does not settle'} at the maximum of (11)", gaps
-        )
-    return Outcome(
-        REPRODUCED,
+    return reproduced_if(
+        settled and falling,
         f"(12) settles at the maximum of (11); its rates are off those of NUM by {text}",
         "The paper prints no g; (y/c)^B is taken.",
         gaps,
     )
 
 
-@claim(
-    "ldcc",
-    "(12)",
-    "With g = pi, losses at equilibrium cannot be null and the bottleneck buffers are full.",
-    "pi > 0, q = q_max",
-)
+@claim("(12)", published="pi > 0, q = q_max")
 def loss_as_price() -> Outcome:
+    """With g = pi, losses at equilibrium cannot be null and the bottleneck buffers are full."""
     flows, cap = positive("N", "c")
     rate = (cap + flows * WEIGHT) / flows
     share = (flows * rate - cap) / (flows * rate)
-    standing = proof(Eq(WEIGHT / rate, share))
-    shown = proof(share > 0)
     net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=2e5)
-    for k in range(3):
-        net.flow(f"f{k}", LDCC(T=10.0), route=["l"])  # the delay penalty never acts: price and loss are one
+    for k in range(3):  # the delay penalty never acts: price and loss are one
+        net.flow(f"f{k}", LDCC(T=10.0), route=["l"])
     eq = equilibrium(net)
     exact = 3 * 20e3 / (3e6 + 3 * 20e3)
     values = {"loss": float(eq.loss.values[0]), "exact": exact}
-    if not (eq.full.values[0] and abs(values["loss"] - exact) < 1e-12):
-        return Outcome(DIFFERS, percent(values["loss"]), f"by hand {percent(exact)} with a full buffer", values)
     return from_proofs(
-        standing,
-        shown,
-        computed=f"N flows on one link: pi = N w/(c + N w); 3 Mbit/s, N = 3: {percent(exact, 4)}, buffer full",
+        Eq(WEIGHT / rate, share),
+        share > 0,
+        computed=f"N flows on one link: pi = N w/(c + N w); 3 Mbit/s, N = 3: {percent(exact, 4)}, "
+        "buffer full",
         values=values,
+        checks=eq.full.values[0] and abs(values["loss"] - exact) < 1e-12,
     )
 
 
-@claim(
-    "ldcc",
-    "(13)",
-    "(13) is the Lagrangian dual of (10); its conditions are U' = sum lambda and lambda (y - c) = 0.",
-    "min_lambda sup_x sum U - sum lambda (y - c)",
-)
+@claim("(13)", published="min_lambda sup_x sum U - sum lambda (y - c)")
 def dual_conditions() -> Outcome:
+    """(13) is the Lagrangian dual of (10); its conditions are U' = sum lambda and lambda (y - c) =
+    0."""
     x1, x2, x3, l1, l2, c1, c2 = positive("x1", "x2", "x3", "l1", "l2", "c1", "c2")
     U = [Function(f"U{k}") for k in (1, 2, 3)]
-    lagrangian = sum(u(v) for u, v in zip(U, (x1, x2, x3), strict=True)) - l1 * (x1 + x2 - c1) - l2 * (x1 + x3 - c2)
+    utility = sum(u(v) for u, v in zip(U, (x1, x2, x3), strict=True))
+    lagrangian = utility - l1 * (x1 + x2 - c1) - l2 * (x1 + x3 - c2)
     by_rate = (diff(lagrangian, x1) - (diff(U[0](x1), x1) - l1 - l2)).expand() == 0
     by_price = (diff(lagrangian, l1) + x1 + x2 - c1).expand() == 0
     solution = num.solve(parking(PrimalDual, DualLink))
     values = {"gap": abs(solution.gap), "kkt": abs(solution.kkt)}
-    if not (by_rate and by_price and max(values.values()) < 1e-10):
-        return Outcome(DIFFERS, f"gap {solution.gap:.0e}", "the conditions are not those of (10)", values)
-    slack = law_proof(DualLink, "(13) complementary slackness")
     return from_proofs(
-        slack,
+        law_proof(DualLink, "(13) complementary slackness"),
+        checks=by_rate and by_price and max(values.values()) < 1e-10,
         computed="stationarity by differentiation, slackness from (14b); strong duality: gap below "
         "1e-10 on a parking lot",
         values=values,
     )
 
 
-@claim("ldcc", "(14)", "The primal-dual updates (14) converge to the solution of (10) and (13).", "converges")
+@claim("(14)", published="converges")
 def primal_dual_converges() -> Outcome:
+    """The primal-dual updates (14) converge to the solution of (10) and (13)."""
     net = parking(PrimalDual(alpha=4e7), DualLink(nu=2e-8))
     end, best = _final(net, 120.0), num.solve(net)
-    rate, price = end.rate.values, end.link_price.values  # type: ignore[attr-defined]
-    eager = simulate(parking(PrimalDual(alpha=4e7), DualLink(nu=2e-7)), 120.0, samples=1201, progress=False)
+    rate, price = end.rate.values, end.link_price.values
+    swinging = parking(PrimalDual(alpha=4e7), DualLink(nu=2e-7))
+    eager = simulate(swinging, 120.0, samples=1201, progress=False)
     values = {
         "rate": float(np.max(np.abs(rate / best.rate.values - 1))),
         "price": float(np.max(np.abs(price / best.price.values - 1))),
         "swing": float(np.max(np.abs(eager.rate.values[-100:] / best.rate.values - 1))),
     }
     worst = max(values["rate"], values["price"])
-    good = worst < 1e-3
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        worst < 1e-3,
         f"a run on a parking lot ends at the optimum within {bound(worst)} in rates and prices",
-        "With 50 ms of delay and moderate gains. The statement is about no delay: with nu ten times as large the rates "
-        f"still swing by {percent(values['swing'], 2)} after 120 s."
-        if good
-        else "it has not settled",
+        "With 50 ms of delay and moderate gains. The statement is about no delay: with nu ten "
+        f"times as large the rates still swing by {percent(values['swing'], 2)} after 120 s.",
         values,
     )
 
 
-@claim("ldcc", "(14b)", "With nu = 1/c the dual variables have the form of the queueing delays (2).", "lambda = q")
+@claim("(14b)", published="lambda = q")
 def price_is_delay() -> Outcome:
-    form = law_proof(DualLink, "(14b) with nu = 1/c is (2)")
+    """With nu = 1/c the dual variables have the form of the queueing delays (2)."""
     net = parking(QueueingDelay, DropTail)
     eq, best = equilibrium(net), num.solve(net)
     gap = float(np.max(np.abs(eq.queueing_delay.values / best.price.values - 1)))
-    if gap > 1e-8:
-        return Outcome(DIFFERS, f"queueing delays and multipliers differ by {percent(gap)}", "they should be equal")
     q = ", ".join(ms(v) for v in eq.queueing_delay.values)
     return from_proofs(
-        form,
-        computed=f"sources that react to their queueing delay on drop-tail queues end at the optimum, with "
-        f"queueing delays ({q}) equal to the multipliers",
+        law_proof(DualLink, "(14b) with nu = 1/c is (2)"),
+        checks=gap <= 1e-8,
+        computed="sources that react to their queueing delay on drop-tail queues end at the "
+        f"optimum, with queueing delays ({q}) equal to the multipliers",
         values={"gap": gap},
     )
 
 
-@claim(
-    "ldcc",
-    "II-C",
-    "The larger the capacity, the larger the rates and the lower the delays at equilibrium.",
-    "'generally'",
-)
+@claim("II-C", published="'generally'")
 def more_capacity_less_delay() -> Outcome:
+    """The larger the capacity, the larger the rates and the lower the delays at equilibrium."""
     flows, cap = positive("N", "c")
     single = proof(diff(WEIGHT * flows / cap, cap) < 0)
     small, large = (num.solve(parking(PrimalDual, DualLink, (c1, 3e6))) for c1 in (2e6, 2.5e6))
-    b, price = (
-        [float(s.rate.sel(flow="b")) for s in (small, large)],
-        [float(s.price.sel(link="link2")) for s in (small, large)],
-    )
-    values = {"b_before": b[0], "b_after": b[1], "price2_before": price[0], "price2_after": price[1]}
-    if not single or not (b[1] < b[0] and price[1] > price[0]):
-        return Outcome(REPRODUCED, "q = N w/c on one link falls with c; so it does on the parking lot", "", values)
-    return Outcome(
-        DIFFERS,
-        "q = N w/c on one link falls with c (proved); link 1 of a parking lot from 2 to 2.5 Mbit/s: "
-        f"flow b from {mbit(b[0])} to {mbit(b[1])}, price of link 2 up by {percent(price[1] / price[0] - 1)}",
-        "True of one link, not of networks: capacity on one link lets the long flow grow, which takes rate from the "
-        "flows of its other links and lengthens their queue.",
+    b = [float(s.rate.sel(flow="b")) for s in (small, large)]
+    price = [float(s.price.sel(link="link2")) for s in (small, large)]
+    values = {"b_before": b[0], "b_after": b[1]}
+    values |= {"price2_before": price[0], "price2_after": price[1]}
+    return differs_if(
+        single and b[1] < b[0] and price[1] > price[0],
+        "q = N w/c on one link falls with c (proved); link 1 of a parking lot from 2 to 2.5 "
+        f"Mbit/s: flow b from {mbit(b[0])} to {mbit(b[1])}, price of link 2 up by "
+        f"{percent(price[1] / price[0] - 1)}",
+        "True of one link, not of networks: capacity on one link lets the long flow grow, which "
+        "takes rate from the flows of its other links and lengthens their queue.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "II-C",
-    "A flow alone on a link must create some queueing delay to get all of it (self-inflicted delay).",
-    "q > 0",
-)
+@claim("II-C", published="q > 0")
 def self_inflicted() -> Outcome:
+    """A flow alone on a link must create some queueing delay to get all of it (self-inflicted
+    delay)."""
     (cap,) = positive("c")
-    net = Network().link("l", DropTail, capacity=2e6, delay=0.025).flow("f", QueueingDelay, route=["l"])
+    net = Network().link("l", DropTail, capacity=2e6, delay=0.025)
+    net.flow("f", QueueingDelay, route=["l"])
     q = float(equilibrium(net).queueing_delay.values[0])
-    if abs(q - 50e3 / 2e6) > 1e-12:
-        return Outcome(DIFFERS, ms(q), "by hand w/c = 25 ms")
     return from_proofs(
-        proof(WEIGHT / cap > 0), computed=f"q = U'(c) = w/c > 0; w = 50 kbit, c = 2 Mbit/s: {ms(q)}", values={"q": q}
+        WEIGHT / cap > 0,
+        computed=f"q = U'(c) = w/c > 0; w = 50 kbit, c = 2 Mbit/s: {ms(q)}",
+        values={"q": q},
+        checks=abs(q - 50e3 / 2e6) <= 1e-12,
     )
 
 
-# --- Section II-C of the LDCC paper: what loss-based and delay-based control do, and where they fail
+# --- II-C: what loss-based and delay-based control do, and where they fail
 
 
-@claim(
-    "ldcc", "II-C", "The classical loss-based TCP can be modelled by systems governed by (12).", "x' = alpha (U' - pi)"
-)
+@claim("II-C", published="x' = alpha (U' - pi)")
 def tcp_as_gradient() -> Outcome:
+    """The classical loss-based TCP can be modelled by systems governed by (12)."""
     (window,) = Reno.states
     trip, (flow,) = Symbol("R", positive=True), Reno.flow.values()
     rate = Symbol("x", positive=True)
-    growth = packet / trip * unfold(flow).subs(e, trip - e_b).subs({window: rate * trip / packet, x_tau: rate})
-    gain = proof(-diff(growth, pi) > 0)
+    steady = {window: rate * trip / packet, x_tau: rate}
+    growth = packet / trip * unfold(flow).subs(e, trip - e_b).subs(steady)
     slope = (growth / -diff(growth, pi)).subs(pi, 0)  # U'(x), with x' = gain (U' - pi)
-    form = proof(Eq(growth, -diff(growth, pi) * (slope - pi)))
-    decreasing = proof(diff(slope, rate) < 0)
     return from_proofs(
-        gain,
-        form,
-        decreasing,
+        -diff(growth, pi) > 0,
+        Eq(growth, -diff(growth, pi) * (slope - pi)),
+        diff(slope, rate) < 0,
         law_proof(Reno, "square-root law"),
-        computed="the fluid Reno, at constant RTT, is (12) with U' = (a/b) (packet/(RTT x))^2 and a gain "
-        "alpha = b x^2/packet that grows with x",
+        computed="the fluid Reno, at constant RTT, is (12) with U' = (a/b) (packet/(RTT x))^2 and "
+        "a gain alpha = b x^2/packet that grows with x",
     )
 
 
-@claim("ldcc", "II-C", "An error in the propagation delay leads to unfairness among delay-based flows.", "unfair")
+@claim("II-C", published="unfair")
 def latecomers() -> Outcome:
+    """An error in the propagation delay leads to unfairness among delay-based flows."""
     net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
     net.flow("early", QueueingDelay, route=["l"])
     alone = equilibrium(net).one_way_delay.item()
@@ -540,38 +489,33 @@ def latecomers() -> Outcome:
     early, late = (float(v) for v in equilibrium(net).rate.values)
     fair = Network().link("l", DropTail, capacity=3e6, delay=0.025).flow("early", LDCC, route=["l"])
     equal = equilibrium(fair.flow("late", LDCC, route=["l"])).rate.values
-    # With q in units of w/c: 1/q + 1/(q - 1) = 1, so q = (3 + sqrt 5)/2 and late : early = q : q - 1 = (1 + sqrt 5)/2.
+    # With q in units of w/c: 1/q + 1/(q - 1) = 1, so q = (3 + sqrt 5)/2 and late : early = q : q -
+    # 1 = (1 + sqrt 5)/2.
     ratio, golden = late / early, (1 + 5**0.5) / 2
     values = {"ratio": ratio, "exact": golden, "ldcc": float(equal[1] / equal[0])}
-    good = abs(ratio / golden - 1) < 1e-8 and near(equal[0], equal[1])
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
-        f"a latecomer that takes the standing queue for propagation gets "
-        f"{ratio:.4g} times the rate; under LDCC, which uses the total delay, 1",
-        "exactly the golden ratio" if good else "by hand the golden ratio",
+    return reproduced_if(
+        abs(ratio / golden - 1) < 1e-8 and near(equal[0], equal[1]),
+        f"a latecomer that takes the standing queue for propagation gets {ratio:.4g} times the "
+        "rate; under LDCC, which uses the total delay, 1",
+        "exactly the golden ratio",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "II-C",
-    "A loss-based flow fills the buffer and drives purely delay-based flows to starvation.",
-    "'drastically lower'",
-)
+@claim("II-C", published="'drastically lower'")
 def starvation() -> Outcome:
+    """A loss-based flow fills the buffer and drives purely delay-based flows to starvation."""
     rates = {}
     for name, law in (("queueing delay", QueueingDelay(w=5e3)), ("LDCC", LDCC)):
         net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=3e6)
         net.flow("delay", law, route=["l"]).flow("loss", LDCC(T=10.0), route=["l"])
         rates[name] = float(equilibrium(net).rate.sel(flow="delay"))
     exact = 5e3 / 1.0
-    good = abs(rates["queueing delay"] - exact) < 1e-3 and rates["LDCC"] > 0.9 * W_OVER_BETA
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
-        f"1 s of buffer filled by a loss-based flow leaves {kbit(exact)} (w/q) to "
-        f"a flow that reacts to queueing delay, and {kbit(rates['LDCC'])} to LDCC",
-        "The loss-based flow is LDCC without its delay penalty; the queue-based one has w = 5 kbit, which alone "
-        "would give it all of the link at 1.7 ms of queue.",
+    return reproduced_if(
+        abs(rates["queueing delay"] - exact) < 1e-3 and rates["LDCC"] > 0.9 * W_OVER_BETA,
+        f"1 s of buffer filled by a loss-based flow leaves {kbit(exact)} (w/q) to a flow that "
+        f"reacts to queueing delay, and {kbit(rates['LDCC'])} to LDCC",
+        "The loss-based flow is LDCC without its delay penalty; the queue-based one has w = 5 "
+        "kbit, which alone would give it all of the link at 1.7 ms of queue.",
         rates,
     )

@@ -1,4 +1,4 @@
-"""Section IV-A and Appendix A of the LDCC paper: stability by passivity, (26) to (29), (45) to (48)."""
+"""Section IV-A and Appendix A of the LDCC paper: passivity, (26) to (29) and (45) to (48)."""
 
 from __future__ import annotations
 
@@ -12,129 +12,112 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc.common import T, beta, positive, w, x
+from fluidcc.papers.ldcc.common import T, at_values, beta, claim, positive, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
+from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
-from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.model import Outcome, differs_if, from_proofs, proof, proved_if, refuted_if
 from fluidcc.sources import LDCC
-from fluidcc.symbols import Let, c, e, e_b, edot, pi, plain, unfold, y
-
-__all__ = []
-
+from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
 
 HAT, ALPHA = positive("xhat", "alpha")
-GAIN = unfold(next(v for v in FLOW.atoms(Let) if v.name == "k"))
+GAIN = unfold(K)
 
 
-@claim(
-    "ldcc",
-    "(26), (27)",
-    "In a negative feedback loop of two passive systems the terms u'y vanish.",
-    "u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1",
-)
+@claim("(26), (27)", published="u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1")
 def supply_rates_cancel() -> Outcome:
+    """In a negative feedback loop of two passive systems the terms u'y vanish."""
     y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
     supplied = sum(-b * a + a * b for a, b in zip(y1, y2, strict=True))
     return from_proofs(
-        proof(Eq(supplied, 0)),
+        Eq(supplied, 0),
         computed="term by term; then V1' + V2' <= -W1 - W2",
-        reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not negative; whether "
-        "the two subsystems of LDCC satisfy (26) is the question of (45) and (47).",
+        reason="It makes V1 + V2 a Lyapunov function if it is positive definite and W1 + W2 is not "
+        "negative; whether the two subsystems of LDCC satisfy (26) is the question of (45) "
+        "and (47).",
     )
 
 
-@claim(
-    "ldcc",
-    "IV-A",
-    "The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is 0 there.",
-    "(2) and (15) set to zero",
-)
+@claim("IV-A", published="(2) and (15) set to zero")
 def equilibrium_conditions() -> Outcome:
+    """The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is
+    0 there."""
     still = FLOW.subs({pi: 0, edot: 0})
     (queue,) = DropTail.flow.values()
     spare = Symbol("s", nonnegative=True)
     return from_proofs(
-        proof(Eq(unfold(still), unfold(GAIN * x * (w / x - V)))),
-        proof(Eq(GAIN * x * (w / x - V), GAIN * (w - x * V))),
-        proof(Eq(queue.subs(y, c), 0)),
-        proof(Max(queue.subs(y, c - spare), 0) <= 0),
-        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= c",
+        Eq(unfold(still), unfold(GAIN * x * (w / x - V))),
+        Eq(GAIN * x * (w / x - V), GAIN * (w - x * V)),
+        Eq(queue.subs(y, c), 0),
+        Max(queue.subs(y, c - spare), 0) <= 0,
+        computed="x' is k x > 0 times U' - v - e'; a queue rests where y = c, or empty where y <= "
+        "c",
         reason="With (2) projected as meant. A sum of delays that rest has e' = 0.",
     )
 
 
-@claim("ldcc", "(28)", "The integral of (z - x^)/z is positive unless x = x^.", "V_user > 0")
+@claim("(28)", published="V_user > 0")
 def user_storage_positive() -> Outcome:
+    """The integral of (z - x^)/z is positive unless x = x^."""
     z = Symbol("z", positive=True)
     value = integrate((z - HAT) / z, (z, HAT, x))
     stationary = diff(value, x)
     return from_proofs(
-        proof(Eq(value, x - HAT - HAT * log(x / HAT))),
-        proof(Eq(stationary, (x - HAT) / x)),
-        proof(diff(value, x, 2) > 0),
-        proof(Eq(value.subs(x, HAT), 0)),
+        Eq(value, x - HAT - HAT * log(x / HAT)),
+        Eq(stationary, (x - HAT) / x),
+        diff(value, x, 2) > 0,
+        Eq(value.subs(x, HAT), 0),
         computed="x - x^ - x^ log(x/x^): strictly convex, zero with zero slope at x = x^",
     )
 
 
-@claim("ldcc", "(28)", "V_user = 1/(k alpha) sum of integrals: k before the sum.", "1/(k alpha) sum_r", erratum=True)
+@claim("(28)", published="1/(k alpha) sum_r", erratum=True)
 def gain_before_the_sum() -> Outcome:
+    """V_user = 1/(k alpha) sum of integrals: k before the sum."""
     k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
-    # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r z_r/alpha.
+    # V_user' with each user's own motion x_r' = k_r x_r z_r, deviations d_r: (45a) has sum d_r
+    # z_r/alpha.
     wanted = (d1 * z1 + d2 * z2) / ALPHA
     common = (d1 * k1 * z1 + d2 * k2 * z2) / (k1 * ALPHA)
     own = d1 * k1 * z1 / (k1 * ALPHA) + d2 * k2 * z2 / (k2 * ALPHA)
     before, inside = proof(Eq(common, wanted)), proof(Eq(own, wanted))
-    if before or not inside:
-        return from_proofs(before, inside, computed="")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        not before and inside,
         "(45a) follows with 1/k_r inside the sum, proved; not with one k before it",
-        "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, since the links' "
-        f"storage function has it too. Fails at {_at(before.counterexample)}.",
+        "Users have gains of their own, k_r in (30), as k_r = eta/RTT_r; alpha has to be common, "
+        "since the links' storage function has it too. Fails at "
+        f"{at_values(before.counterexample)}.",
         dict(before.counterexample),
     )
 
 
-def _at(values: object) -> str:
-    return ", ".join(f"{k} = {v:.3g}" for k, v in sorted(dict(values).items()))  # type: ignore[call-overload]
-
-
 def _two_links() -> Undelayed:
     """One flow through 2 and 3 Mbit/s: the second link is not saturated."""
-    net = (
-        Network().link("first", DropTail, capacity=2e6, delay=0.025).link("second", DropTail, capacity=3e6, delay=0.01)
-    )
+    net = Network().link("first", DropTail, capacity=2e6, delay=0.025)
+    net.link("second", DropTail, capacity=3e6, delay=0.01)
     return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
 
 
-@claim(
-    "ldcc",
-    "(29)",
-    "'Note that since d_l >= 0 the two storage function are positive definite function'.",
-    "(c - y^) d, with d = p + q",
-    erratum=True,
-)
+@claim("(29)", published="(c - y^) d, with d = p + q", erratum=True)
 def link_storage_offset() -> Outcome:
+    """'Note that since d_l >= 0 the two storage function are positive definite function'."""
     system = _two_links()
     printed, meant = (paper_storage(system, literal=literal) for literal in (True, False))
     found = check_storage(system, printed, samples=256)
     d, spare = positive("d", "s")
     definite = proof(c * d**2 / 2 + spare * d / ALPHA > 0)
-    if found.positive_definite or meant.offset or not definite:
-        return Outcome(REPRODUCED, f"offset {printed.offset:.4g} bit s", "", {"offset": printed.offset})
-    return Outcome(
-        DIFFERS,
-        f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, 0 with deviations",
-        "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity to spare (here 2 "
-        "then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 at such a link, it is positive "
-        "definite. Its derivative is the same.",
+    return differs_if(
+        not found.positive_definite and not meant.offset and definite,
+        f"at an equilibrium with an unsaturated link it is {printed.offset:.4g} bit s as printed, "
+        "0 with deviations",
+        "d contains the propagation delay, so (c - y^) d does not vanish where a link has capacity "
+        "to spare (here 2 then 3 Mbit/s, 25 and 10 ms). With the deviation of d, which is q >= 0 "
+        "at such a link, it is positive definite. Its derivative is the same.",
         {"offset": printed.offset},
     )
 
 
-# --- Appendix A of the LDCC paper: the proof by passivity, (45) to (48), step by step
-
+# --- Appendix A, (45) to (48), step by step
 
 _q, _q_hat = positive("q", "qhat")
 RATE = unfold(FLOW).subs(pi, 0)
@@ -142,43 +125,41 @@ STEEPEST = beta / (T + e_b)
 """The largest slope of (17), at e = T."""
 
 
-@claim("ldcc", "(45a)", "V_user' = 1/alpha dx'(U'(x) - v(e) - e')^+_x.", "the gain cancels")
+@claim("(45a)", published="the gain cancels")
 def users_derivative() -> Outcome:
+    """V_user' = 1/alpha dx'(U'(x) - v(e) - e')^+_x."""
     gradient = (x - HAT) / (x * GAIN * ALPHA)
     return from_proofs(
-        proof(Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA)),
+        Eq(gradient * RATE, (x - HAT) * (w / x - V - edot) / ALPHA),
         computed="from the law, user by user; k may be any number, and is constant in (28)",
-        reason="With k = eta/RTT(e), which moves with the delay, (28) is no function of the states; hold k for it.",
+        reason="With k = eta/RTT(e), which moves with the delay, (28) is no function of the "
+        "states; hold k for it.",
     )
 
 
-@claim("ldcc", "(45b), (45c)", "The projection only helps, and v(e^) = U'(x^).", "inequality by the projection")
+@claim("(45b), (45c)", published="inequality by the projection")
 def users_projection() -> Outcome:
+    """The projection only helps, and v(e^) = U'(x^)."""
     z = Symbol("z", real=True)
     return from_proofs(
-        proof(-HAT * Max(z, 0) <= -HAT * z),
+        -HAT * Max(z, 0) <= -HAT * z,
         proof(Eq(w / x, REST.put(ABOVE)), where=[x > w / beta]),
-        computed="where x = 0 the deviation is -x^ < 0 and (z)^+ >= z; the rest is adding and subtracting v(e^)",
+        computed="where x = 0 the deviation is -x^ < 0 and (z)^+ >= z; the rest is adding and "
+        "subtracting v(e^)",
     )
 
 
 def _fig5() -> Undelayed:
-    """Fig. 5 with two LDCC flows and the constant one, without communication delays and with k held."""
+    """Fig. 5 with two LDCC flows and the constant one, without communication delays and with k
+    held."""
     return undelayed(scenarios["ldcc_fig5"].net, at=50.0, held=("k",))
 
 
-@claim(
-    "ldcc",
-    "(45d)",
-    "-dx'(v(e) - v(e^))/alpha < -dx' de.",
-    "for all deviations",
-    erratum=True,
-)
+@claim("(45d)", published="for all deviations", erratum=True)
 def users_inequality() -> Outcome:
+    """-dx'(v(e) - v(e^))/alpha < -dx' de."""
     dx, de, dv = positive("dx", "de", "dv")
     fails = proof(-dx * dv / ALPHA > -dx * de, where=[dv < ALPHA * de])
-    if not fails:
-        return from_proofs(fails, computed="")
     system = _fig5()
     alpha, still = steepest(system), float(system.rest.one_way_delay.sel(flow="flow1"))
     rate = float(system.rest.rate.sel(flow="flow1"))
@@ -187,64 +168,62 @@ def users_inequality() -> Outcome:
     penalty = [float(V.subs(values).subs(e, d)) for d in (still, still + 0.01)]
     left, right = -0.1 * rate * (penalty[1] - penalty[0]) / alpha, -0.1 * rate * 0.01
     numbers = {"left": left, "right": right, "alpha": alpha, "rate": rate, "delay": still}
-    if left < right:
-        return Outcome(REPRODUCED, f"{left:.4g} < {right:.4g}", "", numbers)
-    return Outcome(
-        REFUTED,
-        f"Fig. 5, two LDCC flows: x 10 % and e 10 ms above the equilibrium give {left:.4g} < {right:.4g} bit, false",
-        "(45d) multiplies (46) by -dx, which reverses it where dx > 0. Proved: it fails wherever dx and de have the "
-        "same sign and the penalty's chord is not its steepest slope, that is whenever rate and queue are both above, "
-        f"or both below, their equilibrium. Here alpha = {alpha:.3g}/s.",
+    return refuted_if(
+        fails and left >= right,
+        f"Fig. 5, two LDCC flows: x 10 % and e 10 ms above the equilibrium give {left:.4g} < "
+        f"{right:.4g} bit, false",
+        "(45d) multiplies (46) by -dx, which reverses it where dx > 0. Proved: it fails wherever "
+        "dx and de have the same sign and the penalty's chord is not its steepest slope, that is "
+        "whenever rate and queue are both above, or both below, their equilibrium. Here alpha = "
+        f"{alpha:.3g}/s.",
         numbers,
     )
 
 
-@claim(
-    "ldcc",
-    "(46)",
-    "(v(e) - v(e^))/alpha < de if alpha is the largest slope of v.",
-    "for all de",
-    erratum=True,
-)
+@claim("(46)", published="for all de", erratum=True)
 def slope_inequality() -> Outcome:
+    """(v(e) - v(e^))/alpha < de if alpha is the largest slope of v."""
     # Written from T upwards, where v rises: from T + a to T + a + d, and back.
     a, d = positive("a", "d")
     rise = simplify(ABOVE.subs(e, T + a + d) - ABOVE.subs(e, T + a))
     above = proof(STEEPEST * d - rise > 0)
     below = proof(-rise - STEEPEST * -d > 0)
     largest = proof(diff(ABOVE, e).subs(e, T + a) < STEEPEST)
-    if not (above and below and largest):
-        return from_proofs(above, below, largest, computed="")
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        above and below and largest,
         "proved for e > e^ >= T; for e < e^ the opposite is proved",
-        "A slope of at most alpha bounds the size of the change: |v - v^| <= alpha |de|. For negative de that is "
-        "v - v^ >= alpha de, so (46) reverses. With alpha = beta/(T + e_b), the largest slope of (17), at T.",
+        "A slope of at most alpha bounds the size of the change: |v - v^| <= alpha |de|. For "
+        "negative de that is v - v^ >= alpha de, so (46) reverses. With alpha = beta/(T + e_b), "
+        "the largest slope of (17), at T.",
     )
 
 
-@claim("ldcc", "(45e)", "dx' e' = dy' d' and dx' de = dy' dd.", "by e = R'd and y = R x")
+@claim("(45e)", published="by e = R'd and y = R x")
 def routing_adjoint() -> Outcome:
+    """dx' e' = dy' d' and dx' de = dy' dd."""
     R = symbols("r11:13 r21:23", real=True)
     rates, delays = symbols("x1:3", real=True), symbols("d1:3", real=True)
     by_user = sum(rates[r] * sum(R[l * 2 + r] * delays[l] for l in range(2)) for r in range(2))
     by_link = sum(delays[l] * sum(R[l * 2 + r] * rates[r] for r in range(2)) for l in range(2))
-    return from_proofs(proof(Eq(by_user, by_link)), computed="R' is the adjoint of R; a term for each user and link")
-
-
-@claim("ldcc", "Appendix A", "W_user = -1/alpha dx'(U'(x) - U'(x^)) is positive, by concavity.", "W_user > 0")
-def users_dissipation() -> Outcome:
-    value = -(x - HAT) * (w / x - w / HAT) / ALPHA
-    concave = proof(U2 < 0)
     return from_proofs(
-        concave,
-        proof(Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT))),
+        Eq(by_user, by_link), computed="R' is the adjoint of R; a term for each user and link"
+    )
+
+
+@claim("Appendix A", published="W_user > 0")
+def users_dissipation() -> Outcome:
+    """W_user = -1/alpha dx'(U'(x) - U'(x^)) is positive, by concavity."""
+    value = -(x - HAT) * (w / x - w / HAT) / ALPHA
+    return from_proofs(
+        U2 < 0,
+        Eq(value, w * (x - HAT) ** 2 / (ALPHA * x * HAT)),
         computed="w dx^2/(alpha x x^), positive unless dx = 0",
     )
 
 
-@claim("ldcc", "(47)", "V_link' <= -W_link + dd'dy + 1/alpha dy'd'.", "(47a) to (47d)")
+@claim("(47)", published="(47a) to (47d)")
 def links_derivative() -> Outcome:
+    """V_link' <= -W_link + dd'dy + 1/alpha dy'd'."""
     z, spare = Symbol("z", real=True), Symbol("s", nonnegative=True)
     (flow,) = DropTail.flow.values()
     exact = proof(Eq(c * (_q - _q_hat) * flow, (_q - _q_hat) * (y - c)))  # c dq q' where q > 0
@@ -254,34 +233,31 @@ def links_derivative() -> Outcome:
     excess = Symbol("u", real=True)
     # (47d): (dy - (c - y^)) q' = (y - c) q' >= 0, with q' = (u)^+/c at an empty queue and u/c else.
     signs = [proof(excess * Max(excess, 0) / c >= 0), proof(excess**2 / c >= 0)]
-    semidefinite = proof(_q * spare >= 0)
     return from_proofs(
-        exact, at_zero, identity, *signs, semidefinite,
-        computed="every step, with c from V_link cancelling the 1/c of (2), and W_link = q (c - y^) >= 0",
+        exact,
+        at_zero,
+        identity,
+        *signs,
+        _q * spare >= 0,
+        computed="every step, with c from V_link cancelling the 1/c of (2), and W_link = q (c - "
+        "y^) >= 0",
         reason="At a saturated link y^ = c, at another q^ = 0, so dq (y^ - c) = -q (c - y^) <= 0.",
-    )  # fmt: skip
+    )
 
 
-@claim(
-    "ldcc",
-    "(48)",
-    "dy'q' - (c - y^)'q' = (y - c)'(y - c)^+_q > 0.",
-    "strictly, and without 1/c",
-    erratum=True,
-)
+@claim("(48)", published="strictly, and without 1/c", erratum=True)
 def links_inequality() -> Outcome:
+    """dy'q' - (c - y^)'q' = (y - c)'(y - c)^+_q > 0."""
     excess, still = Symbol("u", real=True), Symbol("yhat", positive=True)
     inflow = still + Symbol("dy", real=True)
     first = proof(Eq((inflow - still) * excess - (c - still) * excess, (inflow - c) * excess))
     strict = proof((excess**2 / c).subs(excess, 0) > 0)
     weak = proof(excess**2 / c >= 0)
-    if strict or not (first and weak):
-        return from_proofs(first, strict, weak, computed="as printed")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        not strict and first and weak,
         "proved with >= and with q' = (y - c)^+/c",
-        "It is zero where y = c, for instance at the equilibrium, and (48c) drops the 1/c of (2). Neither matters for "
-        "(47).",
+        "It is zero where y = c, for instance at the equilibrium, and (48c) drops the 1/c of (2). "
+        "Neither matters for (47).",
     )
 
 
@@ -291,83 +267,72 @@ def _raised(system: Undelayed, rate: float = 1.01, queue: float = 2.0) -> dict[s
     return {plain(z): float(v) * (queue if z in queues else rate) for z, v in system.point.items()}
 
 
-def _derivative(system: Undelayed, storage: Storage, state: dict[str, float]) -> tuple[float, float]:
+def _derivative(
+    system: Undelayed, storage: Storage, state: dict[str, float]
+) -> tuple[float, float]:
     """V and V' at a state [bit s, bit]."""
     point = np.array([state[plain(z)] for z in system.states])
-    return float(storage.values(system, point)), float(evaluated(system.states, storage.terms(system), point).sum())
+    rate = evaluated(system.states, storage.terms(system), point).sum()
+    return float(storage.values(system, point)), float(rate)
 
 
-@claim(
-    "ldcc",
-    "Appendix A",
-    "'the sum of the two storage functions is a Lyapunov function for the entire dynamic system'.",
-    "V' <= 0, global stability",
-    erratum=True,
-)
+@claim("Appendix A", published="V' <= 0, global stability", erratum=True)
 def sum_of_storages() -> Outcome:
+    """'the sum of the two storage functions is a Lyapunov function for the entire dynamic
+    system'."""
     system = _fig5()
     storage = paper_storage(system)
     state = _raised(system)
     V_there, rate = _derivative(system, storage, state)
     found = check_storage(system, storage, samples=1024)
     values = {"V": V_there, "rate": rate, "worst": found.rate, "top": float(found.dissipation[-1])}
-    if rate <= 0 or found.decreasing:
-        return Outcome(REPRODUCED, f"V' = {rate:.4g} bit", "", values | state)
-    return Outcome(
-        REFUTED,
-        f"Fig. 5, two LDCC flows: rates 1 % above, queue twice its equilibrium: V = {V_there:.4g} bit s, "
-        f"V' = +{rate:.4g} bit",
-        "With (45d) gone, V' = -W_user - W_link - dx'(dv/alpha - de), less what (48) adds. At the equilibrium "
-        "this quadratic form has no term in dq^2 but a product dx dq unless v'(e^) = alpha, so it is indefinite; and "
-        "alpha, the largest slope, is above v'(e^) whenever e^ > T. So V is no Lyapunov function of any LDCC network. "
-        "What it should show is true in the cases of the two rows after this one.",
+    return refuted_if(
+        rate > 0 and not found.decreasing,
+        f"Fig. 5, two LDCC flows: rates 1 % above, queue twice its equilibrium: V = {V_there:.4g} "
+        f"bit s, V' = +{rate:.4g} bit",
+        "With (45d) gone, V' = -W_user - W_link - dx'(dv/alpha - de), less what (48) adds. At the "
+        "equilibrium this quadratic form has no term in dq^2 but a product dx dq unless v'(e^) = "
+        "alpha, so it is indefinite; and alpha, the largest slope, is above v'(e^) whenever e^ > "
+        "T. So V is no Lyapunov function of any LDCC network. What it should show is true in the "
+        "cases of the two rows after this one.",
         values | state,
     )
 
 
-# --- Section IV-A of the LDCC paper: what holds in place of the proof in Appendix A
+# --- What holds in place of the proof in Appendix A
 
 
-_hat = Symbol("xhat", positive=True)
-
-
-@claim(
-    "ldcc",
-    "Appendix A",
-    "Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for identical users on a "
-    "link, is a Lyapunov function.",
-    "not in the paper",
-)
+@claim("Appendix A", published="not in the paper")
 def repaired() -> Outcome:
+    """Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for
+    identical users on a link, is a Lyapunov function."""
     dx, dv, Y = (Symbol(n, real=True) for n in ("dx", "dv", "Y"))
-    slope_of_queue, k, utility = Symbol("qdot", real=True), Symbol("k", positive=True), Symbol("dU", real=True)
+    slope_of_queue, utility = symbols("qdot dU", real=True)
+    (k,) = positive("k")
     # One user's term, from the law: its bracket is U' - v - e' = dU - dv - q', as U'(x^) = v^.
-    (own,) = (RATE / (x * GAIN),)
-    bracket = proof(Eq(own, w / x - V - edot))
-    user = proof(Eq(dx * k * (utility - dv - slope_of_queue), k * dx * utility - k * dx * (dv + slope_of_queue)))
-    # All users: the second part is linear in dx, so it sums to Y = sum dx = y - c; the link adds k dv Y.
+    bracket = proof(Eq(RATE / (x * GAIN), w / x - V - edot))
+    term = k * dx * utility - k * dx * (dv + slope_of_queue)
+    user = proof(Eq(dx * k * (utility - dv - slope_of_queue), term))
+    # All users: the second part is linear in dx, so it sums to Y = sum dx = y - c; the link adds k
+    # dv Y.
     total = -k * Y * (dv + slope_of_queue) + k * dv * Y
     busy = proof(Eq(total.subs(slope_of_queue, Y / c), -k * Y**2 / c))
-    # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' = 0.
+    # An empty queue that stays empty: q' = 0, Y <= 0, v <= v^, and the link's term is dv k c q' =
+    # 0.
     empty, fall = Symbol("m", nonnegative=True), Symbol("f", nonnegative=True)
     idle = proof(-k * (-fall) * (-empty) <= 0)
-    concave = proof(k * (x - _hat) * (w / x - w / _hat) <= 0)
+    concave = proof(k * (x - HAT) * (w / x - w / HAT) <= 0)
     rising = proof(diff(ABOVE, e) > 0)
-    proofs = (bracket, user, busy, idle, concave, rising)
-    if not all(proofs):
-        return from_proofs(*proofs, computed="")
     net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
     tried = [_searched(net, held) for held in ((), ("k",))]
-    if not all(tried):
-        return Outcome(REFUTED, "a state with V*' > 0", "; ".join(map(repr, tried)))
-    return Outcome(
-        PROVED,
+    return proved_if(
+        bracket and user and busy and idle and concave and rising and all(tried),
         "V*' = -sum k w dx^2/(x x^) - k (y - c)^2/c <= 0, where k may depend on the delay",
-        "Every step is proved, at an empty queue too. V* grows without bound (x - x^ log x, and an integral of "
-        "k (v - v^) that diverges as log q), and V*' = 0 only where all dx = 0, which holds on only at the "
-        "equilibrium: so identical users on one link converge to it from everywhere. No counterexample at "
-        f"{sum(r.tried for r in tried)} states of three users, with k = eta/RTT and with k held. Users may "
-        "differ in U; k and v must be common.",
+        "Every step is proved, at an empty queue too. V* grows without bound (x - x^ log x, and "
+        "an integral of k (v - v^) that diverges as log q), and V*' = 0 only where all dx = 0, "
+        "which holds on only at the equilibrium: so identical users on one link converge to it "
+        f"from everywhere. No counterexample at {sum(r.tried for r in tried)} states of three "
+        "users, with k = eta/RTT and with k held. Users may differ in U; k and v must be common.",
         {"tried": sum(r.tried for r in tried)},
     )
 
@@ -377,15 +342,12 @@ def _searched(net: Network, held: tuple[str, ...]) -> StorageReport:
     return check_storage(system, repaired_storage(system), samples=512)
 
 
-@claim(
-    "ldcc",
-    "IV-A",
-    "Repaired: without communication delays, every network is locally stable whose saturated links' routing matrix has "
-    "full row rank.",
-    "not in the paper",
-)
+@claim("IV-A", published="not in the paper")
 def locally_stable() -> Outcome:
-    sigma, omega, round_trip = Symbol("sigma", nonnegative=True), Symbol("omega", real=True), Symbol("R", positive=True)
+    """Repaired: without communication delays, every network is locally stable whose saturated
+    links' routing matrix has full row rank."""
+    sigma, omega = Symbol("sigma", nonnegative=True), Symbol("omega", real=True)
+    (round_trip,) = positive("R")
     z, a = slope_symbol(round_trip), pole_symbol(round_trip)
     point = sigma + I * omega
     zero, pole = positive("z", "a")
@@ -399,20 +361,16 @@ def locally_stable() -> Outcome:
         proof(real_part > 0),
         proof(size > 0),
     )
-    if not all(proofs):
-        return from_proofs(*proofs, computed="")
-    rng, worst = np.random.default_rng(11), -np.inf
-    for _ in range(200):
-        worst = max(worst, _slowest(rng))
-    if worst >= 0:
-        return Outcome(REFUTED, f"a network with a root at {worst:.3g}/s", "found at random", {"worst": worst})
-    return Outcome(
-        PROVED,
+    rng = np.random.default_rng(11)
+    worst = max(_slowest(rng) for _ in range(200))
+    return proved_if(
+        all(proofs) and worst < 0,
         "Re H_r(s) > 0 for Re s >= 0, for H_r = k x (s + v')/(s + a) from minus delay to rate",
-        "At a root of det(s C + R H(s) R^T) there is u with s u*Cu + sum H_r |(R^T u)_r|^2 = 0; for Re s >= 0 its real "
-        "part is positive, as R^T u is not zero if the rows of R are independent. So there is none: this holds for any "
-        "gains, thresholds and propagation delays. With dependent rows (equal capacities in series) the sum of the "
-        f"queues is stable and how they share is undetermined. Of 200 random networks none has a root right of "
+        "At a root of det(s C + R H(s) R^T) there is u with s u*Cu + sum H_r |(R^T u)_r|^2 = 0; "
+        "for Re s >= 0 its real part is positive, as R^T u is not zero if the rows of R are "
+        "independent. So there is none: this holds for any gains, thresholds and propagation "
+        "delays. With dependent rows (equal capacities in series) the sum of the queues is stable "
+        "and how they share is undetermined. Of 200 random networks none has a root right of "
         f"{worst:.1e} RTT^-1.",
         {"worst": worst},
     )
@@ -422,16 +380,15 @@ def _slowest(rng: np.random.Generator) -> float:
     """The rightmost root of a random undelayed network, times its mean round-trip time."""
     links = int(rng.integers(1, 5))
     flows = links + int(rng.integers(0, 5))
-    while np.linalg.matrix_rank(R := (rng.random((links, flows)) < 0.5).astype(float)) < links or not R.any(0).all():
-        pass
+    R = np.zeros((links, flows))
+    while np.linalg.matrix_rank(R) < links or not R.any(0).all():
+        R = (rng.random((links, flows)) < 0.5).astype(float)
     trip, size = rng.uniform(0.02, 0.5, flows), 2e5 * 10 ** rng.uniform(0.05, 2, flows)
     gain, weight = 10 ** rng.uniform(-1, 0.5, flows), 20e3
     a, z = pole_and_zero(trip, gain, weight, 0.1, size)
     drive = gain / trip * size
     c_inv = np.diag(1 / (R @ size))
     # x' = -a x - k x (v' q + q'), q' = C^-1 R x.
-    J = np.block([
-        [-np.diag(a) - drive[:, None] * (R.T @ c_inv @ R), -(drive * z)[:, None] * R.T],
-        [c_inv @ R, np.zeros((links, links))],
-    ])  # fmt: skip
+    own = [-np.diag(a) - drive[:, None] * (R.T @ c_inv @ R), -(drive * z)[:, None] * R.T]
+    J = np.block([own, [c_inv @ R, np.zeros((links, links))]])
     return float(np.max(np.linalg.eigvals(J).real) * trip.mean())

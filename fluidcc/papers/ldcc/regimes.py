@@ -16,7 +16,7 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell, parking_lot
 from fluidcc.numerics.linear.margins import margins
-from fluidcc.papers.ldcc.common import T, beta, eta, ms, positive, unstable, w, x
+from fluidcc.papers.ldcc.common import T, at_values, beta, claim, eta, ms, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.stability import (
     REST,
@@ -32,76 +32,81 @@ from fluidcc.papers.ldcc.stability import (
     slope,
     slope_symbol,
 )
-from fluidcc.papers.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.model import (
+    REFUTED,
+    Outcome,
+    differs_if,
+    from_proofs,
+    proof,
+    refuted_if,
+    reproduced_if,
+)
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, unfold, y
 
-__all__ = []
 
-
-@claim(
-    "ldcc",
-    "(40)",
-    "G_r(jw) = k_r e^{-jw RTT}/(jw) (v' + jw)/(jw - k_r x_r U'').",
-    "one integrator, one pole, one zero, one delay",
-)
+@claim("(40)", published="one integrator, one pole, one zero, one delay")
 def user_loop() -> Outcome:
+    """G_r(jw) = k_r e^{-jw RTT}/(jw) (v' + jw)/(jw - k_r x_r U'')."""
     return from_proofs(
         at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
         computed="from the law; s = jw by analytic continuation",
     )
 
 
-@claim("ldcc", "(40)", "Both poles of (40) are non positive.", "0 and k x U'' < 0")
+@claim("(40)", published="0 and k x U'' < 0")
 def poles_of_user_loop() -> Outcome:
+    """Both poles of (40) are non positive."""
     round_trip = Symbol("R", positive=True)
     return from_proofs(
-        proof(U2 < 0),
+        U2 < 0,
         at(Eq(REST.A[0, 0], -pole_symbol(ROUND))),
-        proof(-pole_symbol(round_trip) < 0),
+        -pole_symbol(round_trip) < 0,
         computed="0, and k x U'' = -eta w/(x RTT) < 0, by concavity alone",
     )
 
 
-@claim("ldcc", "(41)", "U'' = -w/x^2.", "-w/x^2")
+@claim("(41)", published="-w/x^2")
 def curvature() -> Outcome:
-    return from_proofs(proof(Eq(U2, -w / x**2)), computed="by differentiation of (16)")
+    """U'' = -w/x^2."""
+    return from_proofs(Eq(U2, -w / x**2), computed="by differentiation of (16)")
 
 
-@claim("ldcc", "(42)", "v' = (beta - w/x)/RTT at an equilibrium.", "(beta - w/x)/RTT")
+@claim("(42)", published="(beta - w/x)/RTT")
 def penalty_slope() -> Outcome:
-    everywhere = proof(Eq(diff(ABOVE, e), (beta - ABOVE) / unfold(RTT)))
+    """v' = (beta - w/x)/RTT at an equilibrium."""
     return from_proofs(
-        everywhere,
+        Eq(diff(ABOVE, e), (beta - ABOVE) / unfold(RTT)),
         proof(Eq(V, ABOVE), where=[e > T]),
         at(Eq(slope(), (beta - w / x) / ROUND)),
         computed="v' = (beta - v)/RTT for all e > T, and v = U' = w/x at an equilibrium",
     )
 
 
-@claim("ldcc", "(42)", "The zero of (40) is negative iff x > w/beta.", "x > w/beta")
+@claim("(42)", published="x > w/beta")
 def zero_of_user_loop() -> Outcome:
+    """The zero of (40) is negative iff x > w/beta."""
     round_trip = Symbol("R", positive=True)
     printed = (beta - w / x) / round_trip
     return from_proofs(
         proof(printed > 0, where=[x > w / beta]),
         proof(printed <= 0, where=[x <= w / beta]),
-        computed="the zero is at -v', and v' > 0 iff x > w/beta: by (20) at every equilibrium without losses",
+        computed="the zero is at -v', and v' > 0 iff x > w/beta: by (20) at every equilibrium "
+        "without losses",
     )
 
 
-@claim(
-    "ldcc",
-    "(43)",
-    "G_r(jw) = eta e^{-jw RTT}/(jw RTT) ((beta - w/x)/RTT + jw)/(jw + eta w/(x RTT)).",
-    "with eta = k RTT",
-)
+@claim("(43)", published="with eta = k RTT")
 def user_loop_of_ldcc() -> Outcome:
-    return from_proofs(at(Eq(own_loop(), loop_symbol(ROUND))), computed="from the law, at the equilibrium (19)")
+    """G_r(jw) = eta e^{-jw RTT}/(jw RTT) ((beta - w/x)/RTT + jw)/(jw + eta w/(x RTT))."""
+    return from_proofs(
+        at(Eq(own_loop(), loop_symbol(ROUND))), computed="from the law, at the equilibrium (19)"
+    )
 
 
-@claim("ldcc", "(43)", "The pole is not at more than eta beta/RTT, the zero between 0 and beta/RTT.", "bounds")
+@claim("(43)", published="bounds")
 def places_of_pole_and_zero() -> Outcome:
+    """The pole is not at more than eta beta/RTT, the zero between 0 and beta/RTT."""
     round_trip = Symbol("R", positive=True)
     pole, zero = pole_symbol(round_trip), slope_symbol(round_trip)
     return from_proofs(
@@ -116,52 +121,40 @@ def places_of_pole_and_zero() -> Outcome:
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "'The value of the normalized gain eta_r should be divided by M according to Eq. (39).'",
-    "eta -> eta/M",
-    erratum=True,
-)
+@claim("IV-B", published="eta -> eta/M", erratum=True)
 def gain_divided() -> Outcome:
+    """'The value of the normalized gain eta_r should be divided by M according to Eq. (39).'"""
     M, round_trip = positive("M", "R")
     pole, loop = pole_symbol(round_trip), loop_symbol(round_trip)
     wrong = proof(Eq(M * loop.subs(eta, eta / M), loop), where=[M > 1])
-    if wrong:
-        return from_proofs(wrong, computed="G is proportional to eta")
     ratio = simplify(M * loop.subs(eta, eta / M) / loop)
     form = proof(Eq(ratio, (s + pole) / (s + pole / M)))
-    if not form:
-        return from_proofs(form, computed="")
-    omega, a, more = positive("omega", "a", "m")  # M = 1 + m, so that its being above 1 is an assumption
+    # M = 1 + m, so that its being above 1 is an assumption.
+    omega, a, more = positive("omega", "a", "m")
     turned = (I * omega + a) / (I * omega + a / (1 + more))
     larger = proof(factor(simplify(turned * conjugate(turned)) - 1) > 0)
     later = proof(factor(simplify((turned - conjugate(turned)) / (2 * I))) < 0)
-    if not (larger and later):
-        return from_proofs(larger, later, computed="")
-    at_values = ", ".join(f"{k} = {v:.3g}" for k, v in sorted(wrong.counterexample.items()))
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        form and larger and later and not wrong,
         "M G_r(s; eta/M) = G_r(s; eta) (s + a)/(s + a/M) with a = eta w/(x RTT), proved",
-        "G_r is not proportional to eta, which also moves its pole. The factor (jw + a)/(jw + a/M) has modulus above 1 "
-        "and a negative phase at every w, both proved: dividing eta by M leaves less margin than the condition on "
-        f"-1/M asks for. Not equal, for instance, at {at_values}.",
+        "G_r is not proportional to eta, which also moves its pole. The factor (jw + a)/(jw + "
+        "a/M) has modulus above 1 and a negative phase at every w, both proved: dividing eta by M "
+        "leaves less margin than the condition on -1/M asks for. Not equal, for instance, at "
+        f"{at_values(wrong.counterexample)}.",
         dict(wrong.counterexample),
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "N identical flows on one link: (s + a)^(N-1) [s^2 + a s + k rho (s + v') e^-sRTT], rho = N x/c.",
-    "not in the paper",
-)
+@claim("IV-B", published="not in the paper")
 def identical_flows() -> Outcome:
+    """N identical flows on one link: (s + a)^(N-1) [s^2 + a s + k rho (s + v') e^-sRTT], rho = N
+    x/c."""
     shown, a, count = [], -REST.A[0, 0], Symbol("N", positive=True, integer=True)
     heard = REST.B[0, LDCC.inputs.index(e)] + s * REST.B[0, LDCC.inputs.index(edot)]
     lag = exp(-s * ROUND)
     second = s**2 + a * s + K * x * count / c * (s + slope()) * lag
-    # Schur complement of the diagonal block of N users, for every N; the whole determinant for small ones.
+    # Schur complement of the diagonal block of N users, for every N; the whole determinant for
+    # small ones.
     shown.append(at(Eq((s + a) * (s - count * heard * lag / c / (s + a)), second)))
     pole, drive, delay, capacity = (Dummy(name, positive=True) for name in ("a", "h", "E", "c"))
     for n in range(1, 6):
@@ -173,18 +166,16 @@ def identical_flows() -> Outcome:
         shown.append(proof(Eq(M.det(method="berkowitz"), whole)))
     return from_proofs(
         *shown,
-        computed="by the Schur complement of the users, for every N, and as a determinant for N = 1 to 5",
+        computed="by the Schur complement of the users, for every N, and as a determinant for N = "
+        "1 to 5",
         reason="The N - 1 modes at -a = -eta w/(x RTT) make rates equal; no delay can upset them.",
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "Symmetric parking lot (n cross flows a link, m long flows over all M): eigenvalues of F in closed form.",
-    "not in the paper",
-)
+@claim("IV-B", published="not in the paper")
 def parking_lot_eigenvalues() -> Outcome:
+    """Symmetric parking lot (n cross flows a link, m long flows over all M): eigenvalues of F in
+    closed form."""
     cross, long, n, m, xc, xl, cap = positive("G_c", "G_l", "n", "m", "x_c", "x_l", "c")
     shown = []
     for hops in (2, 3, 4):
@@ -198,117 +189,100 @@ def parking_lot_eigenvalues() -> Outcome:
     return from_proofs(
         *shown,
         computed="n x_c G_c/c, M - 1 times, and (n x_c G_c + M m x_l G_l)/c; for M = 2, 3, 4",
-        reason="The long flows' part is a matrix of rank one, whatever the delays between the links, so the same holds "
-        "for every M. With (32); queues that conserve flow couple the links further.",
+        reason="The long flows' part is a matrix of rank one, whatever the delays between the "
+        "links, so the same holds for every M. With (32); queues that conserve flow couple "
+        "the links further.",
     )
 
 
-# --- Section IV-B of the LDCC paper on whole networks: several bottlenecks, gains, losses, and the sampled law
+# --- Whole networks: several bottlenecks, gains, losses, and the sampled law
 
 
 def _flipping() -> Network:
-    """Three links in a row at one capacity, whose cross flows are small: FIFO queues calm it, frozen delays do not."""
+    """Three links in a row at one capacity, whose cross flows are small: FIFO queues calm it,
+    frozen delays do not."""
     long, cross = LDCC(w=1e5, beta=2, T=0.1, eta=0.7), LDCC(w=2e3, beta=2, T=0.05, eta=0.7)
     return parking_lot([long], [[cross], [cross], [cross]], {"capacity": 8e4, "delay": 0.02})
 
 
-@claim(
-    "ldcc",
-    "(31), (32)",
-    "(32) is the linearisation of a network with several bottlenecks on a path.",
-    "R_f with constant delays",
-    erratum=True,
-)
+@claim("(31), (32)", published="R_f with constant delays", erratum=True)
 def several_bottlenecks() -> Outcome:
+    """(32) is the linearisation of a network with several bottlenecks on a path."""
     net = _flipping()
     fifo, frozen = unstable(net), unstable(net, "frozen")
-    gains = {d: float(margins(linearize(net, "open", delays=d)).gain) for d in ("fifo",)}
-    gains["frozen"] = float(margins(linearize(net, "open", delays="frozen")).gain_down)
-    values = {"fifo": fifo, "frozen": frozen, "gain_fifo": gains["fifo"], "gain_frozen": gains["frozen"]}
-    if fifo or not frozen:
-        return Outcome(REPRODUCED, f"unstable roots: {fifo} and {frozen}", "", values)
-    return Outcome(
-        REFUTED,
-        f"three links in a row: {frozen} unstable roots by (32), none with queues that conserve flow "
-        f"(gain margins {gains['frozen']:.3g} and {gains['fifo']:.3g})",
-        "What leaves a busy queue is its capacity, however the rates before it move; (31) lets their variations pass "
-        "on to the next queue. To first order that adds a term for each pair of queues on a path, and here it decides: "
-        "w = 100 kbit/s, beta = 2, T = 100 ms, eta = 0.7, cross flows with w = 2 kbit/s and T = 50 ms, 80 kbit/s, "
-        "20 ms a link. On one bottleneck a path (32) is exact.",
+    gain_fifo = float(margins(linearize(net, "open", delays="fifo")).gain)
+    gain_frozen = float(margins(linearize(net, "open", delays="frozen")).gain_down)
+    values = {"fifo": fifo, "frozen": frozen, "gain_fifo": gain_fifo, "gain_frozen": gain_frozen}
+    return refuted_if(
+        not fifo and frozen,
+        f"three links in a row: {frozen} unstable roots by (32), none with queues that conserve "
+        f"flow (gain margins {gain_frozen:.3g} and {gain_fifo:.3g})",
+        "What leaves a busy queue is its capacity, however the rates before it move; (31) lets "
+        "their variations pass on to the next queue. To first order that adds a term for each pair "
+        "of queues on a path, and here it decides: w = 100 kbit/s, beta = 2, T = 100 ms, eta = "
+        "0.7, cross flows with w = 2 kbit/s and T = 50 ms, 80 kbit/s, 20 ms a link. On one "
+        "bottleneck a path (32) is exact.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "The zero-pole couple is at low frequencies and the crossover high enough for stability (parameters of Section V).",
-    "qualitative",
-)
+@claim("IV-B", published="qualitative")
 def places_in_section_v() -> Outcome:
+    """The zero-pole couple is at low frequencies and the crossover high enough for stability
+    (parameters of Section V)."""
     net = scenarios["ldcc_fig5"].net
     found = margins(linearize(net, "open", at=50.0))
     rest = operating_point(net, 50.0)
     trip, rate = float(rest.rest.rtt.sel(flow="flow1")), float(rest.rest.rate.sel(flow="flow1"))
     at = {x: rate, **LDCC.params}
     pole, zero = float(pole_symbol(trip).subs(at)), float(slope_symbol(trip).subs(at))
-    values = {"pole": pole, "zero": zero, "crossover": float(found.crossover), "gain": float(found.gain),
-              "phase": float(found.phase), "delay": float(found.delay)}  # fmt: skip
-    if not (max(pole, zero) < 0.5 * found.crossover and linearize(net, at=50.0).count_unstable().unstable == 0):
-        return Outcome(DIFFERS, str(values), "the couple is not below the crossover", values)
-    return Outcome(
-        REPRODUCED,
-        f"Fig. 5 with two flows: pole {pole:.3g}, zero {zero:.3g}, crossover {values['crossover']:.3g} rad/s; "
-        f"gain margin {values['gain']:.3g}, phase margin {values['phase']:.3g} degrees, delay margin "
-        f"{ms(values['delay'], 3)}",
-        "The zero is well above the pole, which costs phase at the crossover: an integrator with this delay alone "
-        "would have more.",
+    names = ("crossover", "gain", "phase", "delay")
+    values = {"pole": pole, "zero": zero} | {k: float(getattr(found, k)) for k in names}
+    return reproduced_if(
+        max(pole, zero) < 0.5 * found.crossover and not unstable(net, at=50.0),
+        f"Fig. 5 with two flows: pole {pole:.3g}, zero {zero:.3g}, crossover "
+        f"{values['crossover']:.3g} rad/s; gain margin {values['gain']:.3g}, phase margin "
+        f"{values['phase']:.3g} degrees, delay margin {ms(values['delay'], 3)}",
+        "The zero is well above the pole, which costs phase at the crossover: an integrator with "
+        "this delay alone would have more.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "V-A",
-    "'we set k = 1/(2.5 RTT) and we neglect the dependency on M', the largest number of links on a route.",
-    "eta = 0.4 for every M",
-)
+@claim("V-A", published="eta = 0.4 for every M")
 def hops_neglected() -> Outcome:
+    """'we set k = 1/(2.5 RTT) and we neglect the dependency on M', the largest number of links on a
+    route."""
     found = sufficient_conditions(scenarios["ldcc_fig10"].net, equilibrium=200.0)
     rule = found["-1/M rule"]
-    values = {"rule": rule.margin, "hull": found["convex hull"].margin, "exact": rule.margin * rule.conservatism}
-    if not rule.holds:
-        return Outcome(DIFFERS, rule.why, "the condition on -1/M fails", values)
-    return Outcome(
-        REPRODUCED,
-        f"Fig. 10 with three flows, M = 2: gain may grow by {values['rule']:.4g} until the condition on -1/M fails, by "
-        f"{values['hull']:.4g} until (39) does, by {values['exact']:.4g} until the network is unstable",
+    values = {"rule": rule.margin, "hull": found["convex hull"].margin}
+    values["exact"] = rule.margin * rule.conservatism
+    return reproduced_if(
+        rule.holds,
+        f"Fig. 10 with three flows, M = 2: gain may grow by {values['rule']:.4g} until the "
+        f"condition on -1/M fails, by {values['hull']:.4g} until (39) does, by "
+        f"{values['exact']:.4g} until the network is unstable",
         "eta = 0.4 is small enough to be divided by the M of the paper's networks.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "'the non-linear mapping of the experienced delay leads to a stable system'.",
-    "no condition on eta",
-    erratum=True,
-)
+@claim("IV-B", published="no condition on eta", erratum=True)
 def stable_without_condition() -> Outcome:
+    """'the non-linear mapping of the experienced delay leads to a stable system'."""
     low, high = 0.4, 4.0
     rest = equilibrium(_one_flow(low))  # does not depend on the gain
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if unstable(_one_flow(middle), at=rest) else (middle, high)
     values = {"critical": low}
-    if not unstable(_one_flow(high * 1.01)):
-        return Outcome(REPRODUCED, "stable up to eta = 4", "", values)
-    return Outcome(
-        DIFFERS,
-        f"one flow on 3 Mbit/s: stable up to eta = {low:.6g}, unstable beyond; the paper's 0.4 is stable",
-        "With delays there is a largest gain, near pi/2 for a fast flow, as with any integrator and delay, and less "
-        "where the penalty is steep. The mapping keeps the equilibrium, not stability, from depending on the delay.",
+    return differs_if(
+        unstable(_one_flow(high * 1.01)),
+        f"one flow on 3 Mbit/s: stable up to eta = {low:.6g}, unstable beyond; the paper's 0.4 is "
+        "stable",
+        "With delays there is a largest gain, near pi/2 for a fast flow, as with any integrator "
+        "and delay, and less where the penalty is steep. The mapping keeps the equilibrium, not "
+        "stability, from depending on the delay.",
         values,
     )
 
@@ -317,47 +291,37 @@ def _one_flow(gain: float) -> Network:
     return dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "With losses, the delay-based terms disappear from the linearisation, as the queue is full and its delay constant.",
-    "last paragraph of IV-B",
-)
+@claim("IV-B", published="last paragraph of IV-B")
 def loss_driven() -> Outcome:
-    bracket = unfold(FLOW)
-    by_loss = diff(bracket, pi)
-    gain = proof(Eq(by_loss, -eta * x / unfold(RTT)))
+    """With losses, the delay-based terms disappear from the linearisation, as the queue is full and
+    its delay constant."""
+    gain = proof(Eq(diff(unfold(FLOW), pi), -eta * x / unfold(RTT)))
     excess = proof(Eq(diff((y - c) / y, y), c / y**2))
     net = scenarios["ldcc_fig6"].net
     point = operating_point(net, 200.0)
-    loop = local_loop(point)
-    stable = linearize(net, at=200.0).count_unstable().unstable == 0
     by_delay = float(np.abs(linearize(net, at=200.0).B2[:, :1]).max())
     found = margins(linearize(net, "open", at=200.0))
     johari = np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin
-    values = {"gain": float(found.gain), "phase": float(found.phase), "johari": johari, "feedback": by_delay}
-    if not (gain and excess and stable and loop.signal == "loss"):
-        return Outcome(REFUTED, str(values), "a full queue answers by its delay, or Fig. 6 is unstable", values)
-    return Outcome(
-        DIFFERS,
-        f"Fig. 6 with three flows: only losses are in its linearisation; stable, gain margin {values['gain']:.4g}, "
-        f"phase margin {values['phase']:.4g} degrees",
-        "True: a full queue keeps its length, and dpi = (c/y^2) dy. Delay terms leave the linearisation but not the "
-        "equilibrium: U' = v + pi, so w/x is not the loss alone where e > T. And the proofs that are referred to need "
-        f"RTT times gain below pi/2 (here {johari:.3g}, by Johari and Tan): a condition on eta that the paper does not "
-        "state, met by eta = 0.4 at every load since the gain is eta (1 - pi)/RTT.",
+    values = {"gain": float(found.gain), "phase": float(found.phase)}
+    values |= {"johari": johari, "feedback": by_delay}
+    return differs_if(
+        gain and excess and not unstable(net, at=200.0) and local_loop(point).signal == "loss",
+        "Fig. 6 with three flows: only losses are in its linearisation; stable, gain margin "
+        f"{values['gain']:.4g}, phase margin {values['phase']:.4g} degrees",
+        "True: a full queue keeps its length, and dpi = (c/y^2) dy. Delay terms leave the "
+        "linearisation but not the equilibrium: U' = v + pi, so w/x is not the loss alone where e "
+        "> T. And the proofs that are referred to need RTT times gain below pi/2 (here "
+        f"{johari:.3g}, by Johari and Tan): a condition on eta that the paper does not state, met "
+        "by eta = 0.4 at every load since the gain is eta (1 - pi)/RTT.",
         values,
+        otherwise=REFUTED,
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "'A constant delay plays no role in the placement of eigenvalues of the linear dynamic system at equilibrium.'",
-    "last paragraph of IV-B",
-    erratum=True,
-)
+@claim("IV-B", published="last paragraph of IV-B", erratum=True)
 def constant_delay() -> Outcome:
+    """'A constant delay plays no role in the placement of eigenvalues of the linear dynamic system
+    at equilibrium.'"""
     net, found = scenarios["ldcc_fig6"].net, {}
     (link,) = net.link_names
     for packets in (5, 25):
@@ -370,18 +334,15 @@ def constant_delay() -> Outcome:
         "few": float(found[5][1][0].real),
         "many": float(found[25][1][0].real),
     }
-    if values["moved"] < 1e-9:
-        return Outcome(REPRODUCED, "the same roots with 5 and 25 packets of buffer", "", values)
-    if values["spread"] > 1e-9:
-        return Outcome(REFUTED, str(values), "roots times RTT differ between buffers of 5 and 25 packets", values)
-    return Outcome(
-        DIFFERS,
-        f"Fig. 6 with three flows and a buffer of 5 or 25 packets: the slowest root of the loop is at "
-        f"{values['few']:.4g} or {values['many']:.4g}/s",
-        "A full queue's delay is part of the RTT, and every root is a number over the RTT, as k = eta/RTT and the lag "
-        "is the RTT: the roots times the RTT are the same to rounding. So this delay moves the roots, and does not "
-        "decide about stability, as long as e < T.",
+    return differs_if(
+        values["spread"] <= 1e-9 <= values["moved"],
+        "Fig. 6 with three flows and a buffer of 5 or 25 packets: the slowest root of the loop is "
+        f"at {values['few']:.4g} or {values['many']:.4g}/s",
+        "A full queue's delay is part of the RTT, and every root is a number over the RTT, as k = "
+        "eta/RTT and the lag is the RTT: the roots times the RTT are the same to rounding. So this "
+        "delay moves the roots, and does not decide about stability, as long as e < T.",
         values,
+        otherwise=REFUTED,
     )
 
 
@@ -393,40 +354,30 @@ def _mixed() -> Network:
     return net.flow("a", LDCC, route=["short"]).flow("b", LDCC, route=["long"])
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "The two parts can be studied one at a time: delays without losses, or losses at constant delay.",
-    "last paragraph of IV-B",
-    erratum=True,
-)
+@claim("IV-B", published="last paragraph of IV-B", erratum=True)
 def mixed_regime() -> Outcome:
+    """The two parts can be studied one at a time: delays without losses, or losses at constant
+    delay."""
     net = _mixed()
     system = linearize(net)
-    mode = system.point.mode
     found = margins(linearize(net, "open"))
     count = system.count_unstable().unstable
     values = {"gain": float(found.gain), "phase": float(found.phase), "unstable": count}
-    if set(mode.tolist()) != {BUSY, FULL}:
-        return Outcome(REPRODUCED, f"regimes {mode.tolist()}", "", values)
-    return Outcome(
-        DIFFERS,
-        f"a flow through a full buffer of 2 Mbit/s and a queue of 1.5 Mbit/s: one loop with losses and delays, "
-        f"{'un' if count else ''}stable, gain margin {values['gain']:.3g}, phase margin {values['phase']:.3g} degrees",
-        "On a path with a full link and another that queues both signals act at once: dpi = (c/y^2) dy without an "
-        "integrator from the one, dq = dy/(c s) from the other. Neither (34) nor the loss-based form is its "
-        "linearisation; the exact one has both.",
+    return differs_if(
+        set(system.point.mode.tolist()) == {BUSY, FULL},
+        "a flow through a full buffer of 2 Mbit/s and a queue of 1.5 Mbit/s: one loop with losses "
+        f"and delays, {'un' if count else ''}stable, gain margin {values['gain']:.3g}, phase "
+        f"margin {values['phase']:.3g} degrees",
+        "On a path with a full link and another that queues both signals act at once: dpi = "
+        "(c/y^2) dy without an integrator from the one, dq = dy/(c s) from the other. Neither (34) "
+        "nor the loss-based form is its linearisation; the exact one has both.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "(25), V",
-    "The discrete law with T_s = RTT is stable where the continuous one is.",
-    "T_s = RTT, eta = 0.4",
-)
+@claim("(25), V", published="T_s = RTT, eta = 0.4")
 def sampled_law() -> Outcome:
+    """The discrete law with T_s = RTT is stable where the continuous one is."""
     net = _one_flow(0.4)
     rest = equilibrium(net)
     trip = float(rest.rtt.values[0])
@@ -434,16 +385,17 @@ def sampled_law() -> Outcome:
     low, high = 1.0, 64.0
     for _ in range(30):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if sampled_stability(net, middle * trip, rest).stable else (low, middle)
+        stable = sampled_stability(net, middle * trip, rest).stable
+        low, high = (middle, high) if stable else (low, middle)
     continuous = float(np.exp(linearize(net).roots(1)[0].real * trip))
     values = {"radius": radius[1.0], "continuous": continuous, "critical": low, "half": radius[0.5]}
-    if radius[1.0] >= 1:
-        return Outcome(REFUTED, f"largest multiplier {radius[1.0]:.4g}", "one flow on 3 Mbit/s", values)
-    return Outcome(
-        REPRODUCED,
-        f"one flow on 3 Mbit/s: largest multiplier over an RTT {radius[1.0]:.4f}, continuous law {continuous:.4f}; "
-        f"stable up to T_s = {low:.4g} RTT",
-        "By the monodromy of the sampled law with rectangular averages over T_s, exact for any T_s/RTT. Averaging over "
-        "T_s delays by T_s/2 and holding by T_s/2 more, so large eta bear shorter intervals only; see the chart.",
+    return reproduced_if(
+        radius[1.0] < 1,
+        f"one flow on 3 Mbit/s: largest multiplier over an RTT {radius[1.0]:.4f}, continuous law "
+        f"{continuous:.4f}; stable up to T_s = {low:.4g} RTT",
+        "By the monodromy of the sampled law with rectangular averages over T_s, exact for any "
+        "T_s/RTT. Averaging over T_s delays by T_s/2 and holding by T_s/2 more, so large eta bear "
+        "shorter intervals only; see the chart.",
         values,
+        otherwise=REFUTED,
     )

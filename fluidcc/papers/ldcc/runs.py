@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from fluidcc.papers.ldcc.common import (
     T,
     at_time,
     beta,
-    bound,
+    claim,
     delay_by_19,
     eta_of,
     four_flows,
@@ -38,32 +39,34 @@ from fluidcc.papers.model import (
     REFUTED,
     REPRODUCED,
     Outcome,
-    claim,
+    differs_if,
     from_proofs,
     proof,
+    reproduced_if,
 )
-from fluidcc.papers.printed import compared
+from fluidcc.papers.printed import bound, compared
 from fluidcc.sources import LDCC
-
-__all__ = ["CAPACITIES", "fair_rates"]
 
 
 def _verdict(good: bool, why: str) -> tuple[str, str]:
     return (REPRODUCED, "") if good else (DIFFERS, why)
 
 
-@claim("ldcc", "V-A", "k = 1/(2.5 RTT), beta = 0.1, w = 20 kbit/s.", "eta = 0.4")
+@claim("V-A", published="eta = 0.4")
 def settings() -> Outcome:
+    """k = 1/(2.5 RTT), beta = 0.1, w = 20 kbit/s."""
     taken = {name: LDCC.parameter(name) for name in ("w", "beta", "T", "eta")}
-    same = taken == {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5} and np.all(eta_of("ldcc_fig5") == 0.4)
-    verdict, reason = _verdict(bool(same), "the library's defaults are others")
-    return Outcome(
-        verdict, "the library's defaults: w = 20 kbit/s, beta = 0.1, eta = k RTT = 0.4, T = 100 ms", reason, taken
+    same = taken == {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5}
+    return reproduced_if(
+        same and np.all(eta_of("ldcc_fig5") == 0.4),
+        "the library's defaults: w = 20 kbit/s, beta = 0.1, eta = k RTT = 0.4, T = 100 ms",
+        values=taken,
     )
 
 
-@claim("ldcc", "V-B", "130 packets are a maximum queueing delay of 300 ms at 3.5 Mbit/s.", "300 ms")
+@claim("V-B", published="300 ms")
 def buffer_130() -> Outcome:
+    """130 packets are a maximum queueing delay of 300 ms at 3.5 Mbit/s."""
     link = scenarios["ldcc_fig5"].net.links["bottleneck"]
     q = link.buffer / link.capacity
     return compared(
@@ -74,8 +77,9 @@ def buffer_130() -> Outcome:
     )
 
 
-@claim("ldcc", "V-B", "25 packets are a maximum one-way delay smaller than 100 ms.", "< 100 ms")
+@claim("V-B", published="< 100 ms")
 def buffer_25() -> Outcome:
+    """25 packets are a maximum one-way delay smaller than 100 ms."""
     link = scenarios["ldcc_fig6"].net.links["bottleneck"]
     delay = link.delay + link.buffer / link.capacity
     return compared(
@@ -85,29 +89,28 @@ def buffer_25() -> Outcome:
     )
 
 
-@claim("ldcc", "V", "The curves are of an NS-3 simulation with packets.", "ripple of packets and sampled feedback")
+@claim("V", published="ripple of packets and sampled feedback")
 def packets() -> Outcome:
+    """The curves are of an NS-3 simulation with packets."""
     return Outcome(
         OUT_OF_REACH,
         "smooth curves of the same means",
-        "A fluid has no packets: the ripple of interarrival times, of averages over a window and of one update a "
-        "round trip is not in it. The equilibria and the slow transients are.",
+        "A fluid has no packets: the ripple of interarrival times, of averages over a window and "
+        "of one update a round trip is not in it. The equilibria and the slow transients are.",
     )
 
 
-@claim("ldcc", "Figs. 5, 6, 10, 11", "The initial rates of the flows and the end of the time axis.", "not printed")
+@claim("Figs. 5, 6, 10, 11", published="not printed")
 def initial_rates() -> Outcome:
+    """The initial rates of the flows and the end of the time axis."""
     rate = 5 * LDCC.parameter("w")
     return Outcome(
         NOT_GIVEN,
         f"{kbit(rate)} and 350 s",
-        "Chosen: 5 w, a rate at which (15) with an empty queue grows by w k a "
-        "second whatever it is; the equilibria do not depend on it.",
+        "Chosen: 5 w, a rate at which (15) with an empty queue grows by w k a second whatever it "
+        "is; the equilibria do not depend on it.",
         {"x0": rate},
     )
-
-
-# --- Fig. 5
 
 
 def _no_loss(name: str) -> Outcome:
@@ -115,180 +118,164 @@ def _no_loss(name: str) -> Outcome:
     r, net = run(name), scenarios[name].net
     most, lost = float(r.queueing_delay.max()), float(r.lost.max())
     room = min(link.buffer / link.capacity for link in net.links.values())
-    verdict, reason = _verdict(lost == 0, "losses occur")
-    return Outcome(
-        verdict, f"nothing lost; the longest queue is {ms(most)} of {ms(room, 3)}", reason, {"q": most, "lost": lost}
+    return reproduced_if(
+        lost == 0,
+        f"nothing lost; the longest queue is {ms(most)} of {ms(room, 3)}",
+        values={"q": most, "lost": lost},
     )
 
 
-@claim("ldcc", "Fig. 5", "The flows never fill the buffer and no loss is experienced.", "no loss")
+@claim("Fig. 5", published="no loss")
 def fig5_no_loss() -> Outcome:
+    """The flows never fill the buffer and no loss is experienced."""
     return _no_loss("ldcc_fig5")
 
 
-@claim("ldcc", "Fig. 5", "The flows share the link fairly, without penalising early or late starters.", "equal rates")
+@claim("Fig. 5", published="equal rates")
 def fig5_fair() -> Outcome:
+    """The flows share the link fairly, without penalising early or late starters."""
     rates = at_time("ldcc_fig5", 259.0).rate.values[:3]
     two = at_time("ldcc_fig5", 99.0).rate.values[:2]
     index = {"three": jain(rates), "two": jain(two)}
     exact = equilibrium(scenarios["ldcc_fig5"].net, at=200.0).rate.values[:3]
-    verdict, reason = _verdict(min(index.values()) > 0.999 and near(exact, exact[0], 1e-9), "the rates differ")
-    return Outcome(
-        verdict,
-        f"at 259 s {', '.join(mbit(v) for v in rates)} (Jain's index {index['three']:.6f}); at equilibrium "
-        "exactly equal, 1 Mbit/s",
-        reason,
-        {**index, "rate": float(exact[0])},
+    return reproduced_if(
+        min(index.values()) > 0.999 and near(exact, exact[0], 1e-9),
+        f"at 259 s {', '.join(mbit(v) for v in rates)} (Jain's index {index['three']:.6f}); at "
+        "equilibrium exactly equal, 1 Mbit/s",
+        values={**index, "rate": float(exact[0])},
     )
 
 
-@claim("ldcc", "Fig. 5", "Rates and delays that the flows settle at.", "curves; values not printed")
+@claim("Fig. 5", published="curves; values not printed")
 def fig5_values() -> Outcome:
+    """Rates and delays that the flows settle at."""
     eq = {n: equilibrium(scenarios["ldcc_fig5"].net, at=t) for n, t in ((2, 50.0), (3, 200.0))}
     late = {2: at_time("ldcc_fig5", 99.0), 3: at_time("ldcc_fig5", 259.0)}
     delay = {n: float(eq[n].one_way_delay.values[0]) for n in eq}
     by_hand = {n: float(delay_by_19(3e6 / n, 0.025)) for n in eq}
     error = max(abs(float(late[n].one_way_delay.values[0]) / by_hand[n] - 1) for n in eq)
-    verdict, reason = _verdict(error < 1e-3 and near(list(delay.values()), list(by_hand.values()), 1e-9), "off (19)")
-    return Outcome(
-        verdict,
-        f"two flows 1.5 Mbit/s, {ms(delay[2], 5)}; three 1 Mbit/s, {ms(delay[3], 5)}; the run within {bound(error)}",
-        reason or "Compared with (19), as the curves are lost.",
+    return reproduced_if(
+        error < 1e-3 and near(list(delay.values()), list(by_hand.values()), 1e-9),
+        f"two flows 1.5 Mbit/s, {ms(delay[2], 5)}; three 1 Mbit/s, {ms(delay[3], 5)}; the run "
+        f"within {bound(error)}",
+        "Compared with (19), as the curves are lost.",
         {"two": delay[2], "three": delay[3], "error": error},
     )
 
 
-@claim("ldcc", "Fig. 5", "How long the flows take to share the link.", "not printed in the text")
+@claim("Fig. 5", published="not printed in the text")
 def fig5_settling() -> Outcome:
+    """How long the flows take to share the link."""
     r = run("ldcc_fig5").sel(time=slice(0, 259))
-    last = settling_time(r.rate.sel(flow="flow3"), 1e6, tolerance=0.05, start=100.0)
-    seconds = float(np.asarray(last)) - 100.0 if float(np.asarray(last)) > 100 else float(np.asarray(last))
+    rate = r.rate.sel(flow="flow3")
+    seconds = float(np.asarray(settling_time(rate, 1e6, tolerance=0.05, start=100.0)))
     slow = 0.4 * 20e3 / 1e6 / (0.13125 + 0.025)
     return Outcome(
         NOT_GIVEN,
         f"flow 3 is within 5 % of its share {seconds:.3g} s after it starts",
-        f"The slow mode decays at k w/x = {slow:.3g}/s, at which initial differences between flows fade.",
+        f"The slow mode decays at k w/x = {slow:.3g}/s, at which initial differences between flows "
+        "fade.",
         {"seconds": seconds, "mode": slow},
     )
 
 
-# --- Fig. 6
-
-
-@claim(
-    "ldcc",
-    "Fig. 6",
-    "With 25 packets of buffer the flows are driven by losses and each gets the same rate.",
-    "equal rates, losses",
-)
+@claim("Fig. 6", published="equal rates, losses")
 def fig6_fair() -> Outcome:
+    """With 25 packets of buffer the flows are driven by losses and each gets the same rate."""
     late = at_time("ldcc_fig6", 259.0)
-    rates, loss, delay = late.rate.values[:3], float(late.loss.values[0]), float(late.one_way_delay.values[0])
+    rates = late.rate.values[:3]
+    loss, delay = (float(v.values[0]) for v in (late.loss, late.one_way_delay))
     # w/x = pi with three flows: 3 x^2 - (c - u + 3 w) x - w u = 0.
     b = 3.5e6 - 0.5e6 + 3 * 20e3
     exact = (b + (b * b + 12 * 20e3 * 0.5e6) ** 0.5) / 6
     error = float(np.max(np.abs(rates / exact - 1)))
-    verdict, reason = _verdict(
-        jain(rates) > 0.9999 and error < 5e-3 and loss > 0 and delay < 0.1, "off the equilibrium"
-    )
-    return Outcome(
-        verdict,
-        f"at 259 s {', '.join(mbit(v) for v in rates)} ({mbit(exact)} by hand), loss {percent(loss)}, "
-        f"delay {ms(delay)}",
-        reason,
-        {"error": error, "loss": loss, "exact": exact},
+    return reproduced_if(
+        jain(rates) > 0.9999 and error < 5e-3 and loss > 0 and delay < 0.1,
+        f"at 259 s {', '.join(mbit(v) for v in rates)} ({mbit(exact)} by hand), loss "
+        f"{percent(loss)}, delay {ms(delay)}",
+        values={"error": error, "loss": loss, "exact": exact},
     )
 
 
-# --- Figs. 10 and 11
+def _shares(name: str) -> tuple[Any, Any, float, dict[str, float]]:
+    """Rates at equilibrium of three flows and of two, how far the run is off them, and all."""
+    net = scenarios[name].net
+    three, two = (equilibrium(net, at=a).rate.values[:n] for a, n in ((200.0, 3), (50.0, 2)))
+    error = float(np.max(np.abs(at_time(name, 259.0).rate.values[:3] / three - 1)))
+    values = {f"x{k}": v for k, v in enumerate(three, 1)}
+    values |= {f"two_x{k}": v for k, v in enumerate(two, 1)}
+    return three, two, error, values | {"error": error}
 
 
-@claim("ldcc", "Fig. 10", "With buffers of 100 packets no losses are experienced.", "no loss")
+@claim("Fig. 10", published="no loss")
 def fig10_no_loss() -> Outcome:
+    """With buffers of 100 packets no losses are experienced."""
     return _no_loss("ldcc_fig10")
 
 
-@claim("ldcc", "Fig. 10", "Flow 1, whose route is longer, always gets less than the others.", "x1 < x2, x3")
+@claim("Fig. 10", published="x1 < x2, x3")
 def fig10_long_flow() -> Outcome:
+    """Flow 1, whose route is longer, always gets less than the others."""
     r = run("ldcc_fig10")
     rate, t = r.rate.values, r.time.values
     late = (t > 5) & (t < 99) | (t > 130) & (t < 259) | (t > 290)
-    always = bool(np.all(rate[late, 0] < rate[late, 1])) and bool(
-        np.all(rate[(t > 130) & (t < 259), 0] < rate[(t > 130) & (t < 259), 2])
-    )
-    three, two = (equilibrium(scenarios["ldcc_fig10"].net, at=a).rate.values for a in (200.0, 50.0))
-    end = at_time("ldcc_fig10", 259.0).rate.values
-    error = float(np.max(np.abs(end[:3] / three[:3] - 1)))
-    verdict, reason = _verdict(always and error < 5e-3, "flow 1 is not always the slowest")
-    return Outcome(
-        verdict,
-        f"{', '.join(mbit(v, 3) for v in three[:3])} with three flows, {', '.join(mbit(v, 3) for v in two[:2])} "
-        "with two; so in the run once flows have started",
-        reason or "Already with two flows, on one bottleneck: the propagation delay of its route is longer.",
-        {"x1": three[0], "x2": three[1], "x3": three[2], "two_x1": two[0], "two_x2": two[1], "error": error},
+    third = (t > 130) & (t < 259)
+    always = np.all(rate[late, 0] < rate[late, 1]) and np.all(rate[third, 0] < rate[third, 2])
+    three, two, error, values = _shares("ldcc_fig10")
+    return reproduced_if(
+        always and error < 5e-3,
+        f"{', '.join(mbit(v, 3) for v in three)} with three flows, "
+        f"{', '.join(mbit(v, 3) for v in two)} with two; so in the run once flows have started",
+        "Already with two flows, on one bottleneck: the propagation delay of its route is longer.",
+        values,
     )
 
 
-@claim("ldcc", "Fig. 10", "Delays that the flows settle at.", "curves; values not printed")
+@claim("Fig. 10", published="curves; values not printed")
 def fig10_delays() -> Outcome:
+    """Delays that the flows settle at."""
     eq = equilibrium(scenarios["ldcc_fig10"].net, at=200.0)
     rate, delay = eq.rate.values[:3], eq.one_way_delay.values[:3]
     by_hand = delay_by_19(rate, np.array([0.05, 0.025, 0.025]))
     error = float(np.max(np.abs(delay / by_hand - 1)))
-    verdict, reason = _verdict(error < 1e-9, "off (19)")
-    return Outcome(
-        verdict,
+    return reproduced_if(
+        error < 1e-9,
         f"{', '.join(ms(v) for v in delay)} with three flows, each as (19) says",
-        reason or "Compared with (19), as the curves are lost.",
+        "Compared with (19), as the curves are lost.",
         {f"e{k}": float(v) for k, v in enumerate(delay, 1)},
     )
 
 
-@claim(
-    "ldcc", "Fig. 11", "With 50 ms of buffer flow 1 gets less when it competes against the other two.", "x1 < x2, x3"
-)
+@claim("Fig. 11", published="x1 < x2, x3")
 def fig11_long_flow() -> Outcome:
-    net = scenarios["ldcc_fig11"].net
-    three, two = (equilibrium(net, at=a).rate.values for a in (200.0, 50.0))
-    end = at_time("ldcc_fig11", 259.0).rate.values
-    error = float(np.max(np.abs(end[:3] / three[:3] - 1)))
-    verdict, reason = _verdict(
-        three[0] < min(three[1:3]) and error < 5e-3, "flow 1 is not the slowest, or has not settled"
-    )
-    return Outcome(
-        verdict,
-        f"{', '.join(mbit(v, 3) for v in three[:3])} with three flows; {', '.join(mbit(v, 4) for v in two[:2])} "
-        "with two",
-        reason
-        or "With two flows the rates are equal: the longest delay of flow 1 is then 25 + 50 + 25 "
-        "ms, exactly T, so that both are driven by the same losses.",
-        {"x1": three[0], "x2": three[1], "x3": three[2], "two_x1": two[0], "two_x2": two[1], "error": error},
+    """With 50 ms of buffer flow 1 gets less when it competes against the other two."""
+    three, two, error, values = _shares("ldcc_fig11")
+    return reproduced_if(
+        three[0] < min(three[1:]) and error < 5e-3,
+        f"{', '.join(mbit(v, 3) for v in three)} with three flows; "
+        f"{', '.join(mbit(v, 4) for v in two)} with two",
+        "With two flows the rates are equal: the longest delay of flow 1 is then 25 + 50 + 25 ms, "
+        "exactly T, so that both are driven by the same losses.",
+        values,
     )
 
 
-@claim(
-    "ldcc",
-    "Fig. 11",
-    "Flow 1 works in both loss and delay mode: it loses, and its delay exceeds its threshold.",
-    "pi > 0, e > T",
-)
+@claim("Fig. 11", published="pi > 0, e > T")
 def fig11_mixed() -> Outcome:
+    """Flow 1 works in both loss and delay mode: it loses, and its delay exceeds its threshold."""
     eq = equilibrium(scenarios["ldcc_fig11"].net, at=200.0)
     delay, loss, rate = (a.values[:3] for a in (eq.one_way_delay, eq.loss, eq.rate))
     v = 0.1 * np.maximum(delay - 0.1, 0) / eq.rtt.values[:3]
     balance = float(np.max(np.abs(20e3 / rate - v - loss)))
-    verdict, reason = _verdict(loss[0] > 0 and delay[0] > 0.1 and delay[1] < 0.1 and balance < 1e-10, "another regime")
-    return Outcome(
-        verdict,
-        f"flow 1: e = {ms(delay[0])} > T, pi = {percent(loss[0])}, v = {v[0]:.4f}; flow 2: e = {ms(delay[1])} "
-        "< T, losses alone",
-        reason,
-        {"e1": delay[0], "loss1": loss[0], "v1": v[0], "balance": balance},
+    return reproduced_if(
+        loss[0] > 0 and delay[0] > 0.1 and delay[1] < 0.1 and balance < 1e-10,
+        f"flow 1: e = {ms(delay[0])} > T, pi = {percent(loss[0])}, v = {v[0]:.4f}; flow 2: e = "
+        f"{ms(delay[1])} < T, losses alone",
+        values={"e1": delay[0], "loss1": loss[0], "v1": v[0], "balance": balance},
     )
 
 
-# --- Fairness between different propagation delays: equation (44), Figs. 7 and 8 of the LDCC paper
-
+# --- Fairness between different propagation delays: (44), Figs. 7 and 8
 
 CAPACITIES = tuple(float(c) for c in np.linspace(1e6, 6e6, 26))
 """Of Figs. 7 and 8 [bit/s]."""
@@ -297,76 +284,68 @@ WORST = "25, 25, 25, 75 ms"
 
 @lru_cache(maxsize=8)
 def fair_rates(name: str) -> NDArray[np.float64]:
-    """Equilibrium rates (capacity, flow) [bit/s] with the delays of that name, over `CAPACITIES`; computed once."""
+    """Equilibrium rates (capacity, flow) [bit/s] with the delays of that name, over `CAPACITIES`;
+    computed once."""
     return np.array([equilibrium(four_flows(FAIR_DELAYS[name], c)).rate.values for c in CAPACITIES])
 
 
-@claim(
-    "ldcc",
-    "(44)",
-    "Jain's index lies between 1/N, where one flow has all, and 1, where all rates are equal.",
-    "1/N <= J <= 1",
-)
+@claim("(44)", published="1/N <= J <= 1")
 def jain_bounds() -> Outcome:
-    # S = sum x, Q = sum x^2 of N rates, and a further rate x: N Q - S^2, the sum of the squared differences of all
-    # pairs, gains those to x; S^2 - Q, twice the sum of their products, gains 2 x S. Both begin with 0 at N = 1.
+    """Jain's index lies between 1/N, where one flow has all, and 1, where all rates are equal."""
+    # S = sum x, Q = sum x^2 of N rates, and a further rate x: N Q - S^2, the sum of the squared
+    # differences of all pairs, gains those to x; S^2 - Q, twice the sum of their products, gains 2
+    # x S. Both begin with 0 at N = 1.
     count, total, squares, rate = positive("N", "S", "Q", "x")
     differences = squares - 2 * rate * total + count * rate**2  # sum of (x_i - x)^2
     grown = (count + 1) * (squares + rate**2) - (total + rate) ** 2
     above = proof(Eq(grown, count * squares - total**2 + differences))  # >= 0, so J <= 1
-    below = proof(Eq((total + rate) ** 2 - (squares + rate**2), total**2 - squares + 2 * rate * total))
-    same = proof(Eq((count * rate) ** 2 / (count * (count * rate**2)), 1))
-    one = proof(Eq(rate**2 / (count * rate**2), 1 / count))
-    values = {"equal": jain([2.0] * 5), "one": jain([2.0] + [0.0] * 4), "mixed": jain([1.0, 2.0, 3.0])}
-    if not near([values["equal"], values["one"], values["mixed"]], [1, 1 / 5, 36 / 42], 1e-12):
-        return Outcome(DIFFERS, f"fluidcc.metrics.jain gives {values}", "by hand 1, 1/5 and 6/7", values)
+    given = {"equal": [2.0] * 5, "one": [2.0] + [0.0] * 4, "mixed": [1.0, 2.0, 3.0]}
+    values = {name: jain(rates) for name, rates in given.items()}
     return from_proofs(
         above,
-        below,
-        same,
-        one,
-        computed="for every N, by induction: N sum x^2 - (sum x)^2 is the sum of (x_i - x_j)^2 over all pairs, and "
-        "(sum x)^2 - sum x^2 twice that of x_i x_j",
+        Eq((total + rate) ** 2 - (squares + rate**2), total**2 - squares + 2 * rate * total),
+        Eq((count * rate) ** 2 / (count * (count * rate**2)), 1),
+        Eq(rate**2 / (count * rate**2), 1 / count),
+        computed="for every N, by induction: N sum x^2 - (sum x)^2 is the sum of (x_i - x_j)^2 "
+        "over all pairs, and (sum x)^2 - sum x^2 twice that of x_i x_j",
         values=values,
+        checks=near(list(values.values()), [1, 1 / 5, 36 / 42], 1e-12),
     )
 
 
-@claim(
-    "ldcc",
-    "Figs. 7, 8",
-    "The propagation delays of the four flows.",
-    "lost; longest = 3 x shortest in the worst case",
-    erratum=True,
-)
+@claim("Figs. 7, 8", published="lost; longest = 3 x shortest in the worst case", erratum=True)
 def propagation_vectors() -> Outcome:
+    """The propagation delays of the four flows."""
     worst = {name: float(np.min(fair_rates(name)[-1]) / (CAPACITIES[-1] / 4)) for name in THREEFOLD}
     return Outcome(
         NOT_GIVEN,
         "; ".join(FAIR_DELAYS),
-        "The text has [p1 p2 p3 p4] and no numbers; the shortest is taken as 25 ms, "
-        "as in the other figures. With 75 ms as the longest, the worst rate hardly depends on the other two: "
+        "The text has [p1 p2 p3 p4] and no numbers; the shortest is taken as 25 ms, as in the "
+        "other figures. With 75 ms as the longest, the worst rate hardly depends on the other two: "
         + ", ".join(f"{v:.3g}" for v in worst.values())
         + " of the fair one at 6 Mbit/s.",
         worst,
     )
 
 
-@claim("ldcc", "Fig. 7", "The more the propagation delays differ, the lower Jain's index.", "J falls")
+@claim("Fig. 7", published="J falls")
 def fig7_discrepancy() -> Outcome:
+    """The more the propagation delays differ, the lower Jain's index."""
     names = list(FAIR_DELAYS)[:3]
     curves = np.array([jain(fair_rates(name)) for name in names])
-    falls = np.all(np.diff(curves, axis=0) <= 1e-9)
     values = {name: float(c[-1]) for name, c in zip(names, curves, strict=True)}
-    return Outcome(
-        REPRODUCED if falls else DIFFERS,
-        "at 6 Mbit/s " + "; ".join(f"{v:.4f} for {k}" for k, v in values.items()) + "; in this order at every capacity",
-        "" if falls else "not at every capacity",
-        values,
+    return reproduced_if(
+        np.all(np.diff(curves, axis=0) <= 1e-9),
+        "at 6 Mbit/s "
+        + "; ".join(f"{v:.4f} for {k}" for k, v in values.items())
+        + "; in this order at every capacity",
+        values=values,
     )
 
 
-@claim("ldcc", "Fig. 7", "The lower the capacity, the higher the fairness.", "J rises as c falls", erratum=True)
+@claim("Fig. 7", published="J rises as c falls", erratum=True)
 def fig7_capacity() -> Outcome:
+    """The lower the capacity, the higher the fairness."""
     p, q = positive("p", "q")
     rate = w * (2 * p + q) / (beta * (p + q - T))  # (18) with e = p + q and e_b = p
     exact = proof(Eq(rate.subs(q, 2 * T), 2 * w / beta))
@@ -377,59 +356,44 @@ def fig7_capacity() -> Outcome:
     }
     rates = equilibrium(four_flows(FAIR_DELAYS[WORST], 1.25e6)).rate.values
     peak = index["1.6"] == max(index.values())
-    if not (exact and slope and peak and rates[3] > rates[0]):
-        return Outcome(REPRODUCED, str(index), "", index)
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        exact and slope and peak and rates[3] > rates[0],
         "J = " + ", ".join(f"{v:.4f} at {k}" for k, v in index.items()) + f" Mbit/s for {WORST}",
-        f"True down to x = 2 w/beta = {2 * W_OVER_BETA / 1e3:g} kbit/s a flow (1.6 Mbit/s), "
-        "where q = 2 T and the rates are equal "
-        "whatever the propagation delays are (proved, for e_b = p). Below, dx/dp = (w/beta)(q - "
-        "2 T)/(p + q - T)^2 changes its "
-        f"sign and long flows get more: {mbit(rates[3])} against {mbit(rates[0])} at 1.25 "
-        "Mbit/s. The loss of "
-        "fairness there is too small to show in a plot.",
+        f"True down to x = 2 w/beta = {2 * W_OVER_BETA / 1e3:g} kbit/s a flow (1.6 Mbit/s), where "
+        "q = 2 T and the rates are equal whatever the propagation delays are (proved, for e_b = "
+        "p). Below, dx/dp = (w/beta)(q - 2 T)/(p + q - T)^2 changes its sign and long flows get "
+        f"more: {mbit(rates[3])} against {mbit(rates[0])} at 1.25 Mbit/s. The loss of fairness "
+        "there is too small to show in a plot.",
         index,
     )
 
 
-@claim(
-    "ldcc",
-    "Figs. 7, 8",
-    "The capacity is varied from 1 to 6 Mbit/s with a maximum queueing delay of 0.5 s.",
-    "q <= 0.5 s",
-    erratum=True,
-)
+@claim("Figs. 7, 8", published="q <= 0.5 s", erratum=True)
 def lowest_capacity() -> Outcome:
-    need = {
-        name: float(equilibrium(four_flows(p, 1e6, longest_queue=None)).queueing_delay.values[0])
-        for name, p in FAIR_DELAYS.items()
-    }
-    # By (18), with the queue at 0.5 s, the flows take sum (w/beta)(2 p + q)/(p + q - T): less capacity fills it.
-    least = {name: sum(W_OVER_BETA * (2 * v + 0.5) / (v + 0.4) for v in p) for name, p in FAIR_DELAYS.items()}
-    full = equilibrium(four_flows(FAIR_DELAYS[WORST], 1e6))
-    low, high = min(need.values()), max(need.values())
-    if low <= 0.5:
-        return Outcome(REPRODUCED, f"{ms(low)} to {ms(high)} at 1 Mbit/s", "", need)
-    return Outcome(
-        DIFFERS,
+    """The capacity is varied from 1 to 6 Mbit/s with a maximum queueing delay of 0.5 s."""
+    endless = [four_flows(p, 1e6, longest_queue=None) for p in FAIR_DELAYS.values()]
+    need = [float(equilibrium(net).queueing_delay.values[0]) for net in endless]
+    # By (18), with the queue at 0.5 s, the flows take sum (w/beta)(2 p + q)/(p + q - T): less
+    # capacity fills it.
+    least = [sum(W_OVER_BETA * (2 * v + 0.5) / (v + 0.4) for v in p) for p in FAIR_DELAYS.values()]
+    loss = float(equilibrium(four_flows(FAIR_DELAYS[WORST], 1e6)).loss.values[0])
+    low, high = min(need), max(need)
+    return differs_if(
+        low > 0.5,
         f"1 Mbit/s needs {low:.3g} to {high:.3g} s of queue",
-        "More than the buffer, so at 1 Mbit/s losses drive the flows "
-        f"({percent(float(full.loss.values[0]))} for {WORST}); "
-        f"driven by delay only from {mbit(min(least.values()), 3)} to "
-        f"{mbit(max(least.values()), 3)} on, as the delays are.",
-        {"low": low, "high": high, "loss": float(full.loss.values[0]), "least": min(least.values())},
+        f"More than the buffer, so at 1 Mbit/s losses drive the flows ({percent(loss)} for "
+        f"{WORST}); driven by delay only from {mbit(min(least), 3)} to {mbit(max(least), 3)} on, "
+        "as the delays are.",
+        {"low": low, "high": high, "loss": loss, "least": min(least)},
     )
 
 
-@claim(
-    "ldcc",
-    "Fig. 8",
-    "With the longest delay three times the shortest, the worst rate is about half of the normalised capacity.",
-    "about 0.5",
-)
+@claim("Fig. 8", published="about 0.5")
 def fig8_worst() -> Outcome:
-    worst = {name: float(np.min(fair_rates(name) / (np.array(CAPACITIES)[:, None] / 4))) for name in THREEFOLD}
+    """With the longest delay three times the shortest, the worst rate is about half of the
+    normalised capacity."""
+    share = np.array(CAPACITIES)[:, None] / 4
+    worst = {name: float(np.min(fair_rates(name) / share)) for name in THREEFOLD}
     return compared(
         [("about 0.5", v) for v in worst.values()],
         "; ".join(f"{v:.3f} for {k}" for k, v in worst.items()),
@@ -438,32 +402,34 @@ def fig8_worst() -> Outcome:
     )
 
 
-@claim("ldcc", "Fig. 8", "No flow starves: every rate stays a good part of the fair one.", "lowest and highest rates")
+@claim("Fig. 8", published="lowest and highest rates")
 def fig8_extremes() -> Outcome:
+    """No flow starves: every rate stays a good part of the fair one."""
     rates = fair_rates("25, 40, 60, 75 ms")
     low, high = rates.min(axis=1), rates.max(axis=1)
     pick = [CAPACITIES.index(c) for c in (1e6, 2e6, 4e6, 6e6)]
-    good = bool(np.all(low > W_OVER_BETA))
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        np.all(low > W_OVER_BETA),
         "lowest to highest for 25, 40, 60, 75 ms: "
-        + ", ".join(f"{low[i] / 1e6:.3f} to {high[i] / 1e6:.3f} at {CAPACITIES[i] / 1e6:g} Mbit/s" for i in pick),
-        "" if good else "some rate is below w/beta",
-        {f"low{CAPACITIES[i] / 1e6:g}": float(low[i]) for i in pick}
+        + ", ".join(
+            f"{low[i] / 1e6:.3f} to {high[i] / 1e6:.3f} at {CAPACITIES[i] / 1e6:g} Mbit/s"
+            for i in pick
+        ),
+        values={f"low{CAPACITIES[i] / 1e6:g}": float(low[i]) for i in pick}
         | {f"high{CAPACITIES[i] / 1e6:g}": float(high[i]) for i in pick},
     )
 
 
-@claim("ldcc", "Fig. 8", "The rates are averages at the equilibrium that the flows reach.", "averages of a run")
+@claim("Fig. 8", published="averages of a run")
 def fig8_reached() -> Outcome:
+    """The rates are averages at the equilibrium that the flows reach."""
     net = scenarios["ldcc_fig7"].net
     eq, end = equilibrium(net).rate.values, run("ldcc_fig7").rate.values[-1]
     error = float(np.max(np.abs(end / eq - 1)))
-    good = error < 1e-3
-    return Outcome(
-        REPRODUCED if good else REFUTED,
-        f"25, 40, 60, 75 ms at 4 Mbit/s: the run of {run('ldcc_fig7').time.values[-1]:g} s "
-        f"ends at the equilibrium within {percent(error, 1)}",
-        "" if good else "it has not settled",
-        {"error": error},
+    return reproduced_if(
+        error < 1e-3,
+        f"25, 40, 60, 75 ms at 4 Mbit/s: the run of {run('ldcc_fig7').time.values[-1]:g} s ends at "
+        f"the equilibrium within {percent(error, 1)}",
+        values={"error": error},
+        otherwise=REFUTED,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Dummy, Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
+from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
 
 from fluidcc.analysis.local import LocalLoop, local_loop
 from fluidcc.analysis.nyquist import crossings, passes
@@ -19,26 +19,31 @@ from fluidcc.base.errors import InvalidInput, Undecided
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.papers.ldcc.common import beta, eta, positive, unstable, w, x
-from fluidcc.papers.ldcc.law import ABOVE, FLOW
-from fluidcc.papers.model import DIFFERS, PROVED, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, claim, eta, positive, unstable, w, x
+from fluidcc.papers.ldcc.law import ABOVE, GAIN
+from fluidcc.papers.model import (
+    NOT_GIVEN,
+    REFUTED,
+    Outcome,
+    differs_if,
+    from_proofs,
+    proof,
+    proved_if,
+    refuted_if,
+    reproduced_if,
+)
 from fluidcc.sources import LDCC
-from fluidcc.symbols import RTT, Let, c, e, edot, pi, y
+from fluidcc.symbols import RTT, c, e, edot, pi, y
 
-__all__ = [
-    "REST", "ROUND", "U2", "Chart", "K", "ParkingLots", "allowed", "chart", "counterexample",
-    "critical_gains", "loop_symbol", "parking_lot_network", "pole_and_zero", "pole_symbol", "s",
-    "slope", "slope_symbol",
-]  # fmt: skip
-
-
-s = Symbol("s", positive=True)  # identities of analytic functions hold everywhere once they hold for s > 0
+# Identities of analytic functions hold everywhere once they hold for s > 0.
+s = Symbol("s", positive=True)
 REST: AtRest = at_rest(LDCC, given={pi: 0}, eliminate=e)
 """The law where x' = 0 without losses: e is that of (19)."""
 ROUND = REST.put(RTT)
-K = REST.put(next(v for v in FLOW.atoms(Let) if v.name == "k"))  # k = eta/RTT
+K = REST.put(GAIN)  # k = eta/RTT
 U2 = diff(LDCC.utility, x, 2)
-_f, _b, _m = positive("tau_f", "tau_b", "tau_m")  # delays to a link, back from it, and to another link of the same user
+# Delays to a link, back from it, and to another link of the same user.
+_f, _b, _m = positive("tau_f", "tau_b", "tau_m")
 
 
 def slope() -> Expr:
@@ -61,58 +66,47 @@ def printed_response(k: Expr, curvature: Expr, penalty: Expr) -> Expr:
     return k * x * (-penalty - s) / (s - k * x * curvature)
 
 
-@claim(
-    "ldcc",
-    "(30)",
-    "With delays, x_r' = k_r x_r (U' - v(sum R d_l(t - tau_b)) - sum R d_l'(t - tau_b)).",
-    "d_l'(t - tau_b), k_r constant",
-)
+@claim("(30)", published="d_l'(t - tau_b), k_r constant")
 def delayed_rate_equation() -> Outcome:
-    # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope of e over t, the
-    # law that over theta, which is what interarrival times measure by (23).
+    """With delays, x_r' = k_r x_r (U' - v(sum R d_l(t - tau_b)) - sum R d_l'(t - tau_b))."""
+    # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope
+    # of e over t, the law that over theta, which is what interarrival times measure by (23).
     over_time = Symbol("D", real=True)
     over_sending = over_time / (1 - over_time)  # de/dtheta = (de/dt)(1 + de/dtheta)
     chain = proof(Eq(over_time * (1 + over_sending), over_sending), where=[over_time < 1])
     first = diff(over_sending, over_time).subs(over_time, 0)
     second = diff(over_sending, over_time, 2).subs(over_time, 0)
     same = proof(Eq(first, 1))
-    if not (chain and same):
-        return from_proofs(chain, same, computed="")
-    return Outcome(
-        DIFFERS,
-        "the same to first order; e' by the time of sending is D/(1 - D) where (30) has D = sum R d'(t - tau_b)",
-        f"The two differ by D^2 and more (second derivative {second} at 0), as (30) freezes tau_b, which contains the "
-        "queueing delays, and holds k_r = eta/RTT. An equilibrium and its linearisation are unchanged: there D = 0 "
-        "and the bracket that k multiplies vanishes.",
+    return differs_if(
+        chain and same,
+        "the same to first order; e' by the time of sending is D/(1 - D) where (30) has D = sum R "
+        "d'(t - tau_b)",
+        f"The two differ by D^2 and more (second derivative {second} at 0), as (30) freezes tau_b, "
+        "which contains the queueing delays, and holds k_r = eta/RTT. An equilibrium and its "
+        "linearisation are unchanged: there D = 0 and the bracket that k multiplies vanishes.",
         {"first": float(first), "second": float(second)},
     )
 
 
-@claim(
-    "ldcc", "(31)", "With delays, q_l' = (sum R x_r(t - tau_f) - c_l)/c_l.", "no projection, and tau_f as if constant"
-)
+@claim("(31)", published="no projection, and tau_f as if constant")
 def delayed_queue() -> Outcome:
+    """With delays, q_l' = (sum R x_r(t - tau_f) - c_l)/c_l."""
     rates = symbols("x1:4", positive=True)
     (flow,) = DropTail.flow.values()
     form = proof(Eq(flow.subs(y, sum(rates)), (sum(rates) - c) / c))
-    if not form:
-        return from_proofs(form, computed="")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        form,
         "(2) with (8) put in, for a queue between its ends",
-        "(31) drops the projection of (2), so it holds at links that are saturated and not full. A link that is not "
-        "saturated has no integrator and drops out of what follows: (32) to (39) are about the saturated links alone, "
-        "and M counts those. Behind another queue that moves, tau_f is not constant either; see (8).",
+        "(31) drops the projection of (2), so it holds at links that are saturated and not full. A "
+        "link that is not saturated has no integrator and drops out of what follows: (32) to (39) "
+        "are about the saturated links alone, and M counts those. Behind another queue that moves, "
+        "tau_f is not constant either; see (8).",
     )
 
 
-@claim(
-    "ldcc",
-    "(32)",
-    "Linearised: s dx = K X (U'' dx - V' R_b^T dq - s R_b^T dq), s dq = C^-1 R_f dx.",
-    "K X U'', K X V', K X",
-)
+@claim("(32)", published="K X U'', K X V', K X")
 def linearised() -> Outcome:
+    """Linearised: s dx = K X (U'' dx - V' R_b^T dq - s R_b^T dq), s dq = C^-1 R_f dx."""
     A, B = REST.A[0, 0], REST.B
     by = {signal: B[0, LDCC.inputs.index(signal)] for signal in (e, edot)}
     link = diff(next(iter(DropTail.flow.values())), y)
@@ -120,47 +114,46 @@ def linearised() -> Outcome:
         at(Eq(A, REST.put(K * x * U2))),
         at(Eq(by[e], -K * x * slope())),
         at(Eq(by[edot], -K * x)),
-        proof(Eq(link, 1 / c)),
+        Eq(link, 1 / c),
         computed="the Jacobians of the law and of the link are these entries",
-        reason="Although k = eta/RTT depends on e: at the equilibrium it multiplies zero. With two saturated queues "
-        "on one path (32) is not the linearisation of a network that conserves flow; see the row on multi-bottleneck "
-        "networks.",
+        reason="Although k = eta/RTT depends on e: at the equilibrium it multiplies zero. With two "
+        "saturated queues on one path (32) is not the linearisation of a network that "
+        "conserves flow; see the row on multi-bottleneck networks.",
     )
 
 
-@claim("ldcc", "(33)", "Solving (32) for dx gives (33).", "C^-1 R_f s^-1 (Is - KXU'')^-1 KX(-V' - s) R_b^T dq")
+@claim("(33)", published="C^-1 R_f s^-1 (Is - KXU'')^-1 KX(-V' - s) R_b^T dq")
 def solved() -> Outcome:
+    """Solving (32) for dx gives (33)."""
     own = REST.transfer("rate", e, s)
     return from_proofs(
         at(Eq(own, printed_response(K, U2, slope()))),
-        computed="user by user, as K, X, V' and U'' are diagonal: the law's own transfer function from delay to rate",
+        computed="user by user, as K, X, V' and U'' are diagonal: the law's own transfer function "
+        "from delay to rate",
     )
 
 
-@claim(
-    "ldcc",
-    "(34), (35)",
-    "The return ratio is F = C^-1 R_f s^-1 (Is - KXU'')^-1 K (V' + s) diag(e^-sRTT) X R_f^T(-s).",
-    "R_b^T(s) = diag(e^-sRTT) R_f^T(-s)",
-)
+@claim("(34), (35)", published="R_b^T(s) = diag(e^-sRTT) R_f^T(-s)")
 def return_ratio() -> Outcome:
-    # Each entry (l, m) is a sum over users; the summands are compared, so it holds for networks of any size.
+    """The return ratio is F = C^-1 R_f s^-1 (Is - KXU'')^-1 K (V' + s) diag(e^-sRTT) X
+    R_f^T(-s)."""
+    # Each entry (l, m) is a sum over users; the summands are compared, so it holds for networks of
+    # any size.
     by_law = -(exp(-s * _f) / c / s) * REST.transfer("rate", e, s) * exp(-s * _b)
-    k, curvature, penalty, round_trip = Dummy("k"), Dummy("U2"), Dummy("v1"), _m + _b  # (7), for link m
-    printed = (
-        exp(-s * _f) / c / s / (s - k * x * curvature) * k * (penalty + s) * exp(-s * round_trip) * x * exp(s * _m)
-    )
-    printed = printed.subs({k: K, curvature: U2, penalty: slope()})
+    round_trip = _m + _b  # (7), for link m
+    response = K * (slope() + s) / (s - K * x * U2)
+    printed = exp(-s * _f) / c / s * response * exp(-s * round_trip) * x * exp(s * _m)
     return from_proofs(
         at(Eq(by_law, printed)),
-        proof(Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m))),
+        Eq(exp(-s * _b), exp(-s * round_trip) * exp(s * _m)),
         computed="entry by entry, for any number of users and links",
         reason="The loop is broken at the queues; the minus sign of the feedback is in '-1'.",
     )
 
 
-@claim("ldcc", "(36), (37)", "F = C^-1 R_f G X R_f^T(-s) with a diagonal G.", "s^-1 (Is - KXU'')^-1 K (V' + s) e^-sRTT")
+@claim("(36), (37)", published="s^-1 (Is - KXU'')^-1 K (V' + s) e^-sRTT")
 def diagonal_part() -> Outcome:
+    """F = C^-1 R_f G X R_f^T(-s) with a diagonal G."""
     users = 3
     g = symbols(f"g1:{users + 1}", positive=True)
     X = symbols(f"x1:{users + 1}", positive=True)
@@ -171,8 +164,8 @@ def diagonal_part() -> Outcome:
     return from_proofs(
         at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
         *(proof(Eq(entry, 0)) for entry in gap),
-        computed="G_r is minus the law's transfer function from delay to rate, over s x_r, times e^-sRTT; "
-        "F = C^(-1/2) (R~ G R~^T(-s)) C^(1/2)",
+        computed="G_r is minus the law's transfer function from delay to rate, over s x_r, times "
+        "e^-sRTT; F = C^(-1/2) (R~ G R~^T(-s)) C^(1/2)",
     )
 
 
@@ -182,7 +175,8 @@ def loop_of_one_user(k: Expr, penalty: Expr, curvature: Expr) -> Expr:
 
 
 def _two_links(users: int, g: Any, X: Any, caps: Any, lags: Any) -> tuple[Matrix, Matrix]:
-    """F by (35), and R~ G R~^T(-s) by (37), for two links and users with delays of their own to each."""
+    """F by (35), and R~ G R~^T(-s) by (37), for two links and users with delays of their own to
+    each."""
     forward = Matrix(2, users, lambda l, r: exp(-s * lags[l * users + r]))
     ahead = Matrix(2, users, lambda l, r: exp(s * lags[l * users + r]))
     G, rates = Matrix.diag(*g), Matrix.diag(*X)
@@ -191,17 +185,18 @@ def _two_links(users: int, g: Any, X: Any, caps: Any, lags: Any) -> tuple[Matrix
     return F, (C * forward * root) * G * (C * ahead * root).T
 
 
-@claim("ldcc", "(38)", "The eigenvalues of F are those of R~ G R~^T(-s).", "the order of a matrix product")
+@claim("(38)", published="the order of a matrix product")
 def same_spectrum() -> Outcome:
+    """The eigenvalues of F are those of R~ G R~^T(-s)."""
     users = 3
     g, X = symbols("g1:4", positive=True), symbols("x1:4", positive=True)
     caps, lags = symbols("c1:3", positive=True), symbols("t1:7", positive=True)
     F, scaled = _two_links(users, g, X, caps, lags)
     return from_proofs(
-        proof(Eq(F.trace(), scaled.trace())),
-        proof(Eq(F.det(), scaled.det())),
-        computed="the matrices are similar, by C^(1/2), whatever their size; checked on trace and determinant of two "
-        "links with three users",
+        Eq(F.trace(), scaled.trace()),
+        Eq(F.det(), scaled.det()),
+        computed="the matrices are similar, by C^(1/2), whatever their size; checked on trace and "
+        "determinant of two links with three users",
     )
 
 
@@ -222,12 +217,13 @@ def pole_symbol(round_trip: Expr) -> Expr:
 
 
 _ROUND = Symbol("R", positive=True)
-pole_and_zero = lambdify((_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy")
+pole_and_zero = lambdify(
+    (_ROUND, eta, w, beta, x), (pole_symbol(_ROUND), slope_symbol(_ROUND)), "numpy"
+)
 """Pole (as a positive number) and zero of (43) from round-trip time, eta, w, beta and rate."""
 
 
-# --- Critical gains of symmetric parking lots: exact against the conditions of the LDCC paper, over a grid
-
+# --- Critical gains of symmetric parking lots over a grid
 
 HOPS = (1, 2, 3, 5)
 RATES = np.geomspace(0.25e6, 25e6, 10)
@@ -267,7 +263,11 @@ def chart() -> Chart:
 
 
 class ParkingLots:
-    """Parking lots side by side: how far left each condition's curve crosses the real axis, as a function of eta.
+    """How far left each condition's curve crosses the real axis, of many parking lots, by eta.
+
+    M links in a row, one flow over all of them and one on each, all at the same rate x; the RTT of
+    the long flow is a multiple of the others'. By (43) the loops depend on frequency times RTT
+    alone, so only that ratio counts. Delays are frozen as in (30).
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class ParkingLots:
 
 
 def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
-    """Critical eta of the network, by the -1/M rule, by the hull with the exact spectral radius, and by eta_1/M.
+    """Critical eta: exact, by the -1/M rule, by the hull with the exact radius, and by eta_1/M.
 
     Parameters
     ----------
@@ -317,15 +317,18 @@ def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
     """
     lots = ParkingLots(M, rate, ratio)
     n = len(lots.M)
-    one = _critical(lots.alone, n)
-    return _critical(lots.exact, n), _critical(lots.rule, n), _critical(lots.hull, n), one / lots.M[:, 0]
+    exact, rule, hull, one = (
+        _critical(of, n) for of in (lots.exact, lots.rule, lots.hull, lots.alone)
+    )
+    return exact, rule, hull, one / lots.M[:, 0]
 
 
 def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Network:
-    """One of these parking lots as a network: M links of 2 `rate`, thresholds such that every flow gets `rate`.
+    """One of these parking lots: M links of 2 `rate`, and thresholds that give every flow `rate`.
 
-    The RTT of the flows on one link is 0.2 s, nine tenths of every RTT are before the receiver, and half of that of
-    the flows on one link is in the links of the long flow together if its RTT is the same.
+    The RTT of the flows on one link is 0.2 s, nine tenths of every RTT are before the receiver, and
+    half of that of the flows on one link is in the links of the long flow together if its RTT is
+    the same.
     """
     trip, hop = 0.2, 0.1 / M
     net = Network()
@@ -333,14 +336,14 @@ def parking_lot_network(M: int, rate: float, ratio: float, gain: float) -> Netwo
         net.link(f"l{l}", DropTail, capacity=2 * rate, delay=0.2 * hop)
     for name, own, hops in [("long", ratio * trip, M), *((f"f{l}", trip, 1) for l in range(M))]:
         route = list(net.link_names) if name == "long" else [f"l{name[1:]}"]
-        threshold = 0.9 * own - LDCC.parameter("w") / (LDCC.parameter("beta") * rate) * own  # v = w/x at e = 0.9 RTT
-        net.flow(name, LDCC(eta=gain, T=threshold), route=route, access_delay=0.9 * own - hops * hop,
-                 return_delay=0.1 * own)  # fmt: skip
+        law = LDCC(eta=gain, T=0.9 * own - W_OVER_BETA / rate * own)  # v = w/x at e = 0.9 RTT
+        access = 0.9 * own - hops * hop
+        net.flow(name, law, route=route, access_delay=access, return_delay=0.1 * own)
     return net
 
 
 def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:
-    """The least gain at which the reach along the negative real axis is one, by bisection of all points at once.
+    """The least gain at which the reach along the negative real axis is one, by bisection.
 
     Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
     """
@@ -359,7 +362,12 @@ def _reach(z: Any) -> Any:
 
 def _between(a: Any, b: Any) -> Any:
     """The same for the hull of two curves and 0, cell by cell."""
-    pairs = ((a[:, :-1], a[:, 1:]), (b[:, :-1], b[:, 1:]), (a[:, :-1], b[:, :-1]), (a[:, :-1], b[:, 1:]))
+    pairs = (
+        (a[:, :-1], a[:, 1:]),
+        (b[:, :-1], b[:, 1:]),
+        (a[:, :-1], b[:, :-1]),
+        (a[:, :-1], b[:, 1:]),
+    )
     return np.maximum(np.max([np.max(-_crossing(u, v), axis=1) for u, v in pairs], axis=0), 0)
 
 
@@ -370,7 +378,7 @@ def _crossing(u: Any, v: Any) -> Any:
     return np.where(meets, (u.imag * v.real - v.imag * u.real) / gap, 0.0)
 
 
-# --- Section IV-B of the LDCC paper: the Nyquist criterion, (39), and what follows from it and what does not
+# --- The Nyquist criterion, (39), and what follows from it and what does not
 
 
 def _random_loop(rng: np.random.Generator) -> LocalLoop:
@@ -384,21 +392,22 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
         gain = 10 ** rng.uniform(-1, 0.5)
         a, z = pole_and_zero(r, gain, LDCC.parameter("w"), LDCC.parameter("beta"), v)
         drive = -gain / r * v
-        laws.append((np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3)))
+        laws.append(
+            (np.array([[-a]]), np.array([[drive * z], [drive], [0.0]]), np.ones(1), np.zeros(3))
+        )
     load = route @ rate
     gamma = np.divide(1.0, load, out=np.ones(links), where=load > 0)
     forward = route * trip * rng.random((links, users))
     names = tuple(f"l{i}" for i in range(links))
-    return LocalLoop("queueing delay", True, names, route, gamma, rate, np.ones(users), trip, forward, laws, ())
+    return LocalLoop(
+        "queueing delay", True, names, route, gamma, rate, np.ones(users), trip, forward, laws, ()
+    )
 
 
-@claim(
-    "ldcc",
-    "after (38)",
-    "'The trajectories of the eigenvalues ... must not encircle the point -1 + j0 for the system to be stable.'",
-    "encirclements of -1 by the eigenvalues of F(jw)",
-)
+@claim("after (38)", published="encirclements of -1 by the eigenvalues of F(jw)")
 def nyquist_criterion() -> Outcome:
+    """'The trajectories of the eigenvalues ... must not encircle the point -1 + j0 for the system
+    to be stable.'"""
     rng = np.random.default_rng(17)
     counts: list[tuple[int, int]] = []
     while len(counts) < 24:
@@ -410,20 +419,20 @@ def nyquist_criterion() -> Outcome:
         counts.append((_encirclements(local_loop(point)), unstable(net, "frozen", point.rest)))
     wrong = sum(a != b for a, b in counts)
     values = {"networks": len(counts), "unstable": sum(b > 0 for _, b in counts), "wrong": wrong}
-    if wrong or not 0 < values["unstable"] < len(counts):
-        return Outcome(REFUTED, f"{wrong} of {len(counts)} counts disagree", "found at random", values)
-    return Outcome(
-        REPRODUCED,
-        f"{len(counts)} random networks with frozen delays, {values['unstable']} of them unstable: as many clockwise "
-        "turns as characteristic roots right of the axis",
-        "Necessary and sufficient, as no G_r has a pole right of the axis. The integrator of each link is taken out by "
-        "counting the turns of (s/(s + 1))^L det(1 + F(s)) around 0.",
+    return reproduced_if(
+        not wrong and 0 < values["unstable"] < len(counts),
+        f"{len(counts)} random networks with frozen delays, {values['unstable']} of them unstable: "
+        "as many clockwise turns as characteristic roots right of the axis",
+        "Necessary and sufficient, as no G_r has a pole right of the axis. The integrator of each "
+        "link is taken out by counting the turns of (s/(s + 1))^L det(1 + F(s)) around 0.",
         values,
+        otherwise=REFUTED,
     )
 
 
 def _random_network(rng: np.random.Generator) -> Network:
-    """One to three links, two to four LDCC flows with large gains, and a flow on each link alone."""
+    """One to three links, two to four LDCC flows with large gains, and a flow on each link
+    alone."""
     net, links = Network(), [f"l{i}" for i in range(int(rng.integers(1, 4)))]
     for name in links:
         net.link(name, DropTail, capacity=10 ** rng.uniform(6, 7.3), delay=rng.uniform(0.005, 0.05))
@@ -432,12 +441,14 @@ def _random_network(rng: np.random.Generator) -> Network:
         first, last = np.sort(rng.integers(0, len(links), 2))
         routes.append(links[first : last + 1])
     for i, route in enumerate(routes):
-        net.flow(f"f{i}", LDCC(eta=10 ** rng.uniform(-0.7, 0.5)), route=route, access_delay=rng.uniform(0, 0.1))
+        law = LDCC(eta=10 ** rng.uniform(-0.7, 0.5))
+        net.flow(f"f{i}", law, route=route, access_delay=rng.uniform(0, 0.1))
     return net
 
 
 def _encirclements(loop: LocalLoop) -> int:
-    """Clockwise turns of the eigenvalues of F around -1, by the argument of a function without their integrators."""
+    """Clockwise turns of the eigenvalues of F around -1, by the argument of a function without
+    their integrators."""
     omega = np.geomspace(1e-6 / loop.trip.max(), 1e4 / loop.trip.min(), 15_000)
     integrator = 1j * omega / (1 + 1j * omega)
     value = np.prod((1 + loop.eigenloci(omega)) * integrator[:, None], axis=1)
@@ -447,38 +458,33 @@ def _encirclements(loop: LocalLoop) -> int:
     return round(float(turns))
 
 
-@claim(
-    "ldcc",
-    "(39)",
-    "The eigenvalues of F(jw) are in rho(R~^T(jw) R~(-jw)) co(0, G_1, ..., G_R).",
-    "the convex hull with 0, scaled by the spectral radius",
-)
+@claim("(39)", published="the convex hull with 0, scaled by the spectral radius")
 def convex_hull() -> Outcome:
+    """The eigenvalues of F(jw) are in rho(R~^T(jw) R~(-jw)) co(0, G_1, ..., G_R)."""
     g1, g2, u1, u2, rho = symbols("g1 g2 u1 u2 rho", positive=True)
-    # For an eigenvector v of R~ G R~* and u = R~*v: eigenvalue v*v = sum g_r |u_r|^2, so it is (u*u/v*v) times an
-    # average of the g_r; and u*u/v*v <= rho by the definition of the spectral radius of a Hermitian matrix.
+    # For an eigenvector v of R~ G R~* and u = R~*v: eigenvalue v*v = sum g_r |u_r|^2, so it is
+    # (u*u/v*v) times an average of the g_r; and u*u/v*v <= rho by the definition of the spectral
+    # radius of a Hermitian matrix.
     size = u1 + u2
     average = proof(Eq(g1 * u1 + g2 * u2, size * (g1 * u1 / size + g2 * u2 / size)))
     weights = proof(Eq(u1 / size + u2 / size, 1))
     inside = proof(size / rho <= 1, where=[size <= rho])
-    if not (average and weights and inside):
-        return from_proofs(average, weights, inside, computed="")
     rng, worst = np.random.default_rng(5), -np.inf
     for _ in range(100):
         worst = max(worst, _outside(_random_loop(rng), rng))
-    if worst > 1e-9:
-        return Outcome(REFUTED, f"an eigenvalue outside by {worst:.3g}", "found at random", {"worst": worst})
-    return Outcome(
-        PROVED,
-        "an eigenvalue is sum g_r |u_r|^2/|v|^2 with u = R~* v: an average of the G_r, times |u|^2/|v|^2 <= rho",
-        "On the imaginary axis R~^T(-jw) is the adjoint of R~(jw). On 100 random networks no eigenvalue is outside, "
-        "seen from 24 directions.",
+    return proved_if(
+        average and weights and inside and worst <= 1e-9,
+        "an eigenvalue is sum g_r |u_r|^2/|v|^2 with u = R~* v: an average of the G_r, times "
+        "|u|^2/|v|^2 <= rho",
+        "On the imaginary axis R~^T(-jw) is the adjoint of R~(jw). On 100 random networks no "
+        "eigenvalue is outside, seen from 24 directions.",
         {"worst": max(worst, 0.0)},
     )
 
 
 def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
-    """How far an eigenvalue sticks out of the scaled hull in any of 24 directions, relative to the hull's size."""
+    """How far an eigenvalue sticks out of the scaled hull in any of 24 directions, relative to the
+    hull's size."""
     omega = 10 ** rng.uniform(-2, 2, 12)
     G, found = loop.user(1j * omega), loop.eigenloci(omega)
     turn = np.exp(2j * np.pi * np.arange(24) / 24)
@@ -487,8 +493,9 @@ def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
     return float(np.max((reach - support) / np.maximum(np.abs(found).max(axis=1), 1e-12)))
 
 
-@claim("ldcc", "after (39)", "The spectral radius of R~^T(jw) R~(-jw) is at most M.", "rho <= M")
+@claim("after (39)", published="rho <= M")
 def radius_at_most_hops() -> Outcome:
+    """The spectral radius of R~^T(jw) R~(-jw) is at most M."""
     # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
     load, spare = Symbol("y", positive=True), Symbol("s", nonnegative=True)
     below = proof(load / (load + spare) <= 1)
@@ -496,19 +503,21 @@ def radius_at_most_hops() -> Outcome:
     for _ in range(200):
         loop = _random_loop(rng)
         worst = max(worst, float(np.max(loop.radius(10 ** rng.uniform(-2, 2, 8)))) - loop.hops)
-    if not below or worst > 1e-9:
-        return Outcome(REFUTED, f"rho - M = {worst:.3g}", "found at random", {"worst": worst})
-    return Outcome(
-        PROVED,
+    return proved_if(
+        below and worst <= 1e-9,
         "rho <= max_r sum_l R_lr y_l/c_l <= M",
-        "A spectral radius is at most any row sum of absolute values after a diagonal scaling, here by the rates; "
-        "phases drop out. Only saturated links count in M, and constant flows lower y_l/c_l.",
+        "A spectral radius is at most any row sum of absolute values after a diagonal scaling, "
+        "here by the rates; phases drop out. Only saturated links count in M, and constant flows "
+        "lower y_l/c_l.",
         {"worst": worst},
     )
 
 
-def _near_and_far(ratio: float, near: int, far: int, law: Any, short: float, capacity: float) -> Network:
-    """Flows of two round-trip times on one link, by their return delays; `short` is the smaller return delay [s]."""
+def _near_and_far(
+    ratio: float, near: int, far: int, law: Any, short: float, capacity: float
+) -> Network:
+    """Flows of two round-trip times on one link, by their return delays; `short` is the smaller
+    return delay [s]."""
     net = Network().link("link", DropTail, capacity=capacity, delay=0.01)
     for i in range(near):
         net.flow(f"near{i + 1}", law, route=["link"], return_delay=short)
@@ -527,68 +536,71 @@ def _papers_parameters(ratio: float) -> Network:
 
 @lru_cache(maxsize=1)
 def counterexample() -> tuple[Network, Conditions]:
-    """One link, four near and five far flows of one law, in which every G_r passes -1 and which is unstable."""
+    """One link, four near and five far flows of one law, in which every G_r passes -1 and which is
+    unstable."""
     net = _near_and_far(5, 4, 5, LDCC(w=1e3, beta=0.5, T=0.02, eta=0.95), 0.03, 10.44e6)
     return net, sufficient_conditions(net)
 
 
-@claim(
-    "ldcc",
-    "after (39)",
-    "'to prove the stability of the system, we need to show that the eigenvalues of G(jw) do not encircle -1/M'.",
-    "each G_r on its own",
-    erratum=True,
-)
+@claim("after (39)", published="each G_r on its own", erratum=True)
 def each_user_alone() -> Outcome:
+    """'to prove the stability of the system, we need to show that the eigenvalues of G(jw) do not
+    encircle -1/M'."""
     net, conditions = counterexample()
     rule, hull, count = conditions["-1/M rule"], conditions["convex hull"], unstable(net)
-    values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin, "unstable": count}
-    if not (rule.holds and count and not hull.holds):
-        return Outcome(REPRODUCED, f"unstable roots: {count}", "", values)
+    values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin}
     c_ = chart()
-    values |= {"points": c_.size, "wrong": int(np.sum(c_.rule > 1.001 * c_.exact))}
+    wrong = int(np.sum(c_.rule > 1.001 * c_.exact))
     alike = _papers_parameters(60.0)
     _, users = crossings(local_loop(operating_point(alike)))
-    values |= {"alone": all(passes(points, 1) for points in users), "paper_unstable": unstable(alike)}
-    if not (values["alone"] and values["paper_unstable"]):
-        return Outcome(REPRODUCED, "no counterexample at the paper's w, beta and T", "", values)
-    return Outcome(
-        REFUTED,
-        f"RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin {rule.margin:.4g}, and the network is "
-        f"unstable ({count} roots, gain margin {values['exact']:.4g})",
-        "(39) is about the convex hull of all G_r at one frequency, and a chord between two of them can cross the axis "
-        "left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T = 20 ms, eta = 0.95, 10.44 Mbit/s, four near "
-        f"and five far flows; the hull says unstable too. At the paper's w, beta and T it takes far larger ratios: "
-        "two flows of 0.15 and 9 s and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
-        f"{c_.size} parking lots with equal rates and RTT ratios up to 100 the rule promises too much "
-        f"{values['wrong']} times.",
+    alone, alike_unstable = all(passes(points, 1) for points in users), unstable(alike)
+    values |= {"unstable": count, "points": c_.size, "wrong": wrong}
+    values |= {"alone": alone, "paper_unstable": alike_unstable}
+    return refuted_if(
+        rule.holds and count and not hull.holds and alone and alike_unstable,
+        "RTTs of 50 and 250 ms on one link: each G_r passes -1 with gain margin "
+        f"{rule.margin:.4g}, and the network is unstable ({count} roots, gain margin "
+        f"{values['exact']:.4g})",
+        "(39) is about the convex hull of all G_r at one frequency, and a chord between two of "
+        "them can cross the axis left of -1 when neither does. Here w = 1 kbit/s, beta = 0.5, T = "
+        "20 ms, eta = 0.95, 10.44 Mbit/s, four near and five far flows; the hull says unstable "
+        "too. At the paper's w, beta and T it takes far larger ratios: two flows of 0.15 and 9 s "
+        "and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
+        f"{c_.size} parking lots with equal rates and RTT ratios up to 100 the rule promises too "
+        f"much {wrong} times.",
         values,
     )
 
 
-@claim(
-    "ldcc",
-    "IV-B",
-    "The exact boundary against the conditions at the paper's w and beta, over M, rate and RTT ratio.",
-    "not in the paper",
-)
+@claim("IV-B", published="not in the paper")
 def conservatism() -> Outcome:
+    """The exact boundary against the conditions at the paper's w and beta, over M, rate and RTT
+    ratio."""
     found = chart()
     ratios = {name: getattr(found, name) / found.exact for name in ("rule", "hull", "divided")}
-    values = {f"{name} {what}": float(f(r)) for name, r in ratios.items() for what, f in _SPREAD.items()}
-    text = "; ".join(f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, "
-                     f"median {values[f'{name} median']:.2g}" for name, label in _LABELS.items())  # fmt: skip
+    values = {
+        f"{name} {what}": float(f(r)) for name, r in ratios.items() for what, f in _SPREAD.items()
+    }
+    text = "; ".join(
+        f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, median "
+        f"{values[f'{name} median']:.2g}"
+        for name, label in _LABELS.items()
+    )
     return Outcome(
-        "not given",
+        NOT_GIVEN,
         f"{found.size} symmetric parking lots, allowed eta over critical eta: {text}",
-        "M = 1, 2, 3, 5 links, rates of 0.25 to 25 Mbit/s, RTT ratios 1 to 100, frozen delays; the RTT itself drops "
-        "out by (43). See the chart of critical gains.",
+        "M = 1, 2, 3, 5 links, rates of 0.25 to 25 Mbit/s, RTT ratios 1 to 100, frozen delays; the "
+        "RTT itself drops out by (43). See the chart of critical gains.",
         values,
     )
 
 
 _SPREAD: dict[str, Callable[..., Any]] = {"least": np.min, "median": np.median, "most": np.max}
-_LABELS = {"rule": "-1/M rule", "hull": "convex hull with the exact radius", "divided": "eta divided by M"}
+_LABELS = {
+    "rule": "-1/M rule",
+    "hull": "convex hull with the exact radius",
+    "divided": "eta divided by M",
+}
 
 
 def allowed(found: Chart) -> dict[str, Any]:
