@@ -47,11 +47,31 @@ VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 
 # Modules with the claims of each paper, in the order of its sections; imported when asked for.
 _ROOMS = {
-    "ldcc": ("model", "law", "passivity", "stability", "regimes", "runs", "coexistence", "errata"),
-    "binomial": ("convergence", "efficiency", "loss", "iscc", "runs", "studies", "network"),
-    "fast": ("equations", "estimator", "runs", "network", "stability"),
-    "delay_aimd": ("rules", "table", "runs", "networks", "knee"),
-    "ecf": ("equations", "modes", "loops", "transients", "runs"),
+    "ldcc": (
+        "model",
+        "num",
+        "limits",
+        "law",
+        "penalty",
+        "discrete",
+        "storage",
+        "passivity",
+        "repaired",
+        "stability",
+        "hull",
+        "user_loop",
+        "regimes",
+        "runs",
+        "fairness",
+        "coexistence",
+        "comparison",
+        "related",
+        "errata",
+    ),
+    "binomial": ("cycles", "loss", "runs"),
+    "fast": ("equations", "runs"),
+    "delay_aimd": ("rules", "runs", "knee"),
+    "ecf": ("equations", "runs"),
 }
 _REGISTRY: dict[str, dict[str, Claim]] = {}
 

@@ -1,4 +1,4 @@
-"""What the claims of the binomial paper share: its symbols, its schemes, and runs that several claims look at."""
+"""Symbols, schemes and runs that several claims of the binomial paper use."""
 
 from __future__ import annotations
 
@@ -15,32 +15,10 @@ from fluidcc.formulas._formula import deficit
 from fluidcc.simulation.synchronized import Orbit, synchronized
 
 __all__ = [
-    "ISCC_FLOWS",
-    "R_D",
-    "R_I",
-    "SCHEMES",
-    "T1",
-    "C",
-    "Delta",
-    "U",
-    "abstract",
-    "cycles_to_fairness",
-    "fig5",
-    "grouped",
-    "iscc",
-    "iscc_losses",
-    "k",
-    "l",
-    "lam",
-    "mean_value",
-    "n",
-    "orbit_of",
-    "percent",
-    "sigma",
-    "x",
-    "xi",
-    "z",
-]
+    "ISCC_FLOWS", "R_D", "R_I", "SCHEMES", "T1", "C", "Delta", "U", "abstract",
+    "cycles_to_fairness", "fig5", "grouped", "iscc", "iscc_losses", "k", "l", "lam",
+    "mean_value", "n", "orbit_of", "percent", "sigma", "x", "xi", "z",
+]  # fmt: skip
 
 k, l, lam, sigma, C, n = binomial.loss.arguments
 U = binomial.efficiency.arguments[-1]

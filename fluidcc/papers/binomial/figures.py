@@ -1,4 +1,4 @@
-"""The figures of the binomial paper: phase planes, efficiency, growth of losses, and a study beside its experiments."""
+"""Figures of the binomial paper: phase planes, efficiency, growth of losses and a study."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb, fig5, iscc_losses
-from fluidcc.papers.binomial.convergence import FAIRNESS_SCHEMES
-from fluidcc.papers.binomial.efficiency import BETA, errors, powers_of_fig4
-from fluidcc.papers.binomial.network import PRINTED, network_losses
-from fluidcc.papers.binomial.studies import TABLE, table_losses
+from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, errors, powers_of_fig4
+from fluidcc.papers.binomial.runs import PRINTED, TABLE, network_losses, table_losses
 from fluidcc.plotting import convergence_plane
 
 if TYPE_CHECKING:

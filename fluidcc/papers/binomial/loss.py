@@ -1,13 +1,13 @@
-"""Sections IV-D and V-A of the binomial paper: packet loss and its growth, equations (34) to (37)."""
+"""Sections IV-D, V-A, V-C and V-D of the binomial paper: loss and its growth, and ISCC."""
 
 from __future__ import annotations
 
 import numpy as np
-from sympy import Eq, Rational, limit, oo, symbols
+from sympy import And, Eq, Integer, Rational, exp, limit, oo, symbols
 
 from fluidcc.formulas import binomial
-from fluidcc.papers.binomial.common import C, abstract, k, l, lam, n, percent, sigma, z
-from fluidcc.papers.model import REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.binomial.common import C, abstract, cycles_to_fairness, iscc, k, l, lam, n, percent, sigma, x, z
+from fluidcc.papers.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.papers.printed import compared
 
 F = binomial.loss.form
@@ -132,4 +132,150 @@ def aimd_scales_best() -> Outcome:
         proof(Eq(form.subs(k, 1 - l), 3 - l)),
         proof(form.subs(k, 1 - l) >= form.subs({k: 0, l: 1}), where=[l <= 1]),
         computed="the exponent is 3 - l with k = 1 - l, least at l = 1",
+    )
+
+
+# --- Sections V-C and V-D of the binomial paper ---------------------------------------------------
+
+
+_, _, _, m_I, m_D = binomial.iscc_parameters.arguments
+UP, DOWN = binomial.iscc_parameters.form.values()
+r = symbols("r", positive=True)  # x/C
+
+
+@claim(
+    "binomial",
+    "(38)",
+    "The conditions l + 2k + 1 = 0 and k + l > 0 ask for k < -1 and l > 1.",
+    "l + 2k + 1 = 0, k + l > 0",
+)
+def ideal_scalability() -> Outcome:
+    given = [Eq(l + 2 * k + 1, 0), k + l > 0]
+    return from_proofs(
+        proof(k < -1, where=given),
+        proof(l > 1, where=given),
+        proof(k + l > 0, where=[Eq(l + 2 * k + 1, 0), k < -1]),
+        computed="both ways",
+        reason="That s_n is constant and rates get fair under them is the limit of small losses "
+        "and small decreases: in (37) there is also the factor (2 - (k+1) z_1)/(2 - (k+1) z_n).",
+    )
+
+
+@claim("binomial", "(39)", "With it a decrease takes at most x/m_D, and rates do not cross if m_D >= l.", "x/m_D")
+def iscc_decrease() -> Outcome:
+    s, more = symbols("s", positive=True), symbols("g", nonnegative=True)  # l = 1 + s, m_D = l + g
+    part = (DOWN * x**l / x).subs(l, 1 + s).subs(x, r * C)
+    q = symbols("q", positive=True)  # ln(C/x)
+    slope = (1 + s) / (1 + s + more)
+    return from_proofs(
+        proof(Eq(part, r**s / m_D)),
+        proof(1 - exp(-q * s) > 0),  # r^s < 1 for r = exp(-q) < 1
+        proof(slope <= 1),
+        computed="the part is (x/C)^(l-1)/m_D, and R_D' = l (x/C)^(l-1)/m_D <= 1, for x <= C and l > 1",
+    )
+
+
+@claim("binomial", "(40), (41)", "lambda = C^(k+1)/m_I keeps an increase at x/m_I at most, for any x > 0.", "any x > 0",
+       erratum=True)  # fmt: skip
+def iscc_increase() -> Outcome:
+    part = (UP * x**-k / x).subs(x, r * C)
+    form = proof(Eq(part, r ** (-k - 1) / m_I))
+    wrong = proof(r ** (-k - 1) <= 1, where=[k < -1])
+    if not form or wrong:
+        return from_proofs(form, wrong, computed="as printed")
+    return Outcome(
+        DIFFERS,
+        "an increase is the part (x/C)^(-k-1)/m_I of the rate, proved: at most 1/m_I for k <= -1 and x <= C",
+        "Not for any x: above C, where overshoots and estimates of C that are too low lead, it is more, at "
+        + ", ".join(f"{'x/C' if a == 'r' else a} = {b:.3g}" for a, b in sorted(wrong.counterexample.items()))
+        + ".",
+    )
+
+
+@claim("binomial", "(42)", "The loss of a single ISCC flow.", "(k+2)/(m_I^2 (1 - (1 - 1/m_D)^(k+2)) + k + 2)")
+def iscc_single() -> Outcome:
+    q = symbols("q", positive=True)
+    printed = (k + 2) / (m_I**2 * (1 - (1 - 1 / m_D) ** (k + 2)) + k + 2)
+    ours = binomial.iscc_loss.expr.subs(n, 1)
+    return from_proofs(
+        proof(Eq(ours.subs(k, q - 2), printed.subs(k, q - 2)), where=[m_D > 1]),
+        proof(Eq(binomial.loss.form.subs({binomial.loss.arguments[2]: UP, binomial.loss.arguments[3]: DOWN}).doit()
+                 .subs({k: q - 2, n: 1}), printed.subs(k, q - 2)), where=[m_D > 1]),
+        computed="from (34), (39) and (41)",
+    )  # fmt: skip
+
+
+@claim("binomial", "(42)", "The loss of ISCC no longer depends on n or C.", "no dependence on n", erratum=True)
+def iscc_of_n() -> Outcome:
+    flows = np.array([1, 2, 10, 100, 10**6])
+    found = binomial.iscc_loss(-1.5, 2, 20, 2, flows)
+    ideal = binomial.iscc_loss.form.doit().subs({k: -1.5, l: 2})
+    values = {f"n = {m}": float(v) for m, v in zip(flows, found, strict=True)}
+    # l = -2k - 1: z_n = n^(1-l)/m_D -> 0, and what is sent over the overshoot tends to m_I^2/m_D
+    top = proof(Eq(limit(ideal.subs({m_I: 20, m_D: 2}).nsimplify(), n, oo), 1 / (1 + Integer(20) ** 2 / Integer(2))))
+    if not top or np.ptp(found) < 1e-6:
+        return Outcome(REPRODUCED, str(values), "", values)
+    return Outcome(
+        REFUTED,
+        "C cancels; n does not: the decrease at the fair share is the part n^(1-l)/m_D, which (42) takes at n = 1",
+        f"ISCC(-1.5, 2) with m_I = 20, m_D = 2: {', '.join(f'{percent(v, 4)} at {a}' for a, v in values.items())}. It "
+        "rises to 1/(1 + m_I^2/m_D) and is constant to 17 %, so the conclusion nearly stands.",
+        values,
+    )
+
+
+@claim("binomial", "Section VI-A", "l = 3, k = -2 is the only ideally scalable TCP-friendly scheme.", "l = 3, k = -2")
+def tcp_friendly_iscc() -> Outcome:
+    return from_proofs(
+        proof(And(Eq(l, 3), Eq(k, -2)), where=[Eq(k + l, 1), Eq(l + 2 * k + 1, 0)]),
+        computed="the one solution of k + l = 1 and l + 2k + 1 = 0",
+    )
+
+
+@claim("binomial", "Section VI-A", "The TCP-friendly ISCC with l = 3, k = -2 converges slowly.", "slow")
+def tcp_friendly_is_slow() -> Outcome:
+    cycles = {
+        name: float(cycles_to_fairness(a, b, 1.0, iscc(a, b, estimate=100.0)[1])[0])
+        for name, (a, b) in {"ISCC(-1.5, 2)": (-1.5, 2), "ISCC(-2, 3)": (-2, 3)}.items()
+    }
+    slower = cycles["ISCC(-2, 3)"] > cycles["ISCC(-1.5, 2)"]
+    return Outcome(
+        REPRODUCED if slower else DIFFERS,
+        "cycles from (20, 80) on C = 100 to a fairness of 0.99: " + ", ".join(f"{a} {b:g}" for a, b in cycles.items()),
+        "" if slower else "It takes no more cycles than ISCC(-1.5, 2).",
+        cycles,
+    )
+
+
+@claim(
+    "binomial", "Section VI-A", "Values of l near 1 bring k near -1 and so slow convergence.", "slower as k + l -> 0"
+)
+def slow_near_one() -> Outcome:
+    powers = np.array([1.05, 1.2, 1.5, 2.0])
+    found = [cycles_to_fairness((-1 - b) / 2, b, 1.0, iscc((-1 - b) / 2, b, estimate=100.0)[1])[0] for b in powers]
+    values = {f"l = {b:g}": float(v) for b, v in zip(powers, found, strict=True)}
+    falls = bool(np.all(np.diff(found) < 0))
+    return Outcome(
+        REPRODUCED if falls else DIFFERS,
+        "cycles from (20, 80) on C = 100 to a fairness of 0.99, m_D = 2: "
+        + ", ".join(f"{v:g} ({a})" for a, v in values.items()),
+        "" if falls else "not monotone in l",
+        values,
+    )
+
+
+@claim(
+    "binomial",
+    "Section VI-C",
+    "With m_D = 2 and m_I = 20 rates fall by 1/2 at most and grow by 5 % at most.",
+    "1/2, 5 %",
+)
+def experiment_parameters() -> Outcome:
+    rates = np.linspace(1e-3, 1.0, 2001)
+    up, down = iscc(-1.5, 2)
+    values = {"growth": float(np.max(up * rates**1.5 / rates)), "fall": float(np.max(down * rates**2 / rates))}
+    return compared(
+        [("5", 100 * values["growth"]), ("50", 100 * values["fall"])],
+        f"at most {percent(values['growth'])} and {percent(values['fall'])}, both at x = C",
+        values=values,
     )

@@ -1,4 +1,4 @@
-"""What the claims of the delay-based AIMD paper share: its networks, runs that several claims look at, and text."""
+"""Networks, runs and texts that several claims of the delay-based AIMD paper use."""
 
 from __future__ import annotations
 
@@ -18,31 +18,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
-    "C2",
-    "C7",
-    "FLOWS",
-    "PACKET",
-    "RATCHET_BUFFER",
-    "T2",
-    "T7",
-    "TAU2",
-    "TAU7",
-    "Knee",
-    "backoffs",
-    "coexistence",
-    "fig1",
-    "fig2",
-    "fig5",
-    "fig7",
-    "fig8",
-    "last_cycle",
-    "ms",
-    "numbers",
-    "percent",
-    "ratchet_run",
-    "sawtooth",
-    "smallest_rtt",
-]
+    "C2", "C7", "FLOWS", "PACKET", "RATCHET_BUFFER", "T2", "T7", "TAU2", "TAU7", "Knee",
+    "backoffs", "coexistence", "fig1", "fig2", "fig5", "fig7", "fig8", "last_cycle", "ms",
+    "numbers", "percent", "ratchet_run", "sawtooth", "smallest_rtt",
+]  # fmt: skip
 
 PACKET = 8000.0
 """Packet size [bit]; the paper gives none, and 1000 bytes are taken."""

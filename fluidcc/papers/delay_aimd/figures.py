@@ -1,4 +1,4 @@
-"""The figures of the delay-based AIMD paper: sawtooths, the ratchet, the knee and convergence."""
+"""Figures of the delay-based AIMD paper: sawtooths, the ratchet, the knee and convergence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fluidcc.papers.delay_aimd.common import (
     ratchet_run,
     smallest_rtt,
 )
-from fluidcc.papers.delay_aimd.networks import NEAR, RATIOS, unfairness
+from fluidcc.papers.delay_aimd.runs import NEAR, RATIOS, unfairness
 from fluidcc.sources import HTCP, PlainDelayAIMD, Vegas
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the claims on ECF and P-AQM share: the dumbbell of Fig. 5, runs in it, and the loops near equilibrium."""
+"""The dumbbell of Fig. 5, runs in it, and its loops near equilibrium, for the claims on ECF."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
-    "COUNTS", "FAR", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest", "averages",
-    "dccp", "dumbbell", "ecf_margin", "framed", "held_at", "inner_map", "mean_field", "mean_net",
-    "outcome", "outer_loop", "outer_map", "periods", "starting", "steady", "stopping", "two_nodes", "unequal",
+    "COUNTS", "FAR", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest",
+    "averages", "dccp", "dumbbell", "ecf_margin", "framed", "held_at", "inner_map",
+    "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods", "starting",
+    "steady", "stopping", "two_nodes", "unequal",
 ]  # fmt: skip
 
 PACKET = 12000.0
@@ -222,7 +223,7 @@ def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float
     return net, p
 
 
-# --- near equilibrium ------------------------------------------------------------------------------------------------
+# --- near equilibrium -----------------------------------------------------------------------------
 
 
 def inner_map(late: bool) -> Matrix:

@@ -1,4 +1,4 @@
-"""The figures of the ECF paper: transients of ECF and DCCP, delay, jitter and fairness; and the loops' radii."""
+"""Figures of the ECF paper: transients, delay, jitter and fairness; and the loops' radii."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the claims on FAST's persistent congestion share: the network that its numbers decode to, and runs in it."""
+"""The network that the numbers of the paper on FAST decode to, and runs in it."""
 
 from __future__ import annotations
 
@@ -21,22 +21,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
-    "ALPHA",
-    "FLOWS",
-    "GAP",
-    "METHODS",
-    "PACKET",
-    "RTT",
-    "RTTS",
-    "RTT_2",
-    "C",
-    "arrivals",
-    "correction",
-    "meeting",
-    "plateaus",
-    "ratio",
-    "ratios",
-]
+    "ALPHA", "FLOWS", "GAP", "METHODS", "PACKET", "RTT", "RTTS", "RTT_2", "C", "arrivals",
+    "correction", "meeting", "plateaus", "ratio", "ratios",
+]  # fmt: skip
 
 ALPHA = 50.0
 """Packets that each flow wants in the queue: Section V."""

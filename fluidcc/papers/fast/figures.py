@@ -10,8 +10,7 @@ import numpy as np
 from fluidcc.analysis.boundary import BoundaryCurve, stability_boundary
 from fluidcc.formulas import fast
 from fluidcc.papers.fast.common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
-from fluidcc.papers.fast.network import PEAKS, SEEDS, shares
-from fluidcc.papers.fast.stability import TAU, alone, edge, growth
+from fluidcc.papers.fast.runs import PEAKS, SEEDS, TAU, alone, edge, growth, shares
 from fluidcc.plotting import timeseries
 from fluidcc.sources import FAST, StaticFAST
 

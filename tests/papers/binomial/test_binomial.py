@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.papers.binomial import efficiency as binomial_efficiency
-from fluidcc.papers.binomial import iscc as binomial_iscc
+from fluidcc.base.errors import InvalidInput
+from fluidcc.papers.binomial import cycles as binomial_cycles
+from fluidcc.papers.binomial import figures as figures_binomial
 from fluidcc.papers.binomial import loss as binomial_loss
 from fluidcc.papers.binomial import runs as binomial_runs
-from fluidcc.papers.binomial import studies as binomial_studies
 from fluidcc.papers.binomial.common import T1, climb, cycles_to_fairness, fig5
 from fluidcc.papers.model import Outcome, claims_of
+from fluidcc.plotting import convergence_plane
 
 IDS = [c.id.split(".")[1] for c in claims_of("binomial")]
 WANTED = {
@@ -140,23 +141,23 @@ def test_growth_of_losses_differs_by_a_unit_of_the_last_digit(monkeypatch: pytes
 
 def test_a_loss_that_moves_with_n_is_not_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     falling = np.linspace(2e-3, 1e-3, 8)
-    monkeypatch.setattr(binomial_studies, "iscc_losses", lambda k, _: falling if k == -1.5 else np.full(8, 1e-3))
-    assert binomial_studies.iscc_in_simulation().verdict == "reproduced"
-    monkeypatch.setattr(binomial_studies, "iscc_losses", lambda k, _: falling)
-    assert binomial_studies.iscc_in_simulation().verdict == "differs"
+    monkeypatch.setattr(binomial_runs, "iscc_losses", lambda k, _: falling if k == -1.5 else np.full(8, 1e-3))
+    assert binomial_runs.iscc_in_simulation().verdict == "reproduced"
+    monkeypatch.setattr(binomial_runs, "iscc_losses", lambda k, _: falling)
+    assert binomial_runs.iscc_in_simulation().verdict == "differs"
 
 
 def test_a_part_of_the_rate_that_depends_on_n_otherwise_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = binomial_efficiency._part_of_n()
-    n = binomial_efficiency.n
-    monkeypatch.setattr(binomial_efficiency, "_part_of_n", lambda: part / n)
-    assert binomial_efficiency.independent_of_n().verdict == "refuted"
+    part = binomial_cycles._part_of_n()
+    n = binomial_cycles.n
+    monkeypatch.setattr(binomial_cycles, "_part_of_n", lambda: part / n)
+    assert binomial_cycles.independent_of_n().verdict == "refuted"
 
 
 def test_parameters_that_fall_by_more_than_printed_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome("experiment_parameters").values == pytest.approx({"growth": 0.05, "fall": 0.5})
-    monkeypatch.setattr(binomial_iscc, "iscc", lambda k, l: (1 / 18, 1 / 2))
-    assert binomial_iscc.experiment_parameters().verdict == "differs"
+    monkeypatch.setattr(binomial_loss, "iscc", lambda k, l: (1 / 18, 1 / 2))
+    assert binomial_loss.experiment_parameters().verdict == "differs"
 
 
 def test_every_doubtful_row_stands_alone() -> None:
@@ -164,3 +165,45 @@ def test_every_doubtful_row_stands_alone() -> None:
         found = outcome(name)
         assert "NOTES" not in found.reason
         assert found.reason or found.verdict in ("proved", "reproduced")
+
+
+@pytest.mark.parametrize("name", [n for n in figures_binomial.FIGURES if n != "binomial_iscc"])
+def test_axes_are_labelled_and_hold_finite_data(name: str) -> None:
+    figure = figures_binomial.draw(name)
+    for ax in figure.axes:
+        assert "[" in ax.get_xlabel()
+        assert ax.lines
+        drawn = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
+        assert all(np.all(np.isfinite(values)) for values in drawn)
+
+
+def test_figure_5_draws_the_losses() -> None:
+    growth, ratio = figures_binomial.draw("binomial_fig5").axes
+    for name in ("AIMD1", "AIMD2", "IIAD"):
+        line = next(line for line in ratio.lines if line.get_label() == name)
+        assert np.asarray(line.get_ydata()) == pytest.approx(100 * fig5(name))
+        line = next(line for line in growth.lines if line.get_label() == name)
+        assert np.asarray(line.get_ydata())[-1] == pytest.approx(fig5(name)[-1] / fig5(name)[0])
+
+
+def test_the_corners_of_cycles() -> None:
+    path = figures_binomial.corners("AIMD", 3)
+    assert path[::2].sum(axis=1) == pytest.approx(100)
+    assert path[1] == pytest.approx([10, 40])  # half of (20, 80)
+    assert path[2] == pytest.approx([35, 65])  # and up by the same
+
+
+def test_the_plane_has_its_lines() -> None:
+    ax = convergence_plane([[20, 80], [10, 40], [35, 65]], 100, label="AIMD", unit="Mbit/s")
+    assert ax.get_xlabel() == "rate x [Mbit/s]"
+    lines = {line.get_label(): np.asarray(line.get_xydata()) for line in ax.lines}
+    assert lines["efficiency line"].sum(axis=1) == pytest.approx([100, 100])
+    assert np.ptp(lines["fairness line"], axis=1) == pytest.approx([0, 0])
+    assert lines["equi-fairness line"][1, 1] / lines["equi-fairness line"][1, 0] == pytest.approx(4)
+    assert len(lines["AIMD"]) == 3
+
+
+@pytest.mark.parametrize(("rates", "capacity"), [([[1, 2, 3]], 1), ([], 1), ([[1, np.nan]], 1), ([[1, 2]], 0)])
+def test_planes_are_of_pairs(rates: list[list[float]], capacity: float) -> None:
+    with pytest.raises(InvalidInput):
+        convergence_plane(rates, capacity)

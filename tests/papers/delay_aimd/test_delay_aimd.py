@@ -14,10 +14,8 @@ from fluidcc.papers import Table
 from fluidcc.papers.delay_aimd import common as delay_aimd_common
 from fluidcc.papers.delay_aimd import figures as figures_delay_aimd
 from fluidcc.papers.delay_aimd import knee as delay_aimd_knee
-from fluidcc.papers.delay_aimd import networks as delay_aimd_networks
 from fluidcc.papers.delay_aimd import rules as delay_aimd_rules
 from fluidcc.papers.delay_aimd import runs as delay_aimd_runs
-from fluidcc.papers.delay_aimd import table as delay_aimd_table
 from fluidcc.papers.delay_aimd.common import FLOWS, Knee
 from tests.papers.rows import check_rows
 
@@ -140,12 +138,12 @@ def test_table_one_by_counting_rounds(rows: Table) -> None:
 
 def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Table) -> None:
     """At 110 ms and without an offset three entries come out with 0.5, and the row does not say fewer."""
-    windows = np.array(delay_aimd_table.TABLE[0], dtype=float)
+    windows = np.array(delay_aimd_rules.TABLE[0], dtype=float)
     rng = np.random.default_rng(3)
     values = rows["coefficient"].values
     for a in (0.5, 0.25):
         found = [
-            delay_aimd_table.equal(delay_aimd.epoch_duration(windows, rtt, coefficient=a, offset=0.0, queue=queue))
+            delay_aimd_rules.equal(delay_aimd.epoch_duration(windows, rtt, coefficient=a, offset=0.0, queue=queue))
             for rtt, queue in [(0.11, 0.0), (0.1, 40.0), *rng.uniform((0.08, 0), (0.13, 80), (150, 2))]
         ]
         assert 3 <= max(found) <= values[f"with {a:g}"]
@@ -156,11 +154,11 @@ def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Ta
 
 
 def test_a_table_of_the_printed_coefficient_would_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = delay_aimd_table.TABLE[0]
+    windows = delay_aimd_rules.TABLE[0]
     epochs = np.round(delay_aimd.epoch_duration(np.array(windows, dtype=float), 0.1, offset=0.0), 1)
-    monkeypatch.setattr(delay_aimd_table, "TABLE", (windows, tuple(epochs)))
-    monkeypatch.setattr(delay_aimd_table, "_by_rounds", lambda a: 7 if a == 0.5 else 3)
-    assert delay_aimd_table.coefficient().verdict == "reproduced"
+    monkeypatch.setattr(delay_aimd_rules, "TABLE", (windows, tuple(epochs)))
+    monkeypatch.setattr(delay_aimd_rules, "_by_rounds", lambda a: 7 if a == 0.5 else 3)
+    assert delay_aimd_rules.coefficient().verdict == "reproduced"
 
 
 def test_where_beta_is_a_half_the_factor_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +204,8 @@ def test_a_knee_that_moves_differs_and_one_that_stays_does_not(monkeypatch: pyte
 
 
 def test_an_exit_below_the_full_window_is_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delay_aimd_networks, "early_exit", lambda T, tau0: (100.0, 300.0))
-    assert delay_aimd_networks.slow_start_exit().verdict == "reproduced"
+    monkeypatch.setattr(delay_aimd_runs, "early_exit", lambda T, tau0: (100.0, 300.0))
+    assert delay_aimd_runs.slow_start_exit().verdict == "reproduced"
 
 
 def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> None:
@@ -215,7 +213,7 @@ def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> No
 
     News of it comes within the next one, in which the window doubles again, to 8 C tau0 at most.
     """
-    for (T, tau0), ratio in zip(delay_aimd_networks.CASES, rows["slow_start_exit"].values.values(), strict=True):
+    for (T, tau0), ratio in zip(delay_aimd_runs.CASES, rows["slow_start_exit"].values.values(), strict=True):
         assert 2 < ratio * T / tau0 < 8
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from fluidcc.papers.ecf import equations as ecf_equations
 from fluidcc.papers.ecf import figures as figures_ecf
-from fluidcc.papers.ecf import loops as ecf_loops
 from fluidcc.papers.ecf import runs as ecf_runs
 from fluidcc.papers.ecf.common import COUNTS, RTTS, C, averages, mean_field, periods, starting
 from fluidcc.papers.model import Outcome, claims_of
@@ -140,13 +139,13 @@ def test_a_delay_that_falls_with_the_round_trip_is_as_printed(monkeypatch: pytes
 
 def test_oscillations_that_grow_all_along_are_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     stable = type("Report", (), {"delay_margin": 0.01, "__bool__": lambda self: False})
-    monkeypatch.setattr(ecf_loops, "at_rest", lambda n, rtt: (None, 0.1))
-    monkeypatch.setattr(ecf_loops, "stability", lambda net: stable())
-    monkeypatch.setattr(ecf_loops, "mean_field", lambda kind, aqm, n, rtt: (n, rtt))
-    monkeypatch.setattr(ecf_loops, "averages", lambda at: {"jitter": at[0] * at[1] / 100})
-    assert ecf_loops.red_margins().verdict == "reproduced"
-    monkeypatch.setattr(ecf_loops, "averages", lambda at: {"jitter": at[0] / at[1] / 100})
-    assert ecf_loops.red_margins().verdict == "differs"
+    monkeypatch.setattr(ecf_equations, "at_rest", lambda n, rtt: (None, 0.1))
+    monkeypatch.setattr(ecf_equations, "stability", lambda net: stable())
+    monkeypatch.setattr(ecf_equations, "mean_field", lambda kind, aqm, n, rtt: (n, rtt))
+    monkeypatch.setattr(ecf_equations, "averages", lambda at: {"jitter": at[0] * at[1] / 100})
+    assert ecf_equations.red_margins().verdict == "reproduced"
+    monkeypatch.setattr(ecf_equations, "averages", lambda at: {"jitter": at[0] / at[1] / 100})
+    assert ecf_equations.red_margins().verdict == "differs"
 
 
 @pytest.mark.parametrize("check", ["control", "wanted_rate", "wanted_rate_late"])

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fluidcc.papers.fast import estimator as fast_estimator
+from fluidcc.papers.fast import figures as figures_fast
 from fluidcc.papers.fast import runs as fast_runs
-from fluidcc.papers.fast.common import ALPHA, FLOWS, C
+from fluidcc.papers.fast.common import ALPHA, FLOWS, METHODS, C, ratios
 from fluidcc.papers.model import Outcome, claims_of
 
 IDS = [c.id.split(".")[1] for c in claims_of("fast")]
@@ -53,12 +53,12 @@ def test_misprints_are_not_confirmed_as_printed() -> None:
 
 
 def test_an_estimator_that_is_always_exact_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_estimator, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0))
+    monkeypatch.setattr(fast_runs, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0))
     for check in ("exact_iff", "static_windows", "simultaneous"):
-        assert getattr(fast_estimator, check)().verdict == "reproduced"
-    monkeypatch.setattr(fast_estimator, "correction", lambda rounds, *_, **__: (2.0, rounds, 0.0))
+        assert getattr(fast_runs, check)().verdict == "reproduced"
+    monkeypatch.setattr(fast_runs, "correction", lambda rounds, *_, **__: (2.0, rounds, 0.0))
     for check in ("exact_iff", "simultaneous"):
-        assert getattr(fast_estimator, check)().verdict == "differs"
+        assert getattr(fast_runs, check)().verdict == "differs"
 
 
 def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,3 +151,20 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
     omega = brentq(lambda v: crossing(v)[1], 0.3 / R, 1.6 / R)
     gamma = crossing(omega)[0] * 0.2 / ALPHA
     assert outcome("stabilizes").values["static, r = 0.1"] == pytest.approx(gamma * r / 0.2, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", figures_fast.FIGURES)
+def test_axes_are_labelled_and_hold_data(name: str) -> None:
+    (ax,) = figures_fast.draw(name).axes
+    assert "[" in ax.get_xlabel()
+    assert "[" in ax.get_ylabel()
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    assert len(named) >= 2
+    assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in named)
+
+
+def test_figure_3_draws_the_ratios() -> None:
+    (ax,) = figures_fast.draw("fast_fig3a").axes
+    for method in METHODS:
+        line = next(line for line in ax.lines if line.get_label() == method)
+        assert np.asarray(line.get_ydata()) == pytest.approx(ratios(method, "rtt"))
