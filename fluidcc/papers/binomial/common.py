@@ -14,32 +14,26 @@ from fluidcc.formulas import binomial
 from fluidcc.formulas._formula import deficit
 from fluidcc.simulation.synchronized import Orbit, synchronized
 
-__all__ = [
-    "ISCC_FLOWS", "R_D", "R_I", "SCHEMES", "T1", "C", "Delta", "U", "abstract",
-    "cycles_to_fairness", "fig5", "grouped", "iscc", "iscc_losses", "k", "l", "lam",
-    "mean_value", "n", "orbit_of", "percent", "sigma", "x", "xi", "z",
-]  # fmt: skip
-
 k, l, lam, sigma, C, n = binomial.loss.arguments
 U = binomial.efficiency.arguments[-1]
-x, z, xi, Delta = symbols("x z xi Delta", positive=True)  # rates, the part that a decrease takes, a rate between two
+# rates, the part that a decrease takes, a rate between two
+x, z, xi, Delta = symbols("x z xi Delta", positive=True)
 R_I, R_D = (Function(name, positive=True) for name in ("R_I", "R_D"))
 
-T1 = 1544e3
-"""Capacity of a T1 link [bit/s]."""
+T1 = 1544e3  # Capacity of a T1 link [bit/s]
 
+# lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s.
 SCHEMES = {
     "AIMD1": binomial.window_to_rate(1, 0.5, 0, 1, 5e3, 1.0),
     "AIMD2": binomial.window_to_rate(1, 0.5, 0, 1, 50e3, 1.0),
     "IIAD": binomial.window_to_rate(1, 0.5, 1, 0, 10e3, 1.0),
 }
-"""lambda and sigma of Fig. 5, for MTU/RTT of 5, 50 and 10 kbit/s."""
 POWERS = {"AIMD1": (0, 1), "AIMD2": (0, 1), "IIAD": (1, 0)}
 FLOWS = 100
 
 
 def abstract(f: Any) -> Any:
-    """`f` with an undefined positive function for `deficit`: what holds for any such function holds for that one."""
+    """Return `f` with an undefined positive function in place of `deficit`; claims stay true."""
     return f.replace(deficit, Function("D", positive=True))
 
 
@@ -53,7 +47,7 @@ def percent(ratio: Any, digits: int = 3) -> str:
 
 
 def mean_value(f: Any) -> tuple[Any, Any, Any]:
-    """(y, f(y), f'(xi)) with y = x + Delta, by the mean value theorem: f(y) = f(x) + Delta f'(xi), x < xi < y."""
+    """Return y = x + Delta, f(y) by the mean value theorem, and f'(xi), where x < xi < y."""
     slope = f(xi).diff(xi)
     return x + Delta, f(x) + Delta * slope, slope
 
@@ -73,20 +67,26 @@ def fig5(scheme: str) -> NDArray[np.float64]:
 ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
-def iscc(k: float, l: float, m_I: float = 20.0, m_D: float | None = None, estimate: Any = 1.0) -> tuple[Any, Any]:
-    """lambda and sigma of ISCC(k, l) for a link of capacity 1, whose capacity a flow takes to be `estimate`."""
+def iscc(
+    k: float, l: float, m_I: float = 20.0, m_D: float | None = None, estimate: Any = 1.0
+) -> tuple[Any, Any]:
+    """Return lambda and sigma of ISCC(k, l) on a link of capacity 1, taken to be `estimate`."""
     return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))
 
 
 @lru_cache(maxsize=8)
 def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
-    """Loss ratio of ISCC(k, l) with m_I = 20 and m_D = max(2, l) for the first of `ISCC_FLOWS`; computed once."""
-    return np.array([synchronized(k, l, *iscc(k, l), 1.0, n=flows).orbit.loss for flows in ISCC_FLOWS[:first]])
+    """Loss ratios of ISCC(k, l), m_I = 20 and m_D = max(2, l), for the first of `ISCC_FLOWS`."""
+    return np.array(
+        [synchronized(k, l, *iscc(k, l), 1.0, n=flows).orbit.loss for flows in ISCC_FLOWS[:first]]
+    )
 
 
 @lru_cache(maxsize=16)
-def cycles_to_fairness(k: float, l: float, lam: float, sigma: float, goal: float = 0.99) -> tuple[int, float]:
-    """Cycles until two flows from (20, 80) on C = 100 have a fairness (9) of `goal`, and cycles by the factor.
+def cycles_to_fairness(
+    k: float, l: float, lam: float, sigma: float, goal: float = 0.99
+) -> tuple[int, float]:
+    """Cycles until two flows from (20, 80) on C = 100 have fairness `goal`, in full and linearised.
 
     The cycles are those of the fluid: x' = lam x**-k up to x + y = C, then both fall. The factor is
     `binomial.convergence_factor` at the fair share, which says how a small difference shrinks.
@@ -102,7 +102,7 @@ def cycles_to_fairness(k: float, l: float, lam: float, sigma: float, goal: float
 
 
 def climb(a: float, b: float, k: float, capacity: float) -> tuple[float, float]:
-    """Where two rates that grow as x' = x**-k meet a + b = capacity: x**(k + 1) grows by the same for both."""
+    """Where two rates with x' = x**-k meet a + b = capacity: both x**(k + 1) grow by the same."""
     from scipy.optimize import brentq
 
     def rates(s: float) -> tuple[float, float]:
@@ -110,7 +110,8 @@ def climb(a: float, b: float, k: float, capacity: float) -> tuple[float, float]:
             return a * math.exp(s), b * math.exp(s)
         power = k + 1
         return tuple(  # type: ignore[return-value]
-            (v**power + power * s) ** (1 / power) if v**power + power * s > 0 else math.inf for v in (a, b)
+            (v**power + power * s) ** (1 / power) if v**power + power * s > 0 else math.inf
+            for v in (a, b)
         )
 
     top = 1.0

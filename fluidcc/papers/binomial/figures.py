@@ -17,8 +17,6 @@ from fluidcc.plotting import convergence_plane
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "corners", "draw"]
-
 
 def _figure(columns: int = 1, height: float = 4.2, **sharing: Any) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
@@ -27,8 +25,10 @@ def _figure(columns: int = 1, height: float = 4.2, **sharing: Any) -> tuple[Figu
     return figure, figure.subplots(1, columns, **sharing)
 
 
-def corners(scheme: str, cycles: int, start: tuple[float, float] = (20.0, 80.0)) -> NDArray[np.float64]:
-    """The corners of the fluid's cycles on C = 100 from `start`: up on the efficiency line, down after a decrease."""
+def corners(
+    scheme: str, cycles: int, start: tuple[float, float] = (20.0, 80.0)
+) -> NDArray[np.float64]:
+    """Corners of the fluid's cycles on C = 100: on the efficiency line, and after a decrease."""
     k, l, sigma = FAIRNESS_SCHEMES[scheme]
     path = [start]
     for _ in range(cycles):
@@ -49,7 +49,8 @@ def fig2() -> Figure:
         if ax is not axes[-1]:
             ax.get_legend().remove()
     figure.suptitle(
-        "Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)", fontsize="medium"
+        "Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)",
+        fontsize="medium",
     )
     return figure
 
@@ -62,8 +63,9 @@ def fig3() -> Figure:
     for name, point, shift in zip("ABC", path, ((3, 3), (-10, -8), (5, -2)), strict=True):
         plane.annotate(name, point, xytext=shift, textcoords="offset points")
     fairness = path.min(axis=1) / path.max(axis=1)
-    plane.set(title=f"(a) fairness {fairness[0]:.3f} in A, {fairness[1]:.3f} in B, {fairness[2]:.3f} in C",
-              xlim=(10, 30), ylim=(70, 90), xlabel="rate x [C/100]", ylabel="rate y [C/100]")  # fmt: skip
+    seen = ", ".join(f"{v:.3f} in {name}" for name, v in zip("ABC", fairness, strict=True))
+    plane.set(title=f"(a) fairness {seen}", xlabel="rate x [C/100]", ylabel="rate y [C/100]")
+    plane.set(xlim=(10, 30), ylim=(70, 90))
     plane.get_legend().remove()
     U, low = 100.0, 50.0
     for k, l in ((0, 1), (1, 0), (0.5, 0.5), (-1.5, 2)):
@@ -71,8 +73,17 @@ def fig3() -> Figure:
         share = np.linspace(0, 1, 200)
         x = (low ** (k + 1) + share * (U ** (k + 1) - low ** (k + 1))) ** (1 / (k + 1))
         e = binomial.efficiency(k, l, sigma, U)
-        time.plot(np.concatenate([share, 1 + share]), np.concatenate([x, x]), label=f"k = {k:g}, e = {e:.3f}")
-    time.set(xlabel="time [cycles]", ylabel="rate [U/100]", ylim=(0, 105), title="(b) steady state with L = U/2")
+        time.plot(
+            np.concatenate([share, 1 + share]),
+            np.concatenate([x, x]),
+            label=f"k = {k:g}, e = {e:.3f}",
+        )
+    time.set(
+        xlabel="time [cycles]",
+        ylabel="rate [U/100]",
+        ylim=(0, 105),
+        title="(b) steady state with L = U/2",
+    )
     time.legend(frameon=False, fontsize="small", loc="lower right")
     time.grid(alpha=0.3)
     figure.suptitle("Binomial paper, Fig. 3", fontsize="medium")
@@ -86,7 +97,12 @@ def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
     _, one, two = errors(worst)
     axes.plot(l, 100 * one, linestyle="--", label=f"error of one term (31), n = {worst}")
     axes.plot(l, 100 * two, linestyle=":", label=f"error of two terms (32), n = {worst}")
-    axes.set(xlabel="power l [1]", ylabel="efficiency, relative error [%]", xlim=(l[0], l[-1]), ylim=(0, 105))
+    axes.set(
+        xlabel="power l [1]",
+        ylabel="efficiency, relative error [%]",
+        xlim=(l[0], l[-1]),
+        ylim=(0, 105),
+    )
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize="small")
 
@@ -104,7 +120,14 @@ def fig4b() -> Figure:
     figure, ax = _figure()
     _efficiency(ax, (50, 150), 150)
     aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
-    ax.plot([-0.5, 1], [aimd, aimd], color="black", linewidth=0.8, linestyle="-.", label="AIMD, k = 0, l = 1")
+    ax.plot(
+        [-0.5, 1],
+        [aimd, aimd],
+        color="black",
+        linewidth=0.8,
+        linestyle="-.",
+        label="AIMD, k = 0, l = 1",
+    )
     ax.set_ylim(0, 130)
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper center")  # above the curves
     ax.set_title("Binomial paper, Fig. 4(b): k = 1/2, W = 100", fontsize="medium")
@@ -127,7 +150,14 @@ def fig5_growth() -> Figure:
     growth.set(xlabel="flows n [1]", ylabel="loss over that of one flow, s_n [1]", xlim=(0, 102))
     ratio.set(xlabel="flows n [1]", ylabel="loss p_n [%]", xlim=(0, 102))
     even = T1 / (np.arange(2, 14, 2) * 5e3)
-    ratio.plot(even, np.full(len(even), 2e-3), "|", color="C0", markersize=10, label="C = 2 N lambda n (AIMD1)")
+    ratio.plot(
+        even,
+        np.full(len(even), 2e-3),
+        "|",
+        color="C0",
+        markersize=10,
+        label="C = 2 N lambda n (AIMD1)",
+    )
     for ax in (growth, ratio):
         ax.grid(alpha=0.3)
         ax.legend(frameon=False, fontsize="small", loc="lower right")
@@ -136,11 +166,13 @@ def fig5_growth() -> Figure:
 
 
 def fig8() -> Figure:
-    """Losses on a link with a queue, and by the interval model with late feedback, beside the testbed's."""
+    """Losses on a link with a queue, and in the interval model, beside the testbed's."""
     figure, (queue, late) = _figure(2, sharey=True)
     for k, name in enumerate(PRINTED):
         found = network_losses(name)
-        queue.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name)
+        queue.loglog(
+            list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name
+        )
         if name in TABLE:
             found = table_losses(name)
             late.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}")
@@ -154,30 +186,53 @@ def fig8() -> Figure:
         ax.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
         ax.set_xticks([], minor=True)
         ax.grid(alpha=0.3)
-    figure.legend(*queue.get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right upper")
+    figure.legend(
+        *queue.get_legend_handles_labels(),
+        frameon=False,
+        fontsize="small",
+        loc="outside right upper",
+    )
     figure.set_size_inches(12.5, 4.4)
-    figure.suptitle("Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed", fontsize="medium")
+    figure.suptitle(
+        "Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed", fontsize="medium"
+    )
     return figure
 
 
 def iscc_scaling() -> Figure:
     """Losses of ideally scalable schemes in the interval model beside the formula."""
     figure, ax = _figure()
-    for color, (k, l) in zip(("C0", "C1", "C2"), ((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0)), strict=True):
-        n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])  # the orbit of 200 flows with l = 3 is very long
+    for color, (k, l) in zip(
+        ("C0", "C1", "C2"), ((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0)), strict=True
+    ):
+        # the orbit of 200 flows with l = 3 is very long
+        n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])
         ax.loglog(
-            n, 100 * iscc_losses(k, l, len(n)), marker="o", color=color, label=f"ISCC({k:g}, {l:g}), interval model"
+            n,
+            100 * iscc_losses(k, l, len(n)),
+            marker="o",
+            color=color,
+            label=f"ISCC({k:g}, {l:g}), interval model",
         )
         m_D = max(2.0, l)
-        ax.plot(n, 100 * binomial.iscc_loss(k, l, 20, m_D, n), color=color, linestyle=":", label="(34) with (39), (41)")
+        ax.plot(
+            n,
+            100 * binomial.iscc_loss(k, l, 20, m_D, n),
+            color=color,
+            linestyle=":",
+            label="(34) with (39), (41)",
+        )
     ax.set(
-        xlabel="flows n [1]", ylabel="loss p_n [%]", title="ISCC, m_I = 20: constant and decaying losses, Section VI-A"
+        xlabel="flows n [1]",
+        ylabel="loss p_n [%]",
+        title="ISCC, m_I = 20: constant and decaying losses, Section VI-A",
     )
     ax.grid(alpha=0.3)
     ax.legend(frameon=False, fontsize="small", ncols=2)
     return figure
 
 
+# Each figure by the name of its file
 FIGURES: dict[str, Callable[[], Figure]] = {
     "binomial_fig2": fig2,
     "binomial_fig3": fig3,
@@ -187,7 +242,6 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "binomial_fig8": fig8,
     "binomial_iscc": iscc_scaling,
 }
-"""Each figure by the name of its file."""
 
 
 def draw(name: str) -> Figure:

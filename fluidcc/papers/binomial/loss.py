@@ -6,7 +6,20 @@ import numpy as np
 from sympy import And, Eq, Integer, Rational, exp, limit, oo, symbols
 
 from fluidcc.formulas import binomial
-from fluidcc.papers.binomial.common import C, abstract, cycles_to_fairness, iscc, k, l, lam, n, percent, sigma, x, z
+from fluidcc.papers.binomial.common import (
+    C,
+    abstract,
+    cycles_to_fairness,
+    iscc,
+    k,
+    l,
+    lam,
+    n,
+    percent,
+    sigma,
+    x,
+    z,
+)
 from fluidcc.papers.model import DIFFERS, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
 from fluidcc.papers.printed import compared
 
@@ -16,12 +29,17 @@ SMALL = binomial.loss_approximate.form.doit()
 GENERIC = {k: symbols("q", positive=True) - 2}  # k + 2 = q > 0: no scheme in use has k <= -2
 
 
-@claim("binomial", "(34)", "Lost over sent with the largest overshoot lambda C^-k R; R cancels.", "(34)")
+@claim("binomial", "(34)", "Lost over sent with the largest overshoot lambda C^-k R; R cancels.",
+       "(34)")  # fmt: skip
 def loss_ratio() -> Outcome:
     R = symbols("R", positive=True)
     data = binomial.cycle_data.form.doit().subs(binomial.cycle_data.arguments[4], C)
     over = lam * C**-k * R
-    closed = lam**2 * (k + 2) / (C ** (2 * k + 2) * (1 - (1 - sigma * C ** (l - 1)) ** (k + 2)) + lam**2 * (k + 2))
+    closed = (
+        lam**2
+        * (k + 2)
+        / (C ** (2 * k + 2) * (1 - (1 - sigma * C ** (l - 1)) ** (k + 2)) + lam**2 * (k + 2))
+    )
     return from_proofs(
         proof(Eq((over / (data + over)).subs(GENERIC), P.subs(n, 1).subs(GENERIC))),
         proof(Eq(P.subs(n, 1).subs(GENERIC), closed.subs(GENERIC))),
@@ -32,7 +50,9 @@ def loss_ratio() -> Outcome:
 @claim("binomial", "(35)", "AIMD loses 2 lambda^2/(C^2 sigma (2 - sigma) + 2 lambda^2).", "(35)")
 def aimd_loss() -> Outcome:
     return from_proofs(
-        proof(Eq(P.subs({k: 0, l: 1, n: 1}), 2 * lam**2 / (C**2 * sigma * (2 - sigma) + 2 * lam**2))),
+        proof(
+            Eq(P.subs({k: 0, l: 1, n: 1}), 2 * lam**2 / (C**2 * sigma * (2 - sigma) + 2 * lam**2))
+        ),
         proof(Eq(SMALL.subs({k: 0, l: 1, n: 1}), 2 * lam**2 / (C**2 * sigma * (2 - sigma)))),
         proof(Eq(SMALL.subs({k: 0, l: 1}) / SMALL.subs({k: 0, l: 1, n: 1}), n**2)),
         computed="and the approximation grows as n^2",
@@ -43,15 +63,14 @@ def aimd_loss() -> Outcome:
 def loss_of_many() -> Outcome:
     return from_proofs(
         proof(Eq(limit(P.subs({k: 0, l: 1}), n, oo), 1)),
-        proof(
-            Eq(abstract(F / (1 - F)), abstract(binomial.loss_approximate.form))
-        ),  # so p = a/(1 + a) with the approximation a, and a -> oo with n
+        # so p = a/(1 + a) with the approximation a, and a -> oo with n
+        proof(Eq(abstract(F / (1 - F)), abstract(binomial.loss_approximate.form))),
         computed="for AIMD as a limit; p = a/(1 + a) for every scheme, with a from (36)",
     )
 
 
-@claim("binomial", "Section IV-D", "An AIMD flow alone loses 0.1 %, ten on its link lose 10 %, a hundred 100 %.",
-       "0.1 %, 10 %, 100 %")  # fmt: skip
+@claim("binomial", "Section IV-D", "An AIMD flow alone loses 0.1 %, ten on its link lose 10 %, a "
+       "hundred 100 %.", "0.1 %, 10 %, 100 %")  # fmt: skip
 def loss_example() -> Outcome:
     # lambda such that (34) gives 0.1 % for one flow
     C0, half = 1.0, 0.5
@@ -72,14 +91,19 @@ def loss_example() -> Outcome:
 @claim("binomial", "(36)", "p_n is (34), small, at the fair share C/n.", "(36)")
 def loss_of_n() -> Outcome:
     closed = (
-        lam**2 * (k + 2) * n ** (2 * k + 2) / (C ** (2 * k + 2) * (1 - (1 - sigma * (C / n) ** (l - 1)) ** (k + 2)))
+        lam**2
+        * (k + 2)
+        * n ** (2 * k + 2)
+        / (C ** (2 * k + 2) * (1 - (1 - sigma * (C / n) ** (l - 1)) ** (k + 2)))
     )
     return from_proofs(
-        proof(Eq(SMALL.subs(GENERIC), closed.subs(GENERIC))), computed="the exact form over one minus itself, for all n"
+        proof(Eq(SMALL.subs(GENERIC), closed.subs(GENERIC))),
+        computed="the exact form over one minus itself, for all n",
     )
 
 
-@claim("binomial", "(37)", "s_n in full and to two terms.", "n^(l+2k+1) (2 - (k+1) z_1)/(2 - (k+1) z_n)")
+@claim("binomial", "(37)", "s_n in full and to two terms.",
+       "n^(l+2k+1) (2 - (k+1) z_1)/(2 - (k+1) z_n)")  # fmt: skip
 def loss_growth() -> Outcome:
     z1, zn = sigma * C ** (l - 1), sigma * (C / n) ** (l - 1)
     full = n ** (2 * k + 2) * (1 - (1 - z1) ** (k + 2)) / (1 - (1 - zn) ** (k + 2))
@@ -92,7 +116,8 @@ def loss_growth() -> Outcome:
     )
 
 
-@claim("binomial", "(37)", "The exponent l + 2k + 1 of AIMD, IIAD and SQRT is 2, 3 and 2.5.", "2, 3, 2.5")
+@claim("binomial", "(37)", "The exponent l + 2k + 1 of AIMD, IIAD and SQRT is 2, 3 and 2.5.",
+       "2, 3, 2.5")  # fmt: skip
 def exponents() -> Outcome:
     form, half = binomial.scalability_exponent.form, Rational(1, 2)
     return from_proofs(
@@ -103,7 +128,8 @@ def exponents() -> Outcome:
     )
 
 
-@claim("binomial", "(37)", "s_n grows no faster than n^(l+2k+1).", "s_n = O(n^(l+2k+1))", erratum=True)
+@claim("binomial", "(37)", "s_n grows no faster than n^(l+2k+1).", "s_n = O(n^(l+2k+1))",
+       erratum=True)  # fmt: skip
 def growth_bound() -> Outcome:
     z1 = symbols("z_1", positive=True)
     ratio = (2 - (k + 1) * z1) / (2 - (k + 1) * z)  # of the second line of (37) to n^(l+2k+1)
@@ -124,8 +150,8 @@ def growth_bound() -> Outcome:
     )
 
 
-@claim("binomial", "Section V-A", "Of the TCP-friendly binomial schemes with l <= 1 AIMD has the least exponent in "
-       "(37).", "n^(3-l)")  # fmt: skip
+@claim("binomial", "Section V-A", "Of the TCP-friendly binomial schemes with l <= 1 AIMD has the "
+       "least exponent in (37).", "n^(3-l)")  # fmt: skip
 def aimd_scales_best() -> Outcome:
     form = binomial.scalability_exponent.form
     return from_proofs(
@@ -143,12 +169,8 @@ UP, DOWN = binomial.iscc_parameters.form.values()
 r = symbols("r", positive=True)  # x/C
 
 
-@claim(
-    "binomial",
-    "(38)",
-    "The conditions l + 2k + 1 = 0 and k + l > 0 ask for k < -1 and l > 1.",
-    "l + 2k + 1 = 0, k + l > 0",
-)
+@claim("binomial", "(38)", "The conditions l + 2k + 1 = 0 and k + l > 0 ask for k < -1 and l > 1.",
+       "l + 2k + 1 = 0, k + l > 0")  # fmt: skip
 def ideal_scalability() -> Outcome:
     given = [Eq(l + 2 * k + 1, 0), k + l > 0]
     return from_proofs(
@@ -161,7 +183,8 @@ def ideal_scalability() -> Outcome:
     )
 
 
-@claim("binomial", "(39)", "With it a decrease takes at most x/m_D, and rates do not cross if m_D >= l.", "x/m_D")
+@claim("binomial", "(39)", "With it a decrease takes at most x/m_D, and rates do not cross if m_D "
+       ">= l.", "x/m_D")  # fmt: skip
 def iscc_decrease() -> Outcome:
     s, more = symbols("s", positive=True), symbols("g", nonnegative=True)  # l = 1 + s, m_D = l + g
     part = (DOWN * x**l / x).subs(l, 1 + s).subs(x, r * C)
@@ -171,12 +194,13 @@ def iscc_decrease() -> Outcome:
         proof(Eq(part, r**s / m_D)),
         proof(1 - exp(-q * s) > 0),  # r^s < 1 for r = exp(-q) < 1
         proof(slope <= 1),
-        computed="the part is (x/C)^(l-1)/m_D, and R_D' = l (x/C)^(l-1)/m_D <= 1, for x <= C and l > 1",
+        computed="the part is (x/C)^(l-1)/m_D, and R_D' = l (x/C)^(l-1)/m_D <= 1, for x <= C and l "
+        "> 1",
     )
 
 
-@claim("binomial", "(40), (41)", "lambda = C^(k+1)/m_I keeps an increase at x/m_I at most, for any x > 0.", "any x > 0",
-       erratum=True)  # fmt: skip
+@claim("binomial", "(40), (41)", "lambda = C^(k+1)/m_I keeps an increase at x/m_I at most, for any "
+       "x > 0.", "any x > 0", erratum=True)  # fmt: skip
 def iscc_increase() -> Outcome:
     part = (UP * x**-k / x).subs(x, r * C)
     form = proof(Eq(part, r ** (-k - 1) / m_I))
@@ -185,46 +209,69 @@ def iscc_increase() -> Outcome:
         return from_proofs(form, wrong, computed="as printed")
     return Outcome(
         DIFFERS,
-        "an increase is the part (x/C)^(-k-1)/m_I of the rate, proved: at most 1/m_I for k <= -1 and x <= C",
-        "Not for any x: above C, where overshoots and estimates of C that are too low lead, it is more, at "
-        + ", ".join(f"{'x/C' if a == 'r' else a} = {b:.3g}" for a, b in sorted(wrong.counterexample.items()))
+        "an increase is the part (x/C)^(-k-1)/m_I of the rate, proved: at most 1/m_I for k <= -1 "
+        "and x <= C",
+        "Not for any x: above C, where overshoots and estimates of C that are too low lead, it is "
+        "more, at "
+        + ", ".join(
+            f"{'x/C' if a == 'r' else a} = {b:.3g}" for a, b in sorted(wrong.counterexample.items())
+        )
         + ".",
     )
 
 
-@claim("binomial", "(42)", "The loss of a single ISCC flow.", "(k+2)/(m_I^2 (1 - (1 - 1/m_D)^(k+2)) + k + 2)")
+@claim("binomial", "(42)", "The loss of a single ISCC flow.",
+       "(k+2)/(m_I^2 (1 - (1 - 1/m_D)^(k+2)) + k + 2)")  # fmt: skip
 def iscc_single() -> Outcome:
     q = symbols("q", positive=True)
     printed = (k + 2) / (m_I**2 * (1 - (1 - 1 / m_D) ** (k + 2)) + k + 2)
     ours = binomial.iscc_loss.expr.subs(n, 1)
     return from_proofs(
         proof(Eq(ours.subs(k, q - 2), printed.subs(k, q - 2)), where=[m_D > 1]),
-        proof(Eq(binomial.loss.form.subs({binomial.loss.arguments[2]: UP, binomial.loss.arguments[3]: DOWN}).doit()
-                 .subs({k: q - 2, n: 1}), printed.subs(k, q - 2)), where=[m_D > 1]),
+        proof(
+            Eq(
+                binomial.loss.form.subs(
+                    {binomial.loss.arguments[2]: UP, binomial.loss.arguments[3]: DOWN}
+                )
+                .doit()
+                .subs({k: q - 2, n: 1}),
+                printed.subs(k, q - 2),
+            ),
+            where=[m_D > 1],
+        ),
         computed="from (34), (39) and (41)",
-    )  # fmt: skip
+    )
 
 
-@claim("binomial", "(42)", "The loss of ISCC no longer depends on n or C.", "no dependence on n", erratum=True)
+@claim("binomial", "(42)", "The loss of ISCC no longer depends on n or C.", "no dependence on n",
+       erratum=True)  # fmt: skip
 def iscc_of_n() -> Outcome:
     flows = np.array([1, 2, 10, 100, 10**6])
     found = binomial.iscc_loss(-1.5, 2, 20, 2, flows)
     ideal = binomial.iscc_loss.form.doit().subs({k: -1.5, l: 2})
     values = {f"n = {m}": float(v) for m, v in zip(flows, found, strict=True)}
     # l = -2k - 1: z_n = n^(1-l)/m_D -> 0, and what is sent over the overshoot tends to m_I^2/m_D
-    top = proof(Eq(limit(ideal.subs({m_I: 20, m_D: 2}).nsimplify(), n, oo), 1 / (1 + Integer(20) ** 2 / Integer(2))))
+    top = proof(
+        Eq(
+            limit(ideal.subs({m_I: 20, m_D: 2}).nsimplify(), n, oo),
+            1 / (1 + Integer(20) ** 2 / Integer(2)),
+        )
+    )
     if not top or np.ptp(found) < 1e-6:
         return Outcome(REPRODUCED, str(values), "", values)
     return Outcome(
         REFUTED,
-        "C cancels; n does not: the decrease at the fair share is the part n^(1-l)/m_D, which (42) takes at n = 1",
-        f"ISCC(-1.5, 2) with m_I = 20, m_D = 2: {', '.join(f'{percent(v, 4)} at {a}' for a, v in values.items())}. It "
-        "rises to 1/(1 + m_I^2/m_D) and is constant to 17 %, so the conclusion nearly stands.",
+        "C cancels; n does not: the decrease at the fair share is the part n^(1-l)/m_D, which (42) "
+        "takes at n = 1",
+        "ISCC(-1.5, 2) with m_I = 20, m_D = 2: "
+        f"{', '.join(f'{percent(v, 4)} at {a}' for a, v in values.items())}. It rises to 1/(1 + "
+        "m_I^2/m_D) and is constant to 17 %, so the conclusion nearly stands.",
         values,
     )
 
 
-@claim("binomial", "Section VI-A", "l = 3, k = -2 is the only ideally scalable TCP-friendly scheme.", "l = 3, k = -2")
+@claim("binomial", "Section VI-A", "l = 3, k = -2 is the only ideally scalable TCP-friendly "
+       "scheme.", "l = 3, k = -2")  # fmt: skip
 def tcp_friendly_iscc() -> Outcome:
     return from_proofs(
         proof(And(Eq(l, 3), Eq(k, -2)), where=[Eq(k + l, 1), Eq(l + 2 * k + 1, 0)]),
@@ -232,7 +279,8 @@ def tcp_friendly_iscc() -> Outcome:
     )
 
 
-@claim("binomial", "Section VI-A", "The TCP-friendly ISCC with l = 3, k = -2 converges slowly.", "slow")
+@claim("binomial", "Section VI-A", "The TCP-friendly ISCC with l = 3, k = -2 converges slowly.",
+       "slow")  # fmt: skip
 def tcp_friendly_is_slow() -> Outcome:
     cycles = {
         name: float(cycles_to_fairness(a, b, 1.0, iscc(a, b, estimate=100.0)[1])[0])
@@ -241,18 +289,21 @@ def tcp_friendly_is_slow() -> Outcome:
     slower = cycles["ISCC(-2, 3)"] > cycles["ISCC(-1.5, 2)"]
     return Outcome(
         REPRODUCED if slower else DIFFERS,
-        "cycles from (20, 80) on C = 100 to a fairness of 0.99: " + ", ".join(f"{a} {b:g}" for a, b in cycles.items()),
+        "cycles from (20, 80) on C = 100 to a fairness of 0.99: "
+        + ", ".join(f"{a} {b:g}" for a, b in cycles.items()),
         "" if slower else "It takes no more cycles than ISCC(-1.5, 2).",
         cycles,
     )
 
 
-@claim(
-    "binomial", "Section VI-A", "Values of l near 1 bring k near -1 and so slow convergence.", "slower as k + l -> 0"
-)
+@claim("binomial", "Section VI-A", "Values of l near 1 bring k near -1 and so slow convergence.",
+       "slower as k + l -> 0")  # fmt: skip
 def slow_near_one() -> Outcome:
     powers = np.array([1.05, 1.2, 1.5, 2.0])
-    found = [cycles_to_fairness((-1 - b) / 2, b, 1.0, iscc((-1 - b) / 2, b, estimate=100.0)[1])[0] for b in powers]
+    found = [
+        cycles_to_fairness((-1 - b) / 2, b, 1.0, iscc((-1 - b) / 2, b, estimate=100.0)[1])[0]
+        for b in powers
+    ]
     values = {f"l = {b:g}": float(v) for b, v in zip(powers, found, strict=True)}
     falls = bool(np.all(np.diff(found) < 0))
     return Outcome(
@@ -264,16 +315,15 @@ def slow_near_one() -> Outcome:
     )
 
 
-@claim(
-    "binomial",
-    "Section VI-C",
-    "With m_D = 2 and m_I = 20 rates fall by 1/2 at most and grow by 5 % at most.",
-    "1/2, 5 %",
-)
+@claim("binomial", "Section VI-C", "With m_D = 2 and m_I = 20 rates fall by 1/2 at most and grow "
+       "by 5 % at most.", "1/2, 5 %")  # fmt: skip
 def experiment_parameters() -> Outcome:
     rates = np.linspace(1e-3, 1.0, 2001)
     up, down = iscc(-1.5, 2)
-    values = {"growth": float(np.max(up * rates**1.5 / rates)), "fall": float(np.max(down * rates**2 / rates))}
+    values = {
+        "growth": float(np.max(up * rates**1.5 / rates)),
+        "fall": float(np.max(down * rates**2 / rates)),
+    }
     return compared(
         [("5", 100 * values["growth"]), ("50", 100 * values["fall"])],
         f"at most {percent(values['growth'])} and {percent(values['fall'])}, both at x = C",

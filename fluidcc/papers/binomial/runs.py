@@ -33,20 +33,14 @@ from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sources import ISCC, TFRC, RateBinomial
 
-__all__ = [
-    "CONVENTION", "NETWORK_FLOWS", "PRINTED", "TABLE", "first_interval_only", "network_losses",
-    "power", "table_losses",
-]  # fmt: skip
-
-
 CONVENTION = (
-    "Convention: one common rate; loss is what exceeds C in every interval over capacity, over all that is sent; "
-    "on the periodic orbit."
+    "Convention: one common rate; loss is what exceeds C in every interval over capacity, over all "
+    "that is sent; on the periodic orbit."
 )
 
 
 def power(scheme: str) -> tuple[float, float, float]:
-    """Exponents of s_n: from s_100 alone, by least squares of ln s_n on ln n, and the same through s_1 = 1."""
+    """Exponents of s_n: from s_100 alone, by least squares, and by those through s_1 = 1."""
     s = fig5(scheme) / fig5(scheme)[0]
     x, y = np.log(np.arange(1, FLOWS + 1)), np.log(s)
     return float(y[-1] / x[-1]), float(np.polyfit(x, y, 1)[0]), float(x @ y / (x @ x))
@@ -66,8 +60,9 @@ def growth_aimd1() -> Outcome:
     return _growth(
         "AIMD1",
         "6755",
-        f"p_100 is exact, {percent(p[-1], 4)}, so the paper's p_1 was {p[-1] / 6755:.4g} where the orbit's is "
-        f"{p[0]:.4g}: perhaps a mean over a run of finite length, in which one overshoot more or less counts.",
+        f"p_100 is exact, {percent(p[-1], 4)}, so the paper's p_1 was {p[-1] / 6755:.4g} where the "
+        f"orbit's is {p[0]:.4g}: perhaps a mean over a run of finite length, in which one "
+        "overshoot more or less counts.",
     )
 
 
@@ -99,16 +94,22 @@ def _iiad_tried() -> dict[str, float]:
         return float(run.loss)
 
     return {
-        "only the first interval of a row over capacity": first_interval_only(100) / first_interval_only(1),
+        "only the first interval of a row over capacity": first_interval_only(100)
+        / first_interval_only(1),
         "over what is carried": p[-1] / (1 - p[-1]) / (p[0] / (1 - p[0])),
         "a run of 100 000 intervals from 10 kbit/s": short(100) / short(1),
         "feedback an interval late": late(100) / late(1),
-        "the largest overshoot, exact (34)": float(binomial.loss_increase_exact(1, 0, up, down, T1, 100)),
-        "the largest overshoot, approximate (37)": float(binomial.loss_increase(1, 0, down, T1, 100)),
+        "the largest overshoot, exact (34)": float(
+            binomial.loss_increase_exact(1, 0, up, down, T1, 100)
+        ),
+        "the largest overshoot, approximate (37)": float(
+            binomial.loss_increase(1, 0, down, T1, 100)
+        ),
     }
 
 
-@claim("binomial", "Fig. 5", "IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889.", "219 889", erratum=True)
+@claim("binomial", "Fig. 5", "IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889.", "219 889",
+       erratum=True)  # fmt: skip
 def growth_iiad() -> Outcome:
     tried = _iiad_tried()
     p, (up, down) = fig5("IIAD"), SCHEMES["IIAD"]
@@ -117,24 +118,28 @@ def growth_iiad() -> Outcome:
     return _growth(
         "IIAD",
         "219 889",
-        f"Also tried: {text}. With p_100 = {percent(p[-1], 4)} the printed value asks for p_1 = {p[-1] / 219_889:.3g}: "
-        f"more than the largest overshoot in each cycle gives, {most:.3g}, and the orbit's is {p[0]:.3g}.",
+        f"Also tried: {text}. With p_100 = {percent(p[-1], 4)} the printed value asks for p_1 = "
+        f"{p[-1] / 219_889:.3g}: more than the largest overshoot in each cycle gives, {most:.3g}, "
+        f"and the orbit's is {p[0]:.3g}.",
     )
 
 
-@claim("binomial", "Fig. 5", "With 100 flows AIMD_1 loses 10 %, AIMD_2 55 % of what is sent.", "10 %, 55 %")
+@claim("binomial", "Fig. 5", "With 100 flows AIMD_1 loses 10 %, AIMD_2 55 % of what is sent.",
+       "10 %, 55 %")  # fmt: skip
 def loss_of_100() -> Outcome:
     values = {name: float(fig5(name)[-1]) for name in ("AIMD1", "AIMD2")}
     exact = {name: orbit_of(name, FLOWS).loss for name in values}
     return compared(
         [("10", 100 * values["AIMD1"]), ("55", 100 * values["AIMD2"])],
         ", ".join(f"{a} {percent(v, 4)} ({exact[a]})" for a, v in values.items()),
-        CONVENTION + " As fractions in brackets, since the orbits are found in rational arithmetic.",
+        CONVENTION
+        + " As fractions in brackets, since the orbits are found in rational arithmetic.",
         values,
     )
 
 
-@claim("binomial", "Fig. 5", "s_n scales as n^1.91 for AIMD_1 and as n^1.27 for AIMD_2.", "1.91, 1.27")
+@claim("binomial", "Fig. 5", "s_n scales as n^1.91 for AIMD_1 and as n^1.27 for AIMD_2.",
+       "1.91, 1.27")  # fmt: skip
 def exponents_aimd() -> Outcome:
     found = {name: power(name) for name in ("AIMD1", "AIMD2")}
     own = [float(np.log(s) / np.log(100)) for s in (6755, 352)]
@@ -155,9 +160,10 @@ def exponent_iiad() -> Outcome:
     printed = float(np.log(219_889) / np.log(100))
     return compared(
         [("2.67", free)],
-        f"{free:.2f} by least squares, {through:.2f} through s_1 = 1, {ends:.2f} by ln s_100/ln 100",
-        f"ln 219 889/ln 100 is {printed:.3f}: the printed exponent is again that of the last point, and differs as "
-        "s_100 does. All are below the predicted 3, as the paper says.",
+        f"{free:.2f} by least squares, {through:.2f} through s_1 = 1, {ends:.2f} by ln s_100/ln "
+        "100",
+        f"ln 219 889/ln 100 is {printed:.3f}: the printed exponent is again that of the last "
+        "point, and differs as s_100 does. All are below the predicted 3, as the paper says.",
         {"least squares": free, "last point": ends},
     )
 
@@ -172,8 +178,9 @@ def becomes_linear() -> Outcome:
     bend = min(range(2, FLOWS), key=lambda n: _bent(np.log(flows), np.log(p), float(np.log(n))))
     return compared(
         [("2", slope["1 to 7"]), ("1", slope["7 to 100"]), ("7", bend)],
-        "exponent " + ", ".join(f"{v:.2f} for n = {a}" for a, v in slope.items()) + f"; two lines fit best if they "
-        f"meet at n = {bend}",
+        "exponent "
+        + ", ".join(f"{v:.2f} for n = {a}" for a, v in slope.items())
+        + f"; two lines fit best if they meet at n = {bend}",
         "By least squares of ln p_n on ln n. From n = 8 on the swing C/(2n) has fewer than two "
         "steps of 50 kbit/s; but the dips at 8 and 16 leave no single place where the curve bends.",
         slope | {"bend": bend},
@@ -191,19 +198,14 @@ def aggressive_loses_more() -> Outcome:
     worse = fig5("AIMD2") > fig5("AIMD1")
     return Outcome(
         REPRODUCED if np.all(worse) else DIFFERS,
-        f"for {int(worse.sum())} of {FLOWS} values of n; "
-        f"{fig5('AIMD2')[0] / fig5('AIMD1')[0]:.0f} times as much for one flow",
+        f"for {int(worse.sum())} of {FLOWS} values of n; {fig5('AIMD2')[0] / fig5('AIMD1')[0]:.0f} "
+        "times as much for one flow",
         "" if np.all(worse) else f"not for n = {np.flatnonzero(~worse) + 1}",
     )
 
 
-@claim(
-    "binomial",
-    "Fig. 5",
-    "The dips of the curves are where C is a multiple of lambda n.",
-    "C = m lambda n",
-    erratum=True,
-)
+@claim("binomial", "Fig. 5", "The dips of the curves are where C is a multiple of lambda n.",
+       "C = m lambda n", erratum=True)  # fmt: skip
 def dips() -> Outcome:
     at = {m: float(synchronized(0, 1, 1, "1/2", m, exact=True).orbit.loss) for m in range(1, 9)}
     seen = {}
@@ -211,19 +213,23 @@ def dips() -> Outcome:
         p = fig5(name)
         low = np.flatnonzero((p[1:-1] < 0.5 * p[:-2]) & (p[1:-1] < 0.5 * p[2:])) + 2
         seen[name] = {int(m): T1 / (SCHEMES[name][0] * m) for m in low}
-    even = all(v == 0 for m, v in at.items() if m % 2 == 0) and all(v > 0 for m, v in at.items() if m % 2)
+    even = all(v == 0 for m, v in at.items() if m % 2 == 0) and all(
+        v > 0 for m, v in at.items() if m % 2
+    )
     below = all(v % 2 > 1.7 for found in seen.values() for v in found.values())
     text = "; ".join(
-        f"{a}: " + ", ".join(f"n = {m} (C/(lambda n) = {v:.2f})" for m, v in found.items()) for a, found in seen.items()
+        f"{a}: " + ", ".join(f"n = {m} (C/(lambda n) = {v:.2f})" for m, v in found.items())
+        for a, found in seen.items()
     )
     if not (even and below):
         return Outcome(REPRODUCED, text)
     return Outcome(
         DIFFERS,
         f"dips at {text}",
-        "Only even multiples, and from below. With beta = 1/2 the rates rise from U/2 to U in N steps, U = 2 N lambda: "
-        "an orbit of N steps overshoots by 2 N lambda n - C: nothing just below C = 2 N lambda n. At odd multiples the "
-        "overshoot is as large as it gets: the loss at C = m lambda n is "
+        "Only even multiples, and from below. With beta = 1/2 the rates rise from U/2 to U in N "
+        "steps, U = 2 N lambda: an orbit of N steps overshoots by 2 N lambda n - C: nothing just "
+        "below C = 2 N lambda n. At odd multiples the overshoot is as large as it gets: the loss "
+        "at C = m lambda n is "
         + ", ".join(f"{percent(v)} for m = {m}" for m, v in at.items())
         + ", exactly.",
         {f"m = {m}": v for m, v in at.items()},
@@ -233,14 +239,19 @@ def dips() -> Outcome:
 # --- Sections V-C and VI of the binomial paper ----------------------------------------------------
 
 
-@claim("binomial", "Section VI-A", "In simulation ISCC(-1.2, 2) keeps its loss constant, ISCC(-1.5, 2) lets it decay.",
-       "constant; slowly decaying")  # fmt: skip
+@claim("binomial", "Section VI-A", "In simulation ISCC(-1.2, 2) keeps its loss constant, "
+       "ISCC(-1.5, 2) lets it decay.", "constant; slowly decaying")  # fmt: skip
 def iscc_in_simulation() -> Outcome:
     flat, falling = (iscc_losses(a, 2) for a in (-1.2, -1.5))
     late = np.array(ISCC_FLOWS) >= 20
-    values = {f"({a}, 2), n = {m}": float(v) for a, p in ((-1.2, flat), (-1.5, falling))
-              for m, v in zip(ISCC_FLOWS, p, strict=True)}  # fmt: skip
-    flatness = {name: float(np.ptp(p) / p.max()) for name, p in (("all", flat), ("late", flat[late]))}
+    values = {
+        f"({a}, 2), n = {m}": float(v)
+        for a, p in ((-1.2, flat), (-1.5, falling))
+        for m, v in zip(ISCC_FLOWS, p, strict=True)
+    }
+    flatness = {
+        name: float(np.ptp(p) / p.max()) for name, p in (("all", flat), ("late", flat[late]))
+    }
     good = bool(np.all(np.diff(falling) < 0)) and flatness["all"] < 0.1
     listed = lambda p: ", ".join(percent(v, 2) for v in p)  # noqa: E731
     return Outcome(
@@ -250,15 +261,16 @@ def iscc_in_simulation() -> Outcome:
         f"True from n = 20 on: k = -1.2 is constant to {percent(flatness['late'], 2)} of its "
         "largest there, and k = -1.5 "
         f"{'falls' if np.all(np.diff(falling[late]) < 0) else 'does not fall'}. There several "
-        "decreases in a row are needed to get below C, and neither (36) nor (42) holds, by which "
-        "k = -1.2 grows as n^0.6 and k = -1.5 is constant. At smaller n the loss depends on how "
+        "decreases in a row are needed to get below C, and neither (36) nor (42) holds, by which k "
+        "= -1.2 grows as n^0.6 and k = -1.5 is constant. At smaller n the loss depends on how "
         f"steps happen to fit: over all n k = -1.2 moves by {percent(flatness['all'], 2)} of its "
         "largest. The paper does not say from which n on it holds.",
         values,
     )
 
 
-@claim("binomial", "Section VI-A", "Schemes with large l need several decreases in a row.", "multiple back-to-back")
+@claim("binomial", "Section VI-A", "Schemes with large l need several decreases in a row.",
+       "multiple back-to-back")  # fmt: skip
 def several_decreases() -> Outcome:
     share = {}
     for b, a in ((1.5, -1.25), (2, -1.5), (3, -2)):
@@ -267,13 +279,15 @@ def several_decreases() -> Outcome:
     good = list(share.values()) == sorted(share.values())
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        "intervals over capacity with 50 flows: " + ", ".join(f"{percent(v)} for {a}" for a, v in share.items()),
+        "intervals over capacity with 50 flows: "
+        + ", ".join(f"{percent(v)} for {a}" for a, v in share.items()),
         "" if good else "not in this order",
         share,
     )
 
 
-@claim("binomial", "Section V-C", "Flows with different estimates of C converge poorly or scale poorly.", "")
+@claim("binomial", "Section V-C", "Flows with different estimates of C converge poorly or scale "
+       "poorly.", "")  # fmt: skip
 def estimates() -> Outcome:
     flows = 20
     values: dict[str, float] = {}
@@ -289,13 +303,15 @@ def estimates() -> Outcome:
         loss, fairness = _with_estimates(estimate)
         values |= {f"loss, {name}": loss, f"fairness, {name}": fairness}
         text.append(f"{name}: loss {percent(loss)}, fairness {fairness:.3f}")
-    # x^(l + k) = (lam/sigma)(up/down) for every flow, and lam/sigma ~ C^(k + l): rates are as the estimates
+    # x^(l + k) = (lam/sigma)(up/down) for every flow, and lam/sigma ~ C^(k + l): rates are as the
+    # estimates
     proportional = abs(values["fairness, within 30 %"] - 0.7 / 1.3) < 1e-3
     return Outcome(
         REPRODUCED if proportional else DIFFERS,
         "; ".join(text),
-        "ISCC(-1.5, 2), 20 flows. Rates become proportional to the estimates: fairness is the lowest over the highest "
-        "estimate; inconsistent estimates cost fairness, wrong ones that agree cost little.",
+        "ISCC(-1.5, 2), 20 flows. Rates become proportional to the estimates: fairness is the "
+        "lowest over the highest estimate; inconsistent estimates cost fairness, wrong ones that "
+        "agree cost little.",
         values,
     )
 
@@ -303,7 +319,9 @@ def estimates() -> Outcome:
 @lru_cache(maxsize=8)
 def _estimated(estimates: tuple[float, ...]) -> tuple[float, float]:
     up, down = np.array([iscc(-1.5, 2, estimate=c) for c in estimates]).T
-    run = synchronized(-1.5, 2, up, down, 1.0, initial=np.full(len(up), 1 / len(up)), intervals=60_000)
+    run = synchronized(
+        -1.5, 2, up, down, 1.0, initial=np.full(len(up), 1 / len(up)), intervals=60_000
+    )
     late = run.rates[-20_000:].mean(axis=0)
     lost = np.maximum(run.rates[-20_000:].sum(axis=1) - 1.0, 0).sum() / run.rates[-20_000:].sum()
     return float(lost), float(late.min() / late.max())
@@ -313,18 +331,22 @@ def _with_estimates(values: NDArray[np.float64]) -> tuple[float, float]:
     return _estimated(tuple(map(float, values)))
 
 
-@claim("binomial", "Fig. 7", "Of the bandwidth estimates 99.5 % lie within 10 kbit/s of 1510; with 32 flows 95.5 % "
-       "within 7 %.", "histograms")  # fmt: skip
+@claim("binomial", "Fig. 7", "Of the bandwidth estimates 99.5 % lie within 10 kbit/s of 1510; with "
+       "32 flows 95.5 % within 7 %.", "histograms")  # fmt: skip
 def bandwidth_estimates() -> Outcome:
     loss, fairness = _with_estimates(np.linspace(0.93, 1.07, 20))
     return Outcome(
         OUT_OF_REACH,
-        f"of estimates within 7 %: a fairness of {fairness:.3f} and a loss of {percent(loss)} for 20 flows",
-        "Packet bunches on a testbed; packets are needed. What errors of that size do to ISCC can be computed.",
+        f"of estimates within 7 %: a fairness of {fairness:.3f} and a loss of {percent(loss)} for "
+        "20 flows",
+        "Packet bunches on a testbed; packets are needed. What errors of that size do to ISCC can "
+        "be computed.",
         {"fairness": fairness, "loss": loss},
     )
 
 
+# Table I with MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20: k, l, lambda, sigma, and the printed p_50
+# [%]
 TABLE: dict[str, tuple[float, float, float, float, float]] = {
     "IIAD(0.10, 1/2)": (1, 0, *binomial.window_to_rate(0.10, 0.5, 1, 0, 100e3, 1.0), 44.7),
     "SQRT(0.18, 1/2)": (0.5, 0.5, *binomial.window_to_rate(0.18, 0.5, 0.5, 0.5, 100e3, 1.0), 27.8),
@@ -332,24 +354,26 @@ TABLE: dict[str, tuple[float, float, float, float, float]] = {
     "ISCC(-1.2, 2)": (-1.2, 2, *binomial.iscc_parameters(-1.2, 2, T1, 20, 2), 12.0),
     "ISCC(-1.5, 2)": (-1.5, 2, *binomial.iscc_parameters(-1.5, 2, T1, 20, 2), 2.3),
 }
-"""Table I with MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20: k, l, lambda, sigma, and the printed p_50 [%]."""
 LATE = 2  # intervals: what makes feedback of the fluid study as late as a round trip's
 
 
 @lru_cache(maxsize=8)
 def table_losses(name: str, delay: int = LATE) -> dict[int, float]:
-    """Loss of a scheme of Table I with feedback `delay` intervals late, at least 14 kbit/s a flow, by flows."""
+    """Losses of a scheme of Table I, feedback `delay` intervals late, 14 kbit/s a flow at least."""
     a, b, up, down, _ = TABLE[name]
     found = {}
     for flows in (2, 5, 10, 20, 30, 50):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FluidccWarning)  # a tie is a dip; this is a qualitative study
-            found[flows] = float(synchronized(a, b, up, down, T1, n=flows, delay=delay, floor=14e3).orbit.loss)
+            # a tie is a dip; this is a qualitative study
+            warnings.simplefilter("ignore", FluidccWarning)
+            found[flows] = float(
+                synchronized(a, b, up, down, T1, n=flows, delay=delay, floor=14e3).orbit.loss
+            )
     return found
 
 
-@claim("binomial", "Table I, Fig. 8", "With 50 flows IIAD loses most, then SQRT, AIMD, ISCC(-1.2, 2), ISCC(-1.5, 2).",
-       "44.7, 27.8, 25.5, 12.0, 2.3 %")  # fmt: skip
+@claim("binomial", "Table I, Fig. 8", "With 50 flows IIAD loses most, then SQRT, AIMD, ISCC(-1.2, "
+       "2), ISCC(-1.5, 2).", "44.7, 27.8, 25.5, 12.0, 2.3 %")  # fmt: skip
 def testbed() -> Outcome:
     found = {name: table_losses(name) for name in TABLE}
     order = sorted(TABLE, key=lambda name: -found[name][50])
@@ -358,35 +382,49 @@ def testbed() -> Outcome:
     return Outcome(
         OUT_OF_REACH,
         "the interval model with feedback two intervals late loses "
-        + ", ".join(f"{percent(found[name][50])} ({name}; printed {TABLE[name][4]} %)" for name in TABLE)
+        + ", ".join(
+            f"{percent(found[name][50])} ({name}; printed {TABLE[name][4]} %)" for name in TABLE
+        )
         + f"; {'the same' if agrees else 'another'} order",
-        "Testbed measurements with queues, packets, retransmissions and a video source; only the order of the schemes "
-        "is compared. Taken: C = 1544 kbit/s, rates of at least the 14 kbit/s of the base layer, constants as printed, "
-        "MTU/RTT = 100 kbit/s. TFRC has no interval model.",
+        "Testbed measurements with queues, packets, retransmissions and a video source; only the "
+        "order of the schemes is compared. Taken: C = 1544 kbit/s, rates of at least the 14 kbit/s "
+        "of the base layer, constants as printed, MTU/RTT = 100 kbit/s. TFRC has no interval "
+        "model.",
         values,
     )
 
 
-# --- Fig. 8 and Table I of the binomial paper as a study on a link with a queue and delayed feedback ---
+# --- Fig. 8 and Table I of the binomial paper as a study on a link with a queue and delayed
+# feedback ---
 
 
 NETWORK_FLOWS = (2, 5, 10, 20, 50)
+# p_2 and p_50 of Table I [%]
 PRINTED = {
-    "IIAD(0.10, 1/2)": (0.29, 44.7), "SQRT(0.18, 1/2)": (0.26, 27.8), "AIMD(0.19, 1/2)": (0.30, 25.5),
-    "TFRC": (0.27, 20.9), "ISCC(-1.2, 2)": (0.69, 12.0), "ISCC(-1.5, 2)": (0.57, 2.3),
-}  # fmt: skip
-"""p_2 and p_50 of Table I [%]."""
-RTT, BUFFER, BASE, UNIT = 0.05, 0.05, 14e3, 100e3  # base [s], queue [s], lowest rate and MTU/RTT [bit/s]
+    "IIAD(0.10, 1/2)": (0.29, 44.7),
+    "SQRT(0.18, 1/2)": (0.26, 27.8),
+    "AIMD(0.19, 1/2)": (0.30, 25.5),
+    "TFRC": (0.27, 20.9),
+    "ISCC(-1.2, 2)": (0.69, 12.0),
+    "ISCC(-1.5, 2)": (0.57, 2.3),
+}
+# base [s], queue [s], lowest rate and MTU/RTT [bit/s]
+RTT, BUFFER, BASE, UNIT = (0.05, 0.05, 14e3, 100e3)
 CONTROL = RTT + BUFFER  # the control interval: a round trip with a full queue [s]
 
 
 @lru_cache(maxsize=1)
 def _laws() -> dict[str, Source]:
-    tcp = {"IIAD(0.10, 1/2)": (1, 0, 0.10), "SQRT(0.18, 1/2)": (0.5, 0.5, 0.18), "AIMD(0.19, 1/2)": (0, 1, 0.19)}
+    tcp = {
+        "IIAD(0.10, 1/2)": (1, 0, 0.10),
+        "SQRT(0.18, 1/2)": (0.5, 0.5, 0.18),
+        "AIMD(0.19, 1/2)": (0, 1, 0.19),
+    }
     laws: dict[str, Source] = {}
     for name, (k, l, alpha) in tcp.items():
         law = RateBinomial(k=k, l=l, alpha=alpha, beta=0.5, m=UNIT, R=CONTROL)
-        laws[name] = replace(law, lower={law.states[0]: BASE})  # no less than the base layer of the video
+        # no less than the base layer of the video
+        laws[name] = replace(law, lower={law.states[0]: BASE})
     for k in (-1.2, -1.5):
         laws[f"ISCC({k}, 2)"] = ISCC(k=k, l=2, m_I=20, m_D=2, C=T1, R=CONTROL)
     return laws | {"TFRC": TFRC(n0=30)}
@@ -394,37 +432,50 @@ def _laws() -> dict[str, Source]:
 
 @lru_cache(maxsize=8)
 def network_losses(name: str) -> dict[int, float]:
-    """Lost over sent between 60 and 120 s, by flows that start at 1/2 to 3/2 of their fair share."""
+    """Lost over sent from 60 to 120 s, by flows that start at 1/2 to 3/2 of their fair share."""
     law, found = _laws()[name], {}
     for n in NETWORK_FLOWS:
         net = Network().link("T1", DropTail, capacity=T1, delay=RTT / 2, buffer=BUFFER * T1)
         for i in range(n):
             first = {"x": (0.5 + i / n) * T1 / n} if name != "TFRC" else None
-            net.flow(f"f{i}", law, route=["T1"], return_delay=RTT / 2, start=0, packet=12_000, initial=first)
+            net.flow(
+                f"f{i}",
+                law,
+                route=["T1"],
+                return_delay=RTT / 2,
+                start=0,
+                packet=12_000,
+                initial=first,
+            )
         run = simulate(net, 120, samples=3, progress=False)
         sent, lost = (np.diff(run[kind].values[1:, 0])[0] for kind in ("entered", "lost"))
         found[n] = float(lost / sent)
     return found
 
 
-@claim("binomial", "Table I, Fig. 8", "Losses of six schemes for 2 to 50 flows on a T1 link.", "p_2, p_50")
+@claim("binomial", "Table I, Fig. 8", "Losses of six schemes for 2 to 50 flows on a T1 link.",
+       "p_2, p_50")  # fmt: skip
 def testbed_in_a_network() -> Outcome:
     found = {name: network_losses(name) for name in PRINTED}
     grows = {name: p[50] / p[2] for name, p in found.items()}
-    # while there is loss the automaton still climbs: beyond this n a decrease a round trip is less than an increase
+    # while there is loss the automaton still climbs: beyond this n a decrease a round trip is less
+    # than an increase
     lam, sigma = binomial.iscc_parameters(-1.2, 2, 1.0, 20, 2)
     limit = (sigma / lam) ** (1 / 0.8)
     return Outcome(
         OUT_OF_REACH,
         "; ".join(
-            f"{name} {percent(p[2], 2)} to {percent(p[50], 2)} (testbed {PRINTED[name][0]} to {PRINTED[name][1]} %)"
+            f"{name} {percent(p[2], 2)} to {percent(p[50], 2)} (testbed {PRINTED[name][0]} to "
+            f"{PRINTED[name][1]} %)"
             for name, p in found.items()
         ),
-        "Testbed measurements; only trends can be compared. Taken: a drop-tail queue of 50 ms, 50 ms of propagation, "
-        "one decrease a control interval of 100 ms, MTU/RTT = 100 kbit/s, m_D = 2, m_I = 20, at least 14 kbit/s each. "
-        "The TCP-friendly binomial schemes grow steeply, ISCC(-1.5, 2) does not. As an automaton, which climbs between "
-        f"two decreases also while there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: the increase of an "
-        "interval exceeds what a decrease takes; in (2) an interval with loss has no increase. TFRC counts one loss "
-        "event a round trip however many packets are lost, so a fluid that loses them together hardly loses more.",
+        "Testbed measurements; only trends can be compared. Taken: a drop-tail queue of 50 ms, 50 "
+        "ms of propagation, one decrease a control interval of 100 ms, MTU/RTT = 100 kbit/s, m_D = "
+        "2, m_I = 20, at least 14 kbit/s each. The TCP-friendly binomial schemes grow steeply, "
+        "ISCC(-1.5, 2) does not. As an automaton, which climbs between two decreases also while "
+        f"there is loss, ISCC(-1.2, 2) fails beyond {limit:.1f} flows: the increase of an interval "
+        "exceeds what a decrease takes; in (2) an interval with loss has no increase. TFRC counts "
+        "one loss event a round trip however many packets are lost, so a fluid that loses them "
+        "together hardly loses more.",
         grows,
     )

@@ -17,16 +17,9 @@ from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, Vegas
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "C2", "C7", "FLOWS", "PACKET", "RATCHET_BUFFER", "T2", "T7", "TAU2", "TAU7", "Knee",
-    "backoffs", "coexistence", "fig1", "fig2", "fig5", "fig7", "fig8", "last_cycle", "ms",
-    "numbers", "percent", "ratchet_run", "sawtooth", "smallest_rtt",
-]  # fmt: skip
-
-PACKET = 8000.0
-"""Packet size [bit]; the paper gives none, and 1000 bytes are taken."""
+PACKET = 8000.0  # Packet size [bit]; the paper gives none, and 1000 bytes are taken
+# Link rate [bit/s], propagation delay there and back [s] and threshold [s] of Figs. 2 to 4.
 C2, T2, TAU2 = 50e6, 0.12, 0.02
-"""Link rate [bit/s], propagation delay there and back [s] and threshold [s] of Figs. 2 to 4."""
 C7, T7, TAU7 = 500e6, 0.25, 0.05  # the same of Figs. 7 and 8
 FLOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -43,24 +36,41 @@ def numbers(values: Any, form: str = ".3g") -> str:
     return ", ".join(f"{float(v):{form}}" for v in values)
 
 
-def sawtooth(law: Source, n: int, C: float, T: float, *, window: Any, stop: float, buffer: float, **more: Any) -> Any:
+def sawtooth(
+    law: Source, n: int, C: float, T: float, *, window: Any, stop: float, buffer: float, **more: Any
+) -> Any:
     """A run of `n` flows of `law` on one link, whose windows are `window` packets at first."""
     starts, begin = more.pop("starts", np.zeros(n)), more.pop("q", 0.0)
-    net = Network().link("l", DropTail, capacity=C, delay=T / 2, buffer=buffer, initial={"q": begin})
+    net = Network().link(
+        "l", DropTail, capacity=C, delay=T / 2, buffer=buffer, initial={"q": begin}
+    )
     for i, w in enumerate(np.broadcast_to(window, n)):
-        net.flow(f"f{i + 1}", law, route=["l"], start=float(starts[i]), packet=PACKET, initial={"w": float(w)})
-    return simulate(net, stop, **{"samples": int(100 * stop) + 1, "rtol": 1e-7, **more}, progress=False)
+        net.flow(
+            f"f{i + 1}",
+            law,
+            route=["l"],
+            start=float(starts[i]),
+            packet=PACKET,
+            initial={"w": float(w)},
+        )
+    return simulate(
+        net, stop, **{"samples": int(100 * stop) + 1, "rtol": 1e-7, **more}, progress=False
+    )
 
 
-def backoffs(run: xr.Dataset, flow: str = "f1", law: Source = PlainDelayAIMD) -> NDArray[np.float64]:
+def backoffs(
+    run: xr.Dataset, flow: str = "f1", law: Source = PlainDelayAIMD
+) -> NDArray[np.float64]:
     """When a flow of `law` backed off [s]."""
     cuts = [k for k, jump in enumerate(law.jumps) if any(z.name == "w" for z in jump.reset)]
-    times: NDArray[np.float64] = run.jump_time.values[(run.jump_of == flow) & np.isin(run.jump_rule, cuts)]
+    times: NDArray[np.float64] = run.jump_time.values[
+        (run.jump_of == flow) & np.isin(run.jump_rule, cuts)
+    ]
     return times
 
 
 def last_cycle(run: xr.Dataset) -> tuple[float, float, xr.Dataset]:
-    """Period of the last cycle of the first flow [s], its mean queueing delay [s], and its samples."""
+    """Period and mean queueing delay of the first flow's last cycle [s], and its samples."""
     start, stop = backoffs(run)[-2:]
     part = run.sel(time=slice(start, stop))
     t, q = run.time.values, run.queueing_delay.values[:, 0]
@@ -95,19 +105,27 @@ def fig5(Delta0: float) -> xr.Dataset:
     return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
 
 
+# Packets of buffer in the runs of Figs. 3 and 4; the paper has 400, see
+# `delay_aimd_runs.ratchet_buffer`.
 RATCHET_BUFFER = 1500
-"""Packets of buffer in the runs of Figs. 3 and 4; the paper has 400, see `delay_aimd_runs.ratchet_buffer`."""
 
 
 @lru_cache(maxsize=8)
 def ratchet_run(flows: int, delta: float) -> xr.Dataset:
-    """Flows whose windows fill 200 ms, and which begin behind a queue of 80 ms that others have left."""
+    """Run flows whose windows fill 200 ms, and which begin behind a queue of 80 ms of others."""
     rng = np.random.default_rng(4)
     parts = rng.uniform(0.5, 1.5, flows) if flows > 1 else np.ones(1)
     return sawtooth(
-        PlainDelayAIMD(delta_p=delta), flows, C2, T2, window=0.2 * C2 / PACKET / flows * parts,
-        starts=np.linspace(0, 0.1, flows), stop=25.0, buffer=RATCHET_BUFFER * PACKET, q=0.08,
-    )  # fmt: skip
+        PlainDelayAIMD(delta_p=delta),
+        flows,
+        C2,
+        T2,
+        window=0.2 * C2 / PACKET / flows * parts,
+        starts=np.linspace(0, 0.1, flows),
+        stop=25.0,
+        buffer=RATCHET_BUFFER * PACKET,
+        q=0.08,
+    )
 
 
 class Knee(NamedTuple):
@@ -122,7 +140,7 @@ class Knee(NamedTuple):
 
 @lru_cache(maxsize=32)
 def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
-    """The run of `n` flows of Fig. 7, delay-based ones or those of `law`, with `buffer` seconds of buffer."""
+    """Run `n` flows of Fig. 7, delay-based or of `law`, with `buffer` seconds of buffer."""
     law = PlainDelayAIMD(tau0=TAU7) if law is None else law
     stop = 60.0 if law.name == "PlainDelayAIMD" else 150.0  # loss-based epochs are longer
     window = 1.1 * C7 * T7 / PACKET / n
@@ -137,10 +155,12 @@ def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
 
 @lru_cache(maxsize=2)
 def fig8(delta: float) -> tuple[xr.Dataset, NDArray[np.float64]]:
-    """The run of Fig. 8, and the two windows [packet] just before each backoff after the second flow came."""
+    """Run Fig. 8; return it with both windows [packet] before each backoff with two flows."""
     law = PlainDelayAIMD(tau0=TAU7, delta_p=delta)
     windows = [1.1 * C7 * T7 / PACKET, 10]
-    run = sawtooth(law, 2, C7, T7, window=windows, starts=(0, 100), stop=300.0, buffer=C7 * T7, rtol=1e-6)
+    run = sawtooth(
+        law, 2, C7, T7, window=windows, starts=(0, 100), stop=300.0, buffer=C7 * T7, rtol=1e-6
+    )
     t, w = run.time.values, run.PlainDelayAIMD_w.values
     when = backoffs(run)
     before = np.searchsorted(t, when[when > 105.0]) - 2  # a sample may lie on the backoff itself
@@ -154,5 +174,7 @@ def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> xr.D
     law = DelayAIMD(gamma=gamma, Delta0=Delta0)
     net.flow("delay", law, route=["l"], start=0, packet=PACKET, initial={"w": 10})
     for i in range(3):
-        net.flow(f"loss{i + 1}", HTCP, route=["l"], start=0, stop=leave, packet=PACKET, initial={"w": 30})
+        net.flow(
+            f"loss{i + 1}", HTCP, route=["l"], start=0, stop=leave, packet=PACKET, initial={"w": 30}
+        )
     return simulate(net, 120.0, samples=6001, rtol=1e-6, progress=False)

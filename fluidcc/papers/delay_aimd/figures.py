@@ -31,13 +31,13 @@ from fluidcc.sources import HTCP, PlainDelayAIMD, Vegas
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "draw"]
-
 
 def _figure(rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * columns + 3.0 * (columns == 1), 2.4 * rows + 0.8), layout="constrained")
+    figure = Figure(
+        figsize=(4.6 * columns + 3.0 * (columns == 1), 2.4 * rows + 0.8), layout="constrained"
+    )
     axes = figure.subplots(rows, columns, **sharing)
     for ax in np.ravel(axes):
         ax.grid(alpha=0.3)
@@ -52,10 +52,18 @@ def fig1_vegas() -> Figure:
     for n in (2, 8, 16):
         run = fig1(n)
         ax.plot(run.time.values, run.backlog.values[:, 0] / PACKET, label=f"{n} flows")
-        ax.axhline(n * target, color="0.5", linestyle=":", linewidth=1, label=r"$n\alpha$" if n == 16 else None)
+        ax.axhline(
+            n * target,
+            color="0.5",
+            linestyle=":",
+            linewidth=1,
+            label=r"$n\alpha$" if n == 16 else None,
+        )
     ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5), ylim=(0, 40))
     ax.legend(frameon=False, fontsize="small", loc="center right")
-    figure.suptitle("Delay-based AIMD, Fig. 1: the queue of TCP Vegas, 5 Mbit/s, 30 ms", fontsize="medium")
+    figure.suptitle(
+        "Delay-based AIMD, Fig. 1: the queue of TCP Vegas, 5 Mbit/s, 30 ms", fontsize="medium"
+    )
     return figure
 
 
@@ -67,7 +75,9 @@ def fig2_backoff() -> Figure:
         run = fig2(adaptive)
         t = run.time.values
         top.plot(t, run.PlainDelayAIMD_w.values[:, 0], label="window")
-        top.axhline(C2 * T2 / PACKET, color="0.5", linestyle=":", label="capacity times propagation delay")
+        top.axhline(
+            C2 * T2 / PACKET, color="0.5", linestyle=":", label="capacity times propagation delay"
+        )
         low.plot(t, 1e3 * run.queueing_delay.values[:, 0], color="C1", label="queueing delay")
         low.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\tau_0$")
         top.set_title(title, fontsize="medium")
@@ -99,12 +109,20 @@ def _ratchet(flows: int, deltas: tuple[float, ...], title: str) -> Figure:
 
 def fig3_ratchet() -> Figure:
     """The smallest round trip seen by one flow, by what is left of it at a backoff."""
-    return _ratchet(1, (0.75, 0.9, 1.0), "Delay-based AIMD, Fig. 3: the ratchet of one flow behind a standing queue")
+    return _ratchet(
+        1,
+        (0.75, 0.9, 1.0),
+        "Delay-based AIMD, Fig. 3: the ratchet of one flow behind a standing queue",
+    )
 
 
 def fig4_ratchet() -> Figure:
     """The smallest round trips seen by ten flows."""
-    return _ratchet(10, (0.75, 1.0), "Delay-based AIMD, Fig. 4: the ratchet of ten flows behind a standing queue")
+    return _ratchet(
+        10,
+        (0.75, 1.0),
+        "Delay-based AIMD, Fig. 4: the ratchet of ten flows behind a standing queue",
+    )
 
 
 def fig5_flat() -> Figure:
@@ -118,7 +136,10 @@ def fig5_flat() -> Figure:
     axes[0].set(ylabel="window [packets]", ylim=(700, 920))
     axes[1].set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(20, 60), ylim=(0, 30))
     axes[1].legend(frameon=False, fontsize="small", loc="upper right")
-    axes[0].set_title(r"Delay-based AIMD, Fig. 5: (6) with $\Delta_0$ = 8 s, on the link of Fig. 2", fontsize="medium")
+    axes[0].set_title(
+        r"Delay-based AIMD, Fig. 5: (6) with $\Delta_0$ = 8 s, on the link of Fig. 2",
+        fontsize="medium",
+    )
     return figure
 
 
@@ -132,12 +153,16 @@ def fig6_share() -> Figure:
             ("HTCP", "loss1", "0.6", "loss-based (H-TCP)"),
             ("DelayAIMD", "delay", "C0", "delay-based"),
         ):
-            ax.plot(t, run[f"{law}_w"].sel(flow=flow).values, color=color, linewidth=1.2, label=name)
+            ax.plot(
+                t, run[f"{law}_w"].sel(flow=flow).values, color=color, linewidth=1.2, label=name
+            )
         ax.set_title(rf"$\gamma$ = {gamma:g}, $\Delta_0$ = {idle:g} s", fontsize="medium")
         ax.set(ylabel="window [packets]", ylim=(0, 100))
     axes[-1].set(xlabel="time [s]", xlim=(40, 70))
     axes[0].legend(frameon=False, fontsize="small", ncols=3, loc="upper right")
-    figure.suptitle("Delay-based AIMD, Fig. 6: one flow against three, parameters chosen", fontsize="medium")
+    figure.suptitle(
+        "Delay-based AIMD, Fig. 6: one flow against three, parameters chosen", fontsize="medium"
+    )
     return figure
 
 
@@ -146,12 +171,19 @@ def drained() -> Figure:
     figure, ax = _figure(1)
     for gamma in (0.5, 0.9):
         run = coexistence(gamma, 0.0, leave=60.0)
-        ax.plot(run.time.values, 1e3 * run.queueing_delay.values[:, 0], linewidth=1, label=rf"$\gamma$ = {gamma:g}")
+        ax.plot(
+            run.time.values,
+            1e3 * run.queueing_delay.values[:, 0],
+            linewidth=1,
+            label=rf"$\gamma$ = {gamma:g}",
+        )
     ax.axhline(1e3 * TAU2, color="0.5", linestyle="--", label=r"$\bar\tau_0$")
     ax.axvline(60, color="black", linestyle=":", linewidth=1, label="the loss-based flows leave")
     ax.set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(50, 110), ylim=(0, 100))
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
-    figure.suptitle("Delay-based AIMD, Section II-D: who drains the queue of others", fontsize="medium")
+    figure.suptitle(
+        "Delay-based AIMD, Section II-D: who drains the queue of others", fontsize="medium"
+    )
     return figure
 
 
@@ -165,9 +197,16 @@ def fig7_knee() -> Figure:
     left.set(ylabel="utilisation [%]", ylim=(0, 105), xlabel="flows n [1]")
     right.semilogx(FLOWS, 1e3 * found[:, 2], marker="^", label="largest")
     right.semilogx(FLOWS, 1e3 * found[:, 1], marker="o", label="mean")
-    right.semilogx(FLOWS, 1e3 * loss[:, 1], marker="s", color="0.6", label="mean of loss-based H-TCP")
+    right.semilogx(
+        FLOWS, 1e3 * loss[:, 1], marker="s", color="0.6", label="mean of loss-based H-TCP"
+    )
     closed = delay_aimd.mean_queueing_delay(TAU7, T7, delay_aimd.backoff_factor(T7, T7 + TAU7))
-    right.axhline(1e3 * closed, color="black", linestyle=":", label="mean, constant increase and prompt feedback")
+    right.axhline(
+        1e3 * closed,
+        color="black",
+        linestyle=":",
+        label="mean, constant increase and prompt feedback",
+    )
     right.axhline(30, color="C3", linestyle="--", label="what the paper's means stay below")
     right.set(ylabel="queueing delay [ms]", xlabel="flows n [1]", ylim=(0, 180))
     right.legend(frameon=False, fontsize="small")
@@ -175,7 +214,9 @@ def fig7_knee() -> Figure:
         ax.set_xticks(FLOWS, [str(n) for n in FLOWS])
         ax.set_xticks([], minor=True)
         ax.margins(x=0.05)
-    figure.suptitle(r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms", fontsize="medium")
+    figure.suptitle(
+        r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms", fontsize="medium"
+    )
     figure.set_size_inches(10, 3.8)
     return figure
 
@@ -190,13 +231,17 @@ def fig8_convergence() -> Figure:
             ax.plot(run.time.values[on], run.PlainDelayAIMD_w.values[on, k] / 1e3, label=name)
         gap = before[:, 0] - before[:, 1]
         ax.set_title(
-            rf"$\delta$ = {delta:g}: the difference shrinks to {(gap[6] / gap[0]) ** (1 / 6):.2f} an epoch",
+            rf"$\delta$ = {delta:g}: the difference shrinks to "
+            f"{(gap[6] / gap[0]) ** (1 / 6):.2f} an epoch",
             fontsize="medium",
         )
         ax.set(ylabel="window [1000 packets]", ylim=(0, 21))
     axes[1].set(xlabel="time [s]", xlim=(50, 300))
     axes[0].legend(frameon=False, fontsize="small")
-    figure.suptitle("Delay-based AIMD, Fig. 8: a second flow starts at 100 s, 500 Mbit/s, 250 ms", fontsize="medium")
+    figure.suptitle(
+        "Delay-based AIMD, Fig. 8: a second flow starts at 100 s, 500 Mbit/s, 250 ms",
+        fontsize="medium",
+    )
     return figure
 
 
@@ -208,7 +253,13 @@ def rtt_unfairness() -> Figure:
     for name, cap, color in (("standard TCP", None, "C3"), ("delay-based, (3)", 1.0, "C0")):
         ax.loglog(RATIOS, [unfairness(r, cap) for r in RATIOS], marker="o", color=color, label=name)
     beyond = [r for r in RATIOS if r * NEAR > 9 * tau0]
-    ax.loglog(beyond, [unfairness(r, 0.9) for r in beyond], "s", color="C1", label=r"the same, $\beta \leq 0.9$")
+    ax.loglog(
+        beyond,
+        [unfairness(r, 0.9) for r in beyond],
+        "s",
+        color="C1",
+        label=r"the same, $\beta \leq 0.9$",
+    )
     ax.loglog(k, delay_aimd.rtt_unfairness(NEAR, k * NEAR, tau0), color="black", linestyle="--",
               label=r"$\ln(1 + \tau_0/T_1)/\ln(1 + \tau_0/T_2)$")  # fmt: skip
     for power, style in ((1, ":"), (2, "-.")):
@@ -222,11 +273,15 @@ def rtt_unfairness() -> Figure:
     ax.set(xlabel=f"round trip of the far flow over the near one's, {1e3 * NEAR:g} ms [1]",
            ylabel="rate of the near flow over the far one's [1]")  # fmt: skip
     ax.legend(frameon=False, fontsize="small")
-    figure.suptitle(r"Delay-based AIMD, Section VI-C: RTT unfairness, 50 Mbit/s, $\tau_0$ = 20 ms", fontsize="medium")
+    figure.suptitle(
+        r"Delay-based AIMD, Section VI-C: RTT unfairness, 50 Mbit/s, $\tau_0$ = 20 ms",
+        fontsize="medium",
+    )
     figure.set_size_inches(7.6, 4.4)
     return figure
 
 
+# Each figure by the name of its file
 FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig1": fig1_vegas,
     "delay_aimd_fig2": fig2_backoff,
@@ -239,7 +294,6 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig8": fig8_convergence,
     "delay_aimd_rtt": rtt_unfairness,
 }
-"""Each figure by the name of its file."""
 
 
 def draw(name: str) -> Figure:

@@ -27,12 +27,21 @@ from fluidcc.papers.delay_aimd.common import (
     numbers,
     percent,
 )
-from fluidcc.papers.model import DIFFERS, OUT_OF_REACH, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.model import (
+    DIFFERS,
+    OUT_OF_REACH,
+    REPRODUCED,
+    Outcome,
+    claim,
+    from_proofs,
+    proof,
+)
 from fluidcc.papers.printed import bound, compared
 from fluidcc.sources import HTCP, PlainDelayAIMD
 
 
-@claim("delay_aimd", "Fig. 7", "Utilisation is close to 100 % for any number of flows.", "close to capacity")
+@claim("delay_aimd", "Fig. 7", "Utilisation is close to 100 % for any number of flows.",
+       "close to capacity")  # fmt: skip
 def knee_utilisation() -> Outcome:
     used = {n: fig7(n).utilisation for n in FLOWS}
     return compared(
@@ -43,7 +52,8 @@ def knee_utilisation() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 7", "The mean queueing delay is below 30 ms for any number of flows.", "< 30 ms")
+@claim("delay_aimd", "Fig. 7", "The mean queueing delay is below 30 ms for any number of flows.",
+       "< 30 ms")  # fmt: skip
 def knee_delay() -> Outcome:
     mean = {n: fig7(n).mean for n in FLOWS}
     return compared(
@@ -51,31 +61,35 @@ def knee_delay() -> Outcome:
         f"{numbers([1e3 * v for v in mean.values()])} ms for {', '.join(map(str, FLOWS))} flows",
         "All flows of this fluid see the same queue and back off together, which lets the queue "
         "overshoot tau0 by n packets a round trip; and with many flows an epoch is short, so that "
-        "the increase is nearly constant and the mean nearer to tau0/2 plus the overshoot. "
-        "Packets of 1000 bytes were taken; testbed measurements, compared by size only.",
+        "the increase is nearly constant and the mean nearer to tau0/2 plus the overshoot. Packets "
+        "of 1000 bytes were taken; testbed measurements, compared by size only.",
         {f"n = {n}": v for n, v in mean.items()},
     )
 
 
-@claim("delay_aimd", "Fig. 7", "Loss-based H-TCP on the same link has a longer queue for any number of flows.",
-       "curve; values not printed")  # fmt: skip
+@claim("delay_aimd", "Fig. 7", "Loss-based H-TCP on the same link has a longer queue for any "
+       "number of flows.", "curve; values not printed")  # fmt: skip
 def knee_of_loss_based() -> Outcome:
     runs, ours = {n: fig7(n, HTCP) for n in FLOWS}, {n: fig7(n) for n in FLOWS}
     mean = [1e3 * run.mean for run in runs.values()]
     values = {f"n = {n}": run.mean for n, run in runs.items()}
     text = (
         f"mean queueing delays of {numbers(mean)} ms for {', '.join(map(str, FLOWS))} flows, the "
-        f"largest the whole buffer of {ms(max(run.largest for run in runs.values()))}; "
-        f"utilisation {percent(min(run.utilisation for run in runs.values()))} at least"
+        f"largest the whole buffer of {ms(max(run.largest for run in runs.values()))}; utilisation "
+        f"{percent(min(run.utilisation for run in runs.values()))} at least"
     )
     shorter = [n for n in FLOWS if runs[n].mean <= ours[n].mean]
     if shorter:
-        return Outcome(DIFFERS, text, f"Not longer with {', '.join(map(str, shorter))} flows.", values)
-    return Outcome(REPRODUCED, text, "The measured curve has no printed values; the order is compared.", values)
+        return Outcome(
+            DIFFERS, text, f"Not longer with {', '.join(map(str, shorter))} flows.", values
+        )
+    return Outcome(
+        REPRODUCED, text, "The measured curve has no printed values; the order is compared.", values
+    )
 
 
-@claim("delay_aimd", "Section VI-C", "An epoch is shorter with the delay-based scheme, since it avoids filling the "
-       "queue.", "shorter")  # fmt: skip
+@claim("delay_aimd", "Section VI-C", "An epoch is shorter with the delay-based scheme, since it "
+       "avoids filling the queue.", "shorter")  # fmt: skip
 def shorter_epochs() -> Outcome:
     epochs = {n: (fig7(n).epoch, fig7(n, HTCP).epoch) for n in FLOWS}
     longer = [n for n, (ours, theirs) in epochs.items() if ours >= theirs]
@@ -100,30 +114,34 @@ def knee_losses() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section I", "Operation at the knee is essentially achieved regardless of the number of flows.",
-       "any n")  # fmt: skip
+@claim("delay_aimd", "Section I", "Operation at the knee is essentially achieved regardless of the "
+       "number of flows.", "any n")  # fmt: skip
 def knee_of_any_number() -> Outcome:
     mean = {n: fig7(n).mean for n in FLOWS}
     ratio = max(mean.values()) / min(mean.values())
     return compared(
         [("1", ratio), *(("100", 100 * fig7(n).utilisation) for n in FLOWS)],
-        f"from {FLOWS[0]} to {FLOWS[-1]} flows on the link of Fig. 7 the mean queueing delay "
-        f"grows {ratio:.2f}-fold, from {ms(min(mean.values()))} to {ms(max(mean.values()))}, with "
-        "full utilisation",
+        f"from {FLOWS[0]} to {FLOWS[-1]} flows on the link of Fig. 7 the mean queueing delay grows "
+        f"{ratio:.2f}-fold, from {ms(min(mean.values()))} to {ms(max(mean.values()))}, with full "
+        "utilisation",
         "Late feedback adds n packets a round trip to the largest queue, and H-TCP's increase "
         "depends on the length of an epoch, which does depend on n.",
         {"ratio": ratio},
     )
 
 
-@claim("delay_aimd", "Section I", "Operation at the knee is largely decoupled from network buffer sizes.", "any buffer")
+@claim("delay_aimd", "Section I", "Operation at the knee is largely decoupled from network buffer "
+       "sizes.", "any buffer")  # fmt: skip
 def knee_of_any_buffer() -> Outcome:
     flows, sizes = 16, (0.125, 0.25, 0.5, 1.0)
     runs = {size: fig7(flows, buffer=size) for size in sizes}
     short = fig7(flows, buffer=0.055)
     mean = [run.mean for run in runs.values()]
     return compared(
-        [("1.00", max(mean) / min(mean)), *(("100", 100 * run.utilisation) for run in runs.values())],
+        [
+            ("1.00", max(mean) / min(mean)),
+            *(("100", 100 * run.utilisation) for run in runs.values()),
+        ],
         f"{flows} flows on the link of Fig. 7 with "
         f"{numbers((1e3 * size for size in sizes), '.0f')} ms of buffer: mean queueing delays of "
         f"{numbers(1e3 * v for v in mean)} ms",
@@ -133,14 +151,16 @@ def knee_of_any_buffer() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section I", "With a constant increase and prompt feedback the knee does not depend on the number "
-       "of flows or the capacity.", "any n")  # fmt: skip
+@claim("delay_aimd", "Section I", "With a constant increase and prompt feedback the knee does not "
+       "depend on the number of flows or the capacity.", "any n")  # fmt: skip
 def knee_independent() -> Outcome:
     *_, C, _, n = delay_aimd.cycle.arguments
     form = delay_aimd.cycle.form
     steady = delay_aimd.mean_queueing_delay
     parts = [
-        proof(Eq(simplify(form[name].diff(s)), 0)) for name in ("mean_queueing_delay", "utilisation") for s in (n, C)
+        proof(Eq(simplify(form[name].diff(s)), 0))
+        for name in ("mean_queueing_delay", "utilisation")
+        for s in (n, C)
     ]
     return from_proofs(
         *parts,
@@ -151,7 +171,7 @@ def knee_independent() -> Outcome:
 
 @lru_cache(maxsize=2)
 def _cycle(n: int, alpha: float) -> LimitCycle:
-    """The cycle of `n` equal flows of Fig. 2's link, with an exact ack clock and a constant increase of `alpha`."""
+    """The cycle of `n` equal flows on Fig. 2's link: exact ack clock, constant increase `alpha`."""
     net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2)
     law = PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0)
     for i in range(n):
@@ -160,14 +180,18 @@ def _cycle(n: int, alpha: float) -> LimitCycle:
 
 
 def _of_queue(cycle: LimitCycle) -> dict[str, float]:
-    values = {which: float(getattr(cycle, which).queueing_delay.values[0]) for which in ("least", "most", "mean")}
+    values = {
+        which: float(getattr(cycle, which).queueing_delay.values[0])
+        for which in ("least", "most", "mean")
+    }
     return {"period": cycle.period, **values}
 
 
 def _off(found: dict[str, float], wanted: dict[str, float]) -> float:
     """Largest difference: of the period over itself, of queueing delays over the largest.
 
-    A queue is a time, and times are resolved to 1e-11 s: that is the ninth digit of the smallest queue.
+    A queue is a time, and times are resolved to 1e-11 s: that is the ninth digit of the smallest
+    queue.
     """
     size = {name: wanted["period"] if name == "period" else wanted["most"] for name in wanted}
     return max(abs(found[name] - value) / size[name] for name, value in wanted.items())
@@ -196,32 +220,31 @@ def closed_form() -> Outcome:
     off = _off(found, wanted)
     return Outcome(
         REPRODUCED if off < 1e-9 else DIFFERS,
-        f"period {found['period']:.6f} s, queueing delay from {ms(found['least'], 5)} to {ms(found['most'], 5)}: the "
-        f"closed form with feedback after a round trip, within {bound(off)}, the queue over the "
-        "largest",
-        f"With feedback at once the period would be {prompt.period:.4f} s and the queue would go from 0 to {ms(TAU2)}: "
-        "the window grows by 3 packets in the round trip in which the news comes, and (3) leaves of it what would have "
-        "emptied the queue before.",
+        f"period {found['period']:.6f} s, queueing delay from {ms(found['least'], 5)} to "
+        f"{ms(found['most'], 5)}: the closed form with feedback after a round trip, within "
+        f"{bound(off)}, the queue over the largest",
+        f"With feedback at once the period would be {prompt.period:.4f} s and the queue would go "
+        f"from 0 to {ms(TAU2)}: the window grows by 3 packets in the round trip in which the news "
+        "comes, and (3) leaves of it what would have emptied the queue before.",
         {"off": off, "prompt": prompt.period, **found},
     )
 
 
-@claim("delay_aimd", "Section VI-C", "The 90 % rise takes 3 epochs at beta = 0.5 and 7 at 0.75: log 0.1/log beta.",
-       "3, 7", erratum=True)  # fmt: skip
+@claim("delay_aimd", "Section VI-C", "The 90 % rise takes 3 epochs at beta = 0.5 and 7 at 0.75: "
+       "log 0.1/log beta.", "3, 7", erratum=True)  # fmt: skip
 def rise_epochs() -> Outcome:
     found: dict[str, Any] = {f"beta = {b:g}": delay_aimd.convergence_epochs(b) for b in (0.5, 0.75)}
     return compared(
         zip(("3", "7"), found.values(), strict=True),
         numbers(found.values(), ".2f") + " epochs",
-        "log 0.1/log 0.75 = 8.00, not 7: after 7 epochs "
-        f"{percent(0.75**7)} of the difference is left, after 8 {percent(0.75**8)}. For 0.5 it is 3.32, so 4 whole "
-        "epochs.",
+        f"log 0.1/log 0.75 = 8.00, not 7: after 7 epochs {percent(0.75**7)} of the difference is "
+        f"left, after 8 {percent(0.75**8)}. For 0.5 it is 3.32, so 4 whole epochs.",
         found,
     )
 
 
-@claim("delay_aimd", "Section VI-C", "A difference of windows shrinks by beta an epoch; 0.75 in Fig. 8.",
-       "0.75, 7 epochs", erratum=True)  # fmt: skip
+@claim("delay_aimd", "Section VI-C", "A difference of windows shrinks by beta an epoch; 0.75 in "
+       "Fig. 8.", "0.75, 7 epochs", erratum=True)  # fmt: skip
 def converges() -> Outcome:
     values: dict[str, float] = {}
     text = []
@@ -232,36 +255,47 @@ def converges() -> Outcome:
         top = float(run.rtt.sel(time=slice(150, None)).max())
         beta = delay_aimd.backoff_factor(T7, top, delta)
         epochs = delay_aimd.convergence_epochs(factor)
-        values |= {f"factor {delta:g}": factor, f"beta {delta:g}": beta, f"epochs {delta:g}": epochs}
-        text.append(f"delta = {delta:g}: {factor:.3f} an epoch, beta {beta:.3f}, {epochs:.1f} epochs to 90 %")
+        values |= {
+            f"factor {delta:g}": factor,
+            f"beta {delta:g}": beta,
+            f"epochs {delta:g}": epochs,
+        }
+        text.append(
+            f"delta = {delta:g}: {factor:.3f} an epoch, beta {beta:.3f}, {epochs:.1f} epochs to 90 "
+            "%"
+        )
     return compared(
         [("about 0.75", values["factor 1"]), ("about 7", values["epochs 1"])],
         "; ".join(text),
-        f"By (3) beta is T/(T + tau0) = {T7 / (T7 + TAU7):.3f} for 250 and 50 ms, less the overshoot. The 0.75 of Fig. "
-        f"8 asks for delta = 0.9 in (4), or for (3) and a tau0 of {ms(T7 / 3)}; Fig. 8 prints neither. 90 % then take "
-        "8 epochs, not 7. A measured curve without printed values.",
+        f"By (3) beta is T/(T + tau0) = {T7 / (T7 + TAU7):.3f} for 250 and 50 ms, less the "
+        "overshoot. The 0.75 of Fig. 8 asks for delta = 0.9 in (4), or for (3) and a tau0 of "
+        f"{ms(T7 / 3)}; Fig. 8 prints neither. 90 % then take 8 epochs, not 7. A measured curve "
+        "without printed values.",
         values,
     )
 
 
-@claim("delay_aimd", "Fig. 8", "After the second flow has started the two windows become equal.", "near equilibrium")
+@claim("delay_aimd", "Fig. 8", "After the second flow has started the two windows become equal.",
+       "near equilibrium")  # fmt: skip
 def second_flow() -> Outcome:
     _, windows = fig8(0.9)
     gap = np.abs(windows[:, 0] - windows[:, 1]) / windows.sum(axis=1)
     good = gap[-1] < 0.02 and np.all(np.diff(gap) < 0)
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"relative difference {percent(gap[0])} at the first backoff, {percent(gap[8])} eight later, "
-        f"{percent(gap[-1])} at the end of 300 s",
+        f"relative difference {percent(gap[0])} at the first backoff, {percent(gap[8])} eight "
+        f"later, {percent(gap[-1])} at the end of 300 s",
         "With delta = 0.9. The shape is compared; nothing is printed.",
         {"first": float(gap[0]), "last": float(gap[-1])},
     )
 
 
-@claim("delay_aimd", "Table II", "Hardware and software of the testbed.", "Linux 2.6, dummynet, 1 Gbit/s")
+@claim("delay_aimd", "Table II", "Hardware and software of the testbed.",
+       "Linux 2.6, dummynet, 1 Gbit/s")  # fmt: skip
 def testbed() -> Outcome:
     return Outcome(
         OUT_OF_REACH,
         f"a fluid queue of {C7 / 1e6:g} Mbit/s with {ms(T7)} of buffer in its place",
-        "Hosts, drivers, bursts and noise of round-trip times are not in a fluid; means of queues and rates are.",
+        "Hosts, drivers, bursts and noise of round-trip times are not in a fluid; means of queues "
+        "and rates are.",
     )

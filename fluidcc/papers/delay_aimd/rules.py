@@ -26,27 +26,33 @@ from fluidcc.papers.delay_aimd.common import (
     percent,
     sawtooth,
 )
-from fluidcc.papers.model import DIFFERS, NOT_GIVEN, REFUTED, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.model import (
+    DIFFERS,
+    NOT_GIVEN,
+    REFUTED,
+    REPRODUCED,
+    Outcome,
+    claim,
+    from_proofs,
+    proof,
+)
 from fluidcc.papers.printed import agrees
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import PlainDelayAIMD
 
-__all__ = ["TABLE", "Convention", "conventions", "equal", "most_entries"]
-
-
 C, q, w, x = symbols("C q w x", positive=True)
 
 
-@claim("delay_aimd", "(1)", "A flow backs off when the queueing delay reaches tau0, before the queue is full.",
-       "tau0 = 20 ms, 400 packets")  # fmt: skip
+@claim("delay_aimd", "(1)", "A flow backs off when the queueing delay reaches tau0, before the "
+       "queue is full.", "tau0 = 20 ms, 400 packets")  # fmt: skip
 def delay_backoff() -> Outcome:
     run = fig2()
     top, full = float(run.queueing_delay.sel(time=slice(10.0, None)).max()), 400 * PACKET / C2
     good = float(run.lost.max()) == 0.0 and TAU2 < top < full
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"{len(backoffs(run))} backoffs in 40 s, the queueing delay at most {ms(top)} of {ms(full)} after 10 s, "
-        "nothing lost",
+        f"{len(backoffs(run))} backoffs in 40 s, the queueing delay at most {ms(top)} of "
+        f"{ms(full)} after 10 s, nothing lost",
         "Above tau0 by what the window grows in the round trip before the news comes."
         if good
         else "losses, or no queue",
@@ -54,7 +60,8 @@ def delay_backoff() -> Outcome:
     )
 
 
-@claim("delay_aimd", "(2)", "alpha = min[1, 1 + 10 (Delta - 1) + 0.5 (Delta - 1)^2].", "min", erratum=True)
+@claim("delay_aimd", "(2)", "alpha = min[1, 1 + 10 (Delta - 1) + 0.5 (Delta - 1)^2].", "min",
+       erratum=True)  # fmt: skip
 def increase_minimum() -> Outcome:
     printed = 1 + 10 * x + x**2 / 2  # x = Delta - 1 > 0
     never = proof(Eq(Min(1, printed), 1))
@@ -69,15 +76,16 @@ def increase_minimum() -> Outcome:
         return Outcome(REPRODUCED, "as printed")
     return Outcome(
         REFUTED,
-        "the minimum is 1 for all Delta > 1, proved; the maximum is the library's increase, for all Delta",
-        f"As printed the increase would never be more than one packet, and {early:g} just after a backoff: the window "
-        "would shrink. The maximum is meant.",
+        "the minimum is 1 for all Delta > 1, proved; the maximum is the library's increase, for "
+        "all Delta",
+        f"As printed the increase would never be more than one packet, and {early:g} just after a "
+        "backoff: the window would shrink. The maximum is meant.",
         {"at Delta = 0": early},
     )
 
 
-@claim("delay_aimd", "(3)", "If n flows back off together by beta = RTT_min/RTT and the round trip is RTT_min then, "
-       "R+ = R- = B.", "R+ = R-")  # fmt: skip
+@claim("delay_aimd", "(3)", "If n flows back off together by beta = RTT_min/RTT and the round trip "
+       "is RTT_min then, R+ = R- = B.", "R+ = R-")  # fmt: skip
 def busy_link() -> Outcome:
     windows, trips, smallest = (symbols(f"{name}1:5", positive=True) for name in ("w", "R", "m"))
     before = sum(a / b for a, b in zip(windows, trips, strict=True))
@@ -98,7 +106,15 @@ def busy_link() -> Outcome:
 def busy_with_two_round_trips() -> Outcome:
     net = Network().link("l", DropTail, capacity=C2, delay=T2 / 4, buffer=400 * PACKET)
     net.flow("near", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, initial={"w": 200})
-    net.flow("far", PlainDelayAIMD, route=["l"], start=0, packet=PACKET, access_delay=T2 / 4, initial={"w": 400})
+    net.flow(
+        "far",
+        PlainDelayAIMD,
+        route=["l"],
+        start=0,
+        packet=PACKET,
+        access_delay=T2 / 4,
+        initial={"w": 400},
+    )
     late = simulate(net, 60.0, samples=6001, rtol=1e-6, progress=False).sel(time=slice(20.0, None))
     used, least = float(late.utilisation.mean()), float(late.utilisation.min())
     short = float((late.utilisation < 0.99).mean())
@@ -107,11 +123,11 @@ def busy_with_two_round_trips() -> Outcome:
         REPRODUCED if agrees("100", 100 * used) else DIFFERS,
         f"mean utilisation {percent(used)}, below 99 % in {percent(short, 2)} of the time, "
         f"smallest {percent(least, 2)}, with 60 and 120 ms",
-        f"The near flow has {rates[0] / rates[1]:.2f} times the rate of the far one, as loss-based flows would favour "
-        "it. "
+        f"The near flow has {rates[0] / rates[1]:.2f} times the rate of the far one, as loss-based "
+        "flows would favour it. "
         + (
-            "The link idles a little after each backoff: where the near flow was silent, its acknowledgements are "
-            "missing a round trip later, when the queue has just gone."
+            "The link idles a little after each backoff: where the near flow was silent, its "
+            "acknowledgements are missing a round trip later, when the queue has just gone."
             if agrees("100", 100 * used)
             else "The link idles, since the flows do not back off together."
         ),
@@ -119,26 +135,23 @@ def busy_with_two_round_trips() -> Outcome:
     )
 
 
-@claim(
-    "delay_aimd",
-    "(4)",
-    "If all flows have the same RTT_min, delta < 1 lowers it at each backoff until it is the propagation delay.",
-    "delta RTT_min",
-)
+@claim("delay_aimd", "(4)", "If all flows have the same RTT_min, delta < 1 lowers it at each "
+       "backoff until it is the propagation delay.", "delta RTT_min")  # fmt: skip
 def ratchet_form() -> Outcome:
     form = delay_aimd.ratchet
     k, start, T, delta = form.arguments
     one = proof(next(iter(form.claims.values())))
     end = proof(Eq(form.form.subs({start: T * delta ** (-k)}), T))
     return from_proofs(
-        one, end, computed="max(T, delta^k RTT_min) after k backoffs, whatever round trip triggers them",
+        one,
+        end,
+        computed="max(T, delta^k RTT_min) after k backoffs, whatever round trip triggers them",
         reason="It is T after ln(T/RTT_min)/ln(delta) backoffs.",
-    )  # fmt: skip
+    )
 
 
-@claim(
-    "delay_aimd", "(5)", "tau0 lies between tau0_bar and RTT_max - RTT_min; gamma = 0 is the plain algorithm.", "(5)"
-)
+@claim("delay_aimd", "(5)", "tau0 lies between tau0_bar and RTT_max - RTT_min; gamma = 0 is the "
+       "plain algorithm.", "(5)")  # fmt: skip
 def threshold_between() -> Outcome:
     form = delay_aimd.threshold
     base, gamma, high, low = form.arguments
@@ -153,11 +166,14 @@ def threshold_between() -> Outcome:
     )
 
 
-@claim("delay_aimd", "(7)", "max_ssthresh is what is in the queue for tau0: C tau0.", "(7)", erratum=True)
+@claim("delay_aimd", "(7)", "max_ssthresh is what is in the queue for tau0: C tau0.", "(7)",
+       erratum=True)  # fmt: skip
 def slow_start_threshold() -> Outcome:
     cwnd, tau0, high, low = delay_aimd.max_ssthresh.arguments
-    # A round of w packets is acknowledged at rate C; two packets leave for each. When q more than C's share were sent
-    # the queue is q. News of it comes 2 q acknowledgements into the next round, when the window is 2 w + 2 q.
+    # A round of w packets is acknowledged at rate C; two packets leave for each. When q more than
+    # C's share were sent
+    # the queue is q. News of it comes 2 q acknowledgements into the next round, when the window is
+    # 2 w + 2 q.
     found = delay_aimd.max_ssthresh.form.subs({high: low + q / C, cwnd: 2 * w + 2 * q})
     last = proof(Eq(found.subs(q, w), C * tau0))
     above = proof(Eq(found / (C * tau0), (w + q) / (2 * q)))
@@ -166,14 +182,15 @@ def slow_start_threshold() -> Outcome:
     return Outcome(
         DIFFERS,
         "C tau0 at the last acknowledgement of a round, proved; before it (w + q)/(2 q) as much",
-        "cwnd(t - RTT)/2 is the queue only when the whole round of w packets has been sent. When RTT first rises above "
-        "RTT_max the queue is q < w, and (7) gives too much: twice C tau0 at q = w/3.",
+        "cwnd(t - RTT)/2 is the queue only when the whole round of w packets has been sent. When "
+        "RTT first rises above RTT_max the queue is q < w, and (7) gives too much: twice C tau0 at "
+        "q = w/3.",
         {"q = w/3": float(((w + q) / (2 * q)).subs(q, w / 3))},
     )
 
 
-@claim("delay_aimd", "Section IV", "At max_ssthresh/2 = C tau0/2 packets a round trip slow start takes O(RTT/tau0) "
-       "round trips.", "O(RTT/tau0)")  # fmt: skip
+@claim("delay_aimd", "Section IV", "At max_ssthresh/2 = C tau0/2 packets a round trip slow start "
+       "takes O(RTT/tau0) round trips.", "O(RTT/tau0)")  # fmt: skip
 def slow_start_length() -> Outcome:
     rtt, tau0 = delay_aimd.slow_start_rounds.arguments
     return from_proofs(
@@ -184,11 +201,13 @@ def slow_start_length() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Algorithm 1, line 19", "The increase is 2 (1 - beta) alpha.", "2 (1 - beta)", erratum=True)
+@claim("delay_aimd", "Algorithm 1, line 19", "The increase is 2 (1 - beta) alpha.", "2 (1 - beta)",
+       erratum=True)  # fmt: skip
 def algorithm_increase() -> Outcome:
     beta = delay_aimd.backoff_factor(T2, T2 + TAU2)
     factor = 2 * (1 - beta)
-    # What (2) must add up to in an epoch: with one packet a round trip all along it would last so many seconds.
+    # What (2) must add up to in an epoch: with one packet a round trip all along it would last so
+    # many seconds.
     needed = delay_aimd.cycle(1.0, TAU2, T2, C2 / PACKET, beta).period
     closed = [delay_aimd.epoch_duration(2 * needed / a, 1.0) for a in (1.0, factor)]
     epochs = [_epoch(a) for a in (1.0, factor)]
@@ -200,8 +219,8 @@ def algorithm_increase() -> Outcome:
         f"({longer['by (2)']:.2f} by (2) with prompt feedback)",
         "(1), (2) and (6) have no such factor, and the library has none. It is 1 only for beta = "
         f"1/2. With a constant increase an epoch would be {1 / factor:.2f} times as long; that of "
-        "(2) makes up for most of it. H-TCP has the factor to keep the mean rate of a flow free "
-        "of beta.",
+        "(2) makes up for most of it. H-TCP has the factor to keep the mean rate of a flow free of "
+        "beta.",
         {"factor": factor, **longer},
     )
 
@@ -213,7 +232,8 @@ def _epoch(factor: float) -> float:
     return last_cycle(sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET))[0]
 
 
-@claim("delay_aimd", "Algorithm 1, line 22", "A flow backs off when tau is above tau0_bar.", "tau0_bar", erratum=True)
+@claim("delay_aimd", "Algorithm 1, line 22", "A flow backs off when tau is above tau0_bar.",
+       "tau0_bar", erratum=True)  # fmt: skip
 def algorithm_threshold() -> Outcome:
     form = delay_aimd.threshold
     base, gamma, high, low = form.arguments
@@ -224,10 +244,10 @@ def algorithm_threshold() -> Outcome:
         return Outcome(REPRODUCED, "the same as (6)")
     return Outcome(
         DIFFERS,
-        f"(5) is above tau0_bar by gamma (RTT_max - RTT_min - tau0_bar), proved: {ms(example)} against 20 ms when the "
-        "queue has been 80 ms and gamma = 1/2",
-        "(6) compares with tau0. By line 22 a flow among loss-based ones would back off at tau0_bar and grow up to "
-        "tau0 at the same time, and gamma would not protect it.",
+        f"(5) is above tau0_bar by gamma (RTT_max - RTT_min - tau0_bar), proved: {ms(example)} "
+        "against 20 ms when the queue has been 80 ms and gamma = 1/2",
+        "(6) compares with tau0. By line 22 a flow among loss-based ones would back off at "
+        "tau0_bar and grow up to tau0 at the same time, and gamma would not protect it.",
         {"tau0": example},
     )
 
@@ -242,14 +262,16 @@ def algorithm_cap() -> Outcome:
         return Outcome(REPRODUCED, "no effect")
     return Outcome(
         DIFFERS,
-        f"the cap cuts deeper than (3) where the propagation delay is above {bound:g} tau0: {percent(used, 4)} "
-        f"utilisation at 250 ms and 20 ms, where (3) is {free:.3f}",
-        "The text has no cap, and with it the link idles a little. The paper's experiments stay below it.",
+        f"the cap cuts deeper than (3) where the propagation delay is above {bound:g} tau0: "
+        f"{percent(used, 4)} utilisation at 250 ms and 20 ms, where (3) is {free:.3f}",
+        "The text has no cap, and with it the link idles a little. The paper's experiments stay "
+        "below it.",
         {"bound": bound, "utilisation": used},
     )
 
 
-@claim("delay_aimd", "Algorithm 1", "The pseudo-code is the complete algorithm.", "lines 1 to 26", erratum=True)
+@claim("delay_aimd", "Algorithm 1", "The pseudo-code is the complete algorithm.", "lines 1 to 26",
+       erratum=True)  # fmt: skip
 def algorithm_loss_branch() -> Outcome:
     run = sawtooth(PlainDelayAIMD, 1, C2, T2, window=600, stop=20.0, buffer=100 * PACKET)
     lost, top = float(run.lost.max()) / PACKET, float(run.queueing_delay.max())
@@ -257,20 +279,21 @@ def algorithm_loss_branch() -> Outcome:
         return Outcome(REPRODUCED, "no loss where tau0 is out of reach")
     return Outcome(
         NOT_GIVEN,
-        f"with 100 packets of buffer the delay stays at {ms(top)} < tau0: {len(backoffs(run))} backoffs by losses, "
-        f"{lost:.0f} packets lost in 20 s",
-        "Algorithm 1 has no branch for a loss, which (1) and (6) have, and without one it would never back off here. "
-        "Line 7 repeats line 6, line 8 compares with a T_max that is never set, and line 12 adds a segment in bytes "
-        "to a window in packets. (6) was taken.",
+        f"with 100 packets of buffer the delay stays at {ms(top)} < tau0: {len(backoffs(run))} "
+        f"backoffs by losses, {lost:.0f} packets lost in 20 s",
+        "Algorithm 1 has no branch for a loss, which (1) and (6) have, and without one it would "
+        "never back off here. Line 7 repeats line 6, line 8 compares with a T_max that is never "
+        "set, and line 12 adds a segment in bytes to a window in packets. (6) was taken.",
         {"lost": lost, "top": top},
     )
 
 
-# --- Table I of the delay-based AIMD paper, beside every convention that it may have been computed with ---
+# --- Table I of the delay-based AIMD paper, beside every convention that it may have been computed
+# with ---
 
 
+# Table I: windows [packet] and epochs [s]
 TABLE = ((100, 1000, 2000, 5000, 10000, 20000, 50000), (1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4))
-"""Table I: windows [packet] and epochs [s]."""
 
 
 class Convention(NamedTuple):
@@ -287,27 +310,34 @@ class Convention(NamedTuple):
         count = "whole rounds" if self.rounds else "a fluid"
         above = f", {self.queue:g} packets of queue" if self.queue else ""
         return (
-            f"coefficient {self.coefficient:g}, offset {self.offset:g} s, {count}, RTT {ms(self.rtt)}, "
-            f"beta {self.beta:g}{above}"
+            f"coefficient {self.coefficient:g}, offset {self.offset:g} s, {count}, RTT "
+            f"{ms(self.rtt)}, beta {self.beta:g}{above}"
         )
 
 
-QUEUE = 40.0
-"""Packets beyond the bandwidth-delay product with which Table I can be had."""
+QUEUE = 40.0  # Packets beyond the bandwidth-delay product with which Table I can be had
 
 
 @lru_cache(maxsize=1)
 def conventions() -> dict[Convention, NDArray[np.float64]]:
     """Epochs [s] of Table I by every convention that was tried."""
     trips = (0.05, 0.1, 0.12, 0.15, 0.2, 0.25)
-    tried = (Convention(*v) for v in product((0.5, 0.25), (0.0, 1.0), (False, True), trips, (0.5, 0.8), (0.0, QUEUE)))
+    tried = (
+        Convention(*v)
+        for v in product((0.5, 0.25), (0.0, 1.0), (False, True), trips, (0.5, 0.8), (0.0, QUEUE))
+    )
     return {
         c: delay_aimd.epoch_duration(
-            np.array(TABLE[0], dtype=float), c.rtt, c.beta,
-            coefficient=c.coefficient, offset=c.offset, rounds=c.rounds, queue=c.queue,
+            np.array(TABLE[0], dtype=float),
+            c.rtt,
+            c.beta,
+            coefficient=c.coefficient,
+            offset=c.offset,
+            rounds=c.rounds,
+            queue=c.queue,
         )
         for c in tried
-    }  # fmt: skip
+    }
 
 
 def equal(found: NDArray[np.float64]) -> int:
@@ -315,8 +345,8 @@ def equal(found: NDArray[np.float64]) -> int:
     return int(np.sum(np.round(found, 1) == np.array(TABLE[1])))
 
 
-@claim("delay_aimd", "Table I", "An epoch lasts 1.1 s for a window of 100 packets, ..., 19.4 s for 50000.",
-       "1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4 s", erratum=True)  # fmt: skip
+@claim("delay_aimd", "Table I", "An epoch lasts 1.1 s for a window of 100 packets, ..., 19.4 s for "
+       "50000.", "1.1, 3.1, 4.3, 6.6, 9.2, 12.8, 19.4 s", erratum=True)  # fmt: skip
 def table_one() -> Outcome:
     printed, tried = np.array(TABLE[1]), conventions()
     without = {c: v for c, v in tried.items() if not c.queue}
@@ -327,16 +357,22 @@ def table_one() -> Outcome:
     whole = [c for c, v in tried.items() if equal(v) == len(printed)]
     as_printed = tried[Convention(0.5, 1.0, False, 0.1, 0.5, 0.0)]
     values = {f"W = {a}": float(v) for a, v in zip(TABLE[0], tried[plain], strict=True)}
-    values |= {"equal": equal(tried[plain]), "with a queue": equal(tried[most]), "as printed": equal(as_printed)}
+    values |= {
+        "equal": equal(tried[plain]),
+        "with a queue": equal(tried[most]),
+        "as printed": equal(as_printed),
+    }
     return Outcome(
         REPRODUCED if equal(as_printed) == len(printed) else DIFFERS,
         f"all {equal(tried[most])} entries with {most}; {equal(tried[plain])} with {plain}: "
-        f"{numbers(tried[plain], '.1f')} s, the others off by at most {np.abs(tried[plain] - printed).max():.1f} s",
-        f"(2) as printed, a fluid with 1 s at 100 ms, gives {numbers(as_printed, '.1f')} s. Of {len(tried)} "
-        f"conventions {len(whole)} give all: all with coefficient 0.25, no offset, (1 - beta) RTT = 50 ms and, where "
-        f"beta is 1/2, windows that grow {QUEUE / 2:g} packets more than half of the table's, as with {QUEUE:g} "
-        "packets in the queue at the backoff, for Table I is of bandwidth-delay products. The paper prints neither "
-        "such a queue nor the round trip nor beta.",
+        f"{numbers(tried[plain], '.1f')} s, the others off by at most "
+        f"{np.abs(tried[plain] - printed).max():.1f} s",
+        f"(2) as printed, a fluid with 1 s at 100 ms, gives {numbers(as_printed, '.1f')} s. Of "
+        f"{len(tried)} conventions {len(whole)} give all: all with coefficient 0.25, no offset, (1 "
+        f"- beta) RTT = 50 ms and, where beta is 1/2, windows that grow {QUEUE / 2:g} packets more "
+        f"than half of the table's, as with {QUEUE:g} packets in the queue at the backoff, for "
+        "Table I is of bandwidth-delay products. The paper prints neither such a queue nor the "
+        "round trip nor beta.",
         values,
     )
 
@@ -349,31 +385,36 @@ def coefficient() -> Outcome:
         f"with {a:g}, rounds": float(v) for a, v in rounds.items()
     }
     text = (
-        f"of Table I at most {fluid[0.5]} entries can be had with 0.5 and {fluid[0.25]} with "
-        "0.25, whatever the round trip, beta and the queue at the backoff; in whole round trips "
-        f"of 10 to 300 ms, with 0 or {QUEUE:g} packets of queue, {rounds[0.5]} and {rounds[0.25]}"
+        f"of Table I at most {fluid[0.5]} entries can be had with 0.5 and {fluid[0.25]} with 0.25, "
+        "whatever the round trip, beta and the queue at the backoff; in whole round trips of 10 to "
+        f"300 ms, with 0 or {QUEUE:g} packets of queue, {rounds[0.5]} and {rounds[0.25]}"
     )
     if fluid[0.5] >= fluid[0.25] or rounds[0.5] >= rounds[0.25]:
         return Outcome(REPRODUCED, text, "", values)
     return Outcome(
         DIFFERS,
         text,
-        "The H-TCP draft, from which Table I is taken, has (Delta - 1)^2/4. 0.5 is kept as the default because it is "
-        "printed.",
+        "The H-TCP draft, from which Table I is taken, has (Delta - 1)^2/4. 0.5 is kept as the "
+        "default because it is printed.",
         values,
     )
 
 
 def most_entries(coefficient: float, offset: float) -> int:
-    """How many entries of Table I a fluid can have, whatever the round trip, beta and the queue at the backoff.
+    """How many entries of Table I a fluid can have, whatever the round trip, beta and queue.
 
-    An epoch lasts t if s (W + q) is `epoch_growth` of t over one second, with s = (1 - beta) RTT. So each entry allows
-    a strip in the plane of s and s q >= 0, and where most strips meet they meet in a corner.
+    An epoch lasts t if s (W + q) is `epoch_growth` of t over one second, with s = (1 - beta) RTT.
+    So each entry allows a strip in the plane of s and s q >= 0, and where most strips meet they
+    meet in a corner.
     """
     windows, printed = np.array(TABLE, dtype=float)
-    low, high = (delay_aimd.epoch_growth(printed + d, 1.0, coefficient, offset) for d in (-0.05, 0.05))
+    low, high = (
+        delay_aimd.epoch_growth(printed + d, 1.0, coefficient, offset) for d in (-0.05, 0.05)
+    )
     # The edges s W + s q = v, and s q = 0.
-    edges = [(w, 1.0, v) for some in (low, high) for w, v in zip(windows, some, strict=True)] + [(0.0, 1.0, 0.0)]
+    edges = [(w, 1.0, v) for some in (low, high) for w, v in zip(windows, some, strict=True)] + [
+        (0.0, 1.0, 0.0)
+    ]
     most = 0
     for (a, b, u), (c, d, v) in combinations(edges, 2):
         if (det := a * d - b * c) == 0:
@@ -386,9 +427,13 @@ def most_entries(coefficient: float, offset: float) -> int:
 
 
 def _by_rounds(coefficient: float) -> int:
-    """The same in whole round trips of 10 to 300 ms, with beta = 1/2 and without or with `QUEUE`."""
+    """The same in whole round trips of 10 to 300 ms, beta = 1/2, without or with `QUEUE`."""
     windows = np.array(TABLE[0], dtype=float)
     return max(
-        equal(delay_aimd.epoch_duration(windows, rtt, coefficient=coefficient, offset=offset, rounds=True, queue=queue))
+        equal(
+            delay_aimd.epoch_duration(
+                windows, rtt, coefficient=coefficient, offset=offset, rounds=True, queue=queue
+            )
+        )
         for rtt, offset, queue in product(np.arange(10, 301) / 1000, (0.0, 1.0), (0.0, QUEUE))
     )

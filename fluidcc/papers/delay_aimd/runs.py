@@ -1,4 +1,4 @@
-"""Figures 1 to 6 of the delay-based AIMD paper, unequal round trips, paths and slow start, by simulation."""
+"""Figures 1 to 6, unequal round trips, paths and slow start of the delay-based AIMD paper."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ from fluidcc.papers.printed import agrees, compared
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
 
-__all__ = ["CASES", "NEAR", "RATIOS", "early_exit", "slow_start", "unfairness"]
-
-
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
 
 
-@claim("delay_aimd", "Fig. 1", "With TCP Vegas the queue grows with the number of flows.", "2, 8, 16 flows")
+@claim("delay_aimd", "Fig. 1", "With TCP Vegas the queue grows with the number of flows.",
+       "2, 8, 16 flows")  # fmt: skip
 def vegas_queue() -> Outcome:
     left = {n: float(fig1(n).backlog.values[-1, 0]) / PACKET for n in (2, 8, 16)}
     target = Vegas.parameter("alpha")
@@ -51,27 +49,29 @@ def vegas_queue() -> Outcome:
     return Outcome(
         REPRODUCED if good else DIFFERS,
         f"{numbers(left.values())} packets for {', '.join(map(str, left))} flows",
-        f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = {target:g} packets. {NS}",
+        f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = {target:g} "
+        f"packets. {NS}",
         {f"n = {n}": q for n, q in left.items()},
     )
 
 
-@claim("delay_aimd", "Fig. 2", "With a backoff of half the queue is empty for long; with (3) the link stays busy.",
-       "100 %")  # fmt: skip
+@claim("delay_aimd", "Fig. 2", "With a backoff of half the queue is empty for long; with (3) the "
+       "link stays busy.", "100 %")  # fmt: skip
 def adaptive_backoff() -> Outcome:
     half, adaptive = fig2(adaptive=False), fig2()
     used = [float(last_cycle(run)[2].utilisation.mean()) for run in (half, adaptive)]
     periods = [last_cycle(run)[0] for run in (half, adaptive)]
     return compared(
         [("100", 100 * used[1]), ("< 99.5", 100 * used[0])],
-        f"utilisation {percent(used[0])} with half, {percent(used[1], 4)} with (3); epochs of {periods[0]:.2f} and "
-        f"{periods[1]:.2f} s",
+        f"utilisation {percent(used[0])} with half, {percent(used[1], 4)} with (3); epochs of "
+        f"{periods[0]:.2f} and {periods[1]:.2f} s",
         NS,
         {"half": used[0], "adaptive": used[1], "period_half": periods[0], "period": periods[1]},
     )
 
 
-@claim("delay_aimd", "Fig. 2", "After (3) the queue just empties, and grows again to tau0.", "0 to 20 ms")
+@claim("delay_aimd", "Fig. 2", "After (3) the queue just empties, and grows again to tau0.",
+       "0 to 20 ms")  # fmt: skip
 def just_empties() -> Outcome:
     period, mean, part = last_cycle(fig2())
     low, top = float(part.queueing_delay.min()), float(part.queueing_delay.max())
@@ -80,8 +80,8 @@ def just_empties() -> Outcome:
         [("0", 1e3 * low), ("20", 1e3 * top)],
         f"queueing delay from {ms(low)} to {ms(top)}, {ms(mean)} in the mean",
         "The round trip in (3) is that of a packet sent a round trip ago, so a few packets stay, "
-        "and the window grows on until the news comes. H-TCP's increase speeds up, so the queue "
-        f"is long only at the end: with a constant one the mean would be {ms(closed)}. {NS}",
+        "and the window grows on until the news comes. H-TCP's increase speeds up, so the queue is "
+        f"long only at the end: with a constant one the mean would be {ms(closed)}. {NS}",
         {"low": low, "top": top, "mean": mean, "closed": closed, "period": period},
     )
 
@@ -91,8 +91,8 @@ def _room(packets: float, size: float = PACKET) -> float:
     return T2 + packets * size / C2
 
 
+# The round trip at which an estimate of 200 ms finds a queueing delay of tau0 [s]
 _NEEDED = 0.2 + TAU2
-"""The round trip at which an estimate of 200 ms finds a queueing delay of tau0 [s]."""
 
 
 def _fits(packets: float) -> bool:
@@ -102,12 +102,13 @@ def _fits(packets: float) -> bool:
 
 _OTHER_BUFFER = (
     f"The paper's buffer is of 400 packets, in which the round trip is at most {ms(_room(400))}, "
-    f"and an estimate of 200 ms never finds tau0: see the row on it. {RATCHET_BUFFER} packets "
-    "were taken. "
+    f"and an estimate of 200 ms never finds tau0: see the row on it. {RATCHET_BUFFER} packets were "
+    "taken. "
 )
 
 
-@claim("delay_aimd", "Fig. 3", "Backoffs by (4) ratchet RTT_min down to the propagation delay.", "200 ms to 120 ms")
+@claim("delay_aimd", "Fig. 3", "Backoffs by (4) ratchet RTT_min down to the propagation delay.",
+       "200 ms to 120 ms")  # fmt: skip
 def ratchet_of_one() -> Outcome:
     plateaus = {}
     for delta in (0.75, 0.9):
@@ -126,19 +127,21 @@ def ratchet_of_one() -> Outcome:
         + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
         + f"; with delta = 1 it stays at {ms(never)}",
         (_OTHER_BUFFER if ratchets else "It does not ratchet. ")
-        + f"At most {percent(above, 2)} above max(T, delta RTT_min), since the window grows until news of the "
-        "threshold comes; the first step meets the queue of others too. Taken: the flow begins with a window that "
-        "fills 200 ms, behind a queue of 80 ms that others left. " + NS,
+        + f"At most {percent(above, 2)} above max(T, delta RTT_min), since the window grows until "
+        "news of the threshold comes; the first step meets the queue of others too. Taken: the "
+        "flow begins with a window that fills 200 ms, behind a queue of 80 ms that others "
+        "left. " + NS,
         {"first": slow[0], "last": slow[-1], "stuck": never, "above": above}
         | {f"step {k}": v for k, v in enumerate(slow[1:], 1)},
     )
 
 
-@claim("delay_aimd", "Fig. 3", "RTT_min is 200 ms at first, the propagation delay 120 ms, the buffer 400 packets.",
-       "200 ms, 400 packets", erratum=True)  # fmt: skip
+@claim("delay_aimd", "Fig. 3", "RTT_min is 200 ms at first, the propagation delay 120 ms, the "
+       "buffer 400 packets.", "200 ms, 400 packets", erratum=True)  # fmt: skip
 def ratchet_buffer() -> Outcome:
     largest = {size: _room(400, 8 * size) for size in (1000, 1500)}
-    text = f"the round trip is at most {', '.join(f'{ms(v)} with {a} byte' for a, v in largest.items())} packets"
+    most = ", ".join(f"{ms(v)} with {a} byte" for a, v in largest.items())
+    text = f"the round trip is at most {most} packets"
     values = {f"{a} byte": v for a, v in largest.items()} | {"needed": _NEEDED}
     if min(largest.values()) >= _NEEDED:
         return Outcome(REPRODUCED, text, "", values)
@@ -146,28 +149,33 @@ def ratchet_buffer() -> Outcome:
         DIFFERS,
         f"{text}, below the {ms(_NEEDED)} at which the estimated delay would reach tau0",
         "So no backoff by delay starts the ratchet; with packets of 1500 bytes a loss can, as (4) "
-        "is applied at losses too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip "
-        "on an empty path would correct the estimate at once.",
+        "is applied at losses too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip on "
+        "an empty path would correct the estimate at once.",
         values,
     )
 
 
-@claim("delay_aimd", "Fig. 4", "With ten flows RTT_min converges for all of them.", "10 flows, delta = 0.75")
+@claim("delay_aimd", "Fig. 4", "With ten flows RTT_min converges for all of them.",
+       "10 flows, delta = 0.75")  # fmt: skip
 def ratchet_of_ten() -> Outcome:
     run, stuck = ratchet_run(10, 0.75), ratchet_run(10, 1.0)
     seen, never = smallest_rtt(run), smallest_rtt(stuck)
     t = run.time.values
     first = seen[np.searchsorted(t, 0.5)]
-    there = float(t[np.flatnonzero(np.all(seen[50:] < 1.001 * T2, axis=1))[0] + 50]) if seen[-1].max() < 0.121 else None
+    there = (
+        float(t[np.flatnonzero(np.all(seen[50:] < 1.001 * T2, axis=1))[0] + 50])
+        if seen[-1].max() < 0.121
+        else None
+    )
     return Outcome(
         REPRODUCED if there is not None and _fits(400) else DIFFERS,
         f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to {ms(first.max())} at "
         f"0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; with delta = 1 still "
         f"{ms(never[-1].min())} to {ms(never[-1].max())} at the end",
         (_OTHER_BUFFER if there is not None else "They do not converge. ")
-        + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows of random size "
-        "(seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to 240 ms, which a source that has "
-        "seen 120 ms cannot keep. " + NS,
+        + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows "
+        "of random size (seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to "
+        "240 ms, which a source that has seen 120 ms cannot keep. " + NS,
         {"after": there or 0.0, "first": float(first.max()), "stuck": float(never[-1].min())},
     )
 
@@ -181,30 +189,34 @@ def flat_part() -> Outcome:
     good = period > 7.9 and flat > 0.5
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"with Delta0 = 8 s an epoch of {period:.2f} s, {percent(flat)} of it flat; {plain:.2f} s without",
+        f"with Delta0 = 8 s an epoch of {period:.2f} s, {percent(flat)} of it flat; {plain:.2f} s "
+        "without",
         "A sketch without values; the settings of Fig. 2 were taken.",
         {"period": period, "flat": flat},
     )
 
 
-@claim("delay_aimd", "(6)", "With Delta0 proportional to RTT_max - RTT_min the plain sawtooth comes back when the "
-       "queue is short.", "the original algorithm")  # fmt: skip
+@claim("delay_aimd", "(6)", "With Delta0 proportional to RTT_max - RTT_min the plain sawtooth "
+       "comes back when the queue is short.", "the original algorithm")  # fmt: skip
 def proportional_idle() -> Outcome:
     periods = {}
     for kappa in (0.0, 20.0):
-        run = sawtooth(DelayAIMD(kappa=kappa), 1, C2, T2, window=600, stop=30.0, buffer=400 * PACKET)
+        run = sawtooth(
+            DelayAIMD(kappa=kappa), 1, C2, T2, window=600, stop=30.0, buffer=400 * PACKET
+        )
         periods[kappa] = last_cycle(run)[0]
     same = abs(periods[20.0] / periods[0.0] - 1) < 1e-3
     return Outcome(
         REPRODUCED if same else DIFFERS,
-        f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), {periods[0.0]:.3f} s with 0",
+        f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), {periods[0.0]:.3f} "
+        "s with 0",
         "" if same else "the flat part does not vanish",
         {f"kappa = {a:g}": v for a, v in periods.items()},
     )
 
 
-@claim("delay_aimd", "Fig. 6", "gamma and Delta0 let a delay-based flow hold its own among loss-based ones.",
-       "1 against 3 flows")  # fmt: skip
+@claim("delay_aimd", "Fig. 6", "gamma and Delta0 let a delay-based flow hold its own among "
+       "loss-based ones.", "1 against 3 flows")  # fmt: skip
 def coexists() -> Outcome:
     cases = ((0.0, 0.0), (0.5, 0.0), (0.9, 0.0), (0.9, 2.0))
     share = {}
@@ -215,28 +227,37 @@ def coexists() -> Outcome:
     good = all(a < b for a, b in pairwise(found))
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        "share of the delay-based flow: " + "; ".join(f"{100 * v:.0f} % with {a}" for a, v in share.items()),
-        "A fair share is 25 %. With Delta0 = 2 s, above the 1.75 s between losses, it never backs off "
-        "by delay. The values of gamma and Delta0 of the figure are not printed; ours were chosen. " + NS,
+        "share of the delay-based flow: "
+        + "; ".join(f"{100 * v:.0f} % with {a}" for a, v in share.items()),
+        "A fair share is 25 %. With Delta0 = 2 s, above the 1.75 s between losses, it never backs "
+        "off by delay. The values of gamma and Delta0 of the figure are not printed; ours were "
+        "chosen. " + NS,
         share,
     )
 
 
-@claim("delay_aimd", "Section II-D", "When loss-based flows leave, delay-based flows drain the queue to the threshold.")
+@claim("delay_aimd", "Section II-D", "When loss-based flows leave, delay-based flows drain the "
+       "queue to the threshold.")  # fmt: skip
 def drains() -> Outcome:
-    late = {gamma: coexistence(gamma, 0.0, leave=60.0).sel(time=slice(100.0, None)) for gamma in (0.5, 0.9)}
+    late = {
+        gamma: coexistence(gamma, 0.0, leave=60.0).sel(time=slice(100.0, None))
+        for gamma in (0.5, 0.9)
+    }
     top = {gamma: float(run.queueing_delay.max()) for gamma, run in late.items()}
     used = {gamma: float(run.utilisation.mean()) for gamma, run in late.items()}
     values = {f"top {a:g}": v for a, v in top.items()} | {f"used {a:g}": v for a, v in used.items()}
-    text = "; ".join(f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items())
+    text = "; ".join(
+        f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items()
+    )
     if max(top.values()) < 2 * TAU2:
         return Outcome(REPRODUCED, text, "", values)
     return Outcome(
         DIFFERS,
         f"40 to 60 s after three loss-based flows left 80 ms of queue, {text}",
-        "With gamma = 0.5 the threshold comes down with RTT_max, whose decay was taken as 1 ms a second. With gamma = "
-        "0.9 it does not: the threshold is then 74 of the 80 ms, and what the window grows before the news of it comes "
-        "fills the buffer again, which renews RTT_max, loses packets and then empties the queue.",
+        "With gamma = 0.5 the threshold comes down with RTT_max, whose decay was taken as 1 ms a "
+        "second. With gamma = 0.9 it does not: the threshold is then 74 of the 80 ms, and what the "
+        "window grows before the news of it comes fills the buffer again, which renews RTT_max, "
+        "loses packets and then empties the queue.",
         values,
     )
 
@@ -247,15 +268,15 @@ def drains() -> Outcome:
 _FROM, _UNTIL = 10.0, 30.0  # what is looked at [s]
 _APART = 0.05  # backoffs further apart than this are not together [s]
 
+# Propagation delays there and back, and thresholds, of the runs of slow start [s]
 CASES = ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02))
-"""Propagation delays there and back, and thresholds, of the runs of slow start [s]."""
 
 
 # --- (3) over several bottlenecks, and where flows do not back off together -----------------------
 
 
 def _looked_at(net: Network) -> tuple[Any, float, float]:
-    """A run after its beginning, the smallest utilisation of any link, and the part of all backoffs that is alone."""
+    """A run after its beginning, its links' least utilisation, and the part of backoffs alone."""
     run = simulate(net, _UNTIL, samples=int(200 * _UNTIL) + 1, rtol=1e-6, progress=False)
     late = run.sel(time=slice(_FROM, None))
     when = [(t, name) for name in net.flows for t in backoffs(run, name) if t > _FROM]
@@ -267,7 +288,11 @@ def _parking_lot(second: float) -> Network:
     net = Network()
     for name, capacity in (("one", C2), ("two", second)):
         net.link(name, DropTail, capacity=capacity, delay=T2 / 4, buffer=400 * PACKET)
-    for name, route, window in (("long", ["one", "two"], 250), ("on one", ["one"], 150), ("on two", ["two"], 150)):
+    for name, route, window in (
+        ("long", ["one", "two"], 250),
+        ("on one", ["one"], 150),
+        ("on two", ["two"], 150),
+    ):
         net.flow(name, PlainDelayAIMD, route=route, start=0, packet=PACKET, initial={"w": window})
     return net
 
@@ -283,17 +308,20 @@ def busy_over_two_links() -> Outcome:
         own = {"used": float(used.min()), "least": least, "alone": alone, "long": float(rate[0])}
         values |= {f"{name}, {second / 1e6:g}": v for name, v in own.items()}
         shown.append(
-            f"{second / 1e6:g} Mbit/s: {percent(used.min(), 5)} of the less used link in the mean, {percent(least, 3)} "
-            f"at the least, rates of {numbers(rate)} Mbit/s, {percent(alone, 2)} of the backoffs alone"
+            f"{second / 1e6:g} Mbit/s: {percent(used.min(), 5)} of the less used link in the mean, "
+            f"{percent(least, 3)} at the least, rates of {numbers(rate)} Mbit/s, "
+            f"{percent(alone, 2)} of the backoffs alone"
         )
     good = min(v for k, v in values.items() if k.startswith("used")) > 0.999
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"a flow over a link of 50 Mbit/s and a second one, and a flow on each; second link {'; '.join(shown)}",
-        "R+ = R- is what a backoff leaves when the queues of its path have gone, flow by flow, so it needs no other "
-        "flow. But while what is under way fits itself to the window the flow is silent, for as long as both its "
-        "queues together: a queue that is shorter than that may run empty for some milliseconds. The long flow sees "
-        "the sum of the queues, backs off for either of them, and gets little."
+        "a flow over a link of 50 Mbit/s and a second one, and a flow on each; second link "
+        f"{'; '.join(shown)}",
+        "R+ = R- is what a backoff leaves when the queues of its path have gone, flow by flow, so "
+        "it needs no other flow. But while what is under way fits itself to the window the flow is "
+        "silent, for as long as both its queues together: a queue that is shorter than that may "
+        "run empty for some milliseconds. The long flow sees the sum of the queues, backs off for "
+        "either of them, and gets little."
         if good
         else "a link idles",
         values,
@@ -304,26 +332,28 @@ def busy_over_two_links() -> Outcome:
 def busy_one_by_one() -> Outcome:
     values: dict[str, float] = {}
     shown = []
-    for name, delta, thresholds in (("tau0 of 15, 20, 30 ms", 1.0, (0.015, 0.02, 0.03)),
-                                    ("tau0 of 15, 20, 30 ms, delta = 0.9", 0.9, (0.015, 0.02, 0.03))):  # fmt: skip
+    for delta in (1.0, 0.9):
+        name = "tau0 of 15, 20, 30 ms" + (f", delta = {delta:g}" if delta < 1 else "")
         net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2, buffer=400 * PACKET)
-        for i, tau0 in enumerate(thresholds):
+        for i, tau0 in enumerate((0.015, 0.02, 0.03)):
             law = PlainDelayAIMD(tau0=tau0, delta_p=delta)
             net.flow(f"f{i}", law, route=["l"], start=0, packet=PACKET, initial={"w": 250})
         late, least, alone = _looked_at(net)
         used, mean = float(late.utilisation.mean()), float(late.queueing_delay.mean())
-        values |= {f"{k}, {delta:g}": v for k, v in (("used", used), ("least", least), ("alone", alone))}
+        values |= {
+            f"{k}, {delta:g}": v for k, v in (("used", used), ("least", least), ("alone", alone))
+        }
         shown.append(
-            f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of queue in the mean, "
-            f"{percent(alone, 2)} of the backoffs alone"
+            f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of "
+            f"queue in the mean, {percent(alone, 2)} of the backoffs alone"
         )
     good = values["used, 1"] > 0.999
     return Outcome(
         REPRODUCED if good else DIFFERS,
         f"three flows at 120 ms whose thresholds differ; {'; '.join(shown)}",
-        "A flow that backs off alone takes only its own part of the queue, which then does not empty. That keeps the "
-        "link busy, and hides the propagation delay from newcomers. It is (4) with delta below 1 that lets the link "
-        "idle, on purpose."
+        "A flow that backs off alone takes only its own part of the queue, which then does not "
+        "empty. That keeps the link busy, and hides the propagation delay from newcomers. It is "
+        "(4) with delta below 1 that lets the link idle, on purpose."
         if good
         else "the link idles",
         values,
@@ -332,34 +362,45 @@ def busy_one_by_one() -> Outcome:
 
 # --- flows of different round trips ---------------------------------------------------------------
 
-NEAR = 0.04
-"""Propagation delay there and back of the near flow [s]."""
-RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Over it, that of the far flow."""
+NEAR = 0.04  # Propagation delay there and back of the near flow [s]
+RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # Over it, that of the far flow
 
 
 @lru_cache(maxsize=32)
 def unfairness(ratio: float, cap: float | None) -> float:
-    """Rate of the near flow over that of the far one, both delay-based with that cap of beta; standard TCP with None.
+    """Rate of the near flow over that of the far one, delay-based with that cap of beta; None: TCP.
 
-    Standard TCP grows by a packet a round trip, halves at a loss, and has as much buffer as tau0 of the others.
+    Standard TCP grows by a packet a round trip, halves at a loss, and has as much buffer as tau0 of
+    the others.
     """
     tau0 = PlainDelayAIMD.parameter("tau0")
     loss = HTCP(slope=0, coefficient=0, beta_min=0.5, beta_max=0.5)
-    law, buffer = (loss, C2 * tau0) if cap is None else (PlainDelayAIMD(slope=0, coefficient=0, cap=cap), C2 * 4 * tau0)
+    law, buffer = (
+        (loss, C2 * tau0)
+        if cap is None
+        else (PlainDelayAIMD(slope=0, coefficient=0, cap=cap), C2 * 4 * tau0)
+    )
     net = Network().link("l", DropTail, capacity=C2, delay=NEAR / 2, buffer=buffer)
-    power = 2 if cap is None else 1  # they begin about where they end: how long that takes is another matter
+    # they begin about where they end: how long that takes is another matter
+    power = 2 if cap is None else 1
     for name, trip, part in (("near", NEAR, ratio**power), ("far", ratio * NEAR, 1.0)):
         window = C2 * trip / PACKET * part / (1 + ratio**power)
-        net.flow(name, law, route=["l"], start=0, packet=PACKET, access_delay=(trip - NEAR) / 2, initial={"w": window})
+        net.flow(
+            name,
+            law,
+            route=["l"],
+            start=0,
+            packet=PACKET,
+            access_delay=(trip - NEAR) / 2,
+            initial={"w": window},
+        )
     run = simulate(net, 100.0, samples=10001, rtol=1e-6, progress=False).sel(time=slice(40.0, None))
     rate = run.rate.mean("time").values
     return float(rate[0] / rate[1])
 
 
-@claim(
-    "delay_aimd", "Section VI-C", "Unfairness between flows of different RTTs is similar to standard TCP's.", "similar"
-)
+@claim("delay_aimd", "Section VI-C", "Unfairness between flows of different RTTs is similar to "
+       "standard TCP's.", "similar")  # fmt: skip
 def rtt_unfairness() -> Outcome:
     near, far, tau0 = delay_aimd.rtt_unfairness.arguments
     form = delay_aimd.rtt_unfairness.form
@@ -369,31 +410,36 @@ def rtt_unfairness() -> Outcome:
         "standard TCP": [unfairness(k, None) for k in RATIOS],
         "delay-based": [unfairness(k, 1.0) for k in RATIOS],
     }
-    wanted = [delay_aimd.rtt_unfairness(NEAR, k * NEAR, PlainDelayAIMD.parameter("tau0")) for k in RATIOS]
+    wanted = [
+        delay_aimd.rtt_unfairness(NEAR, k * NEAR, PlainDelayAIMD.parameter("tau0")) for k in RATIOS
+    ]
     off = [abs(a / b - 1) for a, b in zip(found["delay-based"], wanted, strict=True)]
     near_by = max(o for o, k in zip(off, RATIOS, strict=True) if k <= 4)
     capped = unfairness(RATIOS[-1], 0.9)
     power = {name: float(np.polyfit(np.log(RATIOS), np.log(v), 1)[0]) for name, v in found.items()}
-    values = {f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)}
+    values = {
+        f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)
+    }
     values |= {f"power of {name}": v for name, v in power.items()} | {
         "off": max(off),
         "up to 4": near_by,
         "capped": capped,
     }
-    shown = "; ".join(f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items())
+    shown = "; ".join(
+        f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
+    )
     if not (proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"]):
         return Outcome(REPRODUCED, shown, "", values)
     return Outcome(
         DIFFERS,
-        f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its round trip of {ms(NEAR)}: "
-        f"{shown}",
+        f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its round "
+        f"trip of {ms(NEAR)}: {shown}",
         "With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T + "
-        "tau0) of its window. Rates of flows that back off together are as ln(1 + tau0/T), "
-        "proved, which is 1/T for small tau0, where those of standard TCP are as 1/T^2. The runs "
-        f"agree within {percent(near_by, 1)} up to 4, and {percent(max(off), 1)} up to 8. With "
-        f"Algorithm 1's cap of 0.9 flows beyond T = 9 tau0 lose that: {capped:.0f} at "
-        f"{RATIOS[-1]:g}. The paper shows no measurement of it. Constant increase; standard TCP "
-        "with tau0 of buffer.",
+        "tau0) of its window. Rates of flows that back off together are as ln(1 + tau0/T), proved, "
+        "which is 1/T for small tau0, where those of standard TCP are as 1/T^2. The runs agree "
+        f"within {percent(near_by, 1)} up to 4, and {percent(max(off), 1)} up to 8. With Algorithm "
+        f"1's cap of 0.9 flows beyond T = 9 tau0 lose that: {capped:.0f} at {RATIOS[-1]:g}. The "
+        "paper shows no measurement of it. Constant increase; standard TCP with tau0 of buffer.",
         values,
     )
 
@@ -403,7 +449,7 @@ def rtt_unfairness() -> Outcome:
 
 @lru_cache(maxsize=8)
 def slow_start(T: float, tau0: float) -> tuple[float, float, float]:
-    """max_ssthresh over C tau0; round trips from there to C T; largest queueing delay until then [s]."""
+    """max_ssthresh over C tau0; round trips from there to C T; largest queueing delay [s]."""
     net = Network().link("l", DropTail, capacity=C2, delay=T / 2)
     net.flow("f", SlowStartAIMD(tau0=tau0), route=["l"], start=0, packet=PACKET, initial={"w": 10})
     run = simulate(net, (2 * T / tau0 + 8) * T, samples=8001, rtol=1e-7, progress=False)
@@ -429,12 +475,15 @@ def early_exit(T: float, tau0: float) -> tuple[float, float]:
     return float(w[slow == 1].max()), C2 * T / PACKET
 
 
-@claim("delay_aimd", "Section IV", "A delay-triggered exit from slow start comes sooner than it should, by its bursts.",
-       "sooner")  # fmt: skip
+@claim("delay_aimd", "Section IV", "A delay-triggered exit from slow start comes sooner than it "
+       "should, by its bursts.", "sooner")  # fmt: skip
 def slow_start_exit() -> Outcome:
     found = {case: early_exit(*case) for case in CASES}
     late = [case for case, (left, full) in found.items() if left >= full]
-    shown = "; ".join(f"{ms(T)} and {ms(tau0)}: {left:.0f} of {full:.0f}" for (T, tau0), (left, full) in found.items())
+    shown = "; ".join(
+        f"{ms(T)} and {ms(tau0)}: {left:.0f} of {full:.0f}"
+        for (T, tau0), (left, full) in found.items()
+    )
     over = [left * PACKET / C2 / tau0 for (_, tau0), (left, _) in found.items()]
     return Outcome(
         DIFFERS if late else REPRODUCED,
@@ -447,23 +496,30 @@ def slow_start_exit() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section IV", "Slow start that is limited by (7) takes O(RTT/tau0) round trips.", "O(RTT/tau0)")
+@claim("delay_aimd", "Section IV", "Slow start that is limited by (7) takes O(RTT/tau0) round "
+       "trips.", "O(RTT/tau0)")  # fmt: skip
 def slow_start_runs() -> Outcome:
     found = {case: slow_start(*case) for case in CASES}
     wanted = {(T, tau0): delay_aimd.slow_start_rounds(T, tau0) for T, tau0 in CASES}
     short = [wanted[c] - found[c][1] for c in CASES]
     near = max(abs(v[0] - 1) for v in found.values())
     top = max(v[2] / tau0 for (_, tau0), v in found.items())
-    shown = "; ".join(f"{ms(T)} and {ms(tau0)}: {found[T, tau0][1]:.1f} ({wanted[T, tau0]:.0f})" for T, tau0 in CASES)
+    shown = "; ".join(
+        f"{ms(T)} and {ms(tau0)}: {found[T, tau0][1]:.1f} ({wanted[T, tau0]:.0f})"
+        for T, tau0 in CASES
+    )
     good = min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"round trips from max_ssthresh to C RTT, by RTT and tau0 (2 RTT/tau0 in brackets, of which 2 are for what was "
-        f"there): {shown}; max_ssthresh is C tau0 within {percent(near, 2)}, and the queue stays below {top:.2f} tau0",
-        "O(RTT/tau0) holds, if (7) is read as it is meant: its value when the round trip turns downwards from its "
-        "largest, at the last ack of a round, and only while the window still doubles. Algorithm 1 compares with a "
-        "T_max that is never set. Slow start ends later, at tau0 of standing queue."
+        "round trips from max_ssthresh to C RTT, by RTT and tau0 (2 RTT/tau0 in brackets, of which "
+        f"2 are for what was there): {shown}; max_ssthresh is C tau0 within {percent(near, 2)}, "
+        f"and the queue stays below {top:.2f} tau0",
+        "O(RTT/tau0) holds, if (7) is read as it is meant: its value when the round trip turns "
+        "downwards from its largest, at the last ack of a round, and only while the window still "
+        "doubles. Algorithm 1 compares with a T_max that is never set. Slow start ends later, at "
+        "tau0 of standing queue."
         if good
         else "slow start does not go as (7) has it",
-        {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()} | {"near": near, "top": top},
+        {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()}
+        | {"near": near, "top": top},
     )

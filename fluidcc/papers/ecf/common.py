@@ -25,42 +25,27 @@ from fluidcc.symbols import c, plain, unfold
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "COUNTS", "FAR", "HOPS", "PACKET", "RED", "ROUTERS", "RTTS", "SHARES", "C", "at_rest",
-    "averages", "dccp", "dumbbell", "ecf_margin", "framed", "held_at", "inner_map",
-    "mean_field", "mean_net", "outcome", "outer_loop", "outer_map", "periods", "starting",
-    "steady", "stopping", "two_nodes", "unequal",
-]  # fmt: skip
+PACKET = 12000.0  # 1500 bytes
 
-PACKET = 12000.0
-"""1500 bytes."""
-
+# The paper prints no capacity but 'fairness=1.0 is 1.0 Mbit/s' for 30 sources, and 100 packets are
+# 40 ms
 C = 30e6
-"""The paper prints no capacity but 'fairness=1.0 is 1.0 Mbit/s' for 30 sources, and 100 packets are 40 ms."""
+HOPS = 0.02  # From node 0 to the receivers [s]
 
-HOPS = 0.02
-"""From node 0 to the receivers [s]."""
-
+# End-to-end round trips of Section 3.2 [s]; 40 ms of each lie beyond the router
 RTTS = (0.06, 0.1, 0.24)
-"""End-to-end round trips of Section 3.2 [s]; 40 ms of each lie beyond the router."""
+COUNTS = (10, 30, 100)  # Numbers of sources of Section 3.2
+INTERVAL = 0.04  # In which the packets of Poisson sources are counted [s]
+SHARES = (20e6, 15e6, 10e6, 7.5e6, 6e6)  # Fair shares with 1 to 5 sources, as printed [bit/s]
 
-COUNTS = (10, 30, 100)
-"""Numbers of sources of Section 3.2."""
-
-INTERVAL = 0.04
-"""In which the packets of Poisson sources are counted [s]."""
-
-SHARES = (20e6, 15e6, 10e6, 7.5e6, 6e6)
-"""Fair shares with 1 to 5 sources, as printed [bit/s]."""
-
+# Target 100 packets = 40 ms between thresholds of 50 and 150, as adaptive RED puts them; weight
+# 0.002
 RED = AdaptiveRED(min_th=0.02, max_th=0.06, T=-PACKET / C / math.log(1 - 0.002))
-"""Target 100 packets = 40 ms between thresholds of 50 and 150, as adaptive RED puts them; weight 0.002."""
-
 ROUTERS = {"V1": PAQMECF, "V2": PAQMECF2}
 
 
 def periods(rtt: float) -> tuple[float, float]:
-    """Round trip to the router, and T_ECF as its two printed values have it: twice that and 120 ms [s]."""
+    """Round trip to the router, and T_ECF as in both printed values: that and 120 ms more [s]."""
     near = rtt - 2 * HOPS
     return near, ecf.period(near, near + 0.12, 0.02)
 
@@ -72,15 +57,26 @@ def _router(version: str, rtt: float) -> Link:
 
 
 def dumbbell(
-    law: Source, link: Link, count: int, rtt: float, starts: NDArray[np.floating], stops: NDArray[np.floating]
+    law: Source,
+    link: Link,
+    count: int,
+    rtt: float,
+    starts: NDArray[np.floating],
+    stops: NDArray[np.floating],
 ) -> Network:
     """Fig. 5: sources that start and stop, one bottleneck with 400 packets of buffer."""
     net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
     for i in range(count):
         net.flow(
-            f"s{i + 1}", law, route=["aqm"], access_delay=rtt / 2 - HOPS, return_delay=rtt / 2, packet=PACKET,
-            start=float(starts[i]), stop=None if math.isinf(stops[i]) else float(stops[i]),
-        )  # fmt: skip
+            f"s{i + 1}",
+            law,
+            route=["aqm"],
+            access_delay=rtt / 2 - HOPS,
+            return_delay=rtt / 2,
+            packet=PACKET,
+            start=float(starts[i]),
+            stop=None if math.isinf(stops[i]) else float(stops[i]),
+        )
     return net
 
 
@@ -89,7 +85,7 @@ _LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TF
 
 @lru_cache(maxsize=8)
 def starting(kind: str, version: str = "V1") -> xr.Dataset:
-    """Five sources that start 10 s apart, Fig. 6 and 7; `kind` is "CBR", "Poisson", "DCCP" or "TFRC"."""
+    """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `_LAWS`."""
     return _transient(kind, version, np.arange(0, 50, 10.0), np.full(5, np.inf), 50)
 
 
@@ -104,22 +100,32 @@ def _transient(
 ) -> xr.Dataset:
     link = RED if kind in ("DCCP", "TFRC") else _router(version, 0.06)
     net = dumbbell(_LAWS[kind], link, 5, 0.06, starts, stops)
-    if kind == "TFRC":  # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
+    # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
+    if kind == "TFRC":
         behind = Network().link("aqm", RED, capacity=C, delay=HOPS, buffer=400 * PACKET)
         for name in net.flow_names:
-            behind.link(f"access of {name}", DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
-            given = {**net.given("flow", name), "route": [f"access of {name}", "aqm"], "access_delay": 0.0}
+            behind.link(
+                f"access of {name}", DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET
+            )
+            given = {
+                **net.given("flow", name),
+                "route": [f"access of {name}", "aqm"],
+                "access_delay": 0.0,
+            }
             behind.flow(name, **given)
         net = behind
     return simulate(net, until, samples=int(40 * until) + 1, seed=1, rtol=1e-5).sel(link=["aqm"])
 
 
 @lru_cache(maxsize=32)
-def steady(kind: str, version: str, count: int, rtt: float, until: float = 100.0, seed: int = 1) -> xr.Dataset:
+def steady(
+    kind: str, version: str, count: int, rtt: float, until: float = 100.0, seed: int = 1
+) -> xr.Dataset:
     """Sources that start 10 ms apart, without the first 10 s: Section 3.2."""
     link = RED if kind == "DCCP" else _router(version, rtt)
     net = dumbbell(_LAWS[kind], link, count, rtt, 0.01 * np.arange(count), np.full(count, np.inf))
-    r = simulate(net, until, t_eval=INTERVAL * np.arange(round(until / INTERVAL) + 1), seed=seed)  # each draw once
+    # each draw once
+    r = simulate(net, until, t_eval=INTERVAL * np.arange(round(until / INTERVAL) + 1), seed=seed)
     return r.sel(time=slice(10.0, None)).drop_vars("final_state")
 
 
@@ -129,10 +135,17 @@ def mean_net(kind: str, aqm: str, count: int, rtt: float) -> Network:
     They are one flow of packets `count` times as long: its window is that of each of them.
     """
     law = Reno if kind == "TCP-like" else SlowStartTFRC
-    net = Network().link("aqm", {"RED": RED, "P-AQM": PAQM}[aqm], capacity=C, delay=HOPS, buffer=400 * PACKET)
+    net = Network().link(
+        "aqm", {"RED": RED, "P-AQM": PAQM}[aqm], capacity=C, delay=HOPS, buffer=400 * PACKET
+    )
     return net.flow(
-        "all", law, route=["aqm"], access_delay=rtt / 2 - HOPS, return_delay=rtt / 2, packet=count * PACKET,
-    )  # fmt: skip
+        "all",
+        law,
+        route=["aqm"],
+        access_delay=rtt / 2 - HOPS,
+        return_delay=rtt / 2,
+        packet=count * PACKET,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -148,19 +161,25 @@ def dccp(count: int, rtt: float) -> xr.Dataset:
 
 
 def averages(r: xr.Dataset) -> dict[str, float]:
-    """Mean queueing delay and its standard deviation [s], utilisation, loss ratio, least and largest rate over fair."""
+    """Means of a run: delay and its deviation [s], utilisation, loss, rates over the fair."""
     q = r.queueing_delay.values[:, 0]
     mean = r.rate.values.mean(0) * r.sizes["flow"] / C
-    lost, came = (float(r[name].values[-1, 0] - r[name].values[0, 0]) for name in ("lost", "entered"))
+    lost, came = (
+        float(r[name].values[-1, 0] - r[name].values[0, 0]) for name in ("lost", "entered")
+    )
     return {
-        "delay": float(q.mean()), "jitter": float(q.std()), "utilisation": float(r.throughput.values.mean() / C),
-        "loss": lost / came, "least": float(mean.min()), "largest": float(mean.max()),
-    }  # fmt: skip
+        "delay": float(q.mean()),
+        "jitter": float(q.std()),
+        "utilisation": float(r.throughput.values.mean() / C),
+        "loss": lost / came,
+        "least": float(mean.min()),
+        "largest": float(mean.max()),
+    }
 
 
 @lru_cache(maxsize=1)
 def two_nodes() -> xr.Dataset:
-    """Routers of 30 and 12 Mbit/s with different periods; a long flow, two on the second alone, one on the first."""
+    """Routers of 30 and 12 Mbit/s; a long flow, one on the first alone, two on the second."""
     net = Network().link("one", PAQMECF, capacity=30e6, delay=0.01)
     net.link("two", PAQMECF(T_ECF=0.2, T_s=0.12), capacity=12e6, delay=0.01)
     for name, route in {"long": ["one", "two"], "a": ["two"], "b": ["two"], "c": ["one"]}.items():
@@ -168,13 +187,12 @@ def two_nodes() -> xr.Dataset:
     return simulate(net, 120, samples=1201).sel(time=slice(60.0, None))
 
 
-FAR = (0.02, 0.06, 0.1, 0.2)
-"""Round trips between sources and router of `unequal` [s]."""
+FAR = (0.02, 0.06, 0.1, 0.2)  # Round trips between sources and router of `unequal` [s]
 
 
 @lru_cache(maxsize=2)
 def unequal(near_first: bool) -> xr.Dataset:
-    """Four sources with the round trips `FAR` that begin with unequal rates, the near or the far one with the least.
+    """Four sources with round trips `FAR` and unequal first rates, the near or far one's least.
 
     The router allows for the longest round trip.
     """
@@ -183,7 +201,14 @@ def unequal(near_first: bool) -> xr.Dataset:
     net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
     first = (3e6, 5e6, 9e6, 13e6) if near_first else (13e6, 9e6, 5e6, 3e6)
     for i, (rtt, rate) in enumerate(zip(FAR, first, strict=True)):
-        net.flow(f"s{i + 1}", ECF, route=["aqm"], access_delay=rtt / 2, packet=PACKET, initial={"r1": rate})
+        net.flow(
+            f"s{i + 1}",
+            ECF,
+            route=["aqm"],
+            access_delay=rtt / 2,
+            packet=PACKET,
+            initial={"r1": rate},
+        )
     return simulate(net, 300, samples=601).drop_vars("final_state")
 
 
@@ -198,7 +223,7 @@ def held_at(aim: float) -> xr.Dataset:
 
 @lru_cache(maxsize=4)
 def framed(gop: float) -> xr.Dataset:
-    """Five sources that start together at 20 Mbit/s and change their rates every `gop` seconds; 0: at once."""
+    """Five sources, together from 20 Mbit/s, that change rates every `gop` seconds; 0: at once."""
     law = FramedECF(gop=gop) if gop else ECF
     net = dumbbell(law, _router("V1", 0.06), 5, 0.06, np.zeros(5), np.full(5, np.inf))
     return simulate(net, 30, samples=3001)
@@ -210,7 +235,7 @@ def outcome(good: bool, computed: str, otherwise: str, values: dict[str, float])
 
 
 def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:
-    """TCP-like flows over RED that marks as the adaptive form does in the end, and its largest ratio there.
+    """TCP-like flows over RED that marks as adaptive RED does in the end, and its largest ratio.
 
     With `drops` it drops at that ratio instead of marking.
     """
@@ -219,7 +244,14 @@ def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float
     law = REDDrop if drops else FixedRED
     link = law(p_max=p, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
     net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
-    net.flow("all", Reno, route=["aqm"], access_delay=rtt / 2 - HOPS, return_delay=rtt / 2, packet=count * PACKET)
+    net.flow(
+        "all",
+        Reno,
+        route=["aqm"],
+        access_delay=rtt / 2 - HOPS,
+        return_delay=rtt / 2,
+        packet=count * PACKET,
+    )
     return net, p
 
 
@@ -227,7 +259,7 @@ def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float
 
 
 def inner_map(late: bool) -> Matrix:
-    """How (q, r) of the inner loop goes on over dT where more than c comes; (q, r, u) if u is applied a period late."""
+    """How (q, r) of the inner loop goes on over dT above c; (q, r, u) if u acts a period late."""
     (tick,) = PAQM.ticks
     queue, u, r, came = PAQM.states
     names = {plain(p): p for p in PAQM.params}
@@ -235,24 +267,30 @@ def inner_map(late: bool) -> Matrix:
     update = {z: unfold(f).subs(came, come * names["dT"]) for z, f in tick.update.items()}
     share = u if late else update[u]
     new = [queue + names["dT"] * (share * come / c - 1), update[r], update[u]][: 2 + late]
-    over = {c: come / (1 + Symbol("s", positive=True))}  # come > c, said in a way that SymPy understands
+    # come > c, said in a way that SymPy understands
+    over = {c: come / (1 + Symbol("s", positive=True))}
     jac = Matrix(new).jacobian([queue, r, u][: 2 + late]).subs({queue: names["q_0"], r: come})
     return jac.subs(over).applyfunc(simplify)
 
 
 def outer_map(version: int) -> Matrix:
-    """How (q, r) goes on over a period of T, from the law's own r': the old rate comes for R, the new one for T - R.
+    """How (q, r) goes on over T, from the law's own r': the old rate for R, the new for T - R.
 
     Decreases are carried out in full; rates are those of all sources together.
     """
     T, lag, rate = (Symbol(name, positive=True) for name in ("T", "R", "x"))  # of formulas.ecf
     new = (V1, V2)[version - 1].xreplace({measured: rate}).subs({T_ECF: T, R: lag})
     queue = q + ((rate - c) * lag + (new - c) * (T - lag)) / c
-    return Matrix([queue, new]).jacobian([q, rate]).subs({q: aim, rate: c}).applyfunc(lambda f: f.simplify())
+    return (
+        Matrix([queue, new])
+        .jacobian([q, rate])
+        .subs({q: aim, rate: c})
+        .applyfunc(lambda f: f.simplify())
+    )
 
 
 def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> SampledStability:
-    """The same as it runs, with any round trip, also beyond a period: by default T_s is what R leaves of each."""
+    """The same as it runs, also with R beyond a period; by default T_s is what R leaves of it."""
     T_s = max(T - R, 1e-7 * T) if T_s is None else T_s
     law = PAQMECF2(T_ECF=T, T_s=T_s, R=R) if version == 2 else PAQMECF(T_ECF=T, T_s=T_s)
     net = Network().link("aqm", law, capacity=C, delay=HOPS)
@@ -260,11 +298,15 @@ def outer_loop(version: int, T: float, R: float, T_s: float | None = None) -> Sa
 
 
 def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]:
-    """The largest multiplier of Fig. 5 with ECF, and the longer way to the router at which it is 1 [s]."""
+    """Largest multiplier of Fig. 5 with ECF, and the longer way to the router where it is 1 [s]."""
     from scipy.optimize import brentq
 
     def radius(extra: float) -> float:
         none = np.zeros(count)
-        return sampled_stability(dumbbell(ECF, _router(version, rtt), count, rtt + extra, none, none + np.inf)).radius
+        return sampled_stability(
+            dumbbell(ECF, _router(version, rtt), count, rtt + extra, none, none + np.inf)
+        ).radius
 
-    return radius(0.0), float(brentq(lambda extra: radius(extra) - 1, 0.0, periods(rtt)[1], xtol=1e-7))
+    return radius(0.0), float(
+        brentq(lambda extra: radius(extra) - 1, 0.0, periods(rtt)[1], xtol=1e-7)
+    )

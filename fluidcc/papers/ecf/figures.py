@@ -20,15 +20,15 @@ from fluidcc.papers.ecf.common import (
     starting,
     steady,
     stopping,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "draw"]
 
-
-def _figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.2)) -> tuple[Figure, Any]:
+def _figure(
+    rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.2)
+) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -37,9 +37,16 @@ def _figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4
 
 def _throughput(ax: Any, r: Any) -> None:
     """Rates in bins of half a second, as the paper counts bytes."""
-    bins = r.rate.groupby_bins("time", np.arange(0, float(r.time[-1]) + 0.5, 0.5), right=False).mean()
+    bins = r.rate.groupby_bins(
+        "time", np.arange(0, float(r.time[-1]) + 0.5, 0.5), right=False
+    ).mean()
     for i in range(5):
-        ax.plot([b.mid for b in bins.time_bins.values], bins.values[:, i] / 1e6, linewidth=1, label=f"source {i + 1}")
+        ax.plot(
+            [b.mid for b in bins.time_bins.values],
+            bins.values[:, i] / 1e6,
+            linewidth=1,
+            label=f"source {i + 1}",
+        )
     for share in SHARES:
         ax.axhline(share / 1e6, color="black", linestyle=":", linewidth=0.7)
     ax.set(ylabel="rate [Mbit/s]", ylim=(0, 21), xlim=(0, float(r.time[-1])))
@@ -81,9 +88,24 @@ def fig8() -> Figure:
             names = {"ECF": "ECF", "DCCP": "DCCP", "mean": "DCCP, random marks"}
             for ax, what in zip(axes, ("delay", "jitter"), strict=False):
                 label = f"{names[kind]}, {1e3 * rtt:.0f} ms"
-                ax.semilogx(counts, [1e3 * v[what] for v in found], mark, color=f"C{k}", label=label, markersize=4)
-    for ax, what in zip(axes, ("mean queueing delay [ms]", "standard deviation of it [ms]"), strict=False):
-        ax.set(xlabel="sources [1]", ylabel=what, ylim=(0, None), xticks=COUNTS, xticklabels=[str(n) for n in COUNTS])
+                ax.semilogx(
+                    counts,
+                    [1e3 * v[what] for v in found],
+                    mark,
+                    color=f"C{k}",
+                    label=label,
+                    markersize=4,
+                )
+    for ax, what in zip(
+        axes, ("mean queueing delay [ms]", "standard deviation of it [ms]"), strict=False
+    ):
+        ax.set(
+            xlabel="sources [1]",
+            ylabel=what,
+            ylim=(0, None),
+            xticks=COUNTS,
+            xticklabels=[str(n) for n in COUNTS],
+        )
     axes[0].axhline(28, color="black", linestyle=":", linewidth=0.8)
     axes[1].legend(fontsize="x-small", loc="upper left")
     for kind in ("CBR", "Poisson"):
@@ -98,7 +120,7 @@ def fig8() -> Figure:
 
 
 def loops() -> Figure:
-    """Radii of the inner loop over K and of the outer loop over the round trip: closed forms and exact multipliers."""
+    """Radii of the inner loop over K and of the outer loop over R: closed forms and multipliers."""
     figure, (inner, outer) = _figure(1, 2, (10.0, 4.0))
     gains = np.linspace(0.01, 1.1, 300)
     inner.plot(gains, ecf.inner_radius(gains), label="without computing delay")
@@ -113,7 +135,10 @@ def loops() -> Figure:
         some = exact if version == 1 else exact[exact < 0.65]
         outer.plot(some, [outer_loop(version, 1.0, s).radius for s in some], "k.", markersize=4)
     outer.axhline(1, color="black", linewidth=0.8)
-    outer.set(xlabel=r"round trip over $T_{ECF}$ [1]", ylabel=r"factor of an error in a period $T_{ECF}$ [1]")
+    outer.set(
+        xlabel=r"round trip over $T_{ECF}$ [1]",
+        ylabel=r"factor of an error in a period $T_{ECF}$ [1]",
+    )
     outer.set(ylim=(0, 1.5))
     outer.set_title("dots: multipliers of the sampled loop", fontsize="medium")
     outer.legend(fontsize="small")

@@ -20,44 +20,32 @@ from fluidcc.sources.probes import with_estimator, with_pause
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "ALPHA", "FLOWS", "GAP", "METHODS", "PACKET", "RTT", "RTTS", "RTT_2", "C", "arrivals",
-    "correction", "meeting", "plateaus", "ratio", "ratios",
-]  # fmt: skip
+ALPHA = 50.0  # Packets that each flow wants in the queue: Section V
 
-ALPHA = 50.0
-"""Packets that each flow wants in the queue: Section V."""
-
+# Bits of a packet. The paper names neither its link nor its packets: (7) is its 108 ms with these
+# two.
 PACKET = 8000.0
-"""Bits of a packet. The paper names neither its link nor its packets: (7) is its 108 ms with these two."""
+C = 100e6 / PACKET  # Capacity [packet/s]: 100 Mbit/s
+RTT = 0.1  # Round-trip propagation delay where the paper names none [s]
+GAP = 20.0  # Seconds between arrivals in Fig. 2.
 
-C = 100e6 / PACKET
-"""Capacity [packet/s]: 100 Mbit/s."""
-
-RTT = 0.1
-"""Round-trip propagation delay where the paper names none [s]."""
-
-GAP = 20.0
-"""Seconds between arrivals in Fig. 2."""
-
+# Round-trip propagation delay in Fig. 2 [s]; the paper's is not given. At 100 ms windows settle too
+# slowly.
 RTT_2 = 0.04
-"""Round-trip propagation delay in Fig. 2 [s]; the paper's is not given. At 100 ms windows settle too slowly."""
 
+# Round-trip propagation delays of the curves of Fig. 3(a) [s].
 RTTS = (0.04, 0.06, 0.08, 0.1, 0.12, 0.14, 0.2)
-"""Round-trip propagation delays of the curves of Fig. 3(a) [s]."""
+FLOWS = (1, 2, 4, 8, 16)  # Numbers of existing flows of the curves of Fig. 3(b).
 
-FLOWS = (1, 2, 4, 8, 16)
-"""Numbers of existing flows of the curves of Fig. 3(b)."""
-
-_START, _WAIT = 15.0, 40.0  # the newcomer's, and its age when it pauses or probes: all are at rest [s]
+_START, _WAIT = 15.0, 40.0  # the newcomer's, and its age when it pauses or probes [s]
 _ESTIMATOR, _PAUSE = with_estimator(FAST), with_pause(FAST)
 
+# What the newcomer does, in Fig. 3.
 METHODS = {
     "FAST": FAST,
     "rate reduction": _PAUSE(wait=_WAIT, pause=0.5),  # longer than the queue takes to empty
     "estimator": _ESTIMATOR(wait=_WAIT),  # theta = -0.5 and t_eps = r*, as in the paper
 }
-"""What the newcomer does, in Fig. 3."""
 
 
 def meeting(
@@ -70,39 +58,54 @@ def meeting(
     apart: float = 0.0,
     buffer: float = math.inf,
 ) -> Network:
-    """Newcomers with `law` and the round trip `rtt`, of which all but the last wait `apart` seconds longer.
+    """Newcomers with `law` and round trip `rtt`; all but the last wait `apart` seconds longer.
 
-    There are already FAST flows of round trips `rtts`; `buffer` is in packets, and endless by default.
+    There are already FAST flows of round trips `rtts`; `buffer` is in packets, and endless by
+    default.
     """
     first = 0.5 * min(*rtts, rtt)
     net = Network().link("l", DropTail, capacity=C * PACKET, delay=first, buffer=buffer * PACKET)
     for i, r in enumerate(rtts):
         # They begin near their fair share: how they came there is of no interest.
-        net.flow(f"f{i}", others, route=["l"], start=0, packet=PACKET, access_delay=r / 2 - first,
-                 initial={"w": C * r / len(rtts) + ALPHA})  # fmt: skip
+        begins = {"w": C * r / len(rtts) + ALPHA}
+        way = r / 2 - first
+        net.flow(
+            f"f{i}", others, route=["l"], start=0, packet=PACKET, access_delay=way, initial=begins
+        )
     for i in range(newcomers):
         late = law(wait=law.parameter("wait") + apart) if apart and i < newcomers - 1 else law
-        net.flow(f"new{i}", late, route=["l"], start=_START, packet=PACKET, access_delay=rtt / 2 - first)
+        net.flow(
+            f"new{i}", late, route=["l"], start=_START, packet=PACKET, access_delay=rtt / 2 - first
+        )
     return net
 
 
 @lru_cache(maxsize=64)
 def ratio(method: str, n: int, rtt: float) -> float:
-    """The newcomer's mean rate over the mean rate of the n others, 25 s after it paused or probed."""
+    """The newcomer's rate over the mean of the n others, 25 s after it paused or probed."""
     end = _START + _WAIT + 35
-    r = simulate(meeting(METHODS[method], [rtt] * n, rtt), end, t_eval=np.arange(end - 10, end, 0.05), rtol=1e-6)
+    r = simulate(
+        meeting(METHODS[method], [rtt] * n, rtt),
+        end,
+        t_eval=np.arange(end - 10, end, 0.05),
+        rtol=1e-6,
+    )
     mean = r.rate.mean("time").values
     return float(mean[-1] / mean[:-1].mean())
 
 
 def ratios(method: str, over: str) -> np.ndarray:
     """A curve of Fig. 3: `over` "rtt", with eight others, or over "n", at 100 ms."""
-    return np.array([ratio(method, 8, d) for d in RTTS] if over == "rtt" else [ratio(method, n, RTT) for n in FLOWS])
+    return np.array(
+        [ratio(method, 8, d) for d in RTTS]
+        if over == "rtt"
+        else [ratio(method, n, RTT) for n in FLOWS]
+    )
 
 
 @lru_cache(maxsize=2)
 def arrivals(method: str) -> xr.Dataset:
-    """Five flows that start 20 s apart, of Fig. 2; those with the estimator probe at the age of 10 s."""
+    """Five flows of Fig. 2 that start 20 s apart; with the estimator they probe after 10 s."""
     law = {"FAST": FAST, "estimator": _ESTIMATOR(wait=GAP / 2)}[method]
     net = Network().link("l", DropTail, capacity=C * PACKET, delay=RTT_2 / 2)
     for i in range(5):
@@ -113,7 +116,9 @@ def arrivals(method: str) -> xr.Dataset:
 def plateaus(method: str) -> fast.Arrivals:
     """Mean queue [packet] and rates [packet/s] in the last 3 s before each further arrival."""
     r = arrivals(method)
-    windows = [r.sel(time=slice(GAP * (i + 1) - 3, GAP * (i + 1) - 0.1)).mean("time") for i in range(5)]
+    windows = [
+        r.sel(time=slice(GAP * (i + 1) - 3, GAP * (i + 1) - 0.1)).mean("time") for i in range(5)
+    ]
     return fast.Arrivals(
         np.array([float(v.backlog.values[0]) / PACKET for v in windows]),
         np.array([v.rate.values / PACKET for v in windows]),
@@ -122,22 +127,32 @@ def plateaus(method: str) -> fast.Arrivals:
 
 @lru_cache(maxsize=32)
 def correction(
-    rounds: float, rtts: tuple[float, ...] = (RTT,) * 4, rtt: float = RTT, theta: float = -0.5,
-    others: Source = FAST, newcomers: int = 1, apart: float = 0.0,
-) -> tuple[float, float, float]:  # fmt: skip
-    """By how much the estimator corrects, over n alpha/C; t_eps over the others' smallest RTT; least queue [s].
+    rounds: float,
+    rtts: tuple[float, ...] = (RTT,) * 4,
+    rtt: float = RTT,
+    theta: float = -0.5,
+    others: Source = FAST,
+    newcomers: int = 1,
+    apart: float = 0.0,
+) -> tuple[float, float, float]:
+    """The estimator's correction over n alpha/C; t_eps over the others' least RTT; least queue [s].
 
-    `rounds` is t_eps over the newcomer's own round trip; of several newcomers it is the last's correction, and the
-    others of them probe `apart` later.
+    `rounds` is t_eps over the newcomer's own round trip; of several newcomers it is the last's
+    correction, and the others of them probe `apart` later.
     """
     law = with_estimator(others)(wait=_WAIT, theta=theta, rounds=rounds)
     net = meeting(law, rtts, rtt, others=others, newcomers=newcomers, apart=apart)
     at = _START + _WAIT
     r = simulate(net, at + 3, t_eval=np.arange(at - 0.01, at + 2.99, 1e-3), rtol=1e-7)
-    taken = _of_newcomer(r, "rtt") - _of_newcomer(r, f"{law.name}_delta")  # for the propagation delay
+    # for the propagation delay
+    taken = _of_newcomer(r, "rtt") - _of_newcomer(r, f"{law.name}_delta")
     queue = r.queueing_delay.values[:, 0]
     met = len(rtts) * ALPHA / C
-    return float(taken[0] - taken[-1]) / met, rounds * (rtt + queue[0]) / (min(rtts) + queue[0]), float(queue.min())
+    return (
+        float(taken[0] - taken[-1]) / met,
+        rounds * (rtt + queue[0]) / (min(rtts) + queue[0]),
+        float(queue.min()),
+    )
 
 
 def _of_newcomer(r: Any, name: str) -> np.ndarray:

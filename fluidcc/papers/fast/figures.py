@@ -9,15 +9,25 @@ import numpy as np
 
 from fluidcc.analysis.boundary import BoundaryCurve, stability_boundary
 from fluidcc.formulas import fast
-from fluidcc.papers.fast.common import ALPHA, FLOWS, GAP, METHODS, PACKET, RTT, RTT_2, RTTS, C, arrivals, ratios
+from fluidcc.papers.fast.common import (
+    ALPHA,
+    FLOWS,
+    GAP,
+    METHODS,
+    PACKET,
+    RTT,
+    RTT_2,
+    RTTS,
+    C,
+    arrivals,
+    ratios,
+)
 from fluidcc.papers.fast.runs import PEAKS, SEEDS, TAU, alone, edge, growth, shares
 from fluidcc.plotting import timeseries
 from fluidcc.sources import FAST, StaticFAST
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["FIGURES", "draw"]
 
 _SET = f"100 Mbit/s, RTT {1e3 * RTT_2:g} ms"
 _MARKS = dict(zip(METHODS, "osD", strict=True))
@@ -50,7 +60,9 @@ def fig2a() -> Figure:
     """Rates of five FAST flows, and the recursion."""
     wanted = fast.arrival_recursion(5, C, ALPHA).rate * PACKET / 1e6
     levels = np.where(wanted > 0, wanted, np.nan)
-    return _rates("FAST", f"FAST, Fig. 2(a): five arrivals, {_SET} (dotted: recursion of (2))", levels)
+    return _rates(
+        "FAST", f"FAST, Fig. 2(a): five arrivals, {_SET} (dotted: recursion of (2))", levels
+    )
 
 
 def fig2b() -> Figure:
@@ -69,7 +81,10 @@ def fig2c() -> Figure:
     _levels(ax, fast.arrival_recursion(5, C, ALPHA).backlog)
     _levels(ax, ALPHA * np.arange(1, 6))
     ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5 * GAP), ylim=(0, None))
-    ax.set_title(r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)", fontsize="medium")
+    ax.set_title(
+        r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)",
+        fontsize="medium",
+    )
     ax.legend()
     return figure
 
@@ -80,9 +95,19 @@ def fig3a() -> Figure:
     for method in METHODS:
         ax.plot(1e3 * np.array(RTTS), ratios(method, "rtt"), marker=_MARKS[method], label=method)
     ax.axhline(float(fast.unfairness(8)), color="black", linestyle=":", label="(3) over (4)")
-    ax.axvline(1e3 * float(fast.rate_reduction_threshold(8, C, ALPHA)), color="0.5", linestyle="--", label="(7)")
-    ax.set(xlabel="round-trip propagation delay [ms]", ylabel="newcomer's rate over the others' mean [1]")
-    ax.set_title("FAST, Fig. 3(a): eight flows and a newcomer, 100 Mbit/s, 1000 bytes", fontsize="medium")
+    ax.axvline(
+        1e3 * float(fast.rate_reduction_threshold(8, C, ALPHA)),
+        color="0.5",
+        linestyle="--",
+        label="(7)",
+    )
+    ax.set(
+        xlabel="round-trip propagation delay [ms]",
+        ylabel="newcomer's rate over the others' mean [1]",
+    )
+    ax.set_title(
+        "FAST, Fig. 3(a): eight flows and a newcomer, 100 Mbit/s, 1000 bytes", fontsize="medium"
+    )
     ax.set_ylim(0, None)
     ax.legend()
     return figure
@@ -95,8 +120,14 @@ def fig3b() -> Figure:
         ax.plot(FLOWS, ratios(method, "n"), marker=_MARKS[method], linestyle="-", label=method)
     n = np.linspace(FLOWS[0], FLOWS[-1], 200)
     ax.plot(n, fast.unfairness(n), color="black", linestyle=":", label="(3) over (4)")
-    ax.set(xlabel="existing flows n [1]", ylabel="newcomer's rate over the others' mean [1]", ylim=(0, None))
-    ax.set_title(f"FAST, Fig. 3(b): RTT {1e3 * RTT:g} ms, 100 Mbit/s, 1000 bytes", fontsize="medium")
+    ax.set(
+        xlabel="existing flows n [1]",
+        ylabel="newcomer's rate over the others' mean [1]",
+        ylim=(0, None),
+    )
+    ax.set_title(
+        f"FAST, Fig. 3(b): RTT {1e3 * RTT:g} ms, 100 Mbit/s, 1000 bytes", fontsize="medium"
+    )
     ax.legend()
     return figure
 
@@ -111,8 +142,13 @@ def fig3c() -> Figure:
         (line,) = ax.plot(at, mean, marker=mark, label=method)
         ax.vlines(at, found.min(axis=1), found.max(axis=1), color=line.get_color())
     ax.axhline(1, color="0.5", linestyle=":")
-    ax.set(xlabel="peak rate of the background [Mbit/s]", ylabel="newcomer's rate over that of one that knows [1]")
-    ax.set_title(f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium")
+    ax.set(
+        xlabel="peak rate of the background [Mbit/s]",
+        ylabel="newcomer's rate over that of one that knows [1]",
+    )
+    ax.set_title(
+        f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium"
+    )
     ax.set_ylim(0, None)
     ax.legend(loc="upper center")
     return figure
@@ -122,7 +158,9 @@ def stability() -> Figure:
     """Where rates stabilize, with x = w/r and with the ack clock."""
     figure, ax = _figure()
     for law, label in ((StaticFAST, "x = w/r"), (FAST, "ack clock")):
-        curve = stability_boundary(alone(law, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2))
+        curve = stability_boundary(
+            alone(law, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2)
+        )
         assert isinstance(curve, BoundaryCurve)
         r = 0.05 + curve.x
         ax.plot(1e3 * r, curve.y * r / TAU, label=f"{label}, by continuation")
@@ -131,9 +169,19 @@ def stability() -> Figure:
             kind = ("o", "decays") if found < 0 else ("x", "grows")
             named = f"simulation: {kind[1]}" if law is FAST else None
             color = "C0" if law is StaticFAST else "C1"
-            ax.plot(100, side * edge(law, 0.1), marker=kind[0], color=color, linestyle="", markersize=7, label=named)
+            ax.plot(
+                100,
+                side * edge(law, 0.1),
+                marker=kind[0],
+                color=color,
+                linestyle="",
+                markersize=7,
+                label=named,
+            )
     ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
-    ax.set_title("FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium")
+    ax.set_title(
+        "FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium"
+    )
     ax.legend(fontsize="small", loc="center right")
     return figure
 

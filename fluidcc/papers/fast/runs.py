@@ -1,4 +1,4 @@
-"""Sections IV and V of the paper on FAST's persistent congestion, by simulation and linearisation."""
+"""Sections IV and V of the paper on FAST, by simulation and linearisation."""
 
 from __future__ import annotations
 
@@ -38,14 +38,11 @@ from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 from fluidcc.sources.probes import with_estimator, with_pause
 
-__all__ = ["ALONE_RTTS", "PEAKS", "SEEDS", "alone", "edge", "growth", "shares"]
-
-
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
 
 
-@claim("fast", "Section IV", "For a brief t_eps of the order of r* the others do not react, and n is found.",
-       "of the same order as r*", erratum=True)  # fmt: skip
+@claim("fast", "Section IV", "For a brief t_eps of the order of r* the others do not react, and n "
+       "is found.", "of the same order as r*", erratum=True)  # fmt: skip
 def exact_iff() -> Outcome:
     cases = {
         "four at 100 ms": [correction(r) for r in (0.5, 1.0, 1.5, 2.0)],
@@ -56,41 +53,52 @@ def exact_iff() -> Outcome:
     flat = [v for found in cases.values() for v in found]
     good = all((abs(c - 1) < _EXACT) == (t <= 1 + 1e-3) for c, t, _ in flat)
     shown = "; ".join(
-        f"{name}: " + ", ".join(f"{c:.2f} at t_eps = {t:.2f} r" for c, t, _ in found) for name, found in cases.items()
+        f"{name}: " + ", ".join(f"{c:.2f} at t_eps = {t:.2f} r" for c, t, _ in found)
+        for name, found in cases.items()
     )
     values = {f"{name}, {t:.2f}": c for name, found in cases.items() for c, t, _ in found}
     exact = all(abs(c - 1) < _EXACT for c, _, _ in flat)
     return Outcome(
         REPRODUCED if exact else DIFFERS,
         f"correction over n alpha/C, r the smallest RTT of the others: {shown}",
-        "It is exact if and only if t_eps is at most the smallest RTT of the others, whatever the newcomer's own: news "
-        "of the probe comes to each after its RTT, and what it does then is in dr. 'Of the order of r*' is not enough: "
-        "among flows of the same RTT 2 r* already corrects by too much, and with t_eps = r* of its own a newcomer with "
-        "a long path among flows with short ones does."
+        "It is exact if and only if t_eps is at most the smallest RTT of the others, whatever the "
+        "newcomer's own: news of the probe comes to each after its RTT, and what it does then is "
+        "in dr. 'Of the order of r*' is not enough: among flows of the same RTT 2 r* already "
+        "corrects by too much, and with t_eps = r* of its own a newcomer with a long path among "
+        "flows with short ones does."
         if good
         else "no such condition was found",
         values,
     )
 
 
-@claim("fast", "(1), Section IV", "x = w/r: others adjust their rates only after about a round trip.", "x = w/r",
-       erratum=True)  # fmt: skip
+@claim("fast", "(1), Section IV", "x = w/r: others adjust their rates only after about a round "
+       "trip.", "x = w/r", erratum=True)  # fmt: skip
 def static_windows() -> Outcome:
     law = {"ack clock": FAST, "x = w/r": StaticFAST}
-    found = {f"{name}, {r:g}": correction(r, others=v)[0] - 1 for name, v in law.items() for r in (0.5, 1.5, 2.0)}
+    found = {
+        f"{name}, {r:g}": correction(r, others=v)[0] - 1
+        for name, v in law.items()
+        for r in (0.5, 1.5, 2.0)
+    }
     more = [found[f"ack clock, {r:g}"] / found[f"x = w/r, {r:g}"] for r in (1.5, 2.0)]
     return Outcome(
         DIFFERS if max(abs(v - 1) for v in more) > _EXACT else REPRODUCED,
         "error of the correction for t_eps = 0.5, 1.5 and 2 r*: "
-        + "; ".join(f"{n} " + ", ".join(f"{100 * found[f'{n}, {r:g}']:.0f} %" for r in (0.5, 1.5, 2.0)) for n in law),
-        f"Both are right up to one round trip; beyond it x = w/r understates the error by factors of {more[0]:.1f} and "
-        f"{more[1]:.1f}. A window sends what is acknowledged: a round trip after the newcomer takes more of the link "
-        "the others send less at once, which x = w/r knows only through the longer round trip.",
+        + "; ".join(
+            f"{n} " + ", ".join(f"{100 * found[f'{n}, {r:g}']:.0f} %" for r in (0.5, 1.5, 2.0))
+            for n in law
+        ),
+        "Both are right up to one round trip; beyond it x = w/r understates the error by factors "
+        f"of {more[0]:.1f} and {more[1]:.1f}. A window sends what is acknowledged: a round trip "
+        "after the newcomer takes more of the link the others send less at once, which x = w/r "
+        "knows only through the longer round trip.",
         found | {"factor 1.5": more[0], "factor 2": more[1]},
     )
 
 
-@claim("fast", "Section IV", "theta > 0 can exhaust the backlog, and then n is overestimated.", "overestimated")
+@claim("fast", "Section IV", "theta > 0 can exhaust the backlog, and then n is overestimated.",
+       "overestimated")  # fmt: skip
 def positive_theta() -> Outcome:
     rtt, n = 0.2, 2
     queue = float(fast.newcomer_backlog(n, ALPHA)) + n * ALPHA
@@ -108,8 +116,8 @@ def positive_theta() -> Outcome:
     shown = ", ".join(f"{v:.2f} at {k}" for k, v in values.items() if k != "limit")
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        f"correction over n alpha/C for two flows at 200 ms: {shown}; the queue empties for theta above "
-        f"B/(x0 t_eps) = {values['limit']:.3f}, and dr is then B/C",
+        f"correction over n alpha/C for two flows at 200 ms: {shown}; the queue empties for theta "
+        f"above B/(x0 t_eps) = {values['limit']:.3f}, and dr is then B/C",
         "" if good else "not as (8) with dr = B/C has it",
         values,
     )
@@ -121,7 +129,8 @@ def small_buffer() -> Outcome:
     good = lost["theta = -0.5"] > 1 and lost["theta = -0.05"] < 1e-6
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        "four flows at 100 ms and a buffer of 500 packets: " + ", ".join(f"{k}: {v:.0f} lost" for k, v in lost.items()),
+        "four flows at 100 ms and a buffer of 500 packets: "
+        + ", ".join(f"{k}: {v:.0f} lost" for k, v in lost.items()),
         "" if good else "losses are not as expected",
         lost,
     )
@@ -134,13 +143,8 @@ def _lost(theta: float, buffer: float) -> float:
     return float(r.lost.isel(time=-1).sum() - r.lost.isel(time=0).sum()) / PACKET
 
 
-@claim(
-    "fast",
-    "Section II",
-    "The assumption of a single recent arrival does not entail loss of generality.",
-    "",
-    erratum=True,
-)
+@claim("fast", "Section II", "The assumption of a single recent arrival does not entail loss of "
+       "generality.", "", erratum=True)  # fmt: skip
 def simultaneous() -> Outcome:
     a, m, n = symbols("a m n", positive=True)  # a = C/x0 with m newcomers: m/a + n/(a + n) = 1
     others = a * (a - m) / m
@@ -152,12 +156,13 @@ def simultaneous() -> Outcome:
     at_once, one = correction(0.5, newcomers=2)[0], correction(0.5, newcomers=2, apart=10.0)[0]
     return Outcome(
         REPRODUCED if max(abs(at_once - 1), abs(one - 1)) < _EXACT else DIFFERS,
-        f"two newcomers at once among four: the correction is {at_once:.2f} n alpha/C if they probe together, and "
-        f"{one:.2f} for the first of them if they probe one after the other",
-        "It does, where newcomers come before the last of them has settled and probed, which the paper sets aside. "
-        "m newcomers at once have C/a each, where n = a (a - m)/m. One that probes alone takes n for a (a - 1), too "
-        "many for every m > 1: 12 for 4 here. If all probe at the same time their changes of the queue add up, and the "
-        "correction is exact; both are proved.",
+        f"two newcomers at once among four: the correction is {at_once:.2f} n alpha/C if they "
+        f"probe together, and {one:.2f} for the first of them if they probe one after the other",
+        "It does, where newcomers come before the last of them has settled and probed, which the "
+        "paper sets aside. m newcomers at once have C/a each, where n = a (a - m)/m. One that "
+        "probes alone takes n for a (a - 1), too many for every m > 1: 12 for 4 here. If all probe "
+        "at the same time their changes of the queue add up, and the correction is exact; both are "
+        "proved.",
         {"together": at_once, "apart": one},
     )
 
@@ -167,13 +172,16 @@ def longer_pause() -> Outcome:
     found = {}
     for length in (0.3, 0.5, 0.9):
         law = with_pause(FAST)(wait=40, pause=length)
-        r = simulate(meeting(law, [0.06] * 8, 0.06), 90.0, t_eval=[86.0, 87.0, 88.0, 89.0, 90.0], rtol=1e-6)
+        r = simulate(
+            meeting(law, [0.06] * 8, 0.06), 90.0, t_eval=[86.0, 87.0, 88.0, 89.0, 90.0], rtol=1e-6
+        )
         mean = r.rate.mean("time").values
         found[f"pause {length:g} s"] = float(mean[-1] / mean[:-1].mean())
     good = min(found.values()) > 1.5 and max(found.values()) / min(found.values()) < 1.1
     return Outcome(
         REPRODUCED if good else DIFFERS,
-        "eight flows at 60 ms: " + ", ".join(f"{v:.2f} times their rate after a {k}" for k, v in found.items()),
+        "eight flows at 60 ms: "
+        + ", ".join(f"{v:.2f} times their rate after a {k}" for k, v in found.items()),
         "" if good else "a longer pause helps",
         found | {"ratio of Fig. 3(a)": ratio("rate reduction", 8, 0.06)},
     )
@@ -197,7 +205,8 @@ def _by(names: tuple[float, ...], values: np.ndarray, label: str) -> dict[str, f
     return {f"{label} = {name:g}": float(v) for name, v in zip(names, values, strict=True)}
 
 
-@claim("fast", "Fig. 2(a)", "Five FAST flows that start 20 s apart: new ones get more than older ones.", "plateaus")
+@claim("fast", "Fig. 2(a)", "Five FAST flows that start 20 s apart: new ones get more than older "
+       "ones.", "plateaus")  # fmt: skip
 def plateaus_of_fast() -> Outcome:
     found, wanted = plateaus("FAST"), fast.arrival_recursion(5, C, ALPHA)
     on = wanted.rate > 0
@@ -205,8 +214,8 @@ def plateaus_of_fast() -> Outcome:
     rising = all(np.all(np.diff(found.rate[j, : j + 1]) > 0) for j in range(5))
     return _outcome(
         worst < _FEW and rising,
-        f"after the fifth {_list(found.rate[-1] * PACKET / 1e6)} Mbit/s; all plateaus are those of the recursion of "
-        f"(2), within {100 * worst:.1f} %",
+        f"after the fifth {_list(found.rate[-1] * PACKET / 1e6)} Mbit/s; all plateaus are those of "
+        f"the recursion of (2), within {100 * worst:.1f} %",
         "the runs do not settle at the recursion",
         {"worst": worst} | {f"flow{i + 1}": float(v) for i, v in enumerate(found.rate[-1])},
     )
@@ -217,9 +226,11 @@ def plateaus_of_estimator() -> Outcome:
     rate = plateaus("estimator").rate
     worst = max(float(np.max(np.abs(rate[j, : j + 1] * (j + 1) / C - 1))) for j in range(5))
     return _outcome(
-        worst < 0.05, f"each has its share of C within {100 * worst:.1f} % before the next arrives",
-        "shares differ", {"worst": worst},
-    )  # fmt: skip
+        worst < 0.05,
+        f"each has its share of C within {100 * worst:.1f} % before the next arrives",
+        "shares differ",
+        {"worst": worst},
+    )
 
 
 @claim("fast", "Fig. 2(b)", "The bias disappears.", "no bias", erratum=True)
@@ -229,22 +240,27 @@ def unfair_until_the_probe() -> Outcome:
     share = float(before[-1] / before[:-1].mean())
     return Outcome(
         DIFFERS if abs(share - 1) > _FEW else REPRODUCED,
-        f"the fifth flow has {share:.2f} times the others' rate until it probes, at the age of 10 s",
-        "The estimate rests on (3) and (5), so a flow must first come to rest at its unfair rate, here "
-        f"(1 + sqrt 17)/2 = {fast.unfairness(4):.2f} times the others'. The bias ends a few seconds after the probe.",
+        f"the fifth flow has {share:.2f} times the others' rate until it probes, at the age of 10 "
+        "s",
+        "The estimate rests on (3) and (5), so a flow must first come to rest at its unfair rate, "
+        f"here (1 + sqrt 17)/2 = {fast.unfairness(4):.2f} times the others'. The bias ends a few "
+        "seconds after the probe.",
         {"share": share},
     )
 
 
-@claim("fast", "Fig. 2(c)", "FAST's queue exceeds alpha packets per source; the estimator's does not.", "lower")
+@claim("fast", "Fig. 2(c)", "FAST's queue exceeds alpha packets per source; the estimator's does "
+       "not.", "lower")  # fmt: skip
 def queues() -> Outcome:
     low, high = plateaus("estimator").backlog, plateaus("FAST").backlog
     target = ALPHA * np.arange(1, 6)
     good = bool(np.all(high[1:] > 1.2 * target[1:]) and np.max(np.abs(low / target - 1)) < 0.03)
     return _outcome(
-        good, f"FAST {_list(high)} packets, the estimator {_list(low)}, with {_list(target)} wanted",
-        "queues differ", {"FAST": high[-1], "estimator": low[-1]},
-    )  # fmt: skip
+        good,
+        f"FAST {_list(high)} packets, the estimator {_list(low)}, with {_list(target)} wanted",
+        "queues differ",
+        {"FAST": high[-1], "estimator": low[-1]},
+    )
 
 
 @claim("fast", "Fig. 3(a)", "With FAST the newcomer gets more, for n = 8 and any RTT.", "> 1")
@@ -252,23 +268,27 @@ def fast_over_rtt() -> Outcome:
     found, wanted = ratios("FAST", "rtt"), float(fast.unfairness(8))
     return _outcome(
         bool(np.max(np.abs(found / wanted - 1)) < _FEW),
-        f"{_list(found)} times the others' mean, at RTTs of 40 to 200 ms; by (3) and (4) {wanted:.3f} at any",
+        f"{_list(found)} times the others' mean, at RTTs of 40 to 200 ms; by (3) and (4) "
+        f"{wanted:.3f} at any",
         "not the ratio of (3) to (4)",
         _by(RTTS, found, "d"),
     )
 
 
-@claim("fast", "Fig. 3(a)", "With rate reduction the sharing depends on the delay: unfair below the threshold (7).",
-       "108 ms")  # fmt: skip
+@claim("fast", "Fig. 3(a)", "With rate reduction the sharing depends on the delay: unfair below "
+       "the threshold (7).", "108 ms")  # fmt: skip
 def reduction_over_rtt() -> Outcome:
     found = ratios("rate reduction", "rtt")
     below = np.array(RTTS) < fast.rate_reduction_threshold(8, C, ALPHA)
     good = (
-        np.all(found[below] > 1.05) and np.all(np.diff(found[below]) < 0) and np.all(np.abs(found[~below] - 1) < 0.03)
+        np.all(found[below] > 1.05)
+        and np.all(np.diff(found[below]) < 0)
+        and np.all(np.abs(found[~below] - 1) < 0.03)
     )
     return _outcome(
         bool(good),
-        f"{_list(found)} at {_list(1e3 * np.array(RTTS))} ms: over 5 % off at 100 ms, under 3 % from 120 ms on",
+        f"{_list(found)} at {_list(1e3 * np.array(RTTS))} ms: over 5 % off at 100 ms, under 3 % "
+        "from 120 ms on",
         "the change is elsewhere",
         _by(RTTS, found, "d"),
     )
@@ -278,7 +298,10 @@ def reduction_over_rtt() -> Outcome:
 def estimator_over_rtt() -> Outcome:
     found = ratios("estimator", "rtt")
     return _outcome(
-        bool(np.max(np.abs(found - 1)) < 0.05), f"{_list(found)}", "not fair everywhere", _by(RTTS, found, "d")
+        bool(np.max(np.abs(found - 1)) < 0.05),
+        f"{_list(found)}",
+        "not fair everywhere",
+        _by(RTTS, found, "d"),
     )
 
 
@@ -293,8 +316,8 @@ def fast_over_n() -> Outcome:
     )
 
 
-@claim("fast", "Fig. 3(b)", "For any given RTT the unfairness grows with n, with rate reduction too.", "grows",
-       erratum=True)  # fmt: skip
+@claim("fast", "Fig. 3(b)", "For any given RTT the unfairness grows with n, with rate reduction "
+       "too.", "grows", erratum=True)  # fmt: skip
 def reduction_over_n() -> Outcome:
     found = ratios("rate reduction", "n")
     needed = fast.rate_reduction_threshold(np.array(FLOWS), C, ALPHA)
@@ -303,12 +326,17 @@ def reduction_over_n() -> Outcome:
     if np.all(np.diff(found) > _FEW):
         return Outcome(REPRODUCED, text, "", _by(FLOWS, found, "n"))
     if not (np.max(np.abs(fair - 1)) < 0.03 and np.all(np.diff(found[needed >= 0.1]) > 0)):
-        return Outcome(DIFFERS, text, "neither fair below the threshold nor growing above it", _by(FLOWS, found, "n"))
+        return Outcome(
+            DIFFERS,
+            text,
+            "neither fair below the threshold nor growing above it",
+            _by(FLOWS, found, "n"),
+        )
     return Outcome(
         DIFFERS,
         text,
-        f"It grows once (7), which is {_list(1e3 * needed)} ms for these n, exceeds the RTT; below, the pause empties "
-        "the queue and sharing is fair for every n.",
+        f"It grows once (7), which is {_list(1e3 * needed)} ms for these n, exceeds the RTT; "
+        "below, the pause empties the queue and sharing is fair for every n.",
         _by(FLOWS, found, "n"),
     )
 
@@ -324,13 +352,18 @@ def estimator_over_n() -> Outcome:
     )
 
 
-@claim("fast", "Section V", "The curves are of an ns-2 simulation with packets.", "bursts and noise of packets")
+@claim("fast", "Section V", "The curves are of an ns-2 simulation with packets.",
+       "bursts and noise of packets")  # fmt: skip
 def packets() -> Outcome:
-    spread = max(abs(ratio(m, 8, 0.1) / v - 1) for m, v in (("FAST", fast.unfairness(8)), ("estimator", 1.0)))
+    spread = max(
+        abs(ratio(m, 8, 0.1) / v - 1) for m, v in (("FAST", fast.unfairness(8)), ("estimator", 1.0))
+    )
     return Outcome(
         OUT_OF_REACH,
-        f"means of the same flows, with eight others at 100 ms within {100 * spread:.1f} % of (3) to (5)",
-        "A fluid has no packets: the noise of single round-trip times, on which a measured dr rests, is not in it.",
+        f"means of the same flows, with eight others at 100 ms within {100 * spread:.1f} % of (3) "
+        "to (5)",
+        "A fluid has no packets: the noise of single round-trip times, on which a measured dr "
+        "rests, is not in it.",
         {"spread": spread},
     )
 
@@ -338,18 +371,19 @@ def packets() -> Outcome:
 # --- Section V of the paper on FAST's persistent congestion ---------------------------------------
 
 
-PEAKS = (5e6, 20e6, 50e6)
-"""Peak rates of the background [bit/s]; the paper's range."""
+PEAKS = (5e6, 20e6, 50e6)  # Peak rates of the background [bit/s]; the paper's range
 
+# Of the background, whose bursts and silences have no variance: with 1 it is silent for most of the
+# run
 SEEDS = (1, 2, 3, 4, 5)
-"""Of the background, whose bursts and silences have no variance: with 1 it is silent for most of the run."""
 
-_START, _WAIT, _END = 8.0, 10.0, 38.0  # the newcomer's start, its age when it pauses or probes, and the end [s]
+# the newcomer's start, its age when it pauses or probes, and the end [s]
+_START, _WAIT, _END = (8.0, 10.0, 38.0)
 _KNOWN = "knows"
 
 
 def _lot(method: str, peak: float) -> Network:
-    """Fig. 1(b): flows from S1 to S3 cross two bottlenecks, S4 and S5 the second; S1 is the newcomer.
+    """Fig. 1(b): flows of S1 to S3 cross two bottlenecks, S4's and S5's the second; S1's is new.
 
     With `method` "knows" it is there from the beginning.
     """
@@ -357,17 +391,35 @@ def _lot(method: str, peak: float) -> Network:
     net.link("second", DropTail, capacity=100e6, delay=0.01)
     for k in (2, 3, 4, 5):
         route, access = (["first", "second"], 0.01) if k <= 3 else (["second"], 0.02)
-        net.flow(f"S{k}", FAST, route=route, start=0, packet=PACKET, access_delay=access, initial={"w": 60})
+        net.flow(
+            f"S{k}",
+            FAST,
+            route=route,
+            start=0,
+            packet=PACKET,
+            access_delay=access,
+            initial={"w": 60},
+        )
     law = FAST if method in (_KNOWN, "FAST") else METHODS[method](wait=_WAIT)
     begin = 0.0 if method == _KNOWN else _START
-    net.flow("S1", law, route=["first", "second"], start=begin, packet=PACKET, access_delay=0.01, initial={"w": 60})
+    net.flow(
+        "S1",
+        law,
+        route=["first", "second"],
+        start=begin,
+        packet=PACKET,
+        access_delay=0.01,
+        initial={"w": 60},
+    )
     return net.flow("Sb", OnOff(peak=peak), route=["first", "second"], start=0) if peak else net
 
 
 class _Seen(NamedTuple):
     """What a run tells of the newcomer."""
 
-    ratio: float  # its mean rate over that of the others, 10 s and more after it paused or probed [1]
+    ratio: (
+        float  # its mean rate over that of the others, 10 s and more after it paused or probed [1]
+    )
     taken: float  # of the queue, for propagation, in the end [s]
     before: float  # its rate before it pauses or probes [bit/s]
 
@@ -393,19 +445,22 @@ def _over_seeds(method: str, part: str) -> np.ndarray:
 
 
 def shares(method: str) -> np.ndarray:
-    """(peaks, seeds): the newcomer's ratio over what it has if it knows its delay, with the same background."""
+    """(peaks, seeds): the newcomer's rate over its rate if it knows its delay, same background."""
     return _over_seeds(method, "ratio") / _over_seeds(_KNOWN, "ratio")
 
 
 def _needed(net: Network) -> float:
-    """The propagation delay that (7) asks for, with the others on each link, where it is the longer [s]."""
+    """The longer of the propagation delays that (7) asks for with each link's others [s]."""
     others = {name: sum(name in f.route for f in net.flows.values()) - 1 for name in net.links}
     alpha = FAST.parameter("alpha")
-    return max(rate_reduction_threshold(n, net.links[k].capacity / PACKET, alpha) for k, n in others.items())
+    return max(
+        rate_reduction_threshold(n, net.links[k].capacity / PACKET, alpha)
+        for k, n in others.items()
+    )
 
 
 def _improves(found: np.ndarray) -> bool:
-    """Whether shares are unfair with little background, and come nearer to 1 with each more of it."""
+    """Whether shares are unfair with little background, and nearer to 1 with each more."""
     away = np.abs(found.mean(axis=1) - 1)
     return bool(away[0] > 0.1 and np.all(np.diff(away) < 0))
 
@@ -414,80 +469,97 @@ def _shown(found: np.ndarray, digits: int = 2) -> str:
     mean = found.mean(axis=1)
     pairs = zip(PEAKS, mean, found, strict=True)
     return ", ".join(
-        f"{m:.{digits}f} ({min(row):.{digits}f} to {max(row):.{digits}f}) at {p / 1e6:g} Mbit/s" for p, m, row in pairs
+        f"{m:.{digits}f} ({min(row):.{digits}f} to {max(row):.{digits}f}) at {p / 1e6:g} Mbit/s"
+        for p, m, row in pairs
     )
 
 
 def _values(found: np.ndarray) -> dict[str, float]:
     mean = zip(PEAKS, found.mean(axis=1), found.std(axis=1), strict=True)
-    return {f"{what} at {p / 1e6:g} Mbit/s": float(v) for p, a, b in mean for what, v in (("mean", a), ("spread", b))}
+    return {
+        f"{what} at {p / 1e6:g} Mbit/s": float(v)
+        for p, a, b in mean
+        for what, v in (("mean", a), ("spread", b))
+    }
 
 
 _SEEDED = (
-    f"Means of {len(SEEDS)} seeds, the smallest and largest beside them; 1 is what the newcomer has if it knows its "
-    "delay."
+    f"Means of {len(SEEDS)} seeds, the smallest and largest beside them; 1 is what the newcomer "
+    "has if it knows its delay."
 )
 
 
-@claim("fast", "Fig. 1(b)", "Five flows to one node over several bottlenecks, and a Pareto flow beside them.", "")
+@claim("fast", "Fig. 1(b)", "Five flows to one node over several bottlenecks, and a Pareto flow "
+       "beside them.", "")  # fmt: skip
 def parking_lot() -> Outcome:
     alone = _seen("FAST", 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio
     return Outcome(
         NOT_GIVEN,
         f"without background the newcomer has {alone:.2f} times what it has if it knows its delay",
-        "Which flow crosses which link, the capacities and the delays are not printed. Taken: two bottlenecks of 50 "
-        "and 100 Mbit/s; three flows, the newcomer among them, and the background cross both, two only the second; "
-        "60 ms there and back. A flow that crosses both has less than the others even where all know their delays, so "
-        "ratios are over that of the same run with such a newcomer.",
+        "Which flow crosses which link, the capacities and the delays are not printed. Taken: two "
+        "bottlenecks of 50 and 100 Mbit/s; three flows, the newcomer among them, and the "
+        "background cross both, two only the second; 60 ms there and back. A flow that crosses "
+        "both has less than the others even where all know their delays, so ratios are over that "
+        "of the same run with such a newcomer.",
         {"alone": alone},
     )
 
 
-@claim("fast", "Fig. 3(c)", "With FAST and with rate reduction fairness improves as the peak of the background grows.",
-       "improves")  # fmt: skip
+@claim("fast", "Fig. 3(c)", "With FAST and with rate reduction fairness improves as the peak of "
+       "the background grows.", "improves")  # fmt: skip
 def bursts_help() -> Outcome:
     fast, paused = shares("FAST"), shares("rate reduction")
     both = [_improves(found) for found in (fast, paused)]
     quiet = _lot("FAST", 0.0)
     alone = _seen("rate reduction", 0.0, 1).taken
     off = float(np.abs(paused.mean(axis=1) - 1).max())
-    queue, left = (float(np.max(_over_seeds(method, "taken"))) for method in ("FAST", "rate reduction"))
+    queue, left = (
+        float(np.max(_over_seeds(method, "taken"))) for method in ("FAST", "rate reduction")
+    )
     said = [
-        "With FAST it does, in the mean: idle times show a newcomer a shorter queue." if both[0] else "Not with FAST.",
+        "With FAST it does, in the mean: idle times show a newcomer a shorter queue."
+        if both[0]
+        else "Not with FAST.",
         "With a pause too."
         if both[1]
-        else f"With a pause there is no such trend: in the mean it is within {100 * off:.0f} % of fair at every peak. "
-        f"(7) asks for {1e3 * _needed(quiet):.0f} ms, and paths of {1e3 * quiet.base_rtt('S1'):.0f} ms were taken: it "
-        f"leaves {1e3 * alone:.2g} of {1e3 * queue:.2g} ms of queue taken for propagation without background, and with "
-        f"it at most {1e3 * left:.2g}.",
+        else f"With a pause there is no such trend: in the mean it is within {100 * off:.0f} % of "
+        f"fair at every peak. (7) asks for {1e3 * _needed(quiet):.0f} ms, and paths of "
+        f"{1e3 * quiet.base_rtt('S1'):.0f} ms were taken: it leaves {1e3 * alone:.2g} of "
+        f"{1e3 * queue:.2g} ms of queue taken for propagation without background, and with it at "
+        f"most {1e3 * left:.2g}.",
     ]
     return Outcome(
         REPRODUCED if all(both) else DIFFERS,
         f"FAST: {_shown(fast)}; rate reduction: {_shown(paused)}. {_SEEDED}",
         " ".join(said),
-        _values(fast) | {f"paused, {k}": v for k, v in _values(paused).items()} | {"left": left, "queue": queue},
+        _values(fast)
+        | {f"paused, {k}": v for k, v in _values(paused).items()}
+        | {"left": left, "queue": queue},
     )
 
 
-@claim("fast", "Fig. 3(c)", "In any case the estimator assures fairness, irrespective of the background.", "1",
-       erratum=True)  # fmt: skip
+@claim("fast", "Fig. 3(c)", "In any case the estimator assures fairness, irrespective of the "
+       "background.", "1", erratum=True)  # fmt: skip
 def estimator_in_bursts() -> Outcome:
     found = shares("estimator")
     worst, alone = (
         float(np.abs(found - 1).max()),
         abs(_seen("estimator", 0.0, 1).ratio / _seen(_KNOWN, 0.0, 1).ratio - 1),
     )
-    probe = -float(METHODS["estimator"].parameter("theta")) * float(_over_seeds("FAST", "before").mean())
+    probe = -float(METHODS["estimator"].parameter("theta")) * float(
+        _over_seeds("FAST", "before").mean()
+    )
     return Outcome(
         REPRODUCED if worst < 0.1 else DIFFERS,
         f"{_shown(found, 1)}. {_SEEDED}",
         ""
         if worst < 0.1
-        else f"Without background it is {100 * alone:.1f} % off. One probe measures what the whole queue changes in a "
-        f"round trip, bursts that begin or end in it too, and (9) amplifies that. It is of {probe / 1e6:.0f} Mbit/s "
-        f"here, half of the newcomer's rate, and already {PEAKS[0] / 1e6:g} Mbit/s of background put it off by up to "
-        f"{100 * float(np.abs(found[0] - 1).max()):.0f} %. The paper averages ratios over runs that it does not "
-        "describe.",
+        else f"Without background it is {100 * alone:.1f} % off. One probe measures what the whole "
+        "queue changes in a round trip, bursts that begin or end in it too, and (9) amplifies "
+        f"that. It is of {probe / 1e6:.0f} Mbit/s here, half of the newcomer's rate, and already "
+        f"{PEAKS[0] / 1e6:g} Mbit/s of background put it off by up to "
+        f"{100 * float(np.abs(found[0] - 1).max()):.0f} %. The paper averages ratios over runs "
+        "that it does not describe.",
         _values(found) | {"worst": worst, "alone": alone, "probe": probe},
     )
 
@@ -495,9 +567,8 @@ def estimator_in_bursts() -> Outcome:
 # --- Section V of the paper on FAST's persistent congestion ---------------------------------------
 
 
+# Round-trip propagation delays at which the boundaries are computed [s]
 ALONE_RTTS = (0.02, 0.04, 0.1, 0.2)
-"""Round-trip propagation delays at which the boundaries are computed [s]."""
-
 TAU = FAST.parameter("tau")
 
 
@@ -523,16 +594,19 @@ def _judged(law: Source, rtt: float, flows: int = 1) -> StabilityReport:
 
 @lru_cache(maxsize=16)
 def growth(law: Source, rtt: float) -> tuple[float, float]:
-    """Growth of a small disturbance of the window in time [1/s]: of a simulation, and the rightmost root's."""
+    """Growth of a small disturbance of the window [1/s]: simulated, and the rightmost root's."""
     root = complex(_judged(law, rtt).rightmost_roots[0])
     gentle = law(gamma=0.3 * TAU / rtt)  # comes to rest, at the same point
-    settled = simulate(_from_empty(gentle, rtt), 40.0, samples=2, rtol=1e-10, atol=1e-13, progress=False)
+    exact: Any = {"rtol": 1e-10, "atol": 1e-13, "progress": False}
+    settled = simulate(_from_empty(gentle, rtt), 40.0, samples=2, **exact)
     window = float(settled[f"{law.name}_w"].values[-1, 0])
-    pushed = nudged(settled.final_state.values, {("flow", "f0"): {law.states.index(w): 1e-4 * window}})
+    pushed = nudged(
+        settled.final_state.values, {("flow", "f0"): {law.states.index(w): 1e-4 * window}}
+    )
     period = 2 * np.pi / abs(root.imag)
     times = np.linspace(40 + 4 * period, 40 + 14 * period, 2001)
-    run = simulate(_from_empty(law, rtt), float(times[-1]), t_eval=times, rtol=1e-10, atol=1e-13, progress=False,
-                   restart=settled.assign(final_state=("final_state_byte", pushed)))  # fmt: skip
+    begun = settled.assign(final_state=("final_state_byte", pushed))
+    run = simulate(_from_empty(law, rtt), float(times[-1]), t_eval=times, restart=begun, **exact)
     return _fitted(times, run.queueing_delay.values[:, 0], root), root.real
 
 
@@ -541,7 +615,7 @@ def _from_empty(law: Source, rtt: float) -> Network:
 
 
 def _fitted(t: np.ndarray, q: np.ndarray, root: complex) -> float:
-    """Exponent of the oscillation e^{st} next to `root` that fits a signal best, a constant aside."""
+    """Exponent s next to `root` whose e^{st}, beside a constant, fits a signal best."""
     from scipy.optimize import least_squares
 
     def left(s: np.ndarray) -> np.ndarray:
@@ -558,18 +632,21 @@ def stabilizes() -> Outcome:
     crowd = edge(FAST, 0.1, 3)
     return Outcome(
         NOT_GIVEN,
-        f"x = w/r is stable below gamma r/tau = {', '.join(f'{v:.3f}' for v in static)} for r = 20, 40, 100, 200 ms, "
-        f"the ack clock below {', '.join(f'{v:.2f}' for v in ack)}, and {crowd:.2f} with three flows at 100 ms",
-        "The paper says nothing of it. One flow that knows its delay, 100 Mbit/s and packets of 1000 bytes; r is the "
-        "propagation delay there and back. With the ack clock a window acts at once and in full on the queue, and not "
-        "through a rate that the queue itself lowers, so that three times the gain is stable.",
+        f"x = w/r is stable below gamma r/tau = {', '.join(f'{v:.3f}' for v in static)} for r = "
+        f"20, 40, 100, 200 ms, the ack clock below {', '.join(f'{v:.2f}' for v in ack)}, and "
+        f"{crowd:.2f} with three flows at 100 ms",
+        "The paper says nothing of it. One flow that knows its delay, 100 Mbit/s and packets of "
+        "1000 bytes; r is the propagation delay there and back. With the ack clock a window acts "
+        "at once and in full on the queue, and not through a rate that the queue itself lowers, so "
+        "that three times the gain is stable.",
         {f"static, r = {r:g}": v for r, v in zip(ALONE_RTTS, static, strict=True)}
         | {f"ack, r = {r:g}": v for r, v in zip(ALONE_RTTS, ack, strict=True)}
         | {"three flows": crowd},
     )
 
 
-@claim("fast", "(1)", "x = w/r: whether rates stabilize can be read from (1).", "x = w/r", erratum=True)
+@claim("fast", "(1)", "x = w/r: whether rates stabilize can be read from (1).", "x = w/r",
+       erratum=True)  # fmt: skip
 def stability_needs_the_clock() -> Outcome:
     rtt = 0.1
     edges = {law: edge(law, rtt) for law in (StaticFAST, FAST)}
@@ -581,16 +658,17 @@ def stability_needs_the_clock() -> Outcome:
             found, root = growth(law(gamma=side * critical * TAU / rtt), rtt)
             values |= {f"{law.name}, {side:g}": found, f"{law.name}, {side:g}, root": root}
     shown = "; ".join(
-        f"{name} {values[f'{law.name}, 0.95']:.4f} and {values[f'{law.name}, 1.05']:.4f} 1/s (roots "
-        f"{values[f'{law.name}, 0.95, root']:.4f} and {values[f'{law.name}, 1.05, root']:.4f})"
+        f"{name} {values[f'{law.name}, 0.95']:.4f} and {values[f'{law.name}, 1.05']:.4f} 1/s "
+        f"(roots {values[f'{law.name}, 0.95, root']:.4f} and "
+        f"{values[f'{law.name}, 1.05, root']:.4f})"
         for name, law in (("x = w/r", StaticFAST), ("the ack clock", FAST))
     )
     vegas = [_judged(law, rtt).decay_rate for law in (StaticVegas, Vegas)]
     return Outcome(
         DIFFERS if verdicts["StaticFAST"] != verdicts["FAST"] else REPRODUCED,
         f"growth of a small disturbance in simulation 5 % below and above each boundary: {shown}",
-        f"At gamma r/tau = {values['between']:.2f} x = w/r is {verdicts['StaticFAST']}, and windows that send what is "
-        f"acknowledged are {verdicts['FAST']}. Vegas, whose gain 1/r is small, is stable with both: it decays at "
-        f"{vegas[0]:.3g} and {vegas[1]:.3g} 1/s.",
+        f"At gamma r/tau = {values['between']:.2f} x = w/r is {verdicts['StaticFAST']}, and "
+        f"windows that send what is acknowledged are {verdicts['FAST']}. Vegas, whose gain 1/r is "
+        f"small, is stable with both: it decays at {vegas[0]:.3g} and {vegas[1]:.3g} 1/s.",
         values,
     )

@@ -75,8 +75,12 @@ def plain_loop(k: float, l: float, lam: float, sigma: float, n: int, intervals: 
     [("AIMD1", (0, 1), (5e3, 0.5)), ("AIMD2", (0, 1), (50e3, 0.5)), ("IIAD", (1, 0), (1e8, 5e3))],
 )
 @pytest.mark.parametrize("n", [7, 100])
-def test_figure_5_by_a_plain_loop(scheme: str, powers: tuple[int, int], constants: tuple[float, float], n: int) -> None:
-    assert fig5(scheme)[n - 1] == pytest.approx(plain_loop(*powers, *constants, n, 60_000), rel=5e-3)
+def test_figure_5_by_a_plain_loop(
+    scheme: str, powers: tuple[int, int], constants: tuple[float, float], n: int
+) -> None:
+    assert fig5(scheme)[n - 1] == pytest.approx(
+        plain_loop(*powers, *constants, n, 60_000), rel=5e-3
+    )
 
 
 def test_losses_of_100_flows_by_hand() -> None:
@@ -108,7 +112,9 @@ def test_the_counterexamples_of_convergence_in_the_interval_model() -> None:
 
 
 def test_numbers_of_figure_4() -> None:
-    assert list(outcome("errors_at_aimd").values.values()) == pytest.approx([0.3088, 0.3592, 0.2857], abs=5e-5)
+    assert list(outcome("errors_at_aimd").values.values()) == pytest.approx(
+        [0.3088, 0.3592, 0.2857], abs=5e-5
+    )
     assert outcome("flow_limit").computed.count("158.74") == 1
     assert np.all(np.array(list(outcome("efficiency_crossing").values.values())) < 1.2)
 
@@ -118,22 +124,29 @@ def test_a_loss_is_the_printed_one_only_if_it_rounds_to_it(monkeypatch: pytest.M
     found = outcome("loss_example").values
     assert list(found.values()) == pytest.approx([1e-3, 100 / 1099, 10_000 / 10_999])
     formulas = SimpleNamespace(
-        loss=lambda *_: np.array([1e-3, 0.0995, 0.997]), loss_approximate=lambda *_: np.array([1e-3, 0.1, 10.0])
+        loss=lambda *_: np.array([1e-3, 0.0995, 0.997]),
+        loss_approximate=lambda *_: np.array([1e-3, 0.1, 10.0]),
     )
     monkeypatch.setattr(binomial_loss, "binomial", formulas)
     assert binomial_loss.loss_example().verdict == "reproduced"
 
 
-def test_growth_of_losses_differs_by_a_unit_of_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_of_losses_differs_by_a_unit_of_the_last_digit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     flows = np.arange(1, 101)
     for last, wanted in ((352.4, "reproduced"), (353.0, "differs"), (6755.0, "differs")):
-        monkeypatch.setattr(binomial_runs, "fig5", lambda _, last=last: 1e-4 * last ** ((flows - 1) / 99))
+        monkeypatch.setattr(
+            binomial_runs, "fig5", lambda _, last=last: 1e-4 * last ** ((flows - 1) / 99)
+        )
         assert binomial_runs.growth_aimd2().verdict == wanted
     monkeypatch.setattr(  # s_100 as printed, by a bend at n = 7 as printed
         binomial_runs, "fig5", lambda _: 1e-4 * np.where(flows <= 7, flows**2.0, 7.0 * flows)
     )
     assert binomial_runs.becomes_linear().verdict == "reproduced"
-    monkeypatch.setattr(binomial_runs, "fig5", lambda name: 1e-4 * flows ** (1.914 if name == "AIMD1" else 1.272))
+    monkeypatch.setattr(
+        binomial_runs, "fig5", lambda name: 1e-4 * flows ** (1.914 if name == "AIMD1" else 1.272)
+    )
     assert binomial_runs.exponents_aimd().verdict == "reproduced"
     monkeypatch.setattr(binomial_runs, "fig5", lambda name: np.where(flows < 100, 0.0, 0.112))
     assert binomial_runs.loss_of_100().verdict == "differs"
@@ -141,13 +154,17 @@ def test_growth_of_losses_differs_by_a_unit_of_the_last_digit(monkeypatch: pytes
 
 def test_a_loss_that_moves_with_n_is_not_constant(monkeypatch: pytest.MonkeyPatch) -> None:
     falling = np.linspace(2e-3, 1e-3, 8)
-    monkeypatch.setattr(binomial_runs, "iscc_losses", lambda k, _: falling if k == -1.5 else np.full(8, 1e-3))
+    monkeypatch.setattr(
+        binomial_runs, "iscc_losses", lambda k, _: falling if k == -1.5 else np.full(8, 1e-3)
+    )
     assert binomial_runs.iscc_in_simulation().verdict == "reproduced"
     monkeypatch.setattr(binomial_runs, "iscc_losses", lambda k, _: falling)
     assert binomial_runs.iscc_in_simulation().verdict == "differs"
 
 
-def test_a_part_of_the_rate_that_depends_on_n_otherwise_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_the_rate_that_depends_on_n_otherwise_is_refuted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     part = binomial_cycles._part_of_n()
     n = binomial_cycles.n
     monkeypatch.setattr(binomial_cycles, "_part_of_n", lambda: part / n)
@@ -203,7 +220,9 @@ def test_the_plane_has_its_lines() -> None:
     assert len(lines["AIMD"]) == 3
 
 
-@pytest.mark.parametrize(("rates", "capacity"), [([[1, 2, 3]], 1), ([], 1), ([[1, np.nan]], 1), ([[1, 2]], 0)])
+@pytest.mark.parametrize(
+    ("rates", "capacity"), [([[1, 2, 3]], 1), ([], 1), ([[1, np.nan]], 1), ([[1, 2]], 0)]
+)
 def test_planes_are_of_pairs(rates: list[list[float]], capacity: float) -> None:
     with pytest.raises(InvalidInput):
         convergence_plane(rates, capacity)

@@ -29,7 +29,9 @@ def test_every_row_has_a_verdict_and_a_reason_where_one_is_due(rows: Table) -> N
     check_rows(rows)
 
 
-@pytest.mark.parametrize("place", [*(f"({k})" for k in range(1, 8)), *(f"Fig. {k}" for k in range(1, 9)), "Table I"])
+@pytest.mark.parametrize(
+    "place", [*(f"({k})" for k in range(1, 8)), *(f"Fig. {k}" for k in range(1, 9)), "Table I"]
+)
 def test_every_equation_figure_and_table_has_a_row(rows: Table, place: str) -> None:
     assert any(r.place == place for r in rows)
 
@@ -58,9 +60,13 @@ def test_what_differs(rows: Table) -> None:
 
 
 def test_the_equations_that_hold_are_proved(rows: Table) -> None:
-    assert {"busy_link", "ratchet_form", "threshold_between", "slow_start_length", "knee_independent"} == {
-        r.id.split(".")[1] for r in rows.filter(verdict="proved")
-    }
+    assert {
+        "busy_link",
+        "ratchet_form",
+        "threshold_between",
+        "slow_start_length",
+        "knee_independent",
+    } == {r.id.split(".")[1] for r in rows.filter(verdict="proved")}
 
 
 # --- numbers, by formulas that share nothing with the library ---------------------------------------------------------
@@ -88,12 +94,19 @@ NUMBERS = [
     ("just_empties", "closed", mean_delay(0.02, 0.12), 1e-6),
     ("closed_form", "prompt", 6250 / 6 * (0.14**2 - 0.12**2), 1e-9),
     ("busy_one_by_one", "used, 1", 1.0, 1e-6),
-    ("closed_form", "period", (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250), 1e-9),
+    (
+        "closed_form",
+        "period",
+        (1 - (6 / 7) ** 2) * ((6250 * 0.14) ** 2 + 6 * 6250 * 0.14) / (6 * 6250),
+        1e-9,
+    ),
     ("vegas_queue", "n = 8", 16.0, 1e-2),
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "by_hand", "rel"), NUMBERS, ids=[f"{n}-{k}" for n, k, *_ in NUMBERS])
+@pytest.mark.parametrize(
+    ("name", "key", "by_hand", "rel"), NUMBERS, ids=[f"{n}-{k}" for n, k, *_ in NUMBERS]
+)
 def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float, rel: float) -> None:
     assert rows[name].values[key] == pytest.approx(by_hand, rel=rel)
 
@@ -109,7 +122,9 @@ def test_an_epoch_with_the_factor_of_algorithm_1(rows: Table) -> None:
             t += step
         return t
 
-    assert rows["algorithm_increase"].values["by (2)"] == pytest.approx(lasts(2 / 7) / lasts(1.0), rel=1e-4)
+    assert rows["algorithm_increase"].values["by (2)"] == pytest.approx(
+        lasts(2 / 7) / lasts(1.0), rel=1e-4
+    )
 
 
 def epoch(window: float, rtt: float, quarter: bool, more: float = 0.0) -> float:
@@ -131,7 +146,9 @@ def test_table_one_by_counting_rounds(rows: Table) -> None:
     assert values["equal"] == sum(abs(found[w] - t) < 0.05 for w, t in printed.items()) == 4
     assert max(abs(found[w] - t) for w, t in printed.items()) == pytest.approx(0.2)
     for more in (19.0, 20.0, 22.0):  # all of them, though none is printed
-        assert [round(epoch(w, 0.1, quarter=True, more=more), 1) for w in printed] == list(printed.values())
+        assert [round(epoch(w, 0.1, quarter=True, more=more), 1) for w in printed] == list(
+            printed.values()
+        )
     assert values["with a queue"] == 7
     assert values["as printed"] == 0
 
@@ -143,8 +160,14 @@ def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Ta
     values = rows["coefficient"].values
     for a in (0.5, 0.25):
         found = [
-            delay_aimd_rules.equal(delay_aimd.epoch_duration(windows, rtt, coefficient=a, offset=0.0, queue=queue))
-            for rtt, queue in [(0.11, 0.0), (0.1, 40.0), *rng.uniform((0.08, 0), (0.13, 80), (150, 2))]
+            delay_aimd_rules.equal(
+                delay_aimd.epoch_duration(windows, rtt, coefficient=a, offset=0.0, queue=queue)
+            )
+            for rtt, queue in [
+                (0.11, 0.0),
+                (0.1, 40.0),
+                *rng.uniform((0.08, 0), (0.13, 80), (150, 2)),
+            ]
         ]
         assert 3 <= max(found) <= values[f"with {a:g}"]
     assert (values["with 0.5"], values["with 0.25"]) == (4, 7)
@@ -153,7 +176,9 @@ def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Ta
 # --- a wrong value turns the verdict ----------------------------------------------------------------------------------
 
 
-def test_a_table_of_the_printed_coefficient_would_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_the_printed_coefficient_would_confirm_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     windows = delay_aimd_rules.TABLE[0]
     epochs = np.round(delay_aimd.epoch_duration(np.array(windows, dtype=float), 0.1, offset=0.0), 1)
     monkeypatch.setattr(delay_aimd_rules, "TABLE", (windows, tuple(epochs)))
@@ -168,13 +193,19 @@ def test_where_beta_is_a_half_the_factor_is_one(monkeypatch: pytest.MonkeyPatch)
     assert found.values["factor"] == found.values["by (2)"] == 1.0
 
 
-def test_a_buffer_that_holds_the_ratchet_would_reproduce_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_that_holds_the_ratchet_would_reproduce_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(delay_aimd_runs, "_room", lambda packets, size=8000.0: 0.3)
     for check in ("ratchet_of_one", "ratchet_of_ten", "ratchet_buffer"):
         assert getattr(delay_aimd_runs, check)().verdict == "reproduced"
     stuck = delay_aimd_common.ratchet_run
     monkeypatch.setattr(delay_aimd_runs, "ratchet_run", lambda flows, delta: stuck(flows, 1.0))
-    assert delay_aimd_runs.ratchet_of_one().verdict == delay_aimd_runs.ratchet_of_ten().verdict == "differs"
+    assert (
+        delay_aimd_runs.ratchet_of_one().verdict
+        == delay_aimd_runs.ratchet_of_ten().verdict
+        == "differs"
+    )
 
 
 KNEES = {
@@ -193,12 +224,16 @@ def test_another_knee_differs(monkeypatch: pytest.MonkeyPatch, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["knee_of_any_number", "knee_of_any_buffer"])
-def test_a_knee_that_moves_differs_and_one_that_stays_does_not(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_knee_that_moves_differs_and_one_that_stays_does_not(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     for slope, wanted in ((0.0, "reproduced"), (5e-3, "differs")):
         monkeypatch.setattr(
             delay_aimd_knee,
             "fig7",
-            lambda n, law=None, buffer=0.25, slope=slope: Knee(1.0, 0.02 + slope * (n + 9 * buffer), 0.06, 0.0, 2.0),
+            lambda n, law=None, buffer=0.25, slope=slope: Knee(
+                1.0, 0.02 + slope * (n + 9 * buffer), 0.06, 0.0, 2.0
+            ),
         )
         assert getattr(delay_aimd_knee, name)().verdict == wanted
 
@@ -213,7 +248,9 @@ def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> No
 
     News of it comes within the next one, in which the window doubles again, to 8 C tau0 at most.
     """
-    for (T, tau0), ratio in zip(delay_aimd_runs.CASES, rows["slow_start_exit"].values.values(), strict=True):
+    for (T, tau0), ratio in zip(
+        delay_aimd_runs.CASES, rows["slow_start_exit"].values.values(), strict=True
+    ):
         assert 2 < ratio * T / tau0 < 8
 
 
@@ -227,7 +264,9 @@ def test_rates_of_flows_with_different_round_trips(rows: Table) -> None:
         return peak / (T + tau0)
 
     for ratio in (1.5, 2, 3, 4):
-        assert v[f"delay-based, {ratio:g}"] == pytest.approx(rate(near) / rate(ratio * near), rel=0.03)
+        assert v[f"delay-based, {ratio:g}"] == pytest.approx(
+            rate(near) / rate(ratio * near), rel=0.03
+        )
         assert ratio**1.7 < v[f"standard TCP, {ratio:g}"] < ratio**2
     assert 0.9 < v["power of delay-based"] < 1.1
     assert v["capped"] > 1.3 * v["delay-based, 8"]
@@ -273,7 +312,8 @@ def test_the_knee(rows: Table) -> None:
     assert mean == sorted(mean)
     assert all(0.3 < v < 0.6 for v in rows["shorter_epochs"].values.values())
     assert min(rows["knee_of_loss_based"].values.values()) > max(mean)
-    assert mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035  # seconds; 64 flows are below 30 ms, 128 are not
+    # seconds; 64 flows are below 30 ms, 128 are not
+    assert (mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035)
     assert rows["knee_losses"].values["lost"] == 0.0
 
 
@@ -294,7 +334,9 @@ def test_figures_draw_what_the_claims_compute(rows: Table) -> None:
     for name in figures_delay_aimd.FIGURES:
         for ax in figures_delay_aimd.draw(name).axes:
             assert ax.get_xlabel() or ax.get_title()
-            assert all(np.all(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+            assert all(
+                np.all(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines
+            )
     _, queue = figures_delay_aimd.draw("delay_aimd_fig7").axes
     mean = next(line for line in queue.lines if line.get_label() == "mean")
     assert np.asarray(mean.get_ydata()) == pytest.approx(

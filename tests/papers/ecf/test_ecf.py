@@ -57,7 +57,9 @@ def test_every_equation_has_a_row(number: int) -> None:
 
 def test_the_printed_periods_and_overheads() -> None:
     assert [round(1e3 * periods(rtt)[1]) for rtt in (0.06, 0.24)] == [160, 520]
-    assert outcome("overheads").values == pytest.approx({"few": 5 * 56 * 8 / 0.16, "many": 100 * 56 * 8 / 0.52})
+    assert outcome("overheads").values == pytest.approx(
+        {"few": 5 * 56 * 8 / 0.16, "many": 100 * 56 * 8 / 0.52}
+    )
 
 
 def test_red_needs_the_marks_of_the_square_root_law() -> None:
@@ -101,34 +103,48 @@ AS_PRINTED = {
 }
 
 
-def _faked(monkeypatch: pytest.MonkeyPatch, what: str, values: tuple[float, ...], ours: float) -> None:
+def _faked(
+    monkeypatch: pytest.MonkeyPatch, what: str, values: tuple[float, ...], ours: float
+) -> None:
     """Every run has these values at 60, 100 and 240 ms; of ECF's utilisation all are `ours`."""
     fixed = {"delay": 0.03, "jitter": 3e-3, "utilisation": ours, "loss": 0.0}
     monkeypatch.setattr(
-        ecf_runs, "averages", lambda rtt: fixed if rtt is None else {**fixed, what: values[RTTS.index(rtt)]}
+        ecf_runs,
+        "averages",
+        lambda rtt: fixed if rtt is None else {**fixed, what: values[RTTS.index(rtt)]},
     )
     monkeypatch.setattr(ecf_runs, "mean_field", lambda kind, aqm, n, rtt: rtt)
     monkeypatch.setattr(ecf_runs, "dccp", lambda n, rtt: rtt)
     monkeypatch.setattr(ecf_runs, "held_at", lambda aim: 0.06)
-    monkeypatch.setattr(ecf_runs, "steady", lambda kind, v, n, rtt: None if what == "utilisation" else rtt)
+    monkeypatch.setattr(
+        ecf_runs, "steady", lambda kind, v, n, rtt: None if what == "utilisation" else rtt
+    )
 
 
 @pytest.mark.parametrize("name", AS_PRINTED)
-def test_what_is_as_printed_is_reproduced_and_another_value_differs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_what_is_as_printed_is_reproduced_and_another_value_differs(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     ((what, values),) = AS_PRINTED[name].items()
     _faked(monkeypatch, what, values, 0.999)
     assert getattr(ecf_runs, name)().verdict == "reproduced"
-    wrong = {"tfrc_drops": (1e-3,) * 3, "inner_drops": (9e-3,) * 3}.get(name, tuple(0.8 * v for v in values))
+    wrong = {"tfrc_drops": (1e-3,) * 3, "inner_drops": (9e-3,) * 3}.get(
+        name, tuple(0.8 * v for v in values)
+    )
     _faked(monkeypatch, what, wrong, 0.999)
     assert getattr(ecf_runs, name)().verdict == "differs"
 
 
-def test_a_delay_that_falls_with_the_round_trip_is_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delay_that_falls_with_the_round_trip_is_as_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def table(bend: float) -> None:
         monkeypatch.setattr(ecf_runs, "mean_field", lambda kind, aqm, n, rtt: (n, rtt))
         monkeypatch.setattr(ecf_runs, "dccp", lambda n, rtt: (n, rtt))
         monkeypatch.setattr(
-            ecf_runs, "averages", lambda at: {"delay": at[0] * 1e-3 - at[1] / 10 + bend * (at == (30, 0.1))}
+            ecf_runs,
+            "averages",
+            lambda at: {"delay": at[0] * 1e-3 - at[1] / 10 + bend * (at == (30, 0.1))},
         )
 
     table(0.0)
@@ -151,8 +167,12 @@ def test_oscillations_that_grow_all_along_are_as_printed(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("check", ["control", "wanted_rate", "wanted_rate_late"])
 def test_another_formula_is_not_proved(monkeypatch: pytest.MonkeyPatch, check: str) -> None:
     (tick,) = ecf_equations.PAQM.ticks
-    twice = {z: unfold(f).subs(ecf_equations._K, 2 * ecf_equations._K) for z, f in tick.update.items()}
-    monkeypatch.setattr(ecf_equations, "PAQM", replace(ecf_equations.PAQM, ticks=(replace(tick, update=twice),)))
+    twice = {
+        z: unfold(f).subs(ecf_equations._K, 2 * ecf_equations._K) for z, f in tick.update.items()
+    }
+    monkeypatch.setattr(
+        ecf_equations, "PAQM", replace(ecf_equations.PAQM, ticks=(replace(tick, update=twice),))
+    )
     for name in ("V1", "V2"):
         monkeypatch.setattr(ecf_equations, name, getattr(ecf_equations, name) + ecf_equations.c)
     assert getattr(ecf_equations, check)().verdict == "refuted"
@@ -161,9 +181,15 @@ def test_another_formula_is_not_proved(monkeypatch: pytest.MonkeyPatch, check: s
 def test_differences_fall_by_the_decreases_and_by_nothing_else() -> None:
     """Increases are equal for all: from one time to another a difference of two rates is multiplied by every MD."""
     r = starting("CBR")
-    gap = (r.rate.sel(flow="s5") - r.rate.sel(flow="s1")).sel(time=[44.0, 49.0], method="nearest").values
+    gap = (
+        (r.rate.sel(flow="s5") - r.rate.sel(flow="s1"))
+        .sel(time=[44.0, 49.0], method="nearest")
+        .values
+    )
     ticks = 0.16 * np.arange(1, 400)
-    told = r.PAQMECF_MD.sel(time=ticks[(ticks + 0.01 > 44) & (ticks + 0.01 < 49)] + 0.08, method="nearest")
+    told = r.PAQMECF_MD.sel(
+        time=ticks[(ticks + 0.01 > 44) & (ticks + 0.01 < 49)] + 0.08, method="nearest"
+    )
     assert gap[1] / gap[0] == pytest.approx(float(np.prod(told)), rel=1e-6)
 
 
@@ -172,5 +198,7 @@ def test_figures_have_labelled_axes_with_data(name: str) -> None:
     for ax in figures_ecf.draw(name).axes:
         assert "[" in ax.get_xlabel()
         assert "[" in ax.get_ylabel()
-        assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+        assert all(
+            np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines
+        )
         assert len(ax.lines) >= 2

@@ -49,11 +49,18 @@ def test_every_equation_has_a_row(number: int) -> None:
 
 
 def test_misprints_are_not_confirmed_as_printed() -> None:
-    assert {outcome(c.id.split(".")[1]).verdict for c in claims_of("fast") if c.erratum} == {"differs", "not given"}
+    assert {outcome(c.id.split(".")[1]).verdict for c in claims_of("fast") if c.erratum} == {
+        "differs",
+        "not given",
+    }
 
 
-def test_an_estimator_that_is_always_exact_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_runs, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0))
+def test_an_estimator_that_is_always_exact_would_be_as_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        fast_runs, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0)
+    )
     for check in ("exact_iff", "static_windows", "simultaneous"):
         assert getattr(fast_runs, check)().verdict == "reproduced"
     monkeypatch.setattr(fast_runs, "correction", lambda rounds, *_, **__: (2.0, rounds, 0.0))
@@ -61,7 +68,9 @@ def test_an_estimator_that_is_always_exact_would_be_as_printed(monkeypatch: pyte
         assert getattr(fast_runs, check)().verdict == "differs"
 
 
-def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fast_runs, "ratios", lambda method, over: 1 + 0.1 * np.sqrt(FLOWS))
     assert fast_runs.reduction_over_n().verdict == "reproduced"
 
@@ -102,7 +111,9 @@ def test_what_a_short_buffer_loses() -> None:
     """Queue and probe above the 500 packets of the buffer."""
     queue = (golden(4) + 4) * ALPHA
     probe = 0.5 * C / golden(4) * (0.1 + queue / C)
-    assert outcome("small_buffer").values["theta = -0.5"] == pytest.approx(queue + probe - 500, rel=0.05)
+    assert outcome("small_buffer").values["theta = -0.5"] == pytest.approx(
+        queue + probe - 500, rel=0.05
+    )
 
 
 def test_the_plateaus_by_bisection() -> None:
@@ -132,7 +143,9 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
     values = outcome("stability_needs_the_clock").values
     for law in ("StaticFAST", "FAST"):
         for side, sign in (("0.95", -1), ("1.05", 1)):
-            assert values[f"{law}, {side}"] == pytest.approx(values[f"{law}, {side}, root"], rel=1e-3)
+            assert values[f"{law}, {side}"] == pytest.approx(
+                values[f"{law}, {side}, root"], rel=1e-3
+            )
             assert sign * values[f"{law}, {side}"] > 0
     # w' = k (1 - q w/(R alpha)), C q' = w/R - C, where R = r + q is heard one round trip late: small disturbances
     # C s dq = dw/R - C/R e dq and s dw = -k (w/(R alpha) (1 - q/R) e dq + q/(R alpha) dw), with w = C R
@@ -140,7 +153,8 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
     R = r + q
 
     def crossing(omega: float) -> tuple[float, float]:
-        e = complex(math.cos(omega * R), -math.sin(omega * R))  # what is heard is q one round trip ago
+        # what is heard is q one round trip ago
+        e = complex(math.cos(omega * R), -math.sin(omega * R))
         left = 1j * omega * (1j * omega + e / R)
         right = -(C * (1 - q / R) * e / ALPHA / (R * C) + q / (R * ALPHA) * (1j * omega + e / R))
         k = left / right
@@ -150,7 +164,9 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
 
     omega = brentq(lambda v: crossing(v)[1], 0.3 / R, 1.6 / R)
     gamma = crossing(omega)[0] * 0.2 / ALPHA
-    assert outcome("stabilizes").values["static, r = 0.1"] == pytest.approx(gamma * r / 0.2, rel=1e-9)
+    assert outcome("stabilizes").values["static, r = 0.1"] == pytest.approx(
+        gamma * r / 0.2, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", figures_fast.FIGURES)
