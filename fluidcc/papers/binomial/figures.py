@@ -232,7 +232,6 @@ def iscc_scaling() -> Figure:
     return figure
 
 
-# Each figure by the name of its file
 FIGURES: dict[str, Callable[[], Figure]] = {
     "binomial_fig2": fig2,
     "binomial_fig3": fig3,
@@ -242,8 +241,3 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "binomial_fig8": fig8,
     "binomial_iscc": iscc_scaling,
 }
-
-
-def draw(name: str) -> Figure:
-    """Draw the figure of that name, anew."""
-    return FIGURES[name]()

@@ -394,8 +394,7 @@ def testbed() -> Outcome:
     )
 
 
-# --- Fig. 8 and Table I of the binomial paper as a study on a link with a queue and delayed
-# feedback ---
+# --- Fig. 8 and Table I as a study on a link with a queue and delayed feedback -----------------
 
 
 NETWORK_FLOWS = (2, 5, 10, 20, 50)
@@ -408,8 +407,8 @@ PRINTED = {
     "ISCC(-1.2, 2)": (0.69, 12.0),
     "ISCC(-1.5, 2)": (0.57, 2.3),
 }
-# base [s], queue [s], lowest rate and MTU/RTT [bit/s]
-RTT, BUFFER, BASE, UNIT = (0.05, 0.05, 14e3, 100e3)
+RTT, BUFFER = 0.05, 0.05  # propagation there and back, queue [s]
+BASE, UNIT = 14e3, 100e3  # lowest rate and MTU/RTT [bit/s]
 CONTROL = RTT + BUFFER  # the control interval: a round trip with a full queue [s]
 
 
@@ -438,15 +437,8 @@ def network_losses(name: str) -> dict[int, float]:
         net = Network().link("T1", DropTail, capacity=T1, delay=RTT / 2, buffer=BUFFER * T1)
         for i in range(n):
             first = {"x": (0.5 + i / n) * T1 / n} if name != "TFRC" else None
-            net.flow(
-                f"f{i}",
-                law,
-                route=["T1"],
-                return_delay=RTT / 2,
-                start=0,
-                packet=12_000,
-                initial=first,
-            )
+            given: Any = {"return_delay": RTT / 2, "packet": 12_000, "initial": first}
+            net.flow(f"f{i}", law, route=["T1"], start=0, **given)
         run = simulate(net, 120, samples=3, progress=False)
         sent, lost = (np.diff(run[kind].values[1:, 0])[0] for kind in ("entered", "lost"))
         found[n] = float(lost / sent)

@@ -45,17 +45,10 @@ def sawtooth(
         "l", DropTail, capacity=C, delay=T / 2, buffer=buffer, initial={"q": begin}
     )
     for i, w in enumerate(np.broadcast_to(window, n)):
-        net.flow(
-            f"f{i + 1}",
-            law,
-            route=["l"],
-            start=float(starts[i]),
-            packet=PACKET,
-            initial={"w": float(w)},
-        )
-    return simulate(
-        net, stop, **{"samples": int(100 * stop) + 1, "rtol": 1e-7, **more}, progress=False
-    )
+        begins: Any = {"start": float(starts[i]), "initial": {"w": float(w)}}
+        net.flow(f"f{i + 1}", law, route=["l"], packet=PACKET, **begins)
+    more = {"samples": int(100 * stop) + 1, "rtol": 1e-7, "progress": False} | more
+    return simulate(net, stop, **more)
 
 
 def backoffs(
@@ -105,9 +98,7 @@ def fig5(Delta0: float) -> xr.Dataset:
     return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
 
 
-# Packets of buffer in the runs of Figs. 3 and 4; the paper has 400, see
-# `delay_aimd_runs.ratchet_buffer`.
-RATCHET_BUFFER = 1500
+RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400
 
 
 @lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _figure(rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
+def _figure(title: str, rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(
@@ -42,12 +42,14 @@ def _figure(rows: int, columns: int = 1, **sharing: Any) -> tuple[Figure, Any]:
     for ax in np.ravel(axes):
         ax.grid(alpha=0.3)
         ax.margins(x=0)
+    if title:
+        figure.suptitle(title, fontsize="medium")
     return figure, axes
 
 
 def fig1_vegas() -> Figure:
     """The queue of Vegas, by the number of flows."""
-    figure, ax = _figure(1)
+    figure, ax = _figure("Delay-based AIMD, Fig. 1: the queue of TCP Vegas, 5 Mbit/s, 30 ms", 1)
     target = Vegas.parameter("alpha")
     for n in (2, 8, 16):
         run = fig1(n)
@@ -61,15 +63,14 @@ def fig1_vegas() -> Figure:
         )
     ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5), ylim=(0, 40))
     ax.legend(frameon=False, fontsize="small", loc="center right")
-    figure.suptitle(
-        "Delay-based AIMD, Fig. 1: the queue of TCP Vegas, 5 Mbit/s, 30 ms", fontsize="medium"
-    )
     return figure
 
 
 def fig2_backoff() -> Figure:
     """Window and queue with a backoff of half and with the adaptive one."""
-    figure, axes = _figure(2, 2, sharex=True, sharey="row")
+    figure, axes = _figure(
+        "Delay-based AIMD, Fig. 2: 50 Mbit/s, 120 ms, 400 packets", 2, 2, sharex=True, sharey="row"
+    )
     names = {False: "backoff to 1/2", True: r"backoff (3), $\mathrm{RTT}_{\min}/\mathrm{RTT}$"}
     for (adaptive, title), (top, low) in zip(names.items(), axes.T, strict=True):
         run = fig2(adaptive)
@@ -86,12 +87,13 @@ def fig2_backoff() -> Figure:
     axes[1, 0].set_ylabel("queueing delay [ms]")
     axes[0, 0].legend(frameon=False, fontsize="small", loc="upper right")
     axes[1, 0].legend(frameon=False, fontsize="small", loc="upper right")
-    figure.suptitle("Delay-based AIMD, Fig. 2: 50 Mbit/s, 120 ms, 400 packets", fontsize="medium")
     return figure
 
 
 def _ratchet(flows: int, deltas: tuple[float, ...], title: str) -> Figure:
-    figure, axes = _figure(len(deltas), sharex=True, sharey=True)
+    figure, axes = _figure(
+        f"Delay-based AIMD, {title} behind a standing queue", len(deltas), sharex=True, sharey=True
+    )
     for delta, ax in zip(deltas, np.ravel(axes), strict=True):
         run = ratchet_run(flows, delta)
         t, seen = run.time.values, 1e3 * smallest_rtt(run)
@@ -103,31 +105,22 @@ def _ratchet(flows: int, deltas: tuple[float, ...], title: str) -> Figure:
         ax.set(ylabel="round trip [ms]", ylim=(110, 300))
     ax.set(xlabel="time [s]", xlim=(0, 25))
     np.ravel(axes)[0].legend(frameon=False, fontsize="small", ncols=3, loc="upper right")
-    figure.suptitle(title, fontsize="medium")
     return figure
 
 
 def fig3_ratchet() -> Figure:
     """The smallest round trip seen by one flow, by what is left of it at a backoff."""
-    return _ratchet(
-        1,
-        (0.75, 0.9, 1.0),
-        "Delay-based AIMD, Fig. 3: the ratchet of one flow behind a standing queue",
-    )
+    return _ratchet(1, (0.75, 0.9, 1.0), "Fig. 3: the ratchet of one flow")
 
 
 def fig4_ratchet() -> Figure:
     """The smallest round trips seen by ten flows."""
-    return _ratchet(
-        10,
-        (0.75, 1.0),
-        "Delay-based AIMD, Fig. 4: the ratchet of ten flows behind a standing queue",
-    )
+    return _ratchet(10, (0.75, 1.0), "Fig. 4: the ratchet of ten flows")
 
 
 def fig5_flat() -> Figure:
     """Window and queueing delay with a least time between backoffs."""
-    figure, axes = _figure(2, sharex=True)
+    figure, axes = _figure("", 2, sharex=True)
     run = fig5(8.0)
     t, law = run.time.values, "DelayAIMD"
     axes[0].plot(t, run[f"{law}_w"].values[:, 0])
@@ -145,7 +138,12 @@ def fig5_flat() -> Figure:
 
 def fig6_share() -> Figure:
     """The windows of one delay-based flow and of one of three loss-based flows."""
-    figure, axes = _figure(3, sharex=True, sharey=True)
+    figure, axes = _figure(
+        "Delay-based AIMD, Fig. 6: one flow against three, parameters chosen",
+        3,
+        sharex=True,
+        sharey=True,
+    )
     for (gamma, idle), ax in zip(((0.0, 0.0), (0.9, 0.0), (0.9, 2.0)), axes, strict=True):
         run = coexistence(gamma, idle)
         t = run.time.values
@@ -160,15 +158,12 @@ def fig6_share() -> Figure:
         ax.set(ylabel="window [packets]", ylim=(0, 100))
     axes[-1].set(xlabel="time [s]", xlim=(40, 70))
     axes[0].legend(frameon=False, fontsize="small", ncols=3, loc="upper right")
-    figure.suptitle(
-        "Delay-based AIMD, Fig. 6: one flow against three, parameters chosen", fontsize="medium"
-    )
     return figure
 
 
 def drained() -> Figure:
     """The queue when loss-based flows leave."""
-    figure, ax = _figure(1)
+    figure, ax = _figure("Delay-based AIMD, Section II-D: who drains the queue of others", 1)
     for gamma in (0.5, 0.9):
         run = coexistence(gamma, 0.0, leave=60.0)
         ax.plot(
@@ -181,15 +176,14 @@ def drained() -> Figure:
     ax.axvline(60, color="black", linestyle=":", linewidth=1, label="the loss-based flows leave")
     ax.set(xlabel="time [s]", ylabel="queueing delay [ms]", xlim=(50, 110), ylim=(0, 100))
     ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
-    figure.suptitle(
-        "Delay-based AIMD, Section II-D: who drains the queue of others", fontsize="medium"
-    )
     return figure
 
 
 def fig7_knee() -> Figure:
     """Utilisation and queueing delay over the number of flows, and those of loss-based H-TCP."""
-    figure, (left, right) = _figure(1, 2)
+    figure, (left, right) = _figure(
+        r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms", 1, 2
+    )
     found, loss = (np.array([fig7(n, law) for n in FLOWS]) for law in (None, HTCP))
     left.semilogx(FLOWS, 100 * loss[:, 0], marker="s", color="0.6", label="loss-based H-TCP")
     left.semilogx(FLOWS, 100 * found[:, 0], marker="o", label="delay-based")
@@ -214,16 +208,18 @@ def fig7_knee() -> Figure:
         ax.set_xticks(FLOWS, [str(n) for n in FLOWS])
         ax.set_xticks([], minor=True)
         ax.margins(x=0.05)
-    figure.suptitle(
-        r"Delay-based AIMD, Fig. 7: 500 Mbit/s, 250 ms, $\tau_0$ = 50 ms", fontsize="medium"
-    )
     figure.set_size_inches(10, 3.8)
     return figure
 
 
 def fig8_convergence() -> Figure:
     """The windows of two flows, of which the second starts at 100 s."""
-    figure, axes = _figure(2, sharex=True, sharey=True)
+    figure, axes = _figure(
+        "Delay-based AIMD, Fig. 8: a second flow starts at 100 s, 500 Mbit/s, 250 ms",
+        2,
+        sharex=True,
+        sharey=True,
+    )
     for delta, ax in zip((0.9, 1.0), axes, strict=True):
         run, before = fig8(delta)
         for k, name in enumerate(("first flow", "second flow")):
@@ -238,16 +234,14 @@ def fig8_convergence() -> Figure:
         ax.set(ylabel="window [1000 packets]", ylim=(0, 21))
     axes[1].set(xlabel="time [s]", xlim=(50, 300))
     axes[0].legend(frameon=False, fontsize="small")
-    figure.suptitle(
-        "Delay-based AIMD, Fig. 8: a second flow starts at 100 s, 500 Mbit/s, 250 ms",
-        fontsize="medium",
-    )
     return figure
 
 
 def rtt_unfairness() -> Figure:
     """Rates of two flows over the ratio of their round trips."""
-    figure, ax = _figure(1)
+    figure, ax = _figure(
+        r"Delay-based AIMD, Section VI-C: RTT unfairness, 50 Mbit/s, $\tau_0$ = 20 ms", 1
+    )
     tau0 = PlainDelayAIMD.parameter("tau0")
     k = np.linspace(1, RATIOS[-1], 100)
     for name, cap, color in (("standard TCP", None, "C3"), ("delay-based, (3)", 1.0, "C0")):
@@ -273,15 +267,10 @@ def rtt_unfairness() -> Figure:
     ax.set(xlabel=f"round trip of the far flow over the near one's, {1e3 * NEAR:g} ms [1]",
            ylabel="rate of the near flow over the far one's [1]")  # fmt: skip
     ax.legend(frameon=False, fontsize="small")
-    figure.suptitle(
-        r"Delay-based AIMD, Section VI-C: RTT unfairness, 50 Mbit/s, $\tau_0$ = 20 ms",
-        fontsize="medium",
-    )
     figure.set_size_inches(7.6, 4.4)
     return figure
 
 
-# Each figure by the name of its file
 FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig1": fig1_vegas,
     "delay_aimd_fig2": fig2_backoff,
@@ -294,8 +283,3 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "delay_aimd_fig8": fig8_convergence,
     "delay_aimd_rtt": rtt_unfairness,
 }
-
-
-def draw(name: str) -> Figure:
-    """Draw the figure of that name, anew."""
-    return FIGURES[name]()

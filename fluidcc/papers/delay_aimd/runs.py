@@ -262,17 +262,10 @@ def drains() -> Outcome:
     )
 
 
-# --- The delay-based AIMD paper by simulation -----------------------------------------------------
-
+# --- (3) over several bottlenecks, and where flows do not back off together -----------------------
 
 _FROM, _UNTIL = 10.0, 30.0  # what is looked at [s]
 _APART = 0.05  # backoffs further apart than this are not together [s]
-
-# Propagation delays there and back, and thresholds, of the runs of slow start [s]
-CASES = ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02))
-
-
-# --- (3) over several bottlenecks, and where flows do not back off together -----------------------
 
 
 def _looked_at(net: Network) -> tuple[Any, float, float]:
@@ -385,15 +378,8 @@ def unfairness(ratio: float, cap: float | None) -> float:
     power = 2 if cap is None else 1
     for name, trip, part in (("near", NEAR, ratio**power), ("far", ratio * NEAR, 1.0)):
         window = C2 * trip / PACKET * part / (1 + ratio**power)
-        net.flow(
-            name,
-            law,
-            route=["l"],
-            start=0,
-            packet=PACKET,
-            access_delay=(trip - NEAR) / 2,
-            initial={"w": window},
-        )
+        way: Any = {"access_delay": (trip - NEAR) / 2, "initial": {"w": window}}
+        net.flow(name, law, route=["l"], start=0, packet=PACKET, **way)
     run = simulate(net, 100.0, samples=10001, rtol=1e-6, progress=False).sel(time=slice(40.0, None))
     rate = run.rate.mean("time").values
     return float(rate[0] / rate[1])
@@ -445,6 +431,9 @@ def rtt_unfairness() -> Outcome:
 
 
 # --- slow start -----------------------------------------------------------------------------------
+
+# Propagation delays there and back, and thresholds [s]
+CASES = ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02))
 
 
 @lru_cache(maxsize=8)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,7 +230,17 @@ def framed(gop: float) -> xr.Dataset:
     return simulate(net, 30, samples=3001)
 
 
-def outcome(good: bool, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
+def ms(seconds: Iterable[float], digits: int = 0) -> str:
+    """Times in milliseconds, one after the other."""
+    return ", ".join(f"{1e3 * v:.{digits}f}" for v in seconds)
+
+
+def pc(parts: Iterable[float], digits: int = 0) -> str:
+    """Parts in percent, one after the other."""
+    return ", ".join(f"{100 * v:.{digits}f}" for v in parts)
+
+
+def outcome(good: Any, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
     """Reproduced, or different for the reason `otherwise`."""
     return Outcome(REPRODUCED if good else DIFFERS, computed, "" if good else otherwise, values)
 

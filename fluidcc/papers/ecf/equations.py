@@ -29,9 +29,11 @@ from fluidcc.papers.ecf.common import (
     ecf_margin,
     inner_map,
     mean_field,
+    ms,
     outcome,
     outer_loop,
     outer_map,
+    pc,
     periods,
     starting,
     two_nodes,
@@ -110,10 +112,10 @@ def inner_eigenvalues() -> Outcome:
 def truncated() -> Outcome:
     shares = {rate: _overload(rate)[0] for rate in (0.5e6, 1.5e6, 30e6)}
     good = all(np.all((u >= 0) & (u <= 1)) for u in shares.values()) and np.all(shares[0.5e6] == 1)
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         "u stays within [0, 1] from half to thirty times the capacity, 1 below it",
-        "" if good else "u leaves the interval",
+        "u leaves the interval",
         {f"least at {k:g}": u.min() for k, u in shares.items()},
     )
 
@@ -124,11 +126,11 @@ def filtered() -> Outcome:
     a = PAQM.parameter("a")
     wanted = 1.5e6 * (1 - (1 - a) ** np.arange(1, 101))
     worst = float(np.max(np.abs(r / wanted - 1)))
-    return Outcome(
-        REPRODUCED if worst < 1e-9 else DIFFERS,
+    return outcome(
+        worst < 1e-9,
         f"r <- (1 - a) r + a bytes/dT, as a geometric series within {bound(worst)}; its multiplier "
         "in the loop is 1 - a",
-        "" if worst < 1e-9 else "another filter",
+        "another filter",
         {"worst": worst},
     )
 
@@ -142,12 +144,12 @@ def gains() -> Outcome:
     inside = float(np.max(ecf.inner_radius_late(np.linspace(0.2, 0.5, 301))))
     outside = min(float(ecf.inner_radius_late(k)) for k in (0.15, 0.19, 0.55, 0.6))
     good = proof(Eq(poly, _z**2 - _z + _K)) and critical == Rational(1, 4) and inside < outside
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         "with one period of computing delay z^2 - z + K: double root at K = 1/4, stable for K < 1; "
         f"from 0.2 to 0.5 an error keeps at most {inside:.2f} a period, {ends[0]:.2f} and "
         f"{ends[1]:.2f} at the ends; without delay 1 - K, 0.8 to 0.5, no overshoot",
-        "" if good else "the range is another",
+        "the range is another",
         {"critical": float(critical), "inside": inside, "outside": outside},
     )
 
@@ -190,10 +192,10 @@ def measured_rate() -> Outcome:
     r = simulate(net, 0.2, t_eval=[0.1599999, 0.165])
     told, wait = float(r.PAQMECF_MD.values[1, 0]), float(r.queueing_delay.values[0, 0])
     wanted = float(V1.subs({aim: 0.028, q: wait, T_ECF: 0.16, c: C})) / 33e6
-    return Outcome(
-        REPRODUCED if abs(told / wanted - 1) < 1e-6 else DIFFERS,
+    return outcome(
+        abs(told / wanted - 1) < 1e-6,
         f"33 Mbit/s is measured as such: MD = {told:.6f}, r'/r = {wanted:.6f}",
-        "" if abs(told / wanted - 1) < 1e-6 else "another rate is measured",
+        "another rate is measured",
         {"told": told, "wanted": wanted},
     )
 
@@ -245,10 +247,10 @@ def scheduler() -> Outcome:
     net = two_queues(udp, [CBR, CBR], {"capacity": C}, {})
     found = [net.links["udp"].capacity, *(rate for _, rate in net.links["udp"].schedule)]
     good = np.allclose(found, [C / 3, C / 2, C / 3])
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         "1 of 3, then 2 of 4, then 1 of 3 flows: 10, 15, 10 of 30 Mbit/s",
-        "" if good else "other shares",
+        "other shares",
         {f"share {i}": v for i, v in enumerate(found)},
     )
 
@@ -283,10 +285,10 @@ def _told() -> tuple[float, float]:
 def decrease_and_increase() -> Outcome:
     md, ai = _told()
     good = max(md, ai) < 1e-9
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         "MD = r'/r if r' < r, else AI = (r' - r)/(2 N), at 200 random states",
-        "" if good else "the law's tick says otherwise",
+        "the law's tick says otherwise",
         {"MD": md, "AI": ai},
     )
 
@@ -346,11 +348,11 @@ def drops_and_marks() -> Outcome:
     r = simulate(net, 1.0, samples=201)
     lost, heard = r.lost.values[-1], r.loss.values[-1]
     good = lost[0] > 0 and lost[1] == 0 and heard[1] > 0.1
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         f"under overload the UDP queue loses {100 * lost[0] / r.entered.values[-1, 0]:.0f} %, the "
         "TCP queue none, and marks",
-        "" if good else "it is otherwise",
+        "it is otherwise",
         {"lost": lost[0], "marked": heard[1]},
     )
 
@@ -406,9 +408,8 @@ def byte_mode() -> Outcome:
     return outcome(
         good,
         "in packet mode, with half of all packets acknowledgements of 40 bytes, RED's 100 packets "
-        f"are {target[1]:.1f} instead of {target[0]:.0f} ms; P-AQM lets in "
-        f"{', '.join(f'{100 * v:.0f}' for v in let_in.values())} % of a load of 0.8 c if 0, 50, 80 "
-        "% of all packets are. By bytes neither changes",
+        f"are {target[1]:.1f} instead of {target[0]:.0f} ms; P-AQM lets in {pc(let_in.values())} % "
+        "of a load of 0.8 c if 0, 50, 80 % of all packets are. By bytes neither changes",
         "packet mode does no harm",
         {"delay": target[1], **{f"let in {k:g}": v for k, v in let_in.items()}},
     )
@@ -503,11 +504,11 @@ def continuum() -> Outcome:
     r = simulate(net, 30, samples=301)
     x, wait = r.rate.values[-1], float(r.queueing_delay.values[-1, 0])
     good = abs(x.sum() / C - 1) < 1e-3 and np.ptp(x) > 6e6 and abs(wait - 0.028) < 1e-4
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return outcome(
+        good,
         f"without excitation {x[0] / 1e6:.1f}, {x[1] / 1e6:.1f}, {x[2] / 1e6:.1f} Mbit/s rest at a "
         f"queue of {1e3 * wait:.1f} ms: only the sum is determined",
-        "" if good else "they do not stay",
+        "they do not stay",
         {"delay": wait, "spread": np.ptp(x)},
     )
 
@@ -530,8 +531,7 @@ def rtt_fairness() -> Outcome:
     )
     return compared(
         [("1.00", v) for x in share.values() for v in x],
-        f"sources at {', '.join(f'{1e3 * v:.0f}' for v in FAR)} ms from the router and back: "
-        f"{text}",
+        f"sources at {ms(FAR)} ms from the router and back: {text}",
         "The speed is that of T_ECF, which the longest round trip sets for all. The precision is "
         "that of Fig. 8's shares.",
         {f"share {i + 1}, {name}": v for name, x in share.items() for i, v in enumerate(x)},
@@ -543,11 +543,11 @@ def rtt_fairness() -> Outcome:
 def max_min() -> Outcome:
     x = two_nodes().rate.values.mean(0)
     worst = float(np.max(np.abs(x / np.array([4e6, 4e6, 4e6, 26e6]) - 1)))
-    return Outcome(
-        REPRODUCED if worst < 0.01 else DIFFERS,
+    return outcome(
+        worst < 0.01,
         f"over nodes of 30 and 12 Mbit/s: {', '.join(f'{v / 1e6:.2f}' for v in x)} Mbit/s; max-min "
         "has 4, 4, 4, 26",
-        "" if worst < 0.01 else "another share",
+        "another share",
         {"worst": worst},
     )
 
@@ -584,7 +584,7 @@ def red_margins() -> Outcome:
     ]
     return outcome(
         agree and not falls,
-        ". ".join(lines) + f" (RTT {', '.join(f'{1e3 * r:.0f}' for r in RTTS)} ms)",
+        ". ".join(lines) + f" (RTT {ms(RTTS)} ms)",
         f"They do not grow all along {' and '.join(falls)}. Section 3.2 has the jitter grow with "
         "the RTT, Section 5 has it fall somewhat. Verdicts of the linearised loop and runs agree."
         if agree
@@ -602,7 +602,7 @@ def ecf_margins() -> Outcome:
     stable = max(radius for radius, _ in found.values()) < 1
     text = "; ".join(
         f"{v}: {', '.join(f'{found[v, r][0]:.2f}' for r in RTTS)}, "
-        f"{', '.join(f'{1e3 * found[v, r][1]:.0f}' for r in RTTS)} ms of round trip left"
+        f"{ms(found[v, r][1] for r in RTTS)} ms of round trip left"
         for v in ("V1", "V2")
     )
     return outcome(

@@ -151,8 +151,3 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "ecf_fig8": fig8,
     "ecf_loops": loops,
 }
-
-
-def draw(name: str) -> Figure:
-    """The figure of that name."""
-    return FIGURES[name]()

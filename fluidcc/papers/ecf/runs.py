@@ -21,7 +21,9 @@ from fluidcc.papers.ecf.common import (
     held_at,
     mean_field,
     mean_net,
+    ms,
     outcome,
+    pc,
     starting,
     steady,
     stopping,
@@ -142,8 +144,8 @@ def frames() -> Outcome:
         good,
         f"five sources that start at 100 Mbit/s together lose {at_once:.1f} % in 30 s if they "
         f"change at once, {frame:.1f} % if at frames of 40 ms, {group:.1f} % if at groups of 480 "
-        f"ms; the queue's deviation is then {', '.join(f'{_MS * v:.1f}' for v in calm.values())} "
-        "ms. 480 ms are a delay of three periods, where T_ECF > RTT is needed",
+        f"ms; the queue's deviation is then {ms(calm.values(), 1)} ms. 480 ms are a delay of three "
+        "periods, where T_ECF > RTT is needed",
         "no difference",
         {f"lost {k:g}": v for k, v in lost.items()} | {f"jitter {k:g}": v for k, v in calm.items()},
     )
@@ -169,10 +171,7 @@ def ecf_delay() -> Outcome:
     found = {(n, r): averages(steady("CBR", "V1", n, r)) for n in COUNTS for r in RTTS}
     delays = {key: v["delay"] for key, v in found.items()}
     far = delays[100, 0.24]
-    text = "; ".join(
-        f"RTT {_MS * r:.0f} ms: {', '.join(f'{_MS * delays[n, r]:.1f}' for n in COUNTS)}"
-        for r in RTTS
-    )
+    text = "; ".join(f"RTT {_MS * r:.0f} ms: {ms((delays[n, r] for n in COUNTS), 1)}" for r in RTTS)
     return compared(
         [("18.7", _MS * far)],
         f"{text} ms for 10, 30, 100 sources (V1)",
@@ -187,9 +186,7 @@ def ecf_delay() -> Outcome:
        "2-5 ms, 9.6 ms")  # fmt: skip
 def ecf_jitter() -> Outcome:
     found = {v: [averages(steady("CBR", v, 100, r))["jitter"] for r in RTTS] for v in ("V1", "V2")}
-    text = "; ".join(
-        f"{v}: {', '.join(f'{_MS * j:.1f}' for j in js)} ms" for v, js in found.items()
-    )
+    text = "; ".join(f"{v}: {ms(js, 1)} ms" for v, js in found.items())
     return compared(
         [
             (printed, _MS * j)
@@ -231,11 +228,8 @@ def red_delay() -> Outcome:
         np.all(np.diff(table, axis=1) < 0, axis=1),
     )
     bent = [str(n) for n, down in zip(COUNTS, falls, strict=True) if not down]
-    text = "; ".join(
-        f"RTT {_MS * r:.0f} ms: {', '.join(f'{_MS * found[n, r]:.0f}' for n in COUNTS)}"
-        for r in RTTS
-    )
-    own = "; ".join(f"{', '.join(f'{_MS * hybrid[n, r]:.0f}' for n in COUNTS[:2])}" for r in RTTS)
+    text = "; ".join(f"RTT {_MS * r:.0f} ms: {ms(found[n, r] for n in COUNTS)}" for r in RTTS)
+    own = "; ".join(f"{ms(hybrid[n, r] for n in COUNTS[:2])}" for r in RTTS)
     return outcome(
         grows and not bent,
         f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
@@ -309,7 +303,7 @@ def late_ones() -> Outcome:
         and np.all(np.abs(many[:80] / many[0] - 1) < 0.05)
     )
     return outcome(
-        bool(good),
+        good,
         f"of 30 sources the first have {few[0]:.2f} of the fair share and the last {few[-1]:.2f}, "
         f"of 100 the first 80 {many[0]:.2f} and the last {many[-1]:.2f}: they start at 20 Mbit/s "
         "and come down, the others come up",
@@ -363,7 +357,7 @@ def tfrc() -> Outcome:
     delay = _tfrc("P-AQM", "delay")
     return compared(
         [("40-50", _MS * v) for v in delay],
-        f"{', '.join(f'{_MS * v:.0f}' for v in delay)} ms at RTTs of 60, 100, 240 ms",
+        f"{ms(delay)} ms at RTTs of 60, 100, 240 ms",
         "With a set point of 40 ms for the inner loop, which is not printed.",
         {f"{t:g}": v for t, v in zip(RTTS, delay, strict=True)},
     )
@@ -375,7 +369,7 @@ def tfrc_jitter() -> Outcome:
     jitter = _tfrc("P-AQM", "jitter")
     return compared(
         zip(("2.8", "3.9", "10.8"), (_MS * v for v in jitter), strict=True),
-        f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms at RTTs of 60, 100, 240 ms",
+        f"{ms(jitter, 1)} ms at RTTs of 60, 100, 240 ms",
         "It grows with the RTT as in the paper. At 240 ms nearly half is missing: here the sources "
         "move together and smoothly, and what single packets and loss events add by chance, which "
         "is felt for longer the longer the RTT is, is not in a fluid.",
@@ -389,8 +383,7 @@ def tfrc_jitter_over_red() -> Outcome:
     jitter = _tfrc("RED", "jitter")
     return compared(
         zip(("2-5", "2-5", "9.6"), (_MS * v for v in jitter), strict=True),
-        f"{', '.join(f'{_MS * v:.1f}' for v in jitter)} ms with 100 sources at RTTs of 60, 100, "
-        "240 ms",
+        f"{ms(jitter, 1)} ms with 100 sources at RTTs of 60, 100, 240 ms",
         "Over RED the fluid of TFRC comes to rest. What single packets and loss events add by "
         "chance is not in it.",
         {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
@@ -409,8 +402,8 @@ def tfrc_over_red() -> Outcome:
     alike = [(f"{_MS * a:.0f}", _MS * b) for a, b in zip(theirs, over, strict=True)]
     return compared(
         [("15", _MS * v) for v in lower] + alike,
-        f"100 sources over RED: TFRC {', '.join(f'{_MS * v:.0f}' for v in over)} ms, TCP-like "
-        f"{', '.join(f'{_MS * v:.0f}' for v in theirs)} ms, at RTTs of 60, 100, 240 ms",
+        f"100 sources over RED: TFRC {ms(over)} ms, TCP-like {ms(theirs)} ms, at RTTs of 60, 100, "
+        "240 ms",
         f"TCP-like misses the target since its windows of 3 packets need {100 * marks[1]:.0f} % of "
         "marks at 60 ms, and RED's queue swings; TFRC, whose equation counts timeouts and whose "
         f"marks within a round trip are one event, needs {100 * marks[0]:.0f} %, which adaptive "
@@ -434,7 +427,7 @@ def tcp_queue() -> Outcome:
         for n in COUNTS[:2]
         for r in RTTS
     }
-    text = "; ".join(f"{', '.join(f'{100 * used[n, r]:.0f}' for r in RTTS)}" for n in COUNTS[:2])
+    text = "; ".join(f"{pc(used[n, r] for r in RTTS)}" for n in COUNTS[:2])
     return Outcome(
         REPRODUCED if min(used.values()) > 0.98 else DIFFERS,
         f"30 sources at 60 ms have a limit cycle of {ticks:.0f} periods dT, {cycle.period:.2f} s: "

@@ -13,6 +13,7 @@ from fluidcc.formulas import fast
 from fluidcc.laws import Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
+from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST
 from fluidcc.sources.probes import with_estimator, with_pause
@@ -46,6 +47,11 @@ METHODS = {
     "rate reduction": _PAUSE(wait=_WAIT, pause=0.5),  # longer than the queue takes to empty
     "estimator": _ESTIMATOR(wait=_WAIT),  # theta = -0.5 and t_eps = r*, as in the paper
 }
+
+
+def outcome(good: Any, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
+    """Reproduced, or different for the reason `otherwise`."""
+    return Outcome(REPRODUCED if good else DIFFERS, computed, "" if good else otherwise, values)
 
 
 def meeting(

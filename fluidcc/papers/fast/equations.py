@@ -7,8 +7,8 @@ from sympy import Eq, Symbol, limit, oo, sqrt, symbols
 from fluidcc.formulas import fast
 from fluidcc.formulas._formula import Formula
 from fluidcc.laws.prove import Verdict
-from fluidcc.papers.fast.common import ALPHA, PACKET, C
-from fluidcc.papers.model import DIFFERS, NOT_GIVEN, REPRODUCED, Outcome, claim, from_proofs, proof
+from fluidcc.papers.fast.common import ALPHA, PACKET, C, outcome
+from fluidcc.papers.model import NOT_GIVEN, Outcome, claim, from_proofs, proof
 from fluidcc.sources import FAST, Vegas
 from fluidcc.sources._windows import delta, w
 from fluidcc.symbols import RTT, unfold
@@ -213,10 +213,10 @@ def room() -> Outcome:
     round_trip = 0.1 + fast.newcomer_backlog(8, ALPHA) / C + 8 * ALPHA / C
     rate = fast.equilibrium_rates(8, C, ALPHA).newcomer
     needed = float(fast.probe_backlog(-0.5, round_trip, rate))
-    return Outcome(
-        REPRODUCED if needed > 1 else DIFFERS,
+    return outcome(
+        needed > 1,
         f"-theta t_eps x0 packets: {needed:.0f} for eight flows at 100 ms with theta = -0.5 and "
         "t_eps = r*",
-        "" if needed > 1 else "Not a packet is added to the queue.",
+        "Not a packet is added to the queue.",
         {"packets": needed},
     )

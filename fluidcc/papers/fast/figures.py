@@ -1,4 +1,4 @@
-"""The figures of the paper on FAST's persistent congestion: Figs. 2 and 3."""
+"""Figures 2 and 3 of the paper on FAST's persistent congestion, and where it is stable."""
 
 from __future__ import annotations
 
@@ -33,11 +33,15 @@ _SET = f"100 Mbit/s, RTT {1e3 * RTT_2:g} ms"
 _MARKS = dict(zip(METHODS, "osD", strict=True))
 
 
-def _figure() -> tuple[Figure, Any]:
+def _figure(title: str, **axes: Any) -> tuple[Figure, Any]:
+    """A figure with one plot of that title."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-    return figure, figure.subplots()
+    ax = figure.subplots()
+    ax.set_title(title, fontsize="medium")
+    ax.set(**axes)
+    return figure, ax
 
 
 def _levels(ax: Any, values: np.ndarray) -> None:
@@ -49,10 +53,9 @@ def _levels(ax: Any, values: np.ndarray) -> None:
 
 
 def _rates(method: str, title: str, levels: np.ndarray) -> Figure:
-    figure, ax = _figure()
+    figure, ax = _figure(title)
     timeseries(arrivals(method), ("rate",), ax=ax)
     _levels(ax, levels)
-    ax.set_title(title, fontsize="medium")
     return figure
 
 
@@ -74,24 +77,20 @@ def fig2b() -> Figure:
 
 def fig2c() -> Figure:
     """The queue, with and without."""
-    figure, ax = _figure()
+    figure, ax = _figure(r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)")
     for method in ("FAST", "estimator"):
         r = arrivals(method)
         ax.plot(r.time, r.backlog.values[:, 0] / PACKET, label=method)
     _levels(ax, fast.arrival_recursion(5, C, ALPHA).backlog)
     _levels(ax, ALPHA * np.arange(1, 6))
     ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5 * GAP), ylim=(0, None))
-    ax.set_title(
-        r"FAST, Fig. 2(c): queue (dotted: recursion, and $\alpha$ packets a flow)",
-        fontsize="medium",
-    )
     ax.legend()
     return figure
 
 
 def fig3a() -> Figure:
     """The newcomer's rate over the others' mean, by round-trip time."""
-    figure, ax = _figure()
+    figure, ax = _figure("FAST, Fig. 3(a): eight flows and a newcomer, 100 Mbit/s, 1000 bytes")
     for method in METHODS:
         ax.plot(1e3 * np.array(RTTS), ratios(method, "rtt"), marker=_MARKS[method], label=method)
     ax.axhline(float(fast.unfairness(8)), color="black", linestyle=":", label="(3) over (4)")
@@ -105,9 +104,6 @@ def fig3a() -> Figure:
         xlabel="round-trip propagation delay [ms]",
         ylabel="newcomer's rate over the others' mean [1]",
     )
-    ax.set_title(
-        "FAST, Fig. 3(a): eight flows and a newcomer, 100 Mbit/s, 1000 bytes", fontsize="medium"
-    )
     ax.set_ylim(0, None)
     ax.legend()
     return figure
@@ -115,7 +111,7 @@ def fig3a() -> Figure:
 
 def fig3b() -> Figure:
     """The newcomer's rate over the others' mean, by their number."""
-    figure, ax = _figure()
+    figure, ax = _figure(f"FAST, Fig. 3(b): RTT {1e3 * RTT:g} ms, 100 Mbit/s, 1000 bytes")
     for method in METHODS:
         ax.plot(FLOWS, ratios(method, "n"), marker=_MARKS[method], linestyle="-", label=method)
     n = np.linspace(FLOWS[0], FLOWS[-1], 200)
@@ -125,16 +121,13 @@ def fig3b() -> Figure:
         ylabel="newcomer's rate over the others' mean [1]",
         ylim=(0, None),
     )
-    ax.set_title(
-        f"FAST, Fig. 3(b): RTT {1e3 * RTT:g} ms, 100 Mbit/s, 1000 bytes", fontsize="medium"
-    )
     ax.legend()
     return figure
 
 
 def fig3c() -> Figure:
     """The newcomer's rate over two bottlenecks, by the peak rate of a Pareto flow beside it."""
-    figure, ax = _figure()
+    figure, ax = _figure(f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds")
     for k, (method, mark) in enumerate(_MARKS.items()):
         found = shares(method)
         mean = found.mean(axis=1)
@@ -146,9 +139,6 @@ def fig3c() -> Figure:
         xlabel="peak rate of the background [Mbit/s]",
         ylabel="newcomer's rate over that of one that knows [1]",
     )
-    ax.set_title(
-        f"FAST, Fig. 3(c): bottlenecks of 50 and 100 Mbit/s, {len(SEEDS)} seeds", fontsize="medium"
-    )
     ax.set_ylim(0, None)
     ax.legend(loc="upper center")
     return figure
@@ -156,7 +146,7 @@ def fig3c() -> Figure:
 
 def stability() -> Figure:
     """Where rates stabilize, with x = w/r and with the ack clock."""
-    figure, ax = _figure()
+    figure, ax = _figure("FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets")
     for law, label in ((StaticFAST, "x = w/r"), (FAST, "ack clock")):
         curve = stability_boundary(
             alone(law, 0.1), "gamma", along="f0.return_delay", along_bounds=(0.005, 0.2)
@@ -179,9 +169,6 @@ def stability() -> Figure:
                 label=named,
             )
     ax.set(xlabel="round-trip propagation delay r [ms]", ylabel=r"$\gamma r/\tau$ [1]", ylim=(0, 2))
-    ax.set_title(
-        "FAST: one flow is stable below; 100 Mbit/s, 1000 bytes, 50 packets", fontsize="medium"
-    )
     ax.legend(fontsize="small", loc="center right")
     return figure
 
@@ -195,8 +182,3 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "fast_fig3c": fig3c,
     "fast_stability": stability,
 }
-
-
-def draw(name: str) -> Figure:
-    """The figure of that name."""
-    return FIGURES[name]()

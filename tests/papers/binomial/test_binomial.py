@@ -186,7 +186,7 @@ def test_every_doubtful_row_stands_alone() -> None:
 
 @pytest.mark.parametrize("name", [n for n in figures_binomial.FIGURES if n != "binomial_iscc"])
 def test_axes_are_labelled_and_hold_finite_data(name: str) -> None:
-    figure = figures_binomial.draw(name)
+    figure = figures_binomial.FIGURES[name]()
     for ax in figure.axes:
         assert "[" in ax.get_xlabel()
         assert ax.lines
@@ -195,7 +195,7 @@ def test_axes_are_labelled_and_hold_finite_data(name: str) -> None:
 
 
 def test_figure_5_draws_the_losses() -> None:
-    growth, ratio = figures_binomial.draw("binomial_fig5").axes
+    growth, ratio = figures_binomial.FIGURES["binomial_fig5"]().axes
     for name in ("AIMD1", "AIMD2", "IIAD"):
         line = next(line for line in ratio.lines if line.get_label() == name)
         assert np.asarray(line.get_ydata()) == pytest.approx(100 * fig5(name))

@@ -332,12 +332,12 @@ def test_the_share_grows_with_gamma_and_delta0(rows: Table) -> None:
 
 def test_figures_draw_what_the_claims_compute(rows: Table) -> None:
     for name in figures_delay_aimd.FIGURES:
-        for ax in figures_delay_aimd.draw(name).axes:
+        for ax in figures_delay_aimd.FIGURES[name]().axes:
             assert ax.get_xlabel() or ax.get_title()
             assert all(
                 np.all(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines
             )
-    _, queue = figures_delay_aimd.draw("delay_aimd_fig7").axes
+    _, queue = figures_delay_aimd.FIGURES["delay_aimd_fig7"]().axes
     mean = next(line for line in queue.lines if line.get_label() == "mean")
     assert np.asarray(mean.get_ydata()) == pytest.approx(
         1e3 * np.array(list(rows["knee_delay"].values.values())), rel=1e-12

@@ -171,7 +171,7 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
 
 @pytest.mark.parametrize("name", figures_fast.FIGURES)
 def test_axes_are_labelled_and_hold_data(name: str) -> None:
-    (ax,) = figures_fast.draw(name).axes
+    (ax,) = figures_fast.FIGURES[name]().axes
     assert "[" in ax.get_xlabel()
     assert "[" in ax.get_ylabel()
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
@@ -180,7 +180,7 @@ def test_axes_are_labelled_and_hold_data(name: str) -> None:
 
 
 def test_figure_3_draws_the_ratios() -> None:
-    (ax,) = figures_fast.draw("fast_fig3a").axes
+    (ax,) = figures_fast.FIGURES["fast_fig3a"]().axes
     for method in METHODS:
         line = next(line for line in ax.lines if line.get_label() == method)
         assert np.asarray(line.get_ydata()) == pytest.approx(ratios(method, "rtt"))
