@@ -1,4 +1,4 @@
-"""The claims of the binomial paper: their verdicts, and their numbers where other code or other arguments give them."""
+"""Claims of the binomial paper: their verdicts, their numbers by other means, and the figures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from fluidcc.plotting import convergence_plane
 IDS = [c.id.split(".")[1] for c in claims_of("binomial")]
 WANTED = {
     "proved": {
-        "windows_and_rates", "tcp_friendly_aimd", "decrease_lowers_the_sum", "fairness_of_a_decrease",
-        "slope_of_a_decrease", "rates_stay_positive", "slope_of_an_increase", "no_crossing_up", "binomial_fairness",
-        "binomial_crossing", "only_aimd", "sawtooth", "exact_efficiency", "flow_limit", "taylor", "leading_term",
-        "two_terms", "independent_of_n", "loss_ratio", "aimd_loss", "loss_of_many", "loss_of_n", "loss_growth",
-        "exponents", "aimd_scales_best", "ideal_scalability", "iscc_decrease", "iscc_single", "tcp_friendly_iscc",
+        "windows_and_rates", "tcp_friendly_aimd", "decrease_lowers_the_sum",
+        "fairness_of_a_decrease", "slope_of_a_decrease", "rates_stay_positive",
+        "slope_of_an_increase", "no_crossing_up", "binomial_fairness", "binomial_crossing",
+        "only_aimd", "sawtooth", "exact_efficiency", "flow_limit", "taylor", "leading_term",
+        "two_terms", "independent_of_n", "loss_ratio", "aimd_loss", "loss_of_many", "loss_of_n",
+        "loss_growth", "exponents", "aimd_scales_best", "ideal_scalability", "iscc_decrease",
+        "iscc_single", "tcp_friendly_iscc",
     },
     "refuted": {
-        "decrease_at_least_linear", "strict_decrease", "logarithmic_example", "converges_iff", "growth_bound",
-        "iscc_of_n",
+        "decrease_at_least_linear", "strict_decrease", "logarithmic_example", "converges_iff",
+        "growth_bound", "iscc_of_n",
     },
     "differs": {
-        "no_crossing_down", "crossing_increase", "increase_in_time", "part_below_one", "efficiency_of_n",
-        "errors_at_aimd",
-        "two_terms_better", "efficiency_crossing", "iscc_increase", "growth_aimd1", "growth_iiad", "exponent_iiad",
-        "dips", "loss_example", "exponents_aimd", "becomes_linear", "iscc_in_simulation",
+        "no_crossing_down", "crossing_increase", "increase_in_time", "part_below_one",
+        "efficiency_of_n", "errors_at_aimd", "two_terms_better", "efficiency_crossing",
+        "iscc_increase", "growth_aimd1", "growth_iiad", "exponent_iiad", "dips", "loss_example",
+        "exponents_aimd", "becomes_linear", "iscc_in_simulation",
     },
     "reproduced": {
         "efficient_below_half", "errors_of_150_flows", "slow_near_one", "experiment_parameters",
@@ -84,7 +86,8 @@ def test_figure_5_by_a_plain_loop(
 
 
 def test_losses_of_100_flows_by_hand() -> None:
-    # AIMD1: 5 kbit/s steps. From x the rates of a period of three are x, x + 5, x + 10, and (x + 10)/2 = x: x = 10.
+    # AIMD1: steps of 5 kbit/s. From x the rates of a period of three are x, x + 5 and x + 10, and
+    # (x + 10)/2 = x: x = 10.
     assert fig5("AIMD1")[99] == pytest.approx((100 * 20 - 1544) / (100 * (10 + 15 + 20)))
 
 

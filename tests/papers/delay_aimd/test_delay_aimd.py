@@ -1,4 +1,4 @@
-"""The claims of the delay-based AIMD paper: complete rows, whose numbers agree with formulas worked out here."""
+"""Claims of the delay-based AIMD paper: complete rows, whose numbers agree with formulas here."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def test_every_equation_figure_and_table_has_a_row(rows: Table, place: str) -> N
 
 
 ERRATA = {
-    "increase_minimum", "coefficient", "table_one", "slow_start_threshold", "algorithm_increase", "algorithm_threshold",
-    "algorithm_cap", "algorithm_loss_branch", "rise_epochs", "ratchet_buffer", "converges",
+    "increase_minimum", "coefficient", "table_one", "slow_start_threshold", "algorithm_increase",
+    "algorithm_threshold", "algorithm_cap", "algorithm_loss_branch", "rise_epochs",
+    "ratchet_buffer", "converges",
 }  # fmt: skip
 
 
@@ -53,9 +54,10 @@ def test_what_is_refuted(rows: Table) -> None:
 
 def test_what_differs(rows: Table) -> None:
     assert {r.id.split(".")[1] for r in rows.filter(verdict="differs")} == {
-        "slow_start_threshold", "algorithm_increase", "algorithm_threshold", "algorithm_cap", "table_one",
-        "coefficient", "just_empties", "ratchet_of_one", "ratchet_of_ten", "ratchet_buffer", "drains",
-        "rtt_unfairness", "slow_start_exit", "knee_delay", "knee_of_any_number", "rise_epochs", "converges",
+        "slow_start_threshold", "algorithm_increase", "algorithm_threshold", "algorithm_cap",
+        "table_one", "coefficient", "just_empties", "ratchet_of_one", "ratchet_of_ten",
+        "ratchet_buffer", "drains", "rtt_unfairness", "slow_start_exit", "knee_delay",
+        "knee_of_any_number", "rise_epochs", "converges",
     }  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def test_the_equations_that_hold_are_proved(rows: Table) -> None:
     } == {r.id.split(".")[1] for r in rows.filter(verdict="proved")}
 
 
-# --- numbers, by formulas that share nothing with the library ---------------------------------------------------------
+# --- numbers, by formulas that share nothing with the library -------------------------------------
 
 
 def mean_delay(tau0: float, T: float, parts: int = 20000) -> float:
@@ -112,7 +114,7 @@ def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float, rel: 
 
 
 def test_an_epoch_with_the_factor_of_algorithm_1(rows: Table) -> None:
-    """(2), added up second by second, must make up for C (0.14^2 - 0.12^2)/2 round trips of one packet."""
+    """(2), added up second by second, makes up for C (0.14^2 - 0.12^2)/2 trips of a packet."""
 
     def lasts(factor: float, step: float = 1e-5) -> float:
         t, left = 0.0, 6250 * (0.14**2 - 0.12**2) / 2
@@ -128,7 +130,7 @@ def test_an_epoch_with_the_factor_of_algorithm_1(rows: Table) -> None:
 
 
 def epoch(window: float, rtt: float, quarter: bool, more: float = 0.0) -> float:
-    """Whole round trips until half of a window, and `more`, has been added; the increase is that at the end of each."""
+    """Whole round trips until half of a window and `more` is added, as it grows at their ends."""
     grown, count = 0.0, 0
     while grown < window / 2 + more - 1e-12:
         count += 1
@@ -154,7 +156,7 @@ def test_table_one_by_counting_rounds(rows: Table) -> None:
 
 
 def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Table) -> None:
-    """At 110 ms and without an offset three entries come out with 0.5, and the row does not say fewer."""
+    """At 110 ms, without an offset, three entries come out with 0.5; the row says no fewer."""
     windows = np.array(delay_aimd_rules.TABLE[0], dtype=float)
     rng = np.random.default_rng(3)
     values = rows["coefficient"].values
@@ -173,7 +175,7 @@ def test_no_round_trip_gives_more_entries_of_table_one_than_the_corners(rows: Ta
     assert (values["with 0.5"], values["with 0.25"]) == (4, 7)
 
 
-# --- a wrong value turns the verdict ----------------------------------------------------------------------------------
+# --- a wrong value turns the verdict --------------------------------------------------------------
 
 
 def test_a_table_of_the_printed_coefficient_would_confirm_it(
@@ -244,7 +246,7 @@ def test_an_exit_below_the_full_window_is_too_soon(monkeypatch: pytest.MonkeyPat
 
 
 def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> None:
-    """w/2 of a round of w is in the queue at its end: tau0 is met in the round that ends above 2 C tau0.
+    """Half of a round is in the queue at its end: tau0 is met in that ending above 2 C tau0.
 
     News of it comes within the next one, in which the window doubles again, to 8 C tau0 at most.
     """
@@ -255,7 +257,7 @@ def test_plain_slow_start_ends_where_news_of_its_bursts_comes(rows: Table) -> No
 
 
 def test_rates_of_flows_with_different_round_trips(rows: Table) -> None:
-    """Windows grow by 1/RTT a second while the queue grows from 0 to tau0, and give up tau0/(T + tau0): summed here."""
+    """Windows grow by 1/RTT a second until the queue is tau0, and give up tau0/(T + tau0)."""
     v, near, tau0 = rows["rtt_unfairness"].values, 0.04, 0.02
 
     def rate(T: float) -> float:
@@ -290,7 +292,7 @@ def test_only_a_probing_backoff_finds_the_propagation_delay(rows: Table) -> None
 
 
 def test_slow_start_takes_as_many_rounds_as_steps_of_half_of_c_tau0(rows: Table) -> None:
-    """A window grows by C tau0/2 a round trip, from C tau0 to C T: 2 T/tau0 - 2 steps, and at most one begun."""
+    """A window grows by C tau0/2 a round trip from C tau0 to C T: 2 T/tau0 - 2 steps, one begun."""
     v = rows["slow_start_runs"].values
     assert v["near"] < 0.02
     for T, tau0 in ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02)):
@@ -313,7 +315,7 @@ def test_the_knee(rows: Table) -> None:
     assert all(0.3 < v < 0.6 for v in rows["shorter_epochs"].values.values())
     assert min(rows["knee_of_loss_based"].values.values()) > max(mean)
     # seconds; 64 flows are below 30 ms, 128 are not
-    assert (mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035)
+    assert mean[0] < 0.02 < mean[-2] < 0.03 < mean[-1] < 0.035
     assert rows["knee_losses"].values["lost"] == 0.0
 
 

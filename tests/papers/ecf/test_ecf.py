@@ -1,4 +1,4 @@
-"""The claims on ECF and P-AQM: their verdicts, and numbers worked out here by other means."""
+"""Claims on ECF and P-AQM: their verdicts, their numbers by other means, and the figures."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from fluidcc.symbols import unfold
 IDS = [c.id.split(".")[1] for c in claims_of("ecf")]
 WANTED = {
     "proved": {
-        "control", "inner_eigenvalues", "wanted_rate", "wanted_rate_late", "converges", "period_of_v1",
+        "control", "inner_eigenvalues", "wanted_rate", "wanted_rate_late", "converges",
+        "period_of_v1",
     },
     "reproduced": {
-        "truncated", "filtered", "gains", "measured_rate", "scheduler", "decrease_and_increase", "source",
-        "drops_and_marks", "continuum", "max_min", "shares", "started", "excited", "sawtooth",
-        "set_points", "dccp_drops", "late_ones", "slow_tfrc", "frames",
-        "overheads", "byte_mode", "marks_by_length", "window", "ecf_margins", "rtt_fairness", "tfrc_drops",
+        "truncated", "filtered", "gains", "measured_rate", "scheduler", "decrease_and_increase",
+        "source", "drops_and_marks", "continuum", "max_min", "shares", "started", "excited",
+        "sawtooth", "set_points", "dccp_drops", "late_ones", "slow_tfrc", "frames", "overheads",
+        "byte_mode", "marks_by_length", "window", "ecf_margins", "rtt_fairness", "tfrc_drops",
         "inner_drops",
     },
     "differs": {
-        "period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc_jitter", "tfrc_over_red", "tcp_queue",
-        "ecf_jitter", "utilisation", "red_delay", "red_margins", "tfrc", "tfrc_jitter_over_red",
+        "period_of_v2", "hold_form", "ecf_delay", "poisson_fairness", "tfrc_jitter",
+        "tfrc_over_red", "tcp_queue", "ecf_jitter", "utilisation", "red_delay", "red_margins",
+        "tfrc", "tfrc_jitter_over_red",
     },
     "not given": {"report_period", "increase_limit", "stall"},
     "out of a fluid's reach": {"granularity", "drop_ratios", "dccp_fairness"},
@@ -73,7 +75,7 @@ def test_red_needs_the_marks_of_the_square_root_law() -> None:
 
 
 def test_what_poisson_sources_send_scatters_as_counts_do() -> None:
-    """The spread of what is sent is that of a count of packets, and a little more for what ECF sets."""
+    """What is sent is spread as a count of packets, and a little more for what ECF sets."""
     found = outcome("poisson_fairness").values
     assert found["chance"] == pytest.approx(1 / math.sqrt(90 * 1e6 / 12000))
     assert 0.98 < found["told least"] < found["told largest"] < 1.02
@@ -89,7 +91,7 @@ def test_margins_fall_with_the_number_of_sources() -> None:
         assert margins == sorted(margins, reverse=True)
 
 
-# --- a wrong value turns the verdict ----------------------------------------------------------------------------------
+# --- a wrong value turns the verdict --------------------------------------------------------------
 
 AS_PRINTED = {
     "ecf_jitter": {"jitter": (4e-3, 5e-3, 9.6e-3)},
@@ -179,7 +181,7 @@ def test_another_formula_is_not_proved(monkeypatch: pytest.MonkeyPatch, check: s
 
 
 def test_differences_fall_by_the_decreases_and_by_nothing_else() -> None:
-    """Increases are equal for all: from one time to another a difference of two rates is multiplied by every MD."""
+    """Increases are equal for all, so a difference of two rates is multiplied by every MD."""
     r = starting("CBR")
     gap = (
         (r.rate.sel(flow="s5") - r.rate.sel(flow="s1"))

@@ -1,4 +1,4 @@
-"""The claims on FAST's persistent congestion: their verdicts, and numbers worked out here by other means."""
+"""Claims on FAST's persistent congestion: verdicts, numbers by other means, and the figures."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from fluidcc.papers.model import Outcome, claims_of
 IDS = [c.id.split(".")[1] for c in claims_of("fast")]
 WANTED = {
     "proved": {
-        "dynamics", "rest", "met_queue", "newcomer_rate", "old_rate", "backlog", "unfairness_order", "drains_in_time",
-        "threshold", "threshold_order", "pause_length", "probe", "flows", "capacity_estimate", "corrected",
+        "dynamics", "rest", "met_queue", "newcomer_rate", "old_rate", "backlog", "unfairness_order",
+        "drains_in_time", "threshold", "threshold_order", "pause_length", "probe", "flows",
+        "capacity_estimate", "corrected",
     },
     "reproduced": {
-        "room", "positive_theta", "small_buffer", "longer_pause", "plateaus_of_fast", "plateaus_of_estimator", "queues",
-        "fast_over_rtt", "reduction_over_rtt", "estimator_over_rtt", "fast_over_n", "estimator_over_n",
+        "room", "positive_theta", "small_buffer", "longer_pause", "plateaus_of_fast",
+        "plateaus_of_estimator", "queues", "fast_over_rtt", "reduction_over_rtt",
+        "estimator_over_rtt", "fast_over_n", "estimator_over_n",
     },
-    "differs": {"exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe", "reduction_over_n",
-                "stability_needs_the_clock", "bursts_help", "estimator_in_bursts"},
+    "differs": {
+        "exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe",
+        "reduction_over_n", "stability_needs_the_clock", "bursts_help", "estimator_in_bursts",
+    },
     "not given": {"decoded", "settings", "stabilizes", "parking_lot"},
     "out of a fluid's reach": {"packets"},
 }  # fmt: skip
@@ -76,7 +80,7 @@ def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(
 
 
 def golden(n: int) -> float:
-    """The newcomer's backlog over alpha: the positive root of b^2 - b - n = 0, found by a fixed point."""
+    """The newcomer's backlog over alpha: the positive root of b^2 - b - n, by a fixed point."""
     b = 1.0
     for _ in range(500):
         b = math.sqrt(b + n)
@@ -117,7 +121,7 @@ def test_what_a_short_buffer_loses() -> None:
 
 
 def test_the_plateaus_by_bisection() -> None:
-    """After each arrival the flows' own parts of the queue are alpha C/x, and the rates fill the link."""
+    """After each arrival the flows' parts of the queue are alpha C/x, and rates fill the link."""
     met: list[float] = []
     queue = 0.0
     for _ in range(5):
@@ -139,7 +143,7 @@ def test_one_of_two_newcomers_at_once_takes_four_others_for_twelve() -> None:
 
 
 def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
-    """Below and above both boundaries; that of x = w/r from its characteristic equation, worked out here."""
+    """Below and above both boundaries; that of x = w/r by its characteristic equation."""
     values = outcome("stability_needs_the_clock").values
     for law in ("StaticFAST", "FAST"):
         for side, sign in (("0.95", -1), ("1.05", 1)):
@@ -147,8 +151,9 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
                 values[f"{law}, {side}, root"], rel=1e-3
             )
             assert sign * values[f"{law}, {side}"] > 0
-    # w' = k (1 - q w/(R alpha)), C q' = w/R - C, where R = r + q is heard one round trip late: small disturbances
-    # C s dq = dw/R - C/R e dq and s dw = -k (w/(R alpha) (1 - q/R) e dq + q/(R alpha) dw), with w = C R
+    # w' = k (1 - q w/(R alpha)), C q' = w/R - C, where R = r + q is heard one round trip late.
+    # Small disturbances: C s dq = dw/R - C/R e dq and, with w = C R,
+    # s dw = -k (w/(R alpha) (1 - q/R) e dq + q/(R alpha) dw)
     r, q = 0.1, ALPHA / C
     R = r + q
 
