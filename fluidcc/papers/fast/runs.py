@@ -32,8 +32,8 @@ from fluidcc.papers.fast.common import (
     ratios,
 )
 from fluidcc.papers.model import DIFFERS, NOT_GIVEN, OUT_OF_REACH, REPRODUCED, Outcome, claim, proof
+from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
-from fluidcc.simulation.snapshot import nudged
 from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
 from fluidcc.sources.probes import with_estimator, with_pause

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
-from fluidcc.analysis.passivity import StorageReport, check_storage
-from fluidcc.analysis.storage import Storage, evaluated, paper_storage, repaired_storage, steepest
+from fluidcc.analysis.passivity import (
+    Storage,
+    StorageReport,
+    check_storage,
+    evaluated,
+    paper_storage,
+    repaired_storage,
+    steepest,
+)
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.links import DropTail
 from fluidcc.network import Network

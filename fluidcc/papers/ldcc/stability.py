@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sympy import Eq, Expr, Matrix, Symbol, diff, exp, lambdify, simplify, sqrt, symbols
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.nyquist import crossings, passes
 from fluidcc.analysis.operating_point import operating_point
-from fluidcc.analysis.sufficient import Conditions, sufficient_conditions
+from fluidcc.analysis.sufficient import Conditions, crossings, passes, sufficient_conditions
 from fluidcc.base.errors import InvalidInput, Undecided
+from fluidcc.laws.linear import AtRest, at_rest
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
 from fluidcc.network import Network

@@ -1,4 +1,4 @@
-"""Section IV-A and Appendix A: which steps hold, which do not, and what holds room."""
+"""Section IV-A and Appendix A: which steps hold, which do not, and what holds instead."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fluidcc.laws.response import at_rest
+from fluidcc.laws.linear import at_rest
 from fluidcc.papers.ldcc import regimes as user
 from fluidcc.papers.ldcc import stability as room
 from fluidcc.papers.model import Outcome, claims_of
