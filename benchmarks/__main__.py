@@ -1,4 +1,6 @@
-"""``python -m benchmarks [part ...]``: the speed tables, measured here; ``--help`` names the parts."""
+"""``python -m benchmarks [part ...]``: the speed tables, measured here; ``--help`` names the
+parts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ PARTS: dict[str, list[Callable[[], Iterator[Row]]]] = {
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument(
+        "parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default"
+    )
     parts = parser.parse_args().parts or list(PARTS)
     for unknown in set(parts) - set(PARTS):
         parser.error(f"there is no part {unknown!r}; there are {', '.join(PARTS)}")
@@ -43,7 +47,10 @@ def main() -> None:
             try:
                 for row in rows():
                     verdict = "" if row.met is None else "met" if row.met else "MISSED"
-                    print(f"{row.what:<20} {row.value:<72} {row.wanted:<10} {verdict}".rstrip(), flush=True)
+                    print(
+                        f"{row.what:<20} {row.value:<72} {row.wanted:<10} {verdict}".rstrip(),
+                        flush=True,
+                    )
             except Skipped as reason:
                 print(f"{part:<20} skipped: {reason}", flush=True)
 

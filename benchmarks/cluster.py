@@ -1,13 +1,14 @@
 """Two Dask workers against one, and one against this process, on sweeps of 10^4 points.
 
-A machine's speed wanders by more than what is looked for, so that the ways are tried in turn, many times, and each
-round gives ratios of its own; the medians are what counts, and their quartiles say how much they wander. In each round
-both worker processes also run the whole sweep at once, each by itself: that is what the cores can give, without Dask.
+A machine's speed wanders by more than what is looked for, so that the ways are tried in turn, many
+times, and each round gives ratios of its own; the medians are what counts, and their quartiles say
+how much they wander. In each round both worker processes also run the whole sweep at once, each by
+itself: that is what the cores can give, without Dask.
 
-What keeps two workers from being twice one, besides the cores: the probe, of 0.1 s by one worker; each worker
-prepares the task for itself; after its first chunk a worker waits 6 to 12 ms for the next, and from then on 1 to 4 ms;
-at the end one waits for the other. The scheduler and the client, which share the two cores with the workers here, take
-what `job` says for a chunk.
+What keeps two workers from being twice one, besides the cores: the probe, of 0.1 s by one worker;
+each worker prepares the task for itself; after its first chunk a worker waits 6 to 12 ms for the
+next, and from then on 1 to 4 ms; at the end one waits for the other. The scheduler and the client,
+which share the two cores with the workers here, take what `job` says for a chunk.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ JOBS = 300
 
 
 def _p1(until: float, executor: Any) -> Any:
-    return fc.sweep(as_network(P1), GRID, MEASURES, until=until, delays=delays(P1), executor=executor)
+    return fc.sweep(
+        as_network(P1), GRID, MEASURES, until=until, delays=delays(P1), executor=executor
+    )
 
 
 def _margins(executor: Any) -> Any:
@@ -53,12 +56,16 @@ def _dear(executor: Any) -> Any:
 
 
 def _decay_rate(point: Any) -> float:
-    """What a user's own measure may ask for at a point, one by one: here a whole verdict, of some milliseconds."""
+    """What a user's own measure may ask for at a point, one by one: here a whole verdict, of
+    some milliseconds.
+    """
     return float(point.stability.decay_rate)
 
 
 def _round_trips(point: Any) -> float:
-    """What a user's own measure may do at a point, one by one: here the sum of the flows' round trips."""
+    """What a user's own measure may do at a point, one by one: here the sum of the flows' round
+    trips.
+    """
     return sum(point.net.base_rtt(name) for name in point.net.flows)
 
 
@@ -79,8 +86,11 @@ class Round(NamedTuple):
     two: float
     both: float  # two workers, each with the whole sweep
     alone: float  # one worker with the whole sweep, by itself
-    scheduling: float  # without what they take when nothing is done, or what a sweep takes here besides its points
-    worker: float  # what the one worker took of the processor more than by itself, as a part of that
+    # without what they take when nothing is done, or what a sweep takes here besides its points
+    scheduling: float
+    worker: (
+        float  # what the one worker took of the processor more than by itself, as a part of that
+    )
     busy: float  # part of the two workers' time in which they measured
 
 
@@ -110,7 +120,12 @@ def _two_workers() -> Iterator[Any]:
         raise Skipped(f"distributed is not installed ({problem})") from problem
     os.environ.setdefault("DASK_CONFIG", str(DASK_CONFIG))
     dask.config.refresh()
-    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    how: dict[str, Any] = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "silence_logs": 50,
+    }
     with LocalCluster(**how) as local, Client(local) as client:
         yield client
 
@@ -123,22 +138,41 @@ def cluster(name: str) -> Iterator[Row]:
         sweep("serial")
         rounds: list[Round] = []
         began = perf_counter()
-        while len(rounds) < _least(rounds) or perf_counter() - began < SECONDS * len(rounds) / (len(rounds) + 1):
+        while len(rounds) < _least(rounds) or perf_counter() - began < SECONDS * len(rounds) / (
+            len(rounds) + 1
+        ):
             rounds.append(_round(sweep, client, only))
-    here, one, two = (float(np.median([getattr(r, way) for r in rounds])) for way in ("here", "one", "two"))
-    each = here / int(np.prod([len(axis) for axis in (GRID if name.startswith("p1") else THREE).values()]))
+    here, one, two = (
+        float(np.median([getattr(r, way) for r in rounds])) for way in ("here", "one", "two")
+    )
+    each = here / int(
+        np.prod([len(axis) for axis in (GRID if name.startswith("p1") else THREE).values()])
+    )
     said = f"{here:.2f} s here, {one:.2f} s on one worker, {two:.2f} s on two, {len(rounds)} rounds"
     yield Row(f"{name}, {each * 1e6:.0f} us", said)
-    yield Row("  one worker", f"{_spread([100 * (r.one / r.alone - 1) for r in rounds])} % longer than by itself")
+    yield Row(
+        "  one worker",
+        f"{_spread([100 * (r.one / r.alone - 1) for r in rounds])} % longer than by itself",
+    )
     yield Row("", f"{_spread([100 * r.worker for r in rounds])} % more of its processor")
     scheduling = [100 * r.scheduling / r.here for r in rounds]
     text = f"{_spread(scheduling)} % of the points' time, in scheduler and client"
     yield Row("  scheduling", text, "< 5 %", float(np.median(scheduling)) < 5.0)
     gains = [r.one / r.two for r in rounds]
     dear = here >= WORTHWHILE
-    value = f"{_spread(gains)} times one; busy {100 * float(np.median([r.busy for r in rounds])):.0f} %"
-    yield Row("  two workers", value, ">= 1.7" if dear else "", float(np.median(gains)) >= 1.7 if dear else None)
-    yield Row("  the cores", f"{_spread([2 * r.alone / r.both for r in rounds])} times one, a sweep for each, no Dask")
+    value = (
+        f"{_spread(gains)} times one; busy {100 * float(np.median([r.busy for r in rounds])):.0f} %"
+    )
+    yield Row(
+        "  two workers",
+        value,
+        ">= 1.7" if dear else "",
+        float(np.median(gains)) >= 1.7 if dear else None,
+    )
+    yield Row(
+        "  the cores",
+        f"{_spread([2 * r.alone / r.both for r in rounds])} times one, a sweep for each, no Dask",
+    )
 
 
 def _least(rounds: Sequence[Round]) -> int:
@@ -156,13 +190,17 @@ def _round(sweep: Callable[[Any], Any], client: Any, only: Any) -> Round:
     began = process_time()
     one = sweep(only)
     scheduling = process_time() - began - idle * one.attrs["seconds"]
-    scheduling -= here.attrs["seconds"] - here.attrs["point_seconds"]  # the task and the dataset, without any workers
+    scheduling -= (
+        here.attrs["seconds"] - here.attrs["point_seconds"]
+    )  # the task and the dataset, without any workers
     after = client.run(process_time)[first]
     two = sweep(client)
     for found in (one, two):
         if not found.drop_attrs().equals(here.drop_attrs()):
             raise AssertionError("the cluster's results differ from those of one process")
-    at_once = [client.submit(_itself, sweep, workers=[worker], pure=False) for worker in (first, second)]
+    at_once = [
+        client.submit(_itself, sweep, workers=[worker], pure=False) for worker in (first, second)
+    ]
     both = float(np.mean([future.result() for future in at_once]))
     middle = client.run(process_time)[first]
     alone = client.submit(_itself, sweep, workers=[first], pure=False).result()
@@ -184,7 +222,9 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def job() -> Iterator[Row]:
-    """What a job takes of the processor in this process, in which scheduler and client are; and Dask's own task."""
+    """What a job takes of the processor in this process, in which scheduler and client are; and
+    Dask's own task.
+    """
     with _two_workers() as client:
         one = _Only(client, min(client.nthreads()))
         grid = {"x": np.arange(float(JOBS))}
@@ -199,7 +239,9 @@ def job() -> Iterator[Row]:
                 way()
                 spent[name].append(1e3 * (process_time() - began) / JOBS)
     for name, values in spent.items():
-        yield Row(name, f"{_spread(values[1:])} ms of processor time of the scheduler and the client")
+        yield Row(
+            name, f"{_spread(values[1:])} ms of processor time of the scheduler and the client"
+        )
 
 
 def _tasks(executor: Any) -> None:

@@ -1,7 +1,9 @@
-"""``python -m benchmarks.dde_order``: order of convergence and tolerance of ``solve_dde``, into figures/dde_order.png.
+"""``python -m benchmarks.dde_order``: order of convergence and tolerance of ``solve_dde``, into
+figures/dde_order.png.
 
-Left: the largest error of the dense output against a fixed step size, on problems with known solutions; kinks that
-are mesh points leave the order at five. Right: the same error against rtol (= atol), in units of rtol.
+Left: the largest error of the dense output against a fixed step size, on problems with known
+solutions; kinks that are mesh points leave the order at five. Right: the same error against rtol (=
+atol), in units of rtol.
 """
 
 from __future__ import annotations
@@ -20,11 +22,16 @@ TOLERANCES = 10.0 ** -np.arange(3, 11)
 FIGURE = Path(__file__).parent.parent / "figures" / "dde_order.png"
 
 
-def error(problem: Problem, method: str, rtol: float, atol: float, step: float | None = None) -> float:
-    """The largest error of the dense output, relative where the solution is above one; NaN after a failure."""
+def error(
+    problem: Problem, method: str, rtol: float, atol: float, step: float | None = None
+) -> float:
+    """The largest error of the dense output, relative where the solution is above one; NaN after
+    a failure.
+    """
     bounds: dict[str, Any] = {} if step is None else {"max_step": step, "first_step": step}
     result = solve_dde(
-        problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol, atol=atol,
+        problem.fun, problem.span, problem.history, problem.lags, method=method, rtol=rtol,
+        atol=atol,
         dense_output=True, **bounds, **problem.kwargs,
     )  # fmt: skip
     if not result.success or result.sol is None:
@@ -55,12 +62,21 @@ def main() -> None:
                 errors = np.array([error(problem, method, 0.5, 1e3, h) for h in STEPS])
                 left.loglog(STEPS, errors, style, color=color, markersize=4)
                 slope = f"{order(STEPS, errors):.2f}"
-            print(f"{problem.name:<27}{method:>6}{slope:>6}{'':>6}{np.array2string(ratios, precision=1)}")
+            print(
+                f"{problem.name:<27}{method:>6}{slope:>6}{'':>6}"
+                f"{np.array2string(ratios, precision=1)}"
+            )
     left.loglog(STEPS, 2e-3 * (STEPS / STEPS[0]) ** 5, "k--", linewidth=1, label="order 5")
-    left.set(xlabel="step", ylabel="largest error", title="Fixed steps: the order five of the pairs is kept")
+    left.set(
+        xlabel="step",
+        ylabel="largest error",
+        title="Fixed steps: the order five of the pairs is kept",
+    )
     left.legend()
     right.axhline(100, color="k", linestyle="--", linewidth=1)
-    right.set(xlabel="rtol = atol", ylabel="largest error / rtol", title="Adaptive: below 100 tolerances")
+    right.set(
+        xlabel="rtol = atol", ylabel="largest error / rtol", title="Adaptive: below 100 tolerances"
+    )
     right.invert_xaxis()
     right.plot([], [], "k-o", markersize=4, label="Tsit5")
     right.plot([], [], "k:s", markersize=4, label="DP5")

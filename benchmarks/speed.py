@@ -17,7 +17,16 @@ from benchmarks.reference.cases import P1, P2
 from benchmarks.reference.jitcdde_ldcc import Opponent, Setting
 from benchmarks.reference.problem import Case
 
-__all__ = ["Row", "Skipped", "array_step", "fastest", "first_result", "in_a_row", "ratio", "scaling"]
+__all__ = [
+    "Row",
+    "Skipped",
+    "array_step",
+    "fastest",
+    "first_result",
+    "in_a_row",
+    "ratio",
+    "scaling",
+]
 
 ROOT = Path(__file__).parents[1]
 ERROR = 1e-8  # at which the two are compared: the cheapest setting of each that is no worse
@@ -57,10 +66,13 @@ def reference(case: Case) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def fastest(run: Callable[[float], tuple[float, float]], repeats: int = 10) -> tuple[float, float, float]:
+def fastest(
+    run: Callable[[float], tuple[float, float]], repeats: int = 10
+) -> tuple[float, float, float]:
     """Tolerance, least seconds and error of the loosest tolerance whose error is at most `ERROR`.
 
-    Of two tolerances the looser takes fewer steps; which of them was timed faster is a matter of chance.
+    Of two tolerances the looser takes fewer steps; which of them was timed faster is a matter of
+    chance.
     """
     for rtol in LADDER:
         try:
@@ -77,7 +89,15 @@ def ours(case: Case, engine: str) -> Callable[[float], tuple[float, float]]:
     run, net, truth = simulate(), as_network(case), reference(case)
 
     def solve(rtol: float) -> tuple[float, float]:
-        ds = run(net, until=case.until, rtol=rtol, atol=rtol * 0.01, delays=delays(case), samples=601, engine=engine)
+        ds = run(
+            net,
+            until=case.until,
+            rtol=rtol,
+            atol=rtol * 0.01,
+            delays=delays(case),
+            samples=601,
+            engine=engine,
+        )
         if ds.attrs["engine"] != engine:
             raise Skipped(f"engine {engine!r} was asked for, {ds.attrs['engine']!r} ran")
         return float(ds.attrs["solve_seconds"]), error(ds, truth)
@@ -89,7 +109,10 @@ def theirs(case: Case) -> Callable[[float], tuple[float, float]]:
     """The same of JiTCDDE, compiled beforehand."""
     try:
         opponent = Opponent(fifo=case.fifo)
-    except (Exception, SystemExit) as problem:  # whatever a missing package raises; setuptools exits without compiler
+    except (
+        Exception,
+        SystemExit,
+    ) as problem:  # whatever a missing package raises; setuptools exits without compiler
         raise Skipped(f"JiTCDDE cannot be run here ({problem})") from problem
     truth = reference(case)
 
@@ -103,9 +126,9 @@ def theirs(case: Case) -> Callable[[float], tuple[float, float]]:
 def in_a_row(case: Case, rtol: float) -> float:
     """Seconds of the solve, by the same clock, where one follows upon the other, as in a sweep.
 
-    `simulate` works in Python for some milliseconds before and after a solve of less than a tenth of one. By then the
-    solver's code has left the fastest caches, and to fetch it takes a third of the solve. JiTCDDE's solve lasts so long
-    that the same does not matter to it.
+    `simulate` works in Python for some milliseconds before and after a solve of less than a tenth
+    of one. By then the solver's code has left the fastest caches, and to fetch it takes a third of
+    the solve. JiTCDDE's solve lasts so long that the same does not matter to it.
     """
     from fluidcc.base.progress import Progress
     from fluidcc.simulation.fused import fused_address
@@ -115,46 +138,55 @@ def in_a_row(case: Case, rtol: float) -> float:
 
     net, times = as_network(case), np.linspace(0.0, case.until, 601)
     at = lay_out(net, None if case.fifo else dict.fromkeys(net.link_names, 0.0))
-    spaces = [Workspace(at, times, case.until, rtol=rtol, atol=rtol * 0.01, patterns={}) for _ in range(REPEATS)]
+    spaces = [
+        Workspace(at, times, case.until, rtol=rtol, atol=rtol * 0.01, patterns={})
+        for _ in range(REPEATS)
+    ]
     address = fused_address(at, build=True)
     with Progress(case.until, False) as bar:
         return min(run(space, case.until, None, 0.0, address, bar)[1] for space in spaces)
 
 
 def ratio(case: Case) -> Iterator[Row]:
-    """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each; and in a row.
+    """JiTCDDE's time over that of the fused engine, the runs taken in turn, the shortest of each;
+    and in a row.
 
-    The solution is some 95 and 85 attempted steps of 1.7 passes, a pass being six right-hand sides. What was measured
-    of P2 on two busy cores of an AMD EPYC, in us, in the best of its minutes, in which JiTCDDE takes 2030:
+    The solution is some 95 and 85 attempted steps of 1.7 passes, a pass being six right-hand sides.
+    What was measured of P2 on two busy cores of an AMD EPYC, in us, in the best of its minutes, in
+    which JiTCDDE takes 2030:
 
     * 42 to 45 in a row, by what `run` does between one solve and the next.
-    * 47 after all of `simulate`, by the least of many, 48 by their median, and 48 to 51 as it is measured here: a
-      ratio of 40 to 44. To enter compiled code takes 1.7, where it takes 0.2 in a row. No page is touched first
-      within the solve. To read or prefetch all code as data just before takes 1 to 3 off, and as much to do it; all
-      data, nothing.
+    * 47 after all of `simulate`, by the least of many, 48 by their median, and 48 to 51 as it is
+      measured here: a ratio of 40 to 44. To enter compiled code takes 1.7, where it takes 0.2 in a
+      row. No page is touched first within the solve. To read or prefetch all code as data just
+      before takes 1 to 3 off, and as much to do it; all data, nothing.
 
-    A solve is 410 thousand instructions, three a cycle in a row, by callgrind on code without AVX-512. They stand in
-    795 lines of the cache, 51 KB, where the first-level cache has 32 KB; of 21 thousand branches 1900 are foretold
-    wrongly by a simple predictor that starts from nothing, at most 100 at any one place. Samples and path delays take
-    8, of which the inversion of queues takes half; 1 to 2 are the start: the record of the past and what holds at
-    time 0.
+    A solve is 410 thousand instructions, three a cycle in a row, by callgrind on code without
+    AVX-512. They stand in 795 lines of the cache, 51 KB, where the first-level cache has 32 KB; of
+    21 thousand branches 1900 are foretold wrongly by a simple predictor that starts from nothing,
+    at most 100 at any one place. Samples and path delays take 8, of which the inversion of queues
+    takes half; 1 to 2 are the start: the record of the past and what holds at time 0.
 
-    What helped was less code, no allocation, and no power function with its tables. Vectors that are said to be
-    vectors (flows together, lookups of a pass together, samples by eights) won a fifth of a solve for 700 lines more,
-    and went: the times above are with them. What did not help: a promise that arguments do not overlap; to find
-    samples and to order weights without branches; to remember for longer up to which step the passes are few; to take
-    path delays of several steps together; to learn before sampling; the compiler's own search for vectors.
+    What helped was less code, no allocation, and no power function with its tables. Vectors that
+    are said to be vectors (flows together, lookups of a pass together, samples by eights) won a
+    fifth of a solve for 700 lines more, and went: the times above are with them. What did not help:
+    a promise that arguments do not overlap; to find samples and to order weights without branches;
+    to remember for longer up to which step the passes are few; to take path delays of several steps
+    together; to learn before sampling; the compiler's own search for vectors.
 
-    What was tried before without gain, counted at equal error over 30 to 100 tolerances (the right-hand sides of one
-    run go up and down by 5 % with its last bits: P2 takes 883 here, and 930 by the mean of tolerances beside it):
+    What was tried before without gain, counted at equal error over 30 to 100 tolerances (the
+    right-hand sides of one run go up and down by 5 % with its last bits: P2 takes 883 here, and 930
+    by the mean of tolerances beside it):
 
-    * for fewer passes: to predict a record from the last three or four, or what the guess misses from the last two or
-      three, in place of one; to end a step without the pass that confirms it, since neither what is left of the change
-      nor what mixtures before have missed tells what a mixture misses; one matrix for all differences (Broyden) in
-      place of the last three; to end passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller;
-      shorter or longer steps where passes are many;
-    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that leap on wherever the
-      error is nothing are rejected twice as often among kinks; so only those do that follow a run's first one.
+    * for fewer passes: to predict a record from the last three or four, or what the guess misses
+      from the last two or three, in place of one; to end a step without the pass that confirms it,
+      since neither what is left of the change nor what mixtures before have missed tells what a
+      mixture misses; one matrix for all differences (Broyden) in place of the last three; to end
+      passes at 0.03 to 0.4 of the tolerance; a doubt that fades faster, or is smaller; shorter or
+      longer steps where passes are many;
+    * for fewer steps: control that reacts faster, or slower (it takes 2 to 10 % more). Steps that
+      leap on wherever the error is nothing are rejected twice as often among kinks; so only those
+      do that follow a run's first one.
     """
     them = theirs(case)
     them_at = fastest(them)
@@ -167,11 +199,19 @@ def ratio(case: Case) -> Iterator[Row]:
         them_seconds, us_seconds = (min(pair[i][0] for pair in pairs) for i in (0, 1))
     except Skipped:
         them_seconds = min(them(them_at[0])[0] for _ in range(PAIRS))
-        yield Row(f"{name} JiTCDDE", f"{them_seconds * 1e3:.3f} ms (rtol {them_at[0]:.0e}, error {them_error:.1e})")
+        yield Row(
+            f"{name} JiTCDDE",
+            f"{them_seconds * 1e3:.3f} ms (rtol {them_at[0]:.0e}, error {them_error:.1e})",
+        )
         raise
     wanted = RATIOS[case.name]
-    yield Row(f"{name} JiTCDDE", f"{them_seconds * 1e3:.3f} ms (rtol {them_at[0]:.0e}, error {them_error:.1e})")
-    yield Row(f"{name} fluidcc", f"{us_seconds * 1e3:.3f} ms (rtol {us_at[0]:.0e}, error {us_at[2]:.1e})")
+    yield Row(
+        f"{name} JiTCDDE",
+        f"{them_seconds * 1e3:.3f} ms (rtol {them_at[0]:.0e}, error {them_error:.1e})",
+    )
+    yield Row(
+        f"{name} fluidcc", f"{us_seconds * 1e3:.3f} ms (rtol {us_at[0]:.0e}, error {us_at[2]:.1e})"
+    )
     value = them_seconds / us_seconds
     yield Row(f"{name} ratio", f"{value:.1f}", f">= {wanted:.0f}", value >= wanted)
     them_seconds = min(them(them_at[0])[0] for _ in range(REPEATS))
@@ -208,7 +248,12 @@ def first_result() -> Iterator[Row]:
         subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, check=True)
         seconds.append(perf_counter() - begin)
     best = min(seconds[1:])
-    yield Row("first result", f"{best:.2f} s (the first of these processes: {seconds[0]:.2f} s)", "<= 3 s", best <= 3)
+    yield Row(
+        "first result",
+        f"{best:.2f} s (the first of these processes: {seconds[0]:.2f} s)",
+        "<= 3 s",
+        best <= 3,
+    )
 
 
 def scaling(sizes: tuple[int, ...] = (10, 100, 1000, 10_000, 100_000)) -> Iterator[Row]:
@@ -217,16 +262,22 @@ def scaling(sizes: tuple[int, ...] = (10, 100, 1000, 10_000, 100_000)) -> Iterat
     for flows in sizes:
         net = crowd(flows)
         until, evaluations = 0.05, 0
-        # long enough to be timed, and to outweigh what is done once (the first run may also compile)
+        # long enough to be timed, and to outweigh what is done once (the first run may also
+        # compile)
         while evaluations < 400 or evaluations * flows < 200_000:
             until *= 2
             evaluations = run(net, until=until, samples=11, engine="auto").attrs["nfev"]
         results: list[dict[str, Any]] = []
-        while len(results) < 3 or (len(results) < REPEATS and sum(r["solve_seconds"] for r in results) < 1.0):
+        while len(results) < 3 or (
+            len(results) < REPEATS and sum(r["solve_seconds"] for r in results) < 1.0
+        ):
             results.append(run(net, until=until, samples=11, engine="auto").attrs)
         attrs = min(results, key=lambda attrs: attrs["solve_seconds"])
         cost[flows] = attrs["solve_seconds"] / attrs["nfev"] / flows * 1e9
-        value = f"{cost[flows]:.1f} ns per flow and evaluation ({attrs['steps']} steps, {attrs['nfev']} evaluations)"
+        value = (
+            f"{cost[flows]:.1f} ns per flow and evaluation ({attrs['steps']} steps, "
+            f"{attrs['nfev']} evaluations)"
+        )
         yield Row(f"{flows} flows", value, "<= 60 ns", cost[flows] <= 60)
     for flows in (10, 1000):
         attrs = run(crowd(flows, differ="access_delay"), until=1.0, samples=11, engine="auto").attrs

@@ -1,4 +1,5 @@
-"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal accuracy.
+"""Roots, margins and verdicts against qpmr and python-control, in one process and at equal
+accuracy.
 
 Margins over many points of a network are measured with the sweeps.
 """
@@ -16,7 +17,17 @@ from benchmarks.speed import Row, Skipped
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.numerics.linear.margins import margins, margins_of_stack
 
-__all__ = ["crowd", "dumbbell", "identical", "large", "network", "scalar", "stability", "stack", "verdicts"]
+__all__ = [
+    "crowd",
+    "dumbbell",
+    "identical",
+    "large",
+    "network",
+    "scalar",
+    "stability",
+    "stack",
+    "verdicts",
+]
 
 WANTED = 20.0
 WANTED_STACK = 50.0
@@ -33,8 +44,12 @@ def shortest(run: Callable[[], object], repeats: int) -> float:
     return best
 
 
-def network(lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0, side: str = "flows") -> DelayLTI:
-    """Flows with a lag each over a leaky queue: the return ratio at the flows, or the scalar one at the queue."""
+def network(
+    lags: tuple[float, ...] = (0.05, 0.1, 0.2), gain: float = 2.0, side: str = "flows"
+) -> DelayLTI:
+    """Flows with a lag each over a leaky queue: the return ratio at the flows, or the scalar one
+    at the queue.
+    """
     m = len(lags)
     A = np.diag([-0.05, *(-0.5 / lag for lag in lags)])
     B, C = np.zeros((1 + m, 2 * m)), np.zeros((2 * m, 1 + m))
@@ -75,10 +90,14 @@ def roots() -> Iterator[Row]:
     system = DelayLTI.transfer([4.0], [1.0, 3.0, 0.0], 1.0).feedback()
 
     def ours() -> np.ndarray:
-        return DelayLTI(system.A, system.B, system.C, system.D, delays=system.delays).roots(region=box)
+        return DelayLTI(system.A, system.B, system.C, system.D, delays=system.delays).roots(
+            region=box
+        )
 
     def theirs() -> np.ndarray:
-        found, _ = qpmr(np.array([[0.0, 3.0, 1.0], [4.0, 0.0, 0.0]]), np.array([0.0, 1.0]), region=box, e=1e-10)
+        found, _ = qpmr(
+            np.array([[0.0, 3.0, 1.0], [4.0, 0.0, 0.0]]), np.array([0.0, 1.0]), region=box, e=1e-10
+        )
         return np.asarray(found)
 
     def error(s: np.ndarray) -> float:
@@ -88,14 +107,18 @@ def roots() -> Iterator[Row]:
     us, them = ours(), theirs()
     if len(us) != len(them):
         raise Skipped(f"{len(us)} roots here and {len(them)} there")
-    turns = [(shortest(theirs, 1), shortest(ours, 10)) for _ in range(7)]  # so that one slow moment does not decide
+    turns = [
+        (shortest(theirs, 1), shortest(ours, 10)) for _ in range(7)
+    ]  # so that one slow moment does not decide
     them_seconds, us_seconds = (min(turn[i] for turn in turns) for i in (0, 1))
     yield Row("qpmr", f"{them_seconds * 1e3:.2f} ms ({len(them)} roots, error {error(them):.0e})")
     yield _ratio("roots", us_seconds, them_seconds, f"error {error(us):.0e}", WANTED)
 
 
 def against_control() -> tuple[float, int, float]:
-    """Seconds of python-control's margins at the Pade order that first gives them, that order, and the error."""
+    """Seconds of python-control's margins at the Pade order that first gives them, that order,
+    and the error.
+    """
     try:
         import control
     except ImportError as problem:
@@ -107,7 +130,11 @@ def against_control() -> tuple[float, int, float]:
         with catch_warnings():
             simplefilter("ignore")
             gain, phase, modulus, *_ = control.stability_margins(approximate)
-        wrong = max(abs(gain / exact.gain - 1), abs(phase / exact.phase - 1), abs(modulus / exact.modulus - 1))
+        wrong = max(
+            abs(gain / exact.gain - 1),
+            abs(phase / exact.phase - 1),
+            abs(modulus / exact.modulus - 1),
+        )
         if wrong < CLOSE:
             break
     with catch_warnings():
@@ -134,15 +161,25 @@ def one_loop() -> Iterator[Row]:
         return margins(fresh), closed.count_unstable(), closed.roots(count=2)
 
     seconds = shortest(verdict, 60)
-    yield Row("verdict, 3 flows", f"{seconds * 1e3:.2f} ms (count, roots, margins)", "<= 5 ms", seconds <= 5e-3)
+    yield Row(
+        "verdict, 3 flows",
+        f"{seconds * 1e3:.2f} ms (count, roots, margins)",
+        "<= 5 ms",
+        seconds <= 5e-3,
+    )
 
 
 def stack(points: int = 2000) -> Iterator[Row]:
     """Margins of many parameter points at once, per point."""
     them, order, _ = against_control()
     rng = np.random.default_rng(1)
-    loops = [network((0.05, 0.1 * a, 0.2 * b), 2 * c, "queue") for a, b, c in rng.uniform(0.5, 1.5, (points, 3))]
-    arrays = [np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")]
+    loops = [
+        network((0.05, 0.1 * a, 0.2 * b), 2 * c, "queue")
+        for a, b, c in rng.uniform(0.5, 1.5, (points, 3))
+    ]
+    arrays = [
+        np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")
+    ]
     seconds = shortest(lambda: margins_of_stack(*arrays), 3) / points
     yield _ratio("margins, stacked", seconds, them, f"a point, Pade order {order}", WANTED_STACK)
 
@@ -160,7 +197,12 @@ def crowd(flows: int = 100, links: int = 10) -> fc.Network:
     rng = np.random.default_rng(0)
     net = fc.Network()
     for l in range(links):
-        net.link(f"l{l}", fc.DropTail, capacity=float(rng.uniform(5e6, 2e7)), delay=float(rng.uniform(5e-3, 0.03)))
+        net.link(
+            f"l{l}",
+            fc.DropTail,
+            capacity=float(rng.uniform(5e6, 2e7)),
+            delay=float(rng.uniform(5e-3, 0.03)),
+        )
     for i in range(flows):
         hops = int(rng.integers(1, 4))
         first = int(rng.integers(0, links - hops + 1))
@@ -171,22 +213,39 @@ def crowd(flows: int = 100, links: int = 10) -> fc.Network:
 
 
 def verdicts() -> Iterator[Row]:
-    """Whole verdicts of networks of laws: equilibrium, Jacobians, both counts, roots and all margins."""
+    """Whole verdicts of networks of laws: equilibrium, Jacobians, both counts, roots and all
+    margins.
+    """
     net = dumbbell()
     fc.stability(net)
     seconds = shortest(lambda: fc.stability(net), 60)
-    yield Row("fc.stability, 3 flows", f"{seconds * 1e3:.2f} ms (the whole report)", "<= 5 ms", seconds <= 5e-3)
+    yield Row(
+        "fc.stability, 3 flows",
+        f"{seconds * 1e3:.2f} ms (the whole report)",
+        "<= 5 ms",
+        seconds <= 5e-3,
+    )
     net = crowd()
     began = perf_counter()
     fc.stability(net)
     first = perf_counter() - began
     seconds = shortest(lambda: fc.stability(net), 3)
-    yield Row("fc.stability, 100 flows", f"{seconds:.2f} s (10 links; {first:.2f} s at first)", "< 1 s", seconds < 1)
+    yield Row(
+        "fc.stability, 100 flows",
+        f"{seconds:.2f} s (10 links; {first:.2f} s at first)",
+        "< 1 s",
+        seconds < 1,
+    )
 
 
 def identical(few: int = 3, many: int = 300, repeats: int = 40) -> Iterator[Row]:
-    """Identical flows against few of them: CPU seconds, measured by turns so that a busy machine does not decide."""
-    nets = {n: fc.dumbbell([fc.LDCC] * n, {"capacity": 1e6 * n, "buffer": "2 s"}, rtt="50 ms") for n in (few, many)}
+    """Identical flows against few of them: CPU seconds, measured by turns so that a busy machine
+    does not decide.
+    """
+    nets = {
+        n: fc.dumbbell([fc.LDCC] * n, {"capacity": 1e6 * n, "buffer": "2 s"}, rtt="50 ms")
+        for n in (few, many)
+    }
     for analyse in (fc.equilibrium, fc.linearize, fc.stability):
         least = dict.fromkeys(nets, np.inf)
         for _ in range(repeats):
@@ -195,7 +254,10 @@ def identical(few: int = 3, many: int = 300, repeats: int = 40) -> Iterator[Row]
                 analyse(net)
                 least[n] = min(least[n], process_time() - began)
         more = least[many] / least[few] - 1
-        value = f"{100 * more:+.0f} % ({least[few] * 1e3:.2f} ms with {few}, {least[many] * 1e3:.2f} ms with {many})"
+        value = (
+            f"{100 * more:+.0f} % ({least[few] * 1e3:.2f} ms with {few}, "
+            f"{least[many] * 1e3:.2f} ms with {many})"
+        )
         yield Row(f"{analyse.__name__}, {many} alike", value, "< 10 %", bool(more < 0.1))
 
 
@@ -203,7 +265,9 @@ def large() -> Iterator[Row]:
     """A hundred different flows on ten links: count, rightmost roots and margins."""
     rng = np.random.default_rng(0)
     links, flows = 10, 100
-    routes = (rng.random((links, flows)) < 0.15) | (np.arange(flows) % links == np.arange(links)[:, None])
+    routes = (rng.random((links, flows)) < 0.15) | (
+        np.arange(flows) % links == np.arange(links)[:, None]
+    )
     lags = rng.uniform(0.02, 0.3, flows)
     A = np.diag(np.r_[np.full(links, -0.01), -0.5 / lags])
     B, C = np.zeros((links + flows, 2 * flows)), np.zeros((2 * flows, links + flows))
@@ -222,7 +286,12 @@ def large() -> Iterator[Row]:
 
 def _ratio(what: str, us: float, them: float, note: str, wanted: float) -> Row:
     value = them / us
-    return Row(f"{what} ratio", f"{value:.1f} ({us * 1e3:.3f} ms, {note})", f">= {wanted:.0f}", value >= wanted)
+    return Row(
+        f"{what} ratio",
+        f"{value:.1f} ({us * 1e3:.3f} ms, {note})",
+        f">= {wanted:.0f}",
+        value >= wanted,
+    )
 
 
 def stability() -> Iterator[Row]:

@@ -1,14 +1,17 @@
-"""The measurements of sweeps. CPU seconds where one process is measured, so that a busy machine does not decide.
+"""The measurements of sweeps. CPU seconds where one process is measured, so that a busy machine
+does not decide.
 
-The floor of a trajectory, from operation counts: P1 takes about 2,000 evaluations of four states at rtol 3e-7. One
-evaluation is some 110 floating-point operations (three laws of 15, three queue look-ups of 12, the stage sums of 30),
-of which about a third wait for one another: 25 ns at 4 GHz, or 50 us a point; 601 samples of ten rows at 1 ns each are
-6 us more. So no scalar kernel of this method can do better than about 55 us a point here.
+The floor of a trajectory, from operation counts: P1 takes about 2,000 evaluations of four states at
+rtol 3e-7. One evaluation is some 110 floating-point operations (three laws of 15, three queue
+look-ups of 12, the stage sums of 30), of which about a third wait for one another: 25 ns at 4 GHz,
+or 50 us a point; 601 samples of ten rows at 1 ns each are 6 us more. So no scalar kernel of this
+method can do better than about 55 us a point here.
 
-The floor of a margin point: three flows on one link are a return ratio of rank one, whose value at a frequency takes
-three exponentials of an imaginary number (20 ns each) and some 60 complex operations (1 ns each): 120 ns. Some 60
-frequencies bracket its crossings, each of a dozen crossings and extrema is polished by 5 evaluations with a derivative
-(twice the work): 20 us a point, and 10 us for the equilibrium (ten Newton steps of 1 us).
+The floor of a margin point: three flows on one link are a return ratio of rank one, whose value at
+a frequency takes three exponentials of an imaginary number (20 ns each) and some 60 complex
+operations (1 ns each): 120 ns. Some 60 frequencies bracket its crossings, each of a dozen crossings
+and extrema is polished by 5 evaluations with a derivative (twice the work): 20 us a point, and 10
+us for the equilibrium (ten Newton steps of 1 us).
 """
 
 from __future__ import annotations
@@ -49,7 +52,11 @@ RUNS = 50
 ROUNDS = 3
 CONDITIONS = ("-1/M rule", "convex hull")
 
-THREE = {"eta": np.linspace(0.2, 0.8, 25), "w": np.linspace(15e3, 25e3, 20), "capacity": np.linspace(2e6, 6e6, 20)}
+THREE = {
+    "eta": np.linspace(0.2, 0.8, 25),
+    "w": np.linspace(15e3, 25e3, 20),
+    "capacity": np.linspace(2e6, 6e6, 20),
+}
 MARGINS = ["gain_margin", "phase_margin", "modulus_margin", "delay_margin"]
 FLOOR_MARGINS = 30e-6  # seconds a point, from the module's count
 
@@ -57,7 +64,12 @@ FLOOR_MARGINS = 30e-6  # seconds a point, from the module's count
 def trajectories() -> Iterator[Row]:
     """10,000 points of P1 against JiTCDDE's time for one, at equal accuracy, per core."""
     rtol = fastest(ours(P1, "fused"))[0]
-    how: dict[str, Any] = {"until": P1.until, "delays": delays(P1), "rtol": rtol, "atol": 0.01 * rtol}
+    how: dict[str, Any] = {
+        "until": P1.until,
+        "delays": delays(P1),
+        "rtol": rtol,
+        "atol": 0.01 * rtol,
+    }
     net = as_network(P1)
     fc.sweep(net, GRID, MEASURES, executor="serial", **how)  # compiled and loaded
     spent = []
@@ -67,7 +79,8 @@ def trajectories() -> Iterator[Row]:
         spent.append(process_time() - began)
     each = min(spent) / data.attrs["points"]
     value = (
-        f"{each * 1e6:.0f} us a point of {data.attrs['points']} (rtol {rtol:.0e}), {each / FLOOR:.1f} times the floor"
+        f"{each * 1e6:.0f} us a point of {data.attrs['points']} (rtol {rtol:.0e}), "
+        f"{each / FLOOR:.1f} times the floor"
     )
     yield Row("sweep of P1", value)
     them = theirs(P1)
@@ -89,7 +102,9 @@ def three_flows() -> fc.Network:
 
 
 def margin_points(loops: int = 60) -> Iterator[Row]:
-    """10,000 margin points of three LDCC flows against a loop over python-control, per core, in turns."""
+    """10,000 margin points of three LDCC flows against a loop over python-control, per core, in
+    turns.
+    """
     net = three_flows()
     them, order, wrong = _python_control(net, loops)
     spent, theirs_, failed = [], [], 0
@@ -97,11 +112,16 @@ def margin_points(loops: int = 60) -> Iterator[Row]:
         each, failed = _each(net, MARGINS)
         spent.append(each)
         theirs_.append(them())
-    value = f"{min(spent) * 1e6:.0f} us a point of 10,000, {min(spent) / FLOOR_MARGINS:.1f} times the floor"
+    value = (
+        f"{min(spent) * 1e6:.0f} us a point of 10,000, {min(spent) / FLOOR_MARGINS:.1f} times "
+        f"the floor"
+    )
     yield Row("margins of 3 flows", f"{value}, {failed} failed")
     verdicts = min(_each(net, [*MARGINS, "stable", "rightmost_root"])[0] for _ in range(ROUNDS))
     yield Row("and verdicts, roots", f"{verdicts * 1e6:.0f} us a point")
-    value = f"{min(theirs_) * 1e3:.2f} ms, the mean of {loops} (Pade order {order}, error {wrong:.0e})"
+    value = (
+        f"{min(theirs_) * 1e3:.2f} ms, the mean of {loops} (Pade order {order}, error {wrong:.0e})"
+    )
     yield Row("python-control", value)
     ratio = min(theirs_) / min(spent)
     yield Row("margins per core", f"{ratio:.1f}", ">= 50", ratio >= 50)
@@ -115,7 +135,8 @@ def _each(net: fc.Network, measures: list[str]) -> tuple[float, int]:
 
 
 def _python_control(net: fc.Network, loops: int) -> tuple[Callable[[], float], int, float]:
-    """What takes its seconds a point of stability margins, at the least Pade order that gives ours to 1e-9; its error.
+    """What takes its seconds a point of stability margins, at the least Pade order that gives ours
+    to 1e-9; its error.
 
     The nets, laws and reports that it starts from are made beforehand, which is not counted.
     """
@@ -137,7 +158,9 @@ def _python_control(net: fc.Network, loops: int) -> tuple[Callable[[], float], i
     def found(order: int) -> list[Any]:
         with catch_warnings():
             simplefilter("ignore")
-            return [control.stability_margins(system.to_control(pade=order))[:3] for system in systems]
+            return [
+                control.stability_margins(system.to_control(pade=order))[:3] for system in systems
+            ]
 
     ours_ = np.array([(r.margins.gain_nearest, r.phase_margin) for r in reports])
     wrong, order = np.inf, 1
@@ -164,22 +187,32 @@ def _at_the_queue(loop: Any) -> DelayLTI:
 
 
 def parking_lot() -> fc.Network:
-    """A long flow over three links with one flow of its own each; the long one's round trip is what is swept."""
-    net = fc.parking_lot({"long": fc.LDCC}, [fc.LDCC] * 3, {"capacity": "3 Mbit/s", "delay": "5 ms"})
+    """A long flow over three links with one flow of its own each; the long one's round trip is
+    what is swept.
+    """
+    net = fc.parking_lot(
+        {"long": fc.LDCC}, [fc.LDCC] * 3, {"capacity": "3 Mbit/s", "delay": "5 ms"}
+    )
     for name in list(net.flows)[1:]:
         net = net.with_flow(name, return_delay="45 ms")
     return net
 
 
 def _conditions(point: Any) -> dict[str, float]:
-    """The gain over the largest that each condition allows: nearly linear in the gain, so that a few values will do."""
+    """The gain over the largest that each condition allows: nearly linear in the gain, so that a
+    few values will do.
+    """
     return {name: 1.0 / point.stability.sufficient[name].margin for name in CONDITIONS}
 
 
-def chart(file: str = "figures/ldcc_stability.png", points: int = 300, few: int = 12) -> Iterator[Row]:
-    """The stability of a parking lot of LDCC flows over the gain and the long flow's round-trip time, drawn.
+def chart(
+    file: str = "figures/ldcc_stability.png", points: int = 300, few: int = 12
+) -> Iterator[Row]:
+    """The stability of a parking lot of LDCC flows over the gain and the long flow's round-trip
+    time, drawn.
 
-    The conditions cost hundreds of times a verdict, so that they are found at fewer points; they have no corners.
+    The conditions cost hundreds of times a verdict, so that they are found at fewer points; they
+    have no corners.
     """
     import matplotlib as mpl
 
@@ -187,18 +220,30 @@ def chart(file: str = "figures/ldcc_stability.png", points: int = 300, few: int 
     net = parking_lot()
     gains, trips = np.linspace(0.1, 2.2, points), np.geomspace(0.03, 1.0, points)
     began = perf_counter()
-    data = fc.sweep(net, {"eta": gains, "long.rtt": trips}, ["stable", "gain_margin"], refine=Refine("stable", 32))
+    data = fc.sweep(
+        net,
+        {"eta": gains, "long.rtt": trips},
+        ["stable", "gain_margin"],
+        refine=Refine("stable", 32),
+    )
     first = perf_counter() - began
-    some = {"eta": np.linspace(gains[0], gains[-1], few), "long.rtt": np.geomspace(trips[0], trips[-1], few)}
+    some = {
+        "eta": np.linspace(gains[0], gains[-1], few),
+        "long.rtt": np.geomspace(trips[0], trips[-1], few),
+    }
     rules = fc.sweep(net, some, _conditions, executor="processes")
     took = perf_counter() - began
-    axis: Any = fc.plot.stability_chart(data, value="gain_margin", over={name: rules[name] for name in CONDITIONS})
-    axis.set(xlabel="gain $\\eta$ of all flows", ylabel="round-trip propagation time of the long flow [ms]",
+    axis: Any = fc.plot.stability_chart(
+        data, value="gain_margin", over={name: rules[name] for name in CONDITIONS}
+    )
+    axis.set(xlabel="gain $\\eta$ of all flows", ylabel="round-trip propagation time of the long "
+                                                        "flow [ms]",
              title="Three links, a flow over all of them and one on each")  # fmt: skip
     axis.figure.savefig(ROOT / file, dpi=120)
     many, failed = data.attrs["measured"], data.attrs["failed"] + rules.attrs["failed"]
     value = (
-        f"{took:.0f} s for {points} x {points} points ({first:.1f} s for {many} verdicts, the rest for "
+        f"{took:.0f} s for {points} x {points} points ({first:.1f} s for {many} verdicts, the "
+        f"rest for "
         f"{rules.attrs['points']} points of the conditions), {failed} failed"
     )
     yield Row("stability chart", value, "< 60 s", took < 60 and not failed)

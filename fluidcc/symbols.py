@@ -63,15 +63,19 @@ x_tau = Symbol(r"x_{\tau}", nonnegative=True)  # own rate one feedback loop ago 
 e_b = Symbol("e_b", nonnegative=True)  # return delay, a constant of the flow [s]
 packet = Symbol(r"\ell", positive=True)  # packet length, a constant of the flow [bit a packet]
 
-# What routers on the path say, each straight back to the source: no queue delays it. An offer is a rate that a link
-# would grant; of those on the path a source knows the least (1e30 without one) and the largest (0 without one).
+# What routers on the path say, each straight back to the source: no queue delays it. An offer is a
+# rate that a link would grant; of those on the path a source knows the least (1e30 without one) and
+# the largest (0 without one).
 offer_min = Symbol("offer_min", nonnegative=True)  # [bit/s]
 offer_max = Symbol("offer_max", nonnegative=True)  # [bit/s]
-# The k-th router on the route that reports: multiply your rate by a factor and raise it by so much; its reports so far.
+# The k-th router on the route that reports: multiply your rate by a factor and raise it by so much;
+# its reports so far.
 factors = tuple(Symbol(f"factor_{k}", nonnegative=True) for k in (1, 2, 3))  # [1]
 raises = tuple(Symbol(f"raise_{k}", nonnegative=True) for k in (1, 2, 3))  # [bit/s]
 reports = tuple(Symbol(f"reports_{k}", nonnegative=True) for k in (1, 2, 3))  # a count
-noise = Symbol("noise", real=True)  # of mean 0 and variance 1, drawn anew from time to time by the run's seed [1]
+noise = Symbol(
+    "noise", real=True
+)  # of mean 0 and variance 1, drawn anew from time to time by the run's seed [1]
 
 # What a link knows.
 y = Symbol("y", nonnegative=True)  # arrival rate [bit/s]
@@ -95,7 +99,12 @@ SOURCE_INPUTS = (
     *reports,
     noise,
 )
-SUDDEN = (edot, pi, price, x_tau)  # of them those that data bring, and that may jump where the rates of sources do
+SUDDEN = (
+    edot,
+    pi,
+    price,
+    x_tau,
+)  # of them those that data bring, and that may jump where the rates of sources do
 SOURCE_OUTPUTS = ("rate",)
 LINK_INPUTS = (y, c, q_max, t, crossing)
 REPORTING = ("factor", "raise", "reports")
@@ -120,14 +129,17 @@ SIGNAL_UNITS = {
 }
 
 FUNCTIONS = (
-    Abs, Heaviside, Max, Min, Piecewise, acos, acosh, asin, asinh, atan, atanh, ceiling, cos, cosh, exp, expm1, floor,
+    Abs, Heaviside, Max, Min, Piecewise, acos, acosh, asin, asinh, atan, atanh, ceiling, cos, cosh,
+    exp, expm1, floor,
     log, log1p, sign, sin, sinh, tan, tanh,
 )  # fmt: skip
 """What laws may use, beside powers: kernels, equilibria and linearisations all have them."""
 
 
 def expression(value: Any, what: str) -> Any:
-    """`value` as SymPy has it; text is none, as its symbols would not be those of the vocabulary."""
+    """`value` as SymPy has it; text is none, as its symbols would not be those of the
+    vocabulary.
+    """
     if isinstance(value, Expr):
         return value
     try:
@@ -136,16 +148,19 @@ def expression(value: Any, what: str) -> Any:
         found = None
     vast = isinstance(found, Rational) and found.is_finite and abs(found) > sys.float_info.max
     if not isinstance(found, Expr | Boolean) or vast:
-        raise LawError(f"{what} is {shown(value)}; give an expression of SymPy symbols, or a number")
+        raise LawError(
+            f"{what} is {shown(value)}; give an expression of SymPy symbols, or a number"
+        )
     return found
 
 
 class Let(Symbol):
     r"""A named sub-expression: printed by its name, derived by its definition.
 
-    Two Lets are equal when both name and definition are; its assumptions (positive, real, ...) are those of its
-    definition. Differentiating or substituting goes through to the definition, so a Let is never mistaken for an
-    independent variable. Units follow from the definition as well; none are declared.
+    Two Lets are equal when both name and definition are; its assumptions (positive, real, ...) are
+    those of its definition. Differentiating or substituting goes through to the definition, so a
+    Let is never mistaken for an independent variable. Units follow from the definition as well;
+    none are declared.
 
     Parameters
     ----------
@@ -193,7 +208,8 @@ class Let(Symbol):
     def _eval_derivative_n_times(self, s: Any, n: Any) -> Expr:
         return self.definition.diff((s, n))
 
-    # What kind of function of other symbols it is, SymPy asks to find signs: a Symbol is a polynomial of itself.
+    # What kind of function of other symbols it is, SymPy asks to find signs: a Symbol is a
+    # polynomial of itself.
 
     def _eval_is_polynomial(self, syms: Any) -> Any:
         return self.definition._eval_is_polynomial(syms)

@@ -19,7 +19,9 @@ def bottleneck(capacity: float = 2e6, **link: Any) -> fc.Network:
     return fc.Network().link("l", fc.DropTail, capacity=capacity, delay=0.025, **link)
 
 
-def with_flows(net: fc.Network, n: int, law: Any, route: tuple[str, ...] = ("l",), **place: Any) -> fc.Network:
+def with_flows(
+    net: fc.Network, n: int, law: Any, route: tuple[str, ...] = ("l",), **place: Any
+) -> fc.Network:
     for k in range(n):
         net.flow(f"{law.name}{k}", law, route=list(route), **place)
     return net
@@ -29,7 +31,9 @@ def with_flows(net: fc.Network, n: int, law: Any, route: tuple[str, ...] = ("l",
 def drift_functions(law: Any, symbols: Any) -> Any:
     """A law's flows, and the terms s df/ds that they balance, by symbol."""
     flows = list(law.system[0])
-    return lambdify(symbols, flows), lambdify(symbols, [[f.diff(s) * s for s in symbols] for f in flows])
+    return lambdify(symbols, flows), lambdify(
+        symbols, [[f.diff(s) * s for s in symbols] for f in flows]
+    )
 
 
 def relative_drift(net: fc.Network, eq: Any, name: str) -> np.ndarray:
@@ -61,7 +65,11 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
     kept = dict.fromkeys(net.flows, 1.0)
     loss = {}
     for name, link in net.links.items():
-        q, y, c = float(eq.queueing_delay.sel(link=name)), float(eq.arrival_rate.sel(link=name)), link.capacity
+        q, y, c = (
+            float(eq.queueing_delay.sel(link=name)),
+            float(eq.arrival_rate.sel(link=name)),
+            link.capacity,
+        )
         longest = link.buffer / c
         loss[name] = 1 - c / y if bool(eq.full.sel(link=name)) else 0.0
         assert 0 <= q <= longest
@@ -76,7 +84,9 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
             arrivals[name] += passed[f]
             passed[f] *= 1 - loss[name]
             kept[f] *= 1 - loss[name]
-        delay = flow.access_delay + sum(net.links[l].delay + float(eq.queueing_delay.sel(link=l)) for l in flow.route)
+        delay = flow.access_delay + sum(
+            net.links[l].delay + float(eq.queueing_delay.sel(link=l)) for l in flow.route
+        )
         assert float(eq.one_way_delay.sel(flow=f)) == pytest.approx(delay, rel=1e-12)
         assert float(eq.rtt.sel(flow=f)) == pytest.approx(delay + net.return_delay(f), rel=1e-12)
         assert float(eq.loss.sel(flow=f)) == pytest.approx(1 - kept[f], rel=1e-6, abs=tolerance)
@@ -84,11 +94,15 @@ def check(net: fc.Network, eq: Any, tolerance: float = 1e-9) -> None:
             at_bound = z in flow.law.lower and eq.states[f][sy.plain(z)] == float(flow.law.lower[z])
             assert drift <= 1e-12 if at_bound else abs(drift) <= 1e-12
     for name, y in arrivals.items():
-        assert float(eq.arrival_rate.sel(link=name)) == pytest.approx(y, rel=tolerance, abs=tolerance)
+        assert float(eq.arrival_rate.sel(link=name)) == pytest.approx(
+            y, rel=tolerance, abs=tolerance
+        )
 
 
 def lot(**second: Any) -> fc.Network:
-    net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.02, buffer=second.pop("first_buffer", None))
+    net = fc.Network().link(
+        "l1", fc.DropTail, capacity=2.5e6, delay=0.02, buffer=second.pop("first_buffer", None)
+    )
     net.link("l2", fc.DropTail, capacity=2.5e6, delay=0.02, **second)
     net.flow("long", fc.LDCC, route=["l1", "l2"])
     return net.flow("s1", fc.LDCC, route=["l1"]).flow("s2", fc.LDCC, route=["l2"])

@@ -1,4 +1,6 @@
-"""What every test needs: figures without a screen, and property tests that a busy machine cannot fail."""
+"""What every test needs: figures without a screen, and property tests that a busy machine cannot
+fail.
+"""
 
 from __future__ import annotations
 

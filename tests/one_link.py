@@ -1,7 +1,8 @@
-"""Flows over one link by Euler's method on an even grid, apart from the engine: a reference good to three digits.
+"""Flows over one link by Euler's method on an even grid, apart from the engine: a reference good to
+three digits.
 
-Laws are evaluated as they stand; of the network there is a FIFO queue, and what is acknowledged when. Its error goes
-with the step, but unevenly: delays of flows are no multiples of it.
+Laws are evaluated as they stand; of the network there is a FIFO queue, and what is acknowledged
+when. Its error goes with the step, but unevenly: delays of flows are no multiples of it.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ def _made(net: Network, name: str, step: float) -> _Flow:
 
     forms = [plain(law.out["rate"]), *(plain(f) for f in law.flow.values())]
     step_function = {"Heaviside": lambda v, at_zero=0.5: at_zero if v == 0 else float(v > 0)}
-    evaluate = lambdify((list(law.states), e, x_tau, edot), forms, modules=[step_function, "math"], cse=True)
+    evaluate = lambdify(
+        (list(law.states), e, x_tau, edot), forms, modules=[step_function, "math"], cse=True
+    )
     lower = [float(law.lower[z]) if z in law.lower else -math.inf for z in law.states]
     initial = [float(law.initial.get(z, 0.0)) for z in law.states]
     access, begin = (round(v / step) for v in (spec.access_delay, spec.intervals[0][0]))
     assert not law.jumps
-    return _Flow(net.base_rtt(name), net.return_delay(name), access, begin, evaluate, lower, initial)
+    return _Flow(
+        net.base_rtt(name), net.return_delay(name), access, begin, evaluate, lower, initial
+    )
 
 
 def _run(net: Network, until: float, step: float) -> tuple[Array, Array]:
@@ -74,7 +79,11 @@ def _run(net: Network, until: float, step: float) -> tuple[Array, Array]:
             while last + 1 + flow.access < len(waits) and acknowledged(flow, last + 1) <= now:
                 last += 1
             flow.heard = last
-            trip, old, bent = flow.base, 0.0, 0.0  # as long as nothing has come back since the clock began
+            trip, old, bent = (
+                flow.base,
+                0.0,
+                0.0,
+            )  # as long as nothing has come back since the clock began
             if now * step > flow.base and acknowledged(flow, last) <= now:
                 here, there = acknowledged(flow, last), acknowledged(flow, last + 1)
                 part = min((now - here) / (there - here), 1.0)
@@ -82,7 +91,8 @@ def _run(net: Network, until: float, step: float) -> tuple[Array, Array]:
             rate, *slopes = flow.evaluate(flow.states, trip - flow.back, old, bent)
             flow.rates.append(max(rate, 0.0))
             flow.states = [
-                max(z + step * f, least) for z, f, least in zip(flow.states, slopes, flow.lower, strict=True)
+                max(z + step * f, least)
+                for z, f, least in zip(flow.states, slopes, flow.lower, strict=True)
             ]
         coming = sum(flow.rates[now - flow.access] for flow in flows if now >= flow.access)
         level = max(queue[-1] + step * (coming - capacity), 0.0)

@@ -1,4 +1,6 @@
-"""Every law there is, for the generic suites: one per entry of `fluidcc.sources` and `fluidcc.links`."""
+"""Every law there is, for the generic suites: one per entry of `fluidcc.sources` and
+`fluidcc.links`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ def all_laws() -> list[Law]:
 
 
 def random_values(law: Law, n: int, seed: int = 0) -> dict[Symbol, NDArray[Any]]:
-    """Values of every state, input and parameter, within an order of magnitude of 1 and of the right sign.
+    """Values of every state, input and parameter, within an order of magnitude of 1 and of the
+    right sign.
 
     Signs of switches vary from point to point, and no value is near a kink on purpose.
     """

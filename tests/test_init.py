@@ -24,13 +24,27 @@ def run(code: str) -> str:
 
 
 def test_import_loads_numpy_at_most() -> None:
-    heavy = ("sympy", "scipy", "numba", "xarray", "matplotlib", "pandas", "control", "joblib", "msgspec", "h5py")
+    heavy = (
+        "sympy",
+        "scipy",
+        "numba",
+        "xarray",
+        "matplotlib",
+        "pandas",
+        "control",
+        "joblib",
+        "msgspec",
+        "h5py",
+    )
     assert run(f"import sys, fluidcc; print(*[m for m in {heavy} if m in sys.modules])") == ""
 
 
 def test_a_simulation_does_without_dask() -> None:
     net = "fc.dumbbell([fc.LDCC], dict(capacity='3 Mbit/s'), rtt='50 ms')"
-    assert run(f"import sys, fluidcc as fc; fc.simulate({net}, until=1); print('dask' in sys.modules)") == "False"
+    assert (
+        run(f"import sys, fluidcc as fc; fc.simulate({net}, until=1); print('dask' in sys.modules)")
+        == "False"
+    )
 
 
 @pytest.mark.parametrize("name", fc.__all__)
@@ -50,7 +64,9 @@ def test_laws_are_public_names() -> None:
 
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(inspect.getsource(fc))
-    block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
+    block = next(
+        s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING"
+    )
     seen, modules = {}, {}
     for line in block.body:
         assert isinstance(line, ast.ImportFrom)
@@ -75,21 +91,29 @@ def test_laws_are_listed_once_for_people_and_once_for_python() -> None:
     from fluidcc import sources
 
     tree = ast.parse(inspect.getsource(sources))
-    block = next(s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING")
-    seen = {a.name: str(line.module).rpartition(".")[2] for line in block.body if isinstance(line, ast.ImportFrom)
+    block = next(
+        s for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "TYPE_CHECKING"
+    )
+    seen = {a.name: str(line.module).rpartition(".")[2] for line in block.body if isinstance(line,
+    ast.ImportFrom)
             for a in line.names}  # fmt: skip
     assert seen == sources._HOME
     assert {*sources.__all__} == {*sources._HOME}
 
 
 def test_one_law_does_not_make_the_others() -> None:
-    code = "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if m.startswith('fluidcc.sources.')])"
+    code = (
+        "import sys, fluidcc as fc; fc.LDCC; print(*[m for m in sys.modules if "
+        "m.startswith('fluidcc.sources.')])"
+    )
     assert run(code) == "fluidcc.sources.ldcc"
 
 
 def test_no_room_has_the_name_of_a_public_function() -> None:
     rooms = {module.name for module in iter_modules(fc.__path__) if module.ispkg}
-    assert {name for name in rooms & {*fc.__all__} if not isinstance(getattr(fc, name), ModuleType)} == set()
+    assert {
+        name for name in rooms & {*fc.__all__} if not isinstance(getattr(fc, name), ModuleType)
+    } == set()
 
 
 def test_what_docstrings_send_users_to_can_be_imported() -> None:
@@ -97,7 +121,10 @@ def test_what_docstrings_send_users_to_can_be_imported() -> None:
     from fluidcc.sweeps import Point, Refine
 
     assert "equilibrium_rate" in m.known_measures()
-    assert (Point.__module__, Refine.__module__) == ("fluidcc.sweeps.measures", "fluidcc.sweeps.refine")
+    assert (Point.__module__, Refine.__module__) == (
+        "fluidcc.sweeps.measures",
+        "fluidcc.sweeps.refine",
+    )
     text = fc.sweep.__doc__ or ""
     for name in re.findall(r"`(fluidcc(?:\.\w+)+)`", text):
         home, _, last = name.rpartition(".")

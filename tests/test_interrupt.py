@@ -1,4 +1,6 @@
-"""Ctrl-C ends whatever runs: compiled code returns to Python from time to time, and threads look whether to go on."""
+"""Ctrl-C ends whatever runs: compiled code returns to Python from time to time, and threads look
+whether to go on.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,22 @@ ENDLESS = {
         "run(1e9)",
     ),
     "solve_dde": (
-        "run = lambda until: fc.solve_dde(lambda t, y, Z: np.cos(7 * t) - Z[:, 0], (0, until), [1.0], [1.0])\nrun(1)",
+        "run = lambda until: fc.solve_dde(lambda t, y, Z: np.cos(7 * t) - Z[:, 0], (0, until), "
+        "[1.0], [1.0])\nrun(1)",
         "run(1e6)",
     ),
     "equilibrium": (
         """
-        net = fc.dumbbell([fc.LDCC(eta=0.1 + i / 1e4) for i in range(50)], {"capacity": 3e9}, rtt=0.05)
+        flows = [fc.LDCC(eta=0.1 + i / 1e4) for i in range(50)]
+        net = fc.dumbbell(flows, {"capacity": 3e9}, rtt=0.05)
         fc.equilibrium(net)
         """,
         "[fc.equilibrium(net) for _ in range(10**9)]",
     ),
     "stability": (
         """
-        net = fc.dumbbell([fc.LDCC(eta=0.1 + i / 100) for i in range(9)], {"capacity": 3e7}, rtt=0.05)
+        flows = [fc.LDCC(eta=0.1 + i / 100) for i in range(9)]
+        net = fc.dumbbell(flows, {"capacity": 3e7}, rtt=0.05)
         fc.stability(net)
         """,
         "[fc.stability(net) for _ in range(10**9)]",
@@ -68,7 +73,9 @@ ENDLESS = {
 @pytest.mark.skipif(os.name != "posix", reason="signals as Unix has them")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_ctrl_c_ends_it(name: Any) -> None:
-    """The child says when it begins, is interrupted, and says that it has heard; else it would go on for hours."""
+    """The child says when it begins, is interrupted, and says that it has heard; else it would
+    go on for hours.
+    """
     prepare, call = ENDLESS[name]
     text = f"""
 import fluidcc as fc
@@ -80,7 +87,9 @@ try:
 except KeyboardInterrupt:
     print("heard", flush=True)
 """
-    child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"

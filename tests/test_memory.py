@@ -15,7 +15,8 @@ x, a, g = symbols("x a g", positive=True)
 
 def a_law(number: int) -> fc.Source:
     return fc.Source(
-        name=f"S{number}", flow={x: g * (a - x)}, out={"rate": x}, params={a: 1e5, g: 1}, initial={x: 1e5},
+        name=f"S{number}", flow={x: g * (a - x)}, out={"rate": x}, params={a: 1e5, g: 1},
+        initial={x: 1e5},
         units={x: "bit/s", a: "bit/s", g: "1/s"},
     )  # fmt: skip
 
@@ -30,10 +31,15 @@ def test_checked_laws_are_forgotten_beyond_a_number(monkeypatch: pytest.MonkeyPa
         fc.Source("S3", flow={x: a}, out={"rate": x}, params={a: 1.0}, units={x: "bit/s", a: "1"})
 
 
-def test_texts_of_fused_steps_are_forgotten_beyond_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_fused_steps_are_forgotten_beyond_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fused, "MOST_TEXTS", 3)
     monkeypatch.setattr(fused, "_texts", {})
-    layouts = [lay_out(fc.dumbbell([fc.LDCC] * n, {"capacity": "3 Mbit/s"}, rtt="50 ms")) for n in range(1, 7)]
+    layouts = [
+        lay_out(fc.dumbbell([fc.LDCC] * n, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
+        for n in range(1, 7)
+    ]
     texts = [fused._full_text(at) for at in layouts]
     assert len(fused._texts) == 3
     assert [fused._full_text(at) for at in layouts] == texts

@@ -1,4 +1,6 @@
-"""The notebooks are kept as they ran: every cell, in order, with its outputs, and nothing that changes by itself."""
+"""The notebooks are kept as they ran: every cell, in order, with its outputs, and nothing that
+changes by itself.
+"""
 
 from __future__ import annotations
 

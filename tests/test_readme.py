@@ -24,7 +24,9 @@ def test_the_tour_runs() -> None:
 
 
 def test_the_commands_are_understood() -> None:
-    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("fluidcc ")]
+    commands = [
+        line for block in blocks("sh") for line in block.splitlines() if line.startswith("fluidcc ")
+    ]
     assert len(commands) >= 5
     for line in commands:
         given = make_parser().parse_args(shlex.split(line, comments=True)[1:])
@@ -33,7 +35,9 @@ def test_the_commands_are_understood() -> None:
 
 def test_the_files_it_names_are_there() -> None:
     named = set(re.findall(r"`(fluidcc/[\w/]+\.py)`", README.read_text()))
-    assert {name for name in named if not (README.parent / name).is_file()} == {"fluidcc/sources/keeper.py"}
+    assert {name for name in named if not (README.parent / name).is_file()} == {
+        "fluidcc/sources/keeper.py"
+    }
     notebooks = re.findall(r"^\| `(\w+\.ipynb)` \|", README.read_text(), flags=re.M)
     assert notebooks == sorted(file.name for file in (README.parent / "notebooks").glob("*.ipynb"))
 

@@ -81,7 +81,13 @@ def test_unfold_reaches_the_bottom() -> None:
 
 
 def test_plain_names() -> None:
-    assert [plain(s) for s in (q_max, x_tau, edot, RTT, a)] == ["q_max", "x_tau", "edot", "RTT", "a"]
+    assert [plain(s) for s in (q_max, x_tau, edot, RTT, a)] == [
+        "q_max",
+        "x_tau",
+        "edot",
+        "RTT",
+        "a",
+    ]
 
 
 def test_every_signal_has_a_unit() -> None:

@@ -1,4 +1,6 @@
-"""Values that no argument can take, put into every argument of the public functions: each is answered by a sentence."""
+"""Values that no argument can take, put into every argument of the public functions: each is
+answered by a sentence.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,13 @@ class Odd:
 
 
 WRONG: dict[str, Any] = {
-    "None": None, "True": True, "text": "abc", "empty text": "", "nan": math.nan, "-inf": -math.inf, "-1": -1,
-    "object": Odd(), "array of nan": np.array([math.nan]), "list of None": [None], "wrong unit": "3 Mbit",
+    "None": None, "True": True, "text": "abc", "empty text": "", "nan": math.nan, "-inf": -math.inf,
+    "-1": -1,
+    "object": Odd(), "array of nan": np.array([math.nan]), "list of None": [None],
+    "wrong unit": "3 Mbit",
     "complex": 1j, "bytes": b"x", "huge": 10**400, "ragged": [[1, 2], [3]], "nan as text": "nan",
-    "truths": [True, False], "empty dict": {}, "empty list": [], "empty array": np.array([]), "inf": math.inf,
+    "truths": [True, False], "empty dict": {}, "empty list": [], "empty array": np.array([]),
+    "inf": math.inf,
 }  # fmt: skip
 NONE, EMPTY = {"None"}, {"empty dict", "empty list", "empty array"}
 NAMES = {"text", "wrong unit", "nan as text"}
@@ -50,12 +55,19 @@ def report() -> Any:
 
 
 def law(**changes: Any) -> Any:
-    given: dict[str, Any] = {"flow": {x: g * x}, "out": {"rate": x}, "params": {g: 1}, "units": {x: "bit/s", g: "1/s"}}
+    given: dict[str, Any] = {
+        "flow": {x: g * x},
+        "out": {"rate": x},
+        "params": {g: 1},
+        "units": {x: "bit/s", g: "1/s"},
+    }
     return fc.Source(**{"name": "Mine", **given, **changes})
 
 
 def price(**changes: Any) -> Any:
-    return fc.Link(**{"name": "L", "out": {"price": g}, "params": {g: 1}, "units": {g: "1"}, **changes})
+    return fc.Link(
+        **{"name": "L", "out": {"price": g}, "params": {g: 1}, "units": {g: "1"}, **changes}
+    )
 
 
 def jump(**changes: Any) -> Any:
@@ -80,7 +92,16 @@ def dde(**changes: Any) -> Any:
 
 
 def interval(**changes: Any) -> Any:
-    given = {"k": 0, "l": 1, "lam": 1, "sigma": 0.5, "capacity": 10, "n": 2, "intervals": 5, "initial": [1, 2]}
+    given = {
+        "k": 0,
+        "l": 1,
+        "lam": 1,
+        "sigma": 0.5,
+        "capacity": 10,
+        "n": 2,
+        "intervals": 5,
+        "initial": [1, 2],
+    }
     return fc.synchronized(**{**given, **changes})
 
 
@@ -96,12 +117,16 @@ def with_net(function: Callable[..., Any], **given: Any) -> Callable[..., Any]:
     return lambda **changes: function(**{"net": net(), **given, **changes})
 
 
-# What is called, and of each argument which of the wrong values it does take: None and what is empty, mostly.
+# What is called, and of each argument which of the wrong values it does take: None and what is
+# empty, mostly.
 ARGUMENTS: list[tuple[Callable[..., Any], dict[str, set[str]]]] = [
-    (law, {"name": NAMES, "flow": set(), "out": set(), "params": set(), "units": set(), "lower": {"empty dict"},
-           "upper": {"empty dict"}, "jumps": {"empty list"}, "ticks": {"empty list"}, "claims": {"empty dict"},
+    (law, {"name": NAMES, "flow": set(), "out": set(), "params": set(), "units": set(),
+    "lower": {"empty dict"},
+           "upper": {"empty dict"}, "jumps": {"empty list"}, "ticks": {"empty list"},
+           "claims": {"empty dict"},
            "ref": NAMES | {"empty text"}, "initial": {"empty dict"}, "utility": NONE}),
-    (price, {"name": NAMES, "flow": {"empty dict"}, "out": set(), "params": set(), "units": set(), "queue": NONE}),
+    (price, {"name": NAMES, "flow": {"empty dict"}, "out": set(), "params": set(), "units": set(),
+    "queue": NONE}),
     (jump, {"when": set(), "reset": set(), "refractory": set(), "once": {"True"}}),
     (tick, {"every": set(), "update": set(), "phase": NONE}),
     (lambda **v: fc.Let(**{"name": "v", "definition": x, **v}),
@@ -109,12 +134,15 @@ ARGUMENTS: list[tuple[Callable[..., Any], dict[str, set[str]]]] = [
     (lambda **v: fc.LDCC(**v), {"beta": set()}),
     (lambda **v: fc.count_packets(**{"law": fc.RED, "mean": 6e3, **v}),
      {"law": set(), "mean": {"wrong unit"}, "assumed": {"wrong unit"}}),
-    (lambda **v: fc.marked_by_bytes(**{"law": fc.Reno, **v}), {"law": set(), "mean": {"wrong unit"}}),
+    (lambda **v: fc.marked_by_bytes(**{"law": fc.Reno, **v}), {"law": set(),
+    "mean": {"wrong unit"}}),
     (lambda utility: fc.LDCC.with_utility(utility), {"utility": set()}),
     (lambda name: fc.LDCC.parameter(name), {"name": set()}),
-    (link, {"name": NAMES, "law": set(), "capacity": set(), "delay": set(), "buffer": NONE | {"wrong unit", "inf"},
+    (link, {"name": NAMES, "law": set(), "capacity": set(), "delay": set(),
+    "buffer": NONE | {"wrong unit", "inf"},
             "initial": NONE | {"empty dict"}, "packet": {"wrong unit"}}),
-    (flow, {"name": NAMES, "law": set(), "route": set(), "start": NONE | {"-inf", "list of None"}, "return_delay": NONE,
+    (flow, {"name": NAMES, "law": set(), "route": set(), "start": NONE | {"-inf", "list of None"},
+    "return_delay": NONE,
             "stop": NONE | {"inf", "list of None"}, "access_delay": set(), "packet": {"wrong unit"},
             "initial": NONE | {"empty dict"}, "pattern": NONE}),
     (lambda flow: net().base_rtt(flow), {"flow": set()}),
@@ -122,37 +150,48 @@ ARGUMENTS: list[tuple[Callable[..., Any], dict[str, set[str]]]] = [
     (lambda kind: net().given(kind, "a"), {"kind": set()}),
     (lambda **v: fc.dumbbell(**{"flows": [fc.LDCC], "link": {"capacity": 1e6, "delay": 0.01}, **v}),
      {"flows": EMPTY, "link": set(), "rtt": NONE}),
-    (lambda **v: fc.parking_lot(**{"long": [fc.LDCC], "cross": [fc.LDCC], "link": {"capacity": 1e6}, **v}),
+    (lambda **v: fc.parking_lot(**{"long": [fc.LDCC], "cross": [fc.LDCC], "link": {"capacity": 1e6},
+    **v}),
      {"long": EMPTY, "cross": set(), "link": set()}),
     (lambda **v: fc.two_queues(**{
         "udp": [fc.CBR], "tcp": [fc.LDCC], "udp_link": {"capacity": 1e6}, "tcp_link": {}, **v}),
      {"udp": EMPTY, "tcp": EMPTY, "udp_link": set(), "tcp_link": {"empty dict"}}),
     (with_net(fc.simulate, until=0.01), {
-        "net": set(), "until": set(), "rtol": set(), "atol": set(), "delays": set(), "frozen_at": NONE,
-        "samples": set(), "t_eval": NONE, "seed": set(), "first_step": NONE, "max_step": {"inf"}, "engine": set(),
+        "net": set(), "until": set(), "rtol": set(), "atol": set(), "delays": set(),
+        "frozen_at": NONE,
+        "samples": set(), "t_eval": NONE, "seed": set(), "first_step": NONE, "max_step": {"inf"},
+        "engine": set(),
         "restart": NONE, "progress": NONE | {"True"}}),
     (with_net(fc.compile), {"net": set(), "delays": set()}),
     (with_net(fc.equilibrium), {"net": set(), "at": {"inf"}}),
     (with_net(fc.hold_trackers), {"net": set()}),
     (with_net(fc.num.solve), {"net": set(), "at": {"inf"}}),
     (with_net(fc.linearize), {"net": set(), "loop": set(), "delays": set(), "at": {"inf"}}),
-    (with_net(fc.stability), {"net": set(), "delays": set(), "at": {"inf"}, "roots": set(), "certify": {"True"}}),
+    (with_net(fc.stability), {"net": set(), "delays": set(), "at": {"inf"}, "roots": set(),
+    "certify": {"True"}}),
     (with_net(fc.stability_boundary, name="a.eta"), {
-        "net": set(), "name": set(), "bounds": NONE, "along": NONE, "along_bounds": NONE, "delays": set()}),
+        "net": set(), "name": set(), "bounds": NONE, "along": NONE, "along_bounds": NONE,
+        "delays": set()}),
     (with_net(fc.sampled_stability, period=0.1), {"net": set(), "period": NONE, "at": {"inf"}}),
     (
         with_net(fc.limit_cycle),
         {"net": set(), "tol": set(), "rtol": set(), "until": set(), "max_steps": set()},
     ),
-    (interval, {"k": {"-1"}, "l": {"-1"}, "lam": set(), "sigma": set(), "capacity": set(), "n": set(), "initial": NONE,
-                "intervals": set(), "hears": set(), "delay": set(), "missed": set(), "floor": {"-1"}, "seed": set(),
+    (interval, {"k": {"-1"}, "l": {"-1"}, "lam": set(), "sigma": set(), "capacity": set(),
+    "n": set(), "initial": NONE,
+                "intervals": set(), "hears": set(), "delay": set(), "missed": set(),
+                "floor": {"-1"}, "seed": set(),
                 "exact": {"True"}, "keep": {"True"}}),
-    (dde, {"fun": set(), "t_span": set(), "history": {"-1"}, "lags": {"empty list", "empty array"}, "method": set(),
-           "t_eval": NONE | {"empty list", "empty array"}, "dense_output": {"True"}, "events": NONE | EMPTY,
-           "jumps": NONE | EMPTY, "switches": NONE | EMPTY, "args": NONE | EMPTY | {"empty text"}, "rtol": set(),
+    (dde, {"fun": set(), "t_span": set(), "history": {"-1"}, "lags": {"empty list", "empty array"},
+    "method": set(),
+           "t_eval": NONE | {"empty list", "empty array"}, "dense_output": {"True"},
+           "events": NONE | EMPTY,
+           "jumps": NONE | EMPTY, "switches": NONE | EMPTY, "args": NONE | EMPTY | {"empty text"},
+           "rtol": set(),
            "atol": set(), "max_step": {"inf"}, "first_step": NONE, "max_steps": set(),
            "breaking_points": {"-1", "empty list", "empty array"}, "max_order": NONE}),
-    (block, {"A": {"-1"}, "B": {"-1"}, "C": {"-1"}, "D": {"-1"}, "delays": {"empty list", "empty array"},
+    (block, {"A": {"-1"}, "B": {"-1"}, "C": {"-1"}, "D": {"-1"}, "delays": {"empty list",
+    "empty array"},
              "states": {"empty list"}, "inputs": {"empty list"}, "outputs": {"empty list"}}),
     (lag, {"num": {"-1", "empty list", "empty array"}, "den": {"-1"}, "delay": set()}),
     (lambda omega: lag().frequency_response(omega), {"omega": {"-1", "empty list", "empty array"}}),
@@ -181,7 +220,8 @@ ARGUMENTS: list[tuple[Callable[..., Any], dict[str, set[str]]]] = [
      {"rates": set(), "capacity": set()}),
     (lambda **v: fc.plot.stability_chart(**v), {"curves": set()}),
     (lambda **v: fc.plot.claims(**v), {"table": set()}),
-    (lambda **v: fc.claims.table(**{"paper": "ldcc", "only": "(18)", **v}), {"progress": NONE | {"True"}}),
+    (lambda **v: fc.claims.table(**{"paper": "ldcc", "only": "(18)", **v}),
+    {"progress": NONE | {"True"}}),
     (lambda paper: fc.claims.table(paper, only="(18)"), {"paper": NONE}),
     (lambda only: fc.claims.table("ldcc", only=only), {"only": NONE}),
     (lambda where: fc.prove(x - x, where=where), {"where": EMPTY}),
@@ -211,11 +251,15 @@ def _cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("call", "name", "taken"), _cases())
-def test_wrong_values_are_answered_by_a_sentence(call: Callable[..., Any], name: str, taken: set[str]) -> None:
+def test_wrong_values_are_answered_by_a_sentence(
+    call: Callable[..., Any], name: str, taken: set[str]
+) -> None:
     for label, value in WRONG.items():
         if label in taken:
             continue
-        with pytest.raises(errors.FluidccError) as caught:  # which value it was stands in the locals of a failure
+        with pytest.raises(
+            errors.FluidccError
+        ) as caught:  # which value it was stands in the locals of a failure
             call(**{name: value})
         text = str(caught.value)
         assert isinstance(caught.value, ValueError | ArithmeticError | NotImplementedError), label
@@ -225,12 +269,18 @@ def test_wrong_values_are_answered_by_a_sentence(call: Callable[..., Any], name:
 
 def _public() -> list[tuple[str, Any]]:
     rooms = {"fc": fc, "metrics": fc.metrics, "plot": fc.plot, "num": fc.num, "claims": fc.claims}
-    found = [(f"{room}.{name}", getattr(module, name)) for room, module in rooms.items() for name in module.__all__]
+    found = [
+        (f"{room}.{name}", getattr(module, name))
+        for room, module in rooms.items()
+        for name in module.__all__
+    ]
     return [(name, value) for name, value in found if inspect.isfunction(value)]
 
 
 @pytest.mark.parametrize(("name", "function"), _public(), ids=[name for name, _ in _public()])
-def test_calls_that_do_not_fit_are_answered_by_a_sentence(name: str, function: Callable[..., Any]) -> None:
+def test_calls_that_do_not_fit_are_answered_by_a_sentence(
+    name: str, function: Callable[..., Any]
+) -> None:
     parameters = inspect.signature(function).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         with pytest.raises(errors.InvalidCall, match=r"\(\) has no argument 'nonsense'; "):
@@ -244,5 +294,7 @@ def test_calls_that_do_not_fit_are_answered_by_a_sentence(name: str, function: C
 def test_what_is_made_without_its_arguments_says_which(kind: Any) -> None:
     with pytest.raises(errors.InvalidCall, match=rf"{kind.__name__}\(\) lacks .*; give "):
         kind()
-    with pytest.raises(errors.InvalidCall, match=rf"{kind.__name__}\(\) has no argument 'nonsense'"):
+    with pytest.raises(
+        errors.InvalidCall, match=rf"{kind.__name__}\(\) has no argument 'nonsense'"
+    ):
         kind(nonsense=1)

@@ -1,4 +1,5 @@
-"""A cluster on one machine, by the commands that start one on many: a Dask scheduler and two workers, one thread each.
+"""A cluster on one machine, by the commands that start one on many: a Dask scheduler and two
+workers, one thread each.
 
 The same sweep is run here and there, and must give the same bits.
 """
@@ -29,8 +30,26 @@ def main() -> None:
     print("starting:")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scheduler.json"
-        parts = [start("scheduler", "--port", "0", "--dashboard-address", ":0", "--scheduler-file", str(file))]
-        worker = ("worker", "--scheduler-file", str(file), "--nthreads", "1", "--local-directory", folder)
+        parts = [
+            start(
+                "scheduler",
+                "--port",
+                "0",
+                "--dashboard-address",
+                ":0",
+                "--scheduler-file",
+                str(file),
+            )
+        ]
+        worker = (
+            "worker",
+            "--scheduler-file",
+            str(file),
+            "--nthreads",
+            "1",
+            "--local-directory",
+            folder,
+        )
         parts += [start(*worker) for _ in range(2)]
         try:
             while not file.exists():
@@ -48,7 +67,11 @@ def main() -> None:
 def demonstrate(client: Client) -> None:
     """The same sweep in this process and on the cluster."""
     net = fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s", "buffer": "100 packets"}, rtt="50 ms")
-    grid = {"w": np.linspace(1e4, 4e4, 20), "beta": np.linspace(0.05, 0.2, 20), "eta": np.linspace(0.2, 0.6, 10)}
+    grid = {
+        "w": np.linspace(1e4, 4e4, 20),
+        "beta": np.linspace(0.05, 0.2, 20),
+        "eta": np.linspace(0.2, 0.6, 10),
+    }
     measures = ["mean_rate", "max_queueing_delay"]
     print("each process loads the code", flush=True)
     for executor in ("serial", client):
@@ -57,7 +80,8 @@ def demonstrate(client: Client) -> None:
     there = fc.sweep(net, grid, measures, until="600 s", executor=client)
     same = all(here[name].values.tobytes() == there[name].values.tobytes() for name in measures)
     print(f"{here.attrs['points']} points: {here.attrs['seconds']:.2f} s in one process, "
-          f"{there.attrs['seconds']:.2f} s on {len(client.nthreads())} workers of {client.scheduler.address}; "
+          f"{there.attrs['seconds']:.2f} s on {len(client.nthreads())} workers of "
+          f"{client.scheduler.address}; "
           f"{'the same bits' if same else 'DIFFERENT RESULTS'}")  # fmt: skip
     if not same:
         sys.exit(1)

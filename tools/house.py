@@ -1,13 +1,15 @@
-"""Measure the structure of the package: size, rooms, floors, circles of imports, and journeys of one parameter.
+"""Measure the structure of the package: size, rooms, floors, circles of imports, and journeys of
+one parameter.
 
     python tools/house.py            print the table
     python tools/house.py --limits   and fail where a limit is exceeded
 
-Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an entry of ``fluidcc/``.
-All imports count, those inside functions and under TYPE_CHECKING too. Floors are the rooms on the longest chain of
-imports, a circle of rooms counting as one. A circle is a set of files that import one another, directly or not; an
-``__init__`` of under 60 lines that only hands names on is in none. A journey is the number of the package's files in
-which a warm call runs a function.
+Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an
+entry of ``fluidcc/``. All imports count, those inside functions and under TYPE_CHECKING too. Floors
+are the rooms on the longest chain of imports, a circle of rooms counting as one. A circle is a set
+of files that import one another, directly or not; an ``__init__`` of under 60 lines that only hands
+names on is in none. A journey is the number of the package's files in which a warm call runs a
+function.
 """
 
 from __future__ import annotations
@@ -22,10 +24,19 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "fluidcc"
-IGNORED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+IGNORED = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 LIMITS = {
-    "files": 200, "lines": 44_000, "tokens": 340_000, "lines over 100 columns": 0, "rooms": 20, "floors": 11,
-    "circles of files": 0, "files of simulate": 18, "files of stability": 28, "files of a sweep of margins": 38,
+    "files": 200, "lines": 44_000, "tokens": 340_000, "lines over 100 columns": 0, "rooms": 20,
+    "floors": 11,
+    "circles of files": 0, "files of simulate": 18, "files of stability": 28,
+    "files of a sweep of margins": 38,
     "lines of tests": 16_000,
 }  # fmt: skip
 Graph = Mapping[str, set[str]]
@@ -64,7 +75,7 @@ def tokens(path: Path) -> int:
         return sum(token.type not in IGNORED for token in tokenize.generate_tokens(file.readline))
 
 
-# --- imports ---------------------------------------------------------------------------------------------------------
+# --- imports --------------------------------------------------------------------------------------
 
 
 def structure(package: Path) -> dict[str, int]:
@@ -113,7 +124,10 @@ def hands_on(path: Path) -> bool:
     if path.name != "__init__.py" or len(lines(path)) >= 60:
         return False
     body = ast.parse(path.read_text(encoding="utf-8")).body
-    return all(isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign | ast.AnnAssign) for node in body)
+    return all(
+        isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign | ast.AnnAssign)
+        for node in body
+    )
 
 
 def groups(graph: Graph) -> list[set[str]]:
@@ -122,7 +136,9 @@ def groups(graph: Graph) -> list[set[str]]:
     found: list[set[str]] = []
     for node in graph:
         if not any(node in group for group in found):
-            found.append({node} | {other for other in reach[node] if node in reach.get(other, set())})
+            found.append(
+                {node} | {other for other in reach[node] if node in reach.get(other, set())}
+            )
     return found
 
 
@@ -149,7 +165,7 @@ def floors(graph: Graph) -> int:
     return max(map(height, range(len(sets))))
 
 
-# --- journeys --------------------------------------------------------------------------------------------------------
+# --- journeys -------------------------------------------------------------------------------------
 
 
 def journeys() -> dict[str, int]:
@@ -162,12 +178,16 @@ def journeys() -> dict[str, int]:
     return {
         "files of simulate": files_of(lambda: fc.simulate(net, until=1)),
         "files of stability": files_of(lambda: fc.stability(net)),
-        "files of a sweep of margins": files_of(lambda: fc.sweep(net, grid, margins, progress=False)),
+        "files of a sweep of margins": files_of(
+            lambda: fc.sweep(net, grid, margins, progress=False)
+        ),
     }
 
 
 def files_of(call: Callable[[], Any]) -> int:
-    """Files of the package in which a function runs during a call, in any thread, once all is compiled and cached."""
+    """Files of the package in which a function runs during a call, in any thread, once all is
+    compiled and cached.
+    """
     import threading
 
     call()

@@ -1,8 +1,10 @@
 """Take out of the notebooks what changes from run to run without meaning.
 
-That is when each cell ran, on what, its bars, in how many pieces its text came, and what pandas calls its tables.
+That is when each cell ran, on what, its bars, in how many pieces its text came, and what pandas
+calls its tables.
 
-After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left untouched.
+After ``make notebooks ARGS=--overwrite``, which keeps the outputs. A notebook that is tidy is left
+untouched.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 
 def is_bar(output: nbformat.NotebookNode) -> bool:
     """Whether it is a progress bar, which begins its line anew each time."""
-    return bool(output.output_type == "stream" and output.name == "stderr" and output.text.startswith("\r"))
+    return bool(
+        output.output_type == "stream" and output.name == "stderr" and output.text.startswith("\r")
+    )
 
 
 def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
@@ -27,7 +31,11 @@ def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     found: list[nbformat.NotebookNode] = []
     for output in outputs:
         before = found[-1] if found else None
-        if before is not None and output.output_type == before.output_type == "stream" and output.name == before.name:
+        if (
+            before is not None
+            and output.output_type == before.output_type == "stream"
+            and output.name == before.name
+        ):
             before.text += output.text
         else:
             found.append(output)
@@ -35,7 +43,9 @@ def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
 
 
 def named(output: nbformat.NotebookNode, number: int) -> nbformat.NotebookNode:
-    """The output with a name for its table that is not drawn by chance, and without an object's address."""
+    """The output with a name for its table that is not drawn by chance, and without an object's
+    address.
+    """
     for kind, text in output.get("data", {}).items():
         if kind in ("text/html", "text/plain"):
             output.data[kind] = _ADDRESS.sub(">", _TABLE.sub(f"T_{number:05x}", text))
@@ -50,7 +60,9 @@ def tidy(file: Path) -> bool:
     for number, cell in enumerate(book.cells):
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = joined([named(output, number) for output in cell.outputs if not is_bar(output)])
+            cell.outputs = joined(
+                [named(output, number) for output in cell.outputs if not is_bar(output)]
+            )
     after = nbformat.writes(book).rstrip("\n") + "\n"
     if after != before:
         file.write_text(after, encoding="utf-8")

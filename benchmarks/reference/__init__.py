@@ -1,1 +1,3 @@
-"""Independent solutions that the engine is compared with: a spectral method of steps, and JiTCDDE."""
+"""Independent solutions that the engine is compared with: a spectral method of steps, and
+JiTCDDE.
+"""

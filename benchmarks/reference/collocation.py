@@ -1,14 +1,16 @@
-"""LDCC networks by a spectral method of steps: slow, accurate to about 1e-12, sharing no code with `fluidcc`.
+"""LDCC networks by a spectral method of steps: slow, accurate to about 1e-12, sharing no code with
+`fluidcc`.
 
-Every delay of an LDCC network is positive, so on a step no longer than the shortest delay each delayed signal is
-known, and the rate equation ``x' = k (w - (v + e' + pi) x)`` is *linear* in x with known coefficients. It is solved
-by Gauss collocation of order 2N. The mesh contains every kink: queue events and crossings of ``e = T`` are roots of
-the step's own polynomials, and each is propagated through every delay for a number of generations (a kink is
-smoothed by one derivative a loop). The errors left are those of N, of the longest step and of the number of
-generations, all three of which a run varies to measure them.
+Every delay of an LDCC network is positive, so on a step no longer than the shortest delay each
+delayed signal is known, and the rate equation ``x' = k (w - (v + e' + pi) x)`` is *linear* in x
+with known coefficients. It is solved by Gauss collocation of order 2N. The mesh contains every
+kink: queue events and crossings of ``e = T`` are roots of the step's own polynomials, and each is
+propagated through every delay for a number of generations (a kink is smoothed by one derivative a
+loop). The errors left are those of N, of the longest step and of the number of generations, all
+three of which a run varies to measure them.
 
-Time is that of the first queue of each flow (no access delay): a bit of flow r sent at theta leaves link l at
-``theta + q_l(theta)`` and reaches the next hop ``p_l`` later.
+Time is that of the first queue of each flow (no access delay): a bit of flow r sent at theta leaves
+link l at ``theta + q_l(theta)`` and reaches the next hop ``p_l`` later.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ SAME = 1e-12  # [s] kinks nearer than this are one
 class _Link:
     case: LinkCase
     mode: str = "empty"
-    clock: list[float] = field(default_factory=list)  # theta + q(theta) + p at the starts of the pieces
+    clock: list[float] = field(
+        default_factory=list
+    )  # theta + q(theta) + p at the starts of the pieces
 
 
 class _Run:
@@ -44,7 +48,8 @@ class _Run:
         self.R, self.L = len(case.flows), len(case.links)
         self.links = [_Link(link) for link in case.links]
         self.hops = [(r, j) for r, flow in enumerate(case.flows) for j in range(1, len(flow.route))]
-        # rows: rates, queues, queue slopes, link arrivals, losses, shares, arrivals of flow r at its hop j >= 1
+        # rows: rates, queues, queue slopes, link arrivals, losses, shares, arrivals of flow r at
+        # its hop j >= 1
         self.row_q, self.row_qdot = self.R, self.R + self.L
         self.row_y, self.row_pi = self.R + 2 * self.L, self.R + 3 * self.L
         self.row_share = (
@@ -55,7 +60,9 @@ class _Run:
         self.h_max = min([h_max, *(link.delay for link in case.links)])
         self.xi, weights = legendre.leggauss(nodes)
         vander = legendre.legvander(self.xi, nodes - 1)
-        self.fit = (vander * weights[:, None]).T * (np.arange(nodes) + 0.5)[:, None]  # values -> coefficients
+        self.fit = (vander * weights[:, None]).T * (np.arange(nodes) + 0.5)[
+            :, None
+        ]  # values -> coefficients
         integral = legendre.legint(np.eye(nodes), lbnd=-1, axis=0)
         self.integrate = integral @ self.fit  # slopes at the nodes -> coefficients of the integral
         self.A = legendre.legvander(self.xi, nodes) @ self.integrate
@@ -64,7 +71,9 @@ class _Run:
         self.lengths: list[float] = []
         self.coefs: list[Array] = []
         self.events: list[Event] = []
-        self.heap: list[tuple[float, int, int, int]] = []  # time, generation, flow, hop (len(route): the source)
+        self.heap: list[
+            tuple[float, int, int, int]
+        ] = []  # time, generation, flow, hop (len(route): the source)
         x0 = np.array([flow.rate for flow in case.flows])
         past = np.zeros((self.R + 5 * self.L + len(self.hops), nodes + 1))
         past[: self.R, 0] = x0
@@ -75,13 +84,15 @@ class _Run:
                 if j:
                     past[self.row_hop[r, j], 0] = x0[r]
         if any(past[self.row_y + l, 0] >= link.capacity for l, link in enumerate(case.links)):
-            raise ValueError(f"{case.name}: the rates before t = 0 exceed a capacity, so its queue is not empty")
+            raise ValueError(
+                f"{case.name}: the rates before t = 0 exceed a capacity, so its queue is not empty"
+            )
         self.append(-60.0, 60.0, past)
         self.ends = past[:, 0].copy()
         for l in range(self.L):
             self.kink_at_link(0.0, 0, l)
 
-    # -- history -------------------------------------------------------------------------------------------------
+    # -- history
     def append(self, a: float, h: float, coefs: Array) -> None:
         self.starts.append(a)
         self.lengths.append(h)
@@ -103,7 +114,9 @@ class _Run:
         return out
 
     def entered(self, l: int, times: Array) -> Array:
-        """When did that enter link `l` which reaches the next hop at `times`: theta + q(theta) + p = t."""
+        """When did that enter link `l` which reaches the next hop at `times`: theta + q(theta) +
+        p = t.
+        """
         link = self.links[l]
         if not self.case.fifo:
             return times - link.case.delay
@@ -120,11 +133,13 @@ class _Run:
                 if np.max(np.abs(step)) * h < 4e-16 * max(1.0, float(s[-1])):
                     break
             if np.max(np.abs(u)) > 1 + 1e-6 + 1e-13 / h:
-                raise ArithmeticError(f"{self.case.name}: no inverse of the clock of link {l} at t = {s}")
+                raise ArithmeticError(
+                    f"{self.case.name}: no inverse of the clock of link {l} at t = {s}"
+                )
             theta[which == i] = a + h * (u + 1) / 2
         return theta
 
-    # -- kinks ---------------------------------------------------------------------------------------------------
+    # -- kinks
     def kink_at_link(self, t: float, generation: int, l: int) -> None:
         """A kink of link `l`'s queue at the latest time t: it lands at each flow's next hop."""
         if generation > self.generations:
@@ -136,11 +151,18 @@ class _Run:
     def pass_on(self, t: float, generation: int, r: int, j: int) -> None:
         flow, link = self.case.flows[r], self.links[self.case.flows[r].route[j]]
         q = self.ends[self.row_q + flow.route[j]]
-        lands = t + self.wait(q) + link.case.delay + (flow.return_delay if j + 1 == len(flow.route) else 0.0)
+        lands = (
+            t
+            + self.wait(q)
+            + link.case.delay
+            + (flow.return_delay if j + 1 == len(flow.route) else 0.0)
+        )
         heapq.heappush(self.heap, (lands, generation, r, j + 1))
 
     def forward_kinks(self, t: float) -> None:
-        """Kinks that land at t, each once, smoothed by one derivative where a source has integrated it."""
+        """Kinks that land at t, each once, smoothed by one derivative where a source has
+        integrated it.
+        """
         seen: dict[int, int] = {}
         while self.heap and self.heap[0][0] <= t + SAME:
             _, generation, r, j = heapq.heappop(self.heap)
@@ -152,9 +174,11 @@ class _Run:
         for l, g in seen.items():
             self.kink_at_link(t, g, l)
 
-    # -- a step --------------------------------------------------------------------------------------------------
+    # -- a step
     def feedback(self, r: int, times: Array) -> tuple[Array, Array, Array]:
-        """What source r knows at `times`: (e, e', pi), all stamped when the bits entered the queues."""
+        """What source r knows at `times`: (e, e', pi), all stamped when the bits entered the
+        queues.
+        """
         flow = self.case.flows[r]
         at = times - flow.return_delay
         e, stretch, passed = np.zeros_like(times), np.ones_like(times), np.ones_like(times)
@@ -166,13 +190,19 @@ class _Run:
         return e, stretch - 1, 1 - passed
 
     def hop(self, r: int, j: int, times: Array) -> Array:
-        """Arrival rate of flow r at its hop j >= 1: FIFO hands out the capacity in the proportions that entered."""
+        """Arrival rate of flow r at its hop j >= 1: FIFO hands out the capacity in the
+        proportions that entered.
+        """
         l = self.case.flows[r].route[j - 1]
         at = self.entered(l, times)
-        return self.look(r if j == 1 else self.row_hop[r, j - 1], at) * self.look(self.row_share + l, at)
+        return self.look(r if j == 1 else self.row_hop[r, j - 1], at) * self.look(
+            self.row_share + l, at
+        )
 
     def step(self, a: float, b: float, state: Array) -> tuple[Array, list[tuple[float, str, int]]]:
-        """Coefficients of all signals on [a, b] in the present modes, and the events (position, what, where)."""
+        """Coefficients of all signals on [a, b] in the present modes, and the events (position,
+        what, where).
+        """
         case, h = self.case, b - a
         times = a + h * (self.xi + 1) / 2
         nodes = len(times)
@@ -190,7 +220,9 @@ class _Run:
             v = case.beta * (e - case.T) / rtt if above else 0.0
             k = case.eta / rtt
             decay = k * (v + edot + pi)
-            x = np.linalg.solve(np.eye(nodes) + h / 2 * self.A * decay, state[r] + h / 2 * self.A @ (k * case.w))
+            x = np.linalg.solve(
+                np.eye(nodes) + h / 2 * self.A * decay, state[r] + h / 2 * self.A @ (k * case.w)
+            )
             coefs[r] = h / 2 * self.integrate @ (k * case.w - decay * x)
             coefs[r, 0] += state[r]
             y[flow.route[0]] += x
@@ -240,7 +272,9 @@ class _Run:
         return filled, "full"
 
     def first_root(self, f: Array, sign: int, noise: float) -> float | None:
-        """First u in [-1, 1] from which the polynomial has this sign (-1.0: it has it from the start)."""
+        """First u in [-1, 1] from which the polynomial has this sign (-1.0: it has it from the
+        start).
+        """
         new = sign * legendre.legval(self.grid, f) > noise
         if not new.any():
             return None
@@ -253,7 +287,7 @@ class _Run:
             lo, hi = (lo, mid) if sign * legendre.legval(mid, f) > 0 else (mid, hi)
         return hi
 
-    # -- the march -----------------------------------------------------------------------------------------------
+    # -- the march
     def march(self) -> None:
         t, until = 0.0, self.case.until
         while t < until - SAME:
@@ -305,4 +339,11 @@ def solve(case: Case, *, nodes: int = 14, h_max: float = 0.025, generations: int
     def rows(first: int, count: int) -> Array:
         return np.array([run.look(first + i, inside) for i in range(count)])
 
-    return Solution(time, rows(0, run.R), rows(run.row_q, run.L), rows(run.row_y, run.L), run.events, len(run.coefs))
+    return Solution(
+        time,
+        rows(0, run.R),
+        rows(run.row_q, run.L),
+        rows(run.row_y, run.L),
+        run.events,
+        len(run.coefs),
+    )

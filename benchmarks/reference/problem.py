@@ -14,7 +14,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LinkCase:
-    """A FIFO link: capacity [bit/s], propagation delay [s], buffer [s] (the largest queueing delay)."""
+    """A FIFO link: capacity [bit/s], propagation delay [s], buffer [s] (the largest queueing
+    delay).
+    """
 
     capacity: float
     delay: float
@@ -48,7 +50,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Event:
-    """A kink that was located: `what` is busy, empty, full, below full, or e above/below T of a flow."""
+    """A kink that was located: `what` is busy, empty, full, below full, or e above/below T of a
+    flow.
+    """
 
     time: float
     what: str

@@ -1,8 +1,10 @@
-"""Recompute `tests/data/reference_*.npz`: ``python -m benchmarks.reference.regenerate [names]`` (about five minutes).
+"""Recompute `tests/data/reference_*.npz`: ``python -m benchmarks.reference.regenerate [names]``
+(about five minutes).
 
-Each file holds the samples of one case of `cases.py`: `time` [s], `rate` (flow, time) [bit/s], `queue` (link, time)
-[s], `arrival` (link, time) [bit/s], the events (`event_time`, `event_what`, `event_where`) and `error_rate`,
-`error_queue`: the largest differences among runs with other nodes, other steps and other generations of kinks.
+Each file holds the samples of one case of `cases.py`: `time` [s], `rate` (flow, time) [bit/s],
+`queue` (link, time) [s], `arrival` (link, time) [bit/s], the events (`event_time`, `event_what`,
+`event_where`) and `error_rate`, `error_queue`: the largest differences among runs with other nodes,
+other steps and other generations of kinks.
 """
 
 from __future__ import annotations
@@ -22,9 +24,17 @@ DATA = Path(__file__).parents[2] / "tests" / "data"
 def variants(case: Case) -> list[dict[str, float]]:
     """Settings that differ in each source of error; the first is the one that is kept."""
     if len(case.links) == 1:
-        return [{"nodes": 18, "generations": 14}, {"nodes": 14, "generations": 12}, {"nodes": 14, "h_max": 0.017}]
+        return [
+            {"nodes": 18, "generations": 14},
+            {"nodes": 14, "generations": 12},
+            {"nodes": 14, "h_max": 0.017},
+        ]
     # with two hops the kinks multiply as fast as a source can smooth them
-    return [{"nodes": 18, "generations": 3}, {"nodes": 14, "generations": 4}, {"generations": 3, "h_max": 0.017}]
+    return [
+        {"nodes": 18, "generations": 3},
+        {"nodes": 14, "generations": 4},
+        {"generations": 3, "h_max": 0.017},
+    ]
 
 
 def difference(a: Solution, b: Solution) -> tuple[float, float]:
@@ -37,7 +47,8 @@ def regenerate(case: Case) -> None:
     kept, *others = [solve(case, **kwargs) for kwargs in variants(case)]  # type: ignore[arg-type]
     errors = np.max([difference(kept, other) for other in others], axis=0)
     print(
-        f"{case.name}: {kept.pieces} pieces, {len(kept.events)} events, errors {errors[0]:.1e} bit/s, {errors[1]:.1e} s"
+        f"{case.name}: {kept.pieces} pieces, {len(kept.events)} events, errors {errors[0]:.1e} "
+        f"bit/s, {errors[1]:.1e} s"
     )
     for event in kept.events[:8]:
         print(f"    {event.time:.14f} s  {event.what} [{event.where}]")

@@ -1,1 +1,3 @@
-"""Networks near their equilibrium: linearisation, verdicts, margins, sensitivities and boundaries of stability."""
+"""Networks near their equilibrium: linearisation, verdicts, margins, sensitivities and
+boundaries of stability.
+"""

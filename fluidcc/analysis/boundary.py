@@ -1,4 +1,6 @@
-"""Where stability ends: critical parameters, their frequencies, and curves of them in two parameters."""
+"""Where stability ends: critical parameters, their frequencies, and curves of them in two
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -121,20 +123,21 @@ def stability_boundary(
 ) -> Boundary | BoundaryCurve:
     """Find the value of a parameter at which stability is won or lost, nearest to its present one.
 
-    At every value the equilibrium is that of the value: this is the re-equilibrated boundary, not the margin of the
-    frozen loop that `fluidcc.stability` reports.
+    At every value the equilibrium is that of the value: this is the re-equilibrated boundary, not
+    the margin of the frozen loop that `fluidcc.stability` reports.
 
     Parameters
     ----------
     net : Network
     name : str
-        ``"eta"``: of all flows whose law has it, one value for all. ``"flow.eta"``, ``"flow.access_delay"``,
-        ``"flow.return_delay"``; ``"link.capacity"``, ``"link.delay"``, ``"link.buffer"``, ``"link.nu"``; without the
-        name in front, of all that have it.
+        ``"eta"``: of all flows whose law has it, one value for all. ``"flow.eta"``,
+        ``"flow.access_delay"``, ``"flow.return_delay"``; ``"link.capacity"``, ``"link.delay"``,
+        ``"link.buffer"``, ``"link.nu"``; without the name in front, of all that have it.
     bounds : pair of float or str, optional
         Where to look; by default factors up to a million both ways.
     along : str, optional
-        A second parameter: the boundary is then followed as a curve while it turns, by pseudo-arclength continuation.
+        A second parameter: the boundary is then followed as a curve while it turns, by
+        pseudo-arclength continuation.
     along_bounds : pair of float or str, optional
         Where that curve ends; by default a factor of ten both ways.
     delays : {"fifo", "frozen"}
@@ -145,14 +148,15 @@ def stability_boundary(
     Returns
     -------
     Boundary, or BoundaryCurve with `along`
-        To 1e-9, by Newton's method on the characteristic equation with the exact derivative of the root. It has the
-        frequency, the network at any value, and with `Boundary.onset` whether the Hopf point is super- or subcritical.
+        To 1e-9, by Newton's method on the characteristic equation with the exact derivative of the
+        root. It has the frequency, the network at any value, and with `Boundary.onset` whether the
+        Hopf point is super- or subcritical.
 
     Raises
     ------
     InvalidInput
-        If the verdict is the same within the bounds, or wherever there is an equilibrium; if the equilibrium is one of
-        a continuum; if `along` turns what `name` turns.
+        If the verdict is the same within the bounds, or wherever there is an equilibrium; if the
+        equilibrium is one of a continuum; if `along` turns what `name` turns.
     UnknownName
         If there is no such parameter.
 
@@ -166,7 +170,9 @@ def stability_boundary(
     """
     require_network(net)
     if along is None and along_bounds is not None:
-        raise InvalidInput(f"along_bounds is {shown(along_bounds)}, but there is no along=; give both or neither")
+        raise InvalidInput(
+            f"along_bounds is {shown(along_bounds)}, but there is no along=; give both or neither"
+        )
     point = operating_point(net, at)
     turned = knob(point, name)
     start = turned.value(point)
@@ -178,18 +184,31 @@ def stability_boundary(
         return found
     other = knob(point, along)
     if both := {p.name for p in turned.members} & {p.name for p in other.members}:
-        raise InvalidInput(f"along is {along!r}, but {name!r} turns {min(both)} already; give another parameter")
+        raise InvalidInput(
+            f"along is {along!r}, but {name!r} turns {min(both)} already; give another parameter"
+        )
     middle = other.value(point)
     if middle <= 0:
-        raise InvalidInput(f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it above 0")
-    ends = range_of((0.1 * middle, 10 * middle) if along_bounds is None else along_bounds, middle, other.units, along)
+        raise InvalidInput(
+            f"{along} is {middle:g}; a curve is followed on a logarithmic scale, so start it "
+            f"above 0"
+        )
+    ends = range_of(
+        (0.1 * middle, 10 * middle) if along_bounds is None else along_bounds,
+        middle,
+        other.units,
+        along,
+    )
     if not ends[0] <= middle <= ends[1]:
         unit = f" {other.units}" if other.units != "1" else ""
         raise InvalidInput(
-            f"along_bounds of {along} are {ends[0]:g} to {ends[1]:g}{unit}, but it is {middle:g}{unit}, where the "
+            f"along_bounds of {along} are {ends[0]:g} to {ends[1]:g}{unit}, but it is "
+            f"{middle:g}{unit}, where the "
             "curve starts; give bounds around it"
         )
-    return continue_boundary(found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high), fifo)
+    return continue_boundary(
+        found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high), fifo
+    )
 
 
 def _is_fifo(delays: str) -> bool:
@@ -206,7 +225,11 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
         at["point"] = at_value(at["point"], [(turned, value)])
         return abscissa(at["point"], fifo)[0].real
 
-    value = float(brentq(height, min(inside, outside), max(inside, outside), xtol=1e-4 * abs(outside - inside)))
+    value = float(
+        brentq(
+            height, min(inside, outside), max(inside, outside), xtol=1e-4 * abs(outside - inside)
+        )
+    )
     point = at_value(at["point"], [(turned, value)])
     root, mode = abscissa(point, fifo)
     for _ in range(30):
@@ -221,16 +244,28 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
             break
     else:
         raise SolverError(
-            f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's real part moves by "
+            f"the boundary of {turned.name} near {value:.9g} could not be settled: the root's "
+            f"real part moves by "
             f"{slope.real:.3g} 1/s per unit there; look at fluidcc.stability on both sides"
         )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
     delays = "fifo" if fifo else "frozen"
-    return Boundary(turned.name, turned.units, value, frequency, kind, slope, slope.real > 0, point, mode, delays)
+    return Boundary(
+        turned.name,
+        turned.units,
+        value,
+        frequency,
+        kind,
+        slope,
+        slope.real > 0,
+        point,
+        mode,
+        delays,
+    )
 
 
-# --- Boundaries of stability in two parameters, by pseudo-arclength continuation of the crossing root ---
+# --- Boundaries of stability in two parameters, by pseudo-arclength continuation of the crossing ro
 
 
 Floats = NDArray[np.float64]
@@ -242,7 +277,8 @@ SETTLED = 1e-11
 
 @dataclass(frozen=True)
 class BoundaryCurve:
-    """A curve on which a root is on the imaginary axis: at each point to 1e-9, those at the bounds included.
+    """A curve on which a root is on the imaginary axis: at each point to 1e-9, those at the bounds
+    included.
 
     Attributes
     ----------
@@ -254,11 +290,11 @@ class BoundaryCurve:
     frequency : array
         Imaginary part of the root [rad/s].
     outermost : array of bool
-        Whether that root is the rightmost one, so that the point bounds the region of stability; elsewhere another root
-        is unstable already.
+        Whether that root is the rightmost one, so that the point bounds the region of stability;
+        elsewhere another root is unstable already.
     ends : tuple of str
-        Why each end is where it is: "the bounds", or what is there within 1e-4 of the last point, such as the end of
-        the equilibrium or of a queue.
+        Why each end is where it is: "the bounds", or what is there within 1e-4 of the last point,
+        such as the end of the equilibrium or of a queue.
     """
 
     along: str
@@ -275,13 +311,23 @@ class BoundaryCurve:
         return len(self.x)
 
     def _repr_html_(self) -> str:
-        text = f"{self.name} [{self.units}] from {self.y.min():.4g} to {self.y.max():.4g} along {self.along}"
-        text += f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: {len(self)} points"
+        text = (
+            f"{self.name} [{self.units}] from {self.y.min():.4g} to {self.y.max():.4g} along "
+            f"{self.along}"
+        )
+        text += (
+            f" [{self.along_units}] from {self.x.min():.4g} to {self.x.max():.4g}: "
+            f"{len(self)} points"
+        )
         return f"<p>{html.escape(text)}</p>"
 
 
 def continue_boundary(
-    start: Boundary, along: Knob, bounds: tuple[float, float], own_bounds: tuple[float, float], fifo: bool
+    start: Boundary,
+    along: Knob,
+    bounds: tuple[float, float],
+    own_bounds: tuple[float, float],
+    fifo: bool,
 ) -> BoundaryCurve:
     """Follow a boundary while another parameter turns.
 
@@ -308,7 +354,8 @@ def continue_boundary(
             bar.reach(turn + 1.0)
     rows = np.array([*halves[1][:0:-1], *halves[0]])
     return BoundaryCurve(
-        along.name, start.name, along.units, start.units, np.exp(rows[:, 0]), np.exp(rows[:, 1]), rows[:, 2],
+        along.name, start.name, along.units, start.units, np.exp(rows[:, 0]), np.exp(rows[:, 1]),
+        rows[:, 2],
         rows[:, 3] > 0.5, (ends[1], ends[0]),
     )  # fmt: skip
 
@@ -347,7 +394,9 @@ def _half(
     return rows, f"{MOST} points"
 
 
-def _row(at: Floats, frequency: float, point: Point, root: complex, fifo: bool) -> tuple[float, ...]:
+def _row(
+    at: Floats, frequency: float, point: Point, root: complex, fifo: bool
+) -> tuple[float, ...]:
     best, _ = abscissa(point, fifo)
     return (*at.tolist(), frequency, float(best.real < root.real + 1e-6 * (1 + abs(root))))
 
@@ -363,7 +412,9 @@ def _next(
     box: Floats,
     fifo: bool,
 ) -> tuple[Floats, Point, complex, Floats, bool]:
-    """The point of the curve a step ahead, or at the edge of the box where the step leaves it; and whether it does."""
+    """The point of the curve a step ahead, or at the edge of the box where the step leaves it;
+    and whether it does.
+    """
     ahead, across = at + step * tangent, tangent
     if (edge := _edge(at, ahead, box)) is not None:
         ahead, across = edge
@@ -391,7 +442,9 @@ def _edge(at: Floats, ahead: Floats, box: Floats) -> tuple[Floats, Floats] | Non
     return place, np.eye(len(box))[i]
 
 
-def _gradient(point: Point, mode: str, near: complex, knobs: Any, fifo: bool) -> tuple[complex, Floats]:
+def _gradient(
+    point: Point, mode: str, near: complex, knobs: Any, fifo: bool
+) -> tuple[complex, Floats]:
     """The root, and the derivatives of its real part by the logarithms of both parameters."""
     root, slopes = root_slopes(point, mode, near, knobs, fifo)
     return root, np.array([s.real * k.value(point) for s, k in zip(slopes, knobs, strict=True)])
@@ -403,9 +456,18 @@ def _tangent(gradient: Floats, like: Floats) -> Floats:
 
 
 def _correct(
-    point: Point, mode: str, root: complex, knobs: Any, near: Floats, across: Floats, step: float, fifo: bool
+    point: Point,
+    mode: str,
+    root: complex,
+    knobs: Any,
+    near: Floats,
+    across: Floats,
+    step: float,
+    fifo: bool,
 ) -> tuple[Floats, Point, complex, Floats]:
-    """The point of the curve in the line through `near` that is normal to `across`, by Newton's method."""
+    """The point of the curve in the line through `near` that is normal to `across`, by Newton's
+    method.
+    """
     u = near
     for _ in range(8):
         new = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
@@ -414,7 +476,9 @@ def _correct(
         root, gradient = _gradient(point, mode, root, knobs, fifo)
         if abs(root - before) > 0.5 * (abs(before) + 0.1):
             break
-        move = np.linalg.solve(np.array([gradient, across]), np.array([-root.real, across @ (near - u)]))
+        move = np.linalg.solve(
+            np.array([gradient, across]), np.array([-root.real, across @ (near - u)])
+        )
         u = u + move
         if np.max(np.abs(move)) < SETTLED:
             return u, point, root, gradient
@@ -429,14 +493,16 @@ def _same_queues(before: Point, after: Point) -> None:
         was, became = int(before.mode[l]), int(after.mode[l])
         if was != became:
             state = {PASS: "empty", BUSY: "busy", FULL: "full"}
-            raise _Lost(f"the queue of link {link.name!r} is no longer {state[was]} but {state[became]}")
+            raise _Lost(
+                f"the queue of link {link.name!r} is no longer {state[was]} but {state[became]}"
+            )
 
 
 class _Lost(FluidccError):
     """A step of the continuation failed; a shorter one may not."""
 
 
-# --- What an oscillation does beyond its onset: settle at a small amplitude, or jump to a large one ---
+# --- What an oscillation does beyond its onset: settle at a small amplitude, or jump to a large one
 
 
 SMALL = 0.02
@@ -450,12 +516,14 @@ class Onset:
     Attributes
     ----------
     kind : {"supercritical", "subcritical", "undecided"}
-        Supercritical: the large motion of the unstable side dies out on the stable side. Subcritical: it lives on there
-        beside the stable equilibrium. Undecided: it did neither in the time given.
+        Supercritical: the large motion of the unstable side dies out on the stable side.
+        Subcritical: it lives on there beside the stable equilibrium. Undecided: it did neither in
+        the time given.
     values : tuple of float
         Of the parameter on the unstable and on the stable side.
     amplitude : float
-        Of the rates on the unstable side, half of peak to peak over the mean, when the motion has settled.
+        Of the rates on the unstable side, half of peak to peak over the mean, when the motion has
+        settled.
     left : float
         What was left of it on the stable side at the end.
     expected : float
@@ -475,8 +543,9 @@ class Onset:
 def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
     """Tell a supercritical Hopf point from a subcritical one by a simulation on each side.
 
-    The first run starts next to the equilibrium of the unstable side and ends on whatever attracts it there; the second
-    starts on the stable side as far from its equilibrium as the first one went.
+    The first run starts next to the equilibrium of the unstable side and ends on whatever attracts
+    it there; the second starts on the stable side as far from its equilibrium as the first one
+    went.
 
     Parameters
     ----------
@@ -495,7 +564,10 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
     offset = number(offset, "offset", "a relative distance between 0 and 1", above=0.0, most=0.9)
     lifetimes = number(lifetimes, "lifetimes", "a positive number", above=0.0)
     if boundary.kind != "hopf":
-        raise InvalidInput(f"at {boundary.name} = {boundary.value:.6g} a real root crosses: nothing oscillates there")
+        raise InvalidInput(
+            f"at {boundary.name} = {boundary.value:.6g} a real root crosses: nothing oscillates "
+            f"there"
+        )
     side = 1.0 if boundary.stable_below else -1.0
     unstable, stable = (boundary.value * (1 + s * side * offset) for s in (1, -1))
     rate = abs(boundary.slope.real) * offset * boundary.value
@@ -516,7 +588,9 @@ def onset(boundary: Boundary, offset: float = 0.03, lifetimes: float = 6.0) -> O
 
 
 def _amplitude(boundary: Boundary, value: float, push: float, until: float) -> float:
-    """Half of peak to peak over the mean of the liveliest rate, over the last five periods of a run."""
+    """Half of peak to peak over the mean of the liveliest rate, over the last five periods of a
+    run.
+    """
     from fluidcc.equilibria.equilibrium import one_equilibrium
     from fluidcc.simulation.simulate import simulate
 

@@ -1,8 +1,8 @@
 """How the linearisation changes with a parameter: exactly, by a complex step through everything.
 
 The equilibrium moves as the implicit function theorem says: with F(X, p) = 0 the conditions of
-`fluidcc.analysis.operating_point`, dX/dp = -(dF/dX)^-1 dF/dp. Every part of F and of the matrices is
-analytic on its branch. An imaginary step far below rounding leaves the real parts alone, and the
+`fluidcc.analysis.operating_point`, dX/dp = -(dF/dX)^-1 dF/dp. Every part of F and of the matrices
+is analytic on its branch. An imaginary step far below rounding leaves the real parts alone, and the
 imaginary parts are the derivatives, to rounding.
 """
 
@@ -31,7 +31,22 @@ __all__ = [
 ]  # fmt: skip
 
 STEP = 1e-40
-_NUMBERS = ("z", "p", "v", "lp", "count", "access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
+_NUMBERS = (
+    "z",
+    "p",
+    "v",
+    "lp",
+    "count",
+    "access",
+    "back",
+    "packet",
+    "c",
+    "delay",
+    "q_max",
+    "q",
+    "x",
+    "y",
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,8 @@ class Parameter:
     name : str
         ``flow.eta``, ``link.capacity``, ``link.delay``, ...
     kind : str
-        ``"flow law"``, ``"link law"``, or the name of the argument of `Network.flow` or `Network.link`.
+        ``"flow law"``, ``"link law"``, or the name of the argument of `Network.flow` or
+        `Network.link`.
     index : int
         Of the class or link.
     place : int
@@ -68,18 +84,30 @@ def parameters(point: Point) -> list[Parameter]:
     for k, f in enumerate(point.classes):
         law = f.spec.law
         for i, (s, value) in enumerate(law.params.items()):
-            found.append(Parameter(f"{f.label}.{plain(s)}", "flow law", k, i, float(value), law.units.get(s, "1")))
+            found.append(
+                Parameter(
+                    f"{f.label}.{plain(s)}", "flow law", k, i, float(value), law.units.get(s, "1")
+                )
+            )
         for kind, number in (("access_delay", point.access[k]), ("return_delay", point.back[k])):
             found.append(Parameter(f"{f.label}.{kind}", kind, k, 0, float(number), "s"))
     used = {l for f in point.classes for l in f.route}
     for l in sorted(used):
         name, law = point.links[l].name, point.links[l].law
         for i, (s, value) in enumerate(law.params.items()):
-            found.append(Parameter(f"{name}.{plain(s)}", "link law", l, i, float(value), law.units.get(s, "1")))
+            found.append(
+                Parameter(
+                    f"{name}.{plain(s)}", "link law", l, i, float(value), law.units.get(s, "1")
+                )
+            )
         found.append(Parameter(f"{name}.capacity", "capacity", l, 0, float(point.c[l]), "bit/s"))
         found.append(Parameter(f"{name}.delay", "delay", l, 0, float(point.delay[l]), "s"))
         if point.mode[l] == FULL:
-            found.append(Parameter(f"{name}.buffer", "buffer", l, 0, float(point.q_max[l] * point.c[l]), "bit"))
+            found.append(
+                Parameter(
+                    f"{name}.buffer", "buffer", l, 0, float(point.q_max[l] * point.c[l]), "bit"
+                )
+            )
     return found
 
 
@@ -93,7 +121,11 @@ def parameter(point: Point, name: str) -> Parameter:
 
 def _complex(point: Point) -> Point:
     def copy(value: Any) -> Any:
-        return [np.array(v, complex) for v in value] if isinstance(value, list) else np.array(value, complex)
+        return (
+            [np.array(v, complex) for v in value]
+            if isinstance(value, list)
+            else np.array(value, complex)
+        )
 
     return point.changed(**{name: copy(getattr(point, name)) for name in _NUMBERS})
 
@@ -102,13 +134,17 @@ def real_part(point: Point) -> Point:
     """The point in real numbers."""
 
     def copy(value: Any) -> Any:
-        return [np.real(v).copy() for v in value] if isinstance(value, list) else np.real(value).copy()
+        return (
+            [np.real(v).copy() for v in value] if isinstance(value, list) else np.real(value).copy()
+        )
 
     return point.changed(**{name: copy(getattr(point, name)) for name in _NUMBERS})
 
 
 def nudge(point: Point, p: Parameter, step: complex) -> Point:
-    """The point, in complex numbers, with that parameter a step away and the equilibrium as it was."""
+    """The point, in complex numbers, with that parameter a step away and the equilibrium as it
+    was.
+    """
     new, i = _complex(point), p.index
     if p.kind == "flow law":
         new.p[i][p.place] += step
@@ -141,7 +177,7 @@ def _set_queue(point: Point, l: int, value: Any) -> None:
     point.v[l][law.states.index(law.queue)] = value
 
 
-# --- the unknowns of an equilibrium, in the order of `residual` -----------------------------------------------------
+# --- the unknowns of an equilibrium, in the order of `residual` -----------------------------------
 
 
 def _slots(point: Point) -> list[tuple[str, int, int]]:
@@ -158,7 +194,9 @@ def _slots(point: Point) -> list[tuple[str, int, int]]:
 
 
 def _moved(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point:
-    """The point with its unknowns changed by `step`; `point` must be complex and is changed in place."""
+    """The point with its unknowns changed by `step`; `point` must be complex and is changed in
+    place.
+    """
     for (kind, i, j), value in zip(slots, step, strict=True):
         if kind in ("z", "v"):
             getattr(point, kind)[i][j] += value
@@ -177,17 +215,24 @@ def shifted(point: Point, slots: list[tuple[str, int, int]], step: Any) -> Point
 def conditions(
     point: Point, kept: bool = False
 ) -> tuple[list[tuple[str, int, int]], NDArray[np.bool_], NDArray[np.float64]]:
-    """The unknowns that are not trackers, the conditions that go with them, and dF/dX; `kept` as for `residual`."""
+    """The unknowns that are not trackers, the conditions that go with them, and dF/dX; `kept` as
+    for `residual`.
+    """
     idle = {name for s in sources(point) for name in s.trackers}
     slots = _slots(point)
     keep = np.array([
-        not (kind == "z" and f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}" in idle)
+        not (
+            kind == "z"
+            and f"{point.classes[i].label}.{plain(point.classes[i].spec.law.states[j])}" in idle
+        )
         for kind, i, j in slots
     ])  # fmt: skip
     unknowns = [slot for slot, wanted in zip(slots, keep, strict=True) if wanted]
     J = np.empty((len(unknowns), len(unknowns)))
     for column, slot in enumerate(unknowns):
-        J[:, column] = residual(_moved(_complex(point), [slot], [1j * STEP]), kept).imag[keep] / STEP
+        J[:, column] = (
+            residual(_moved(_complex(point), [slot], [1j * STEP]), kept).imag[keep] / STEP
+        )
     return unknowns, keep, J
 
 
@@ -203,13 +248,16 @@ class Response:
         values = np.linalg.svd(self.J, compute_uv=False)
         if values[-1] < 1e-13 * values[0]:
             raise SolverError(
-                "the equilibrium is not unique (the network has redundant constraints there), so it does not answer "
+                "the equilibrium is not unique (the network has redundant constraints there), so "
+                "it does not answer "
                 "to parameters in one way; change a capacity or a route a little"
             )
 
     def step(self, F: Any) -> NDArray[np.float64]:
         """Newton's step from conditions F."""
-        return np.asarray(-self.column * np.linalg.solve(self.J, self.row * np.asarray(F)[self.keep]))
+        return np.asarray(
+            -self.column * np.linalg.solve(self.J, self.row * np.asarray(F)[self.keep])
+        )
 
     def sizes(self) -> NDArray[np.float64]:
         """The unknowns."""
@@ -220,9 +268,13 @@ class Response:
         ], float)  # fmt: skip
 
     def to(self, p: Parameter) -> Point:
-        """The point, complex: its imaginary parts are `STEP` times the total derivatives by that parameter."""
+        """The point, complex: its imaginary parts are `STEP` times the total derivatives by that
+        parameter.
+        """
         new = nudge(self.point, p, 1j * STEP)
-        return _moved(new, self.unknowns, 1j * STEP * self.step(residual(new, kept=True).imag / STEP))
+        return _moved(
+            new, self.unknowns, 1j * STEP * self.step(residual(new, kept=True).imag / STEP)
+        )
 
 
 def split(m: Matrices) -> tuple[Matrices, Matrices]:

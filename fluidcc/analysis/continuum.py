@@ -1,8 +1,10 @@
-"""Roots at s = 0 that belong to the structure: directions in which the equilibrium is not determined.
+"""Roots at s = 0 that belong to the structure: directions in which the equilibrium is not
+determined.
 
-Where the conditions of an equilibrium are redundant, its solutions form a continuum, and each direction of it gives a
-root at zero whatever the parameters are. A root that only passes through zero (a fold, a pitchfork) has no such
-continuum: a step along its null vector leaves the conditions unsatisfied to second or third order. So the step is made.
+Where the conditions of an equilibrium are redundant, its solutions form a continuum, and each
+direction of it gives a root at zero whatever the parameters are. A root that only passes through
+zero (a fold, a pitchfork) has no such continuum: a step along its null vector leaves the conditions
+unsatisfied to second or third order. So the step is made.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ STRIDE = 1e-2
 CLOSED = 1e-11
 """What may be left of the conditions after it; a pitchfork leaves about the cube of the stride."""
 ROUNDING = 1e-13
-"""Relative change of a condition by all of an unknown, beside that by others, below which there is none."""
+"""Relative change of a condition by all of an unknown, beside that by others, below which there
+is none.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,16 +95,20 @@ def free_directions(point: Point, among: dict[str, int]) -> tuple[FreeDirection,
     return tuple(found)
 
 
-def left_out(point: Point, counts: Mapping[str, RootCount]) -> tuple[tuple[FreeDirection, ...], dict[str, int]]:
-    """The directions that account for roots at zero, with a warning, and how many such roots each part has.
+def left_out(
+    point: Point, counts: Mapping[str, RootCount]
+) -> tuple[tuple[FreeDirection, ...], dict[str, int]]:
+    """The directions that account for roots at zero, with a warning, and how many such roots each
+    part has.
 
     Parameters
     ----------
     point : Point
         Where.
     counts : mapping of str to RootCount
-        Of the loop, under "", and of the differences inside each class of identical flows. A part keeps its roots at
-        zero if the continuum does not explain all of them: a double one drifts, whatever the equilibria are.
+        Of the loop, under "", and of the differences inside each class of identical flows. A part
+        keeps its roots at zero if the continuum does not explain all of them: a double one drifts,
+        whatever the equilibria are.
     """
     zeros = {name: c.at_zero for name, c in counts.items() if c.at_zero}
     if not zeros:
@@ -113,7 +121,8 @@ def left_out(point: Point, counts: Mapping[str, RootCount]) -> tuple[tuple[FreeD
     if told:
         total = sum(d.multiplicity for d in told)
         warn(
-            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; the verdict leaves "
+            f"the equilibrium is one of a continuum, along {' and along '.join(map(str, told))}; "
+            f"the verdict leaves "
             f"out the {f'{total} roots' if total > 1 else 'root'} at zero that this means",
             stacklevel=3,
         )
@@ -121,10 +130,14 @@ def left_out(point: Point, counts: Mapping[str, RootCount]) -> tuple[tuple[FreeD
 
 
 def _by_account(point: Point, direction: FreeDirection) -> bool:
-    """Whether a direction is that of data under way, which a state only keeps account of: no choice of equilibria."""
+    """Whether a direction is that of data under way, which a state only keeps account of: no
+    choice of equilibria.
+    """
     for f in point.classes:
         states = {plain(z) for z, account in trackers(f.spec.law).items() if account.data != 0}
-        if states and (direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)):
+        if states and (
+            direction.among == f.label or any(f"{f.label}.{z}" in direction.states for z in states)
+        ):
             return True
     return False
 
@@ -135,7 +148,9 @@ def without_zeros(roots: NDArray[np.complex128], zeros: int) -> NDArray[np.compl
 
 
 def _directions(point: Point) -> list[dict[str, float]]:
-    """A basis of the null space of the conditions, if every step along it can be made; else nothing."""
+    """A basis of the null space of the conditions, if every step along it can be made; else
+    nothing.
+    """
     unknowns, keep, J = conditions(point)
     sizes = np.array([getattr(point, kind)[i][j] if kind in ("z", "v") else getattr(point, kind)[i]
                       for kind, i, j in unknowns])  # fmt: skip
@@ -149,7 +164,9 @@ def _directions(point: Point) -> list[dict[str, float]]:
         return []
     back = Vh[:rank].T / values[:rank] @ U[:, :rank].T
     found = []
-    noise = 8 * np.finfo(float).eps * values[0] / values[rank - 1]  # what rounding mixes in of its neighbours
+    noise = (
+        8 * np.finfo(float).eps * values[0] / values[rank - 1]
+    )  # what rounding mixes in of its neighbours
     for direction in _reduced(Vh[rank:], noise):
         move = column * direction
         most = np.max(np.abs(move) / np.where(sizes > 0, sizes, np.inf))
@@ -170,7 +187,9 @@ def _without_rounding(J: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDA
     return np.where(terms < ROUNDING * largest, 0.0, J)
 
 
-def _closes(point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any) -> bool:
+def _closes(
+    point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column: Any, back: Any
+) -> bool:
     """Whether there is an equilibrium a step away, up to a correction across the null space."""
     there = shifted(point, unknowns, step)
     size = float(np.linalg.norm(step / column)) / STRIDE
@@ -185,7 +204,9 @@ def _closes(point: Point, unknowns: Any, keep: Any, step: Any, row: Any, column:
 
 
 def _reduced(basis: Any, noise: float) -> Any:
-    """Row-reduced with complete pivoting, so that each direction names as few unknowns as may be."""
+    """Row-reduced with complete pivoting, so that each direction names as few unknowns as may
+    be.
+    """
     rows = basis.copy()
     for k in range(len(rows)):
         i, j = np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape)

@@ -1,4 +1,6 @@
-"""The operating point at other parameter values: followed by Newton's method on its branch, or found anew."""
+"""The operating point at other parameter values: followed by Newton's method on its branch, or
+found anew.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.change import Parameter, Response, nudge, parameters, real_part, shifted, split
+from fluidcc.analysis.change import (
+    Parameter,
+    Response,
+    nudge,
+    parameters,
+    real_part,
+    shifted,
+    split,
+)
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
@@ -55,7 +65,8 @@ def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]
 def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
     """The rightmost root of all, in the upper half plane, and the system it belongs to.
 
-    What each flow has under way is on account: the roots at zero that stand for other amounts are left out.
+    What each flow has under way is on account: the roots at zero that stand for other amounts are
+    left out.
     """
     best: tuple[complex, str] = (complex(-math.inf), "loop")
     for name, m in systems(point, fifo).items():
@@ -96,18 +107,22 @@ def root_slopes(
 
 
 def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
-    """The function from a point to the matrices of a system of it, with channels that do not merge."""
+    """The function from a point to the matrices of a system of it, with channels that do not
+    merge.
+    """
     labels = [f.label for f in point.classes]
     if mode == "loop":
         return lambda at: wire(at, "closed", fifo, False)
     return lambda at: deviation(at, labels.index(mode))
 
 
-# --- The operating point at other parameter values: followed by Newton's method on its branch, or found anew ---
+# --- The operating point at other parameter values: followed by Newton's method on its branch, or f
 
 
 class Knob:
-    """Parameters of a network that are turned together: one value, set in every flow or link that has it."""
+    """Parameters of a network that are turned together: one value, set in every flow or link
+    that has it.
+    """
 
     def __init__(self, name: str, members: Sequence[Parameter]) -> None:
         self.name, self.members = name, tuple(members)
@@ -155,12 +170,15 @@ def _read(point: Point, p: Parameter) -> float:
         return float(point.lp[p.index][p.place])
     if p.kind == "buffer":
         return float(point.q_max[p.index] * point.c[p.index])
-    number = {"access_delay": "access", "return_delay": "back", "capacity": "c", "delay": "delay"}[p.kind]
+    number = {"access_delay": "access", "return_delay": "back", "capacity": "c", "delay": "delay"}[
+        p.kind
+    ]
     return float(getattr(point, number)[p.index])
 
 
 def knob(point: Point, name: str) -> Knob:
-    """The parameters that `name` means: ``"eta"`` in every law that has it, ``"flow.eta"``, ``"link.capacity"``, ...
+    """The parameters that `name` means: ``"eta"`` in every law that has it, ``"flow.eta"``,
+    ``"link.capacity"``, ...
 
     Raises
     ------
@@ -168,7 +186,9 @@ def knob(point: Point, name: str) -> Knob:
         If the network has none of that name.
     """
     if not isinstance(name, str):
-        raise InvalidInput(f"the parameter is {shown(name)}; give its name, such as 'eta' or 'flow.eta'")
+        raise InvalidInput(
+            f"the parameter is {shown(name)}; give its name, such as 'eta' or 'flow.eta'"
+        )
     every = parameters(point)
     flows = {n: f.label for f in point.classes for n in f.names}
     head, dot, tail = name.rpartition(".")
@@ -176,18 +196,24 @@ def knob(point: Point, name: str) -> Knob:
         f = next(f for f in point.classes if head in f.names)
         if f.count > 1:
             raise InvalidInput(
-                f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or give that flow a law or "
+                f"flow {head!r} is one of {f.count} identical flows; turn {tail!r} of all, or "
+                f"give that flow a law or "
                 "delay of its own first"
             )
-    chosen = [p for p in every if p.name == name] or [p for p in every if p.name.rpartition(".")[2] == name]
+    chosen = [p for p in every if p.name == name] or [
+        p for p in every if p.name.rpartition(".")[2] == name
+    ]
     if not chosen:
-        known = dict.fromkeys([*(p.name for p in every), *(p.name.rpartition(".")[2] for p in every)])
+        known = dict.fromkeys(
+            [*(p.name for p in every), *(p.name.rpartition(".")[2] for p in every)]
+        )
         raise UnknownName(f"the network has no parameter {name!r}; {near(name, known)}")
     return Knob(name, chosen)
 
 
 def at_value(point: Point, turned: Sequence[tuple[Knob, float]]) -> Point:
-    """The operating point where each knob has its value: on the same branch if it is still there, else anew.
+    """The operating point where each knob has its value: on the same branch if it is still there,
+    else anew.
 
     Raises
     ------
@@ -228,7 +254,9 @@ def _settled(point: Point) -> Point | None:
 
 
 def _on_branch(point: Point) -> bool:
-    """Whether the queues and the switches of the laws are as the point has them, away from their surfaces."""
+    """Whether the queues and the switches of the laws are as the point has them, away from their
+    surfaces.
+    """
     let_in = point.y * (1 - link_outputs(point)["drop"])
     for l, link in enumerate(point.links):
         if link.law.queue is None:
@@ -243,29 +271,37 @@ def _on_branch(point: Point) -> bool:
     ):
         for g in groups:
             if g.law.switches:
-                at = [np.array([part[i] for i in g.members]).T.reshape(-1, len(g.members)) for part in (z, p)]
+                at = [
+                    np.array([part[i] for i in g.members]).T.reshape(-1, len(g.members))
+                    for part in (z, p)
+                ]
                 try:
                     modes = active_modes(g.law, at[0], u[:, g.members], at[1], relative=NEAR)
                 except InvalidInput:
                     return False
                 if not np.array_equal(modes, g.modes):
                     return False
-            # A state held at its bound that would now leave it, or one that would pass it, is left to the search.
+            # A state held at its bound that would now leave it, or one that would pass it, is left
+            # to the search.
             if not np.all(g.free):
                 return False
     return bool(np.all(point.x > 0))
 
 
-# --- Two values of a parameter with different verdicts, in search of the one between them where the verdict turns ---
+# --- Two values of a parameter with different verdicts, in search of the one between them where the
 
 
-def range_of(bounds: tuple[Any, Any] | None, start: float, units: str, name: str) -> tuple[float, float]:
+def range_of(
+    bounds: tuple[Any, Any] | None, start: float, units: str, name: str
+) -> tuple[float, float]:
     if bounds is None:
         return (start * 1e-6, start * 1e6) if start > 0 else (0.0, 10.0)
     ends = [to_si(v, units, f"bounds of {name}") for v in bounds] if is_list(bounds) else []
     low, high = ends if len(ends) == 2 else (0.0, 0.0)
     if not 0 <= low < high:
-        raise InvalidInput(f"bounds of {name} are {shown(bounds)}; give two values from 0 on, the lower one first")
+        raise InvalidInput(
+            f"bounds of {name} are {shown(bounds)}; give two values from 0 on, the lower one first"
+        )
     return low, high
 
 
@@ -293,28 +329,42 @@ def bracket(
     root, part = abscissa(here, fifo)
     if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
         raise InvalidInput(
-            f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move with {turned.name} in "
+            f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move "
+            f"with {turned.name} in "
             "one way; fluidcc.stability leaves out such roots at zero and judges the rest"
         )
     sign = root.real < 0
     stopped: list[str] = []
-    if found := _turn(here, turned, start, [_steps(start, end) for end in (high, low)], sign, fifo, stopped):
+    if found := _turn(
+        here, turned, start, [_steps(start, end) for end in (high, low)], sign, fifo, stopped
+    ):
         return found
     verdict = "stable" if sign else "unstable"
     why = f" (the search ended {'; '.join(stopped)})" if stopped else ""
     unit = f" {turned.units}" if turned.units != "1" else ""
     raise InvalidInput(
-        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and {high:.6g}{unit}{why}; give "
+        f"the network is {verdict} at every {turned.name} looked at between {low:.6g} and "
+        f"{high:.6g}{unit}{why}; give "
         "other bounds, or another parameter"
     )
 
 
 def _turn(
-    here: Point, turned: Knob, start: float, values: list[list[float]], sign: bool, fifo: bool, stopped: list[str]
+    here: Point,
+    turned: Knob,
+    start: float,
+    values: list[list[float]],
+    sign: bool,
+    fifo: bool,
+    stopped: list[str],
 ) -> tuple[float, float, Point] | None:
-    """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a way before."""
+    """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
+    way before.
+    """
     ways = [(start, here, iter(steps)) for steps in values]
-    with Progress(max(map(len, values)), about=f"boundary in {turned.name}", form=BARE, unit="steps") as bar:
+    with Progress(
+        max(map(len, values)), about=f"boundary in {turned.name}", form=BARE, unit="steps"
+    ) as bar:
         for number in count(1):
             left = []
             for value, at, steps in ways:

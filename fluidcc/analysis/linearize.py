@@ -35,7 +35,9 @@ __all__ = ["LinearNetwork", "linearize"]
 
 LOOPS = ("closed", "open", "links", "marks")
 LARGE = 60
-"""States up to which the rightmost roots are proved to be that, in each part that has no loop in common with others."""
+"""States up to which the rightmost roots are proved to be that, in each part that has no loop in
+common with others.
+"""
 
 
 class LinearNetwork(DelayLTI):
@@ -46,10 +48,11 @@ class LinearNetwork(DelayLTI):
     point : Point
         The equilibrium, by class of flows.
     classes : dict of str to tuple of str
-        The flows behind each class, by its name: that of an input and output, unless the loop is broken at the links.
+        The flows behind each class, by its name: that of an input and output, unless the loop is
+        broken at the links.
     trackers : tuple of str
-        States that were taken as parameters: of the round trip (`fluidcc.hold_trackers`), constant near the
-        equilibrium, or integrators that nobody reads.
+        States that were taken as parameters: of the round trip (`fluidcc.hold_trackers`), constant
+        near the equilibrium, or integrators that nobody reads.
     """
 
     point: Point
@@ -59,9 +62,15 @@ class LinearNetwork(DelayLTI):
 
     @classmethod
     def of(cls, point: Point, m: Matrices, loop: str = "", held: str = "fifo") -> LinearNetwork:
-        """The system of matrices wired from a point; which loop they are, and whether delays are held."""
-        new = cls(m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs)
-        known = [f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()]
+        """The system of matrices wired from a point; which loop they are, and whether delays are
+        held.
+        """
+        new = cls(
+            m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs
+        )
+        known = [
+            f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()
+        ]
         new.point, new.trackers = point, (*known, *m.trackers)
         new._loop, new._held = loop, held
         return new
@@ -73,9 +82,11 @@ class LinearNetwork(DelayLTI):
 
     @cached_property
     def _parts(self) -> list[DelayLTI]:
-        """Parts that have no loop in common, such as links whose flows have nothing to do with one another.
+        """Parts that have no loop in common, such as links whose flows have nothing to do with one
+        another.
 
-        Each is judged by itself: of many nearly equal ones the roots lie too close together to be told apart.
+        Each is judged by itself: of many nearly equal ones the roots lie too close together to be
+        told apart.
         """
         if len(self.point.links) < 2 and self.n_states <= LARGE:  # almost always one part
             return []
@@ -93,11 +104,13 @@ class LinearNetwork(DelayLTI):
         return RootCount(**total, roots=roots, resolution=max(c.resolution for c in counts))
 
     def rightmost(self, count: int) -> NDArray[np.complex128]:
-        """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those that were found.
+        """The rightmost roots [1/s]: proved to be these by `roots`, or, of a large system, those
+        that were found.
 
-        With more than `LARGE` states in one part, slow roots of many flows lie so densely that contours between them
-        are long; then the count of unstable roots is proved and, where it can be, the first root. Of a neutral system
-        there are no more than lie right of its essential abscissa, near which infinitely many are.
+        With more than `LARGE` states in one part, slow roots of many flows lie so densely that
+        contours between them are long; then the count of unstable roots is proved and, where it can
+        be, the first root. Of a neutral system there are no more than lie right of its essential
+        abscissa, near which infinitely many are.
         """
         if self._parts:
             return _merged(self._parts, count)
@@ -112,9 +125,10 @@ class LinearNetwork(DelayLTI):
         channel : str or int, optional
             A class of flows, or a link or mark: margins of its own loop, all others closed.
         at : {"ports", "delays"}, optional
-            As for `DelayLTI.margins`. By default the loop is broken at the ports, which are the links or marks with
-            ``fluidcc.linearize(net, "links")`` or ``"marks"``, and otherwise where the flows' rates enter the network,
-            as with `fluidcc.stability`; also if this is the closed loop.
+            As for `DelayLTI.margins`. By default the loop is broken at the ports, which are the
+            links or marks with ``fluidcc.linearize(net, "links")`` or ``"marks"``, and otherwise
+            where the flows' rates enter the network, as with `fluidcc.stability`; also if this is
+            the closed loop.
 
         Raises
         ------
@@ -139,7 +153,8 @@ class LinearNetwork(DelayLTI):
 
     @explained
     def step(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Response of every output to a unit step in every input, as `DelayLTI.step`, with a progress bar.
+        """Response of every output to a unit step in every input, as `DelayLTI.step`, with a
+        progress bar.
 
         Parameters
         ----------
@@ -165,7 +180,8 @@ class LinearNetwork(DelayLTI):
             return respond(self._block, times, impulse, bar.reach)
 
     def deviations(self, loop: str = "closed") -> dict[str, LinearNetwork]:
-        """For each class of two or more identical flows, how they differ from their mean; links hear nothing of that.
+        """For each class of two or more identical flows, how they differ from their mean; links
+        hear nothing of that.
 
         A class of N flows has N - 1 copies of it: its poles decide how fast they become equal.
 
@@ -175,11 +191,16 @@ class LinearNetwork(DelayLTI):
             As for `fluidcc.linearize`: a law that hears its own past rate has a loop of its own.
         """
         choice(loop, "loop", ("closed", "open"))
-        return {name: LinearNetwork.of(self.point, m) for name, m in deviations(self.point, loop).items()}
+        return {
+            name: LinearNetwork.of(self.point, m)
+            for name, m in deviations(self.point, loop).items()
+        }
 
 
 def _merged(parts: list[DelayLTI], count: int) -> NDArray[np.complex128]:
-    """The rightmost roots of several parts; of each part no more are looked for than may be among them."""
+    """The rightmost roots of several parts; of each part no more are looked for than may be
+    among them.
+    """
     known = [_rightmost(part, 1) for part in parts]
     ended = [not len(s) for s in known]
     while True:
@@ -208,51 +229,55 @@ def _rightmost(system: DelayLTI, count: int) -> NDArray[np.complex128]:
 
 @explained
 def linearize(
-    net: Network, loop: str = "closed", delays: str = "fifo", at: float | str | Equilibrium = math.inf
+    net: Network,
+    loop: str = "closed",
+    delays: str = "fifo",
+    at: float | str | Equilibrium = math.inf,
 ) -> LinearNetwork:
     """Linearise a network at its equilibrium, exactly and with every delay.
 
-    Each law's Jacobians are derived from its equations and taken on the branch that holds at the equilibrium. A queue
-    that is empty lets pass what comes, a busy one has q' = dy/c, a full one keeps its length and loses
-    dpi = (c/y^2) dy. Identical flows (same law, route, delays, packet and equilibrium) become one class with a
-    multiplicity; flows at constant rates drop out.
+    Each law's Jacobians are derived from its equations and taken on the branch that holds at the
+    equilibrium. A queue that is empty lets pass what comes, a busy one has q' = dy/c, a full one
+    keeps its length and loses dpi = (c/y^2) dy. Identical flows (same law, route, delays, packet
+    and equilibrium) become one class with a multiplicity; flows at constant rates drop out.
 
     Parameters
     ----------
     net : Network
     loop : {"closed", "open", "links", "marks"}
-        ``"closed"``: from a disturbance added to the rate of each flow of a class to that rate, (I + L)^-1.
-        ``"open"``: the return ratio L, broken where the flows' rates enter the network: from these rates to minus what
-        the laws want them to be, so that the poles of the closed loop are the zeros of det(I + L).
-        ``"links"``: the return ratio broken at the links, as (34) of the LDCC paper has it: from the arrivals that each
-        link answers to minus those that follow from its answer. Both have the same det(I + L) and the same eigenloci,
-        zeros aside, unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
-        ``"marks"``: broken at the marks and prices that links send, as in the design of queue management; what flows
-        hear by delay stays closed.
+        ``"closed"``: from a disturbance added to the rate of each flow of a class to that rate, (I
+        + L)^-1. ``"open"``: the return ratio L, broken where the flows' rates enter the network:
+        from these rates to minus what the laws want them to be, so that the poles of the closed
+        loop are the zeros of det(I + L). ``"links"``: the return ratio broken at the links, as (34)
+        of the LDCC paper has it: from the arrivals that each link answers to minus those that
+        follow from its answer. Both have the same det(I + L) and the same eigenloci, zeros aside,
+        unless a law hears its own past rate: that inner loop is broken by ``"open"`` alone.
+        ``"marks"``: broken at the marks and prices that links send, as in the design of queue
+        management; what flows hear by delay stays closed.
     delays : {"fifo", "frozen"}
-        ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it. ``"frozen"``: constant
-        delays, those of the equilibrium, and arrivals downstream that upstream queues leave alone, as equations
-        (30)-(31) of the LDCC paper have it.
+        ``"fifo"``: queues conserve flow, so that what leaves a busy one is stretched with it.
+        ``"frozen"``: constant delays, those of the equilibrium, and arrivals downstream that
+        upstream queues leave alone, as equations (30)-(31) of the LDCC paper have it.
     at : float, str or Equilibrium
-        Where capacities or flows change in time, which of these networks is meant: its time [s], as for
-        `fluidcc.equilibrium`, by default after every change; or an equilibrium that is already known, at its own time.
-        Capacities and flows are held as they are then.
+        Where capacities or flows change in time, which of these networks is meant: its time [s], as
+        for `fluidcc.equilibrium`, by default after every change; or an equilibrium that is already
+        known, at its own time. Capacities and flows are held as they are then.
 
     Returns
     -------
     LinearNetwork
-        A `DelayLTI`: inputs and outputs by class of flows or link [bit/s] or by mark, states ``flow.state`` and
-        ``link.queue``; with ``trackers``, ``classes``, and `LinearNetwork.deviations` for what identical flows do among
-        themselves.
+        A `DelayLTI`: inputs and outputs by class of flows or link [bit/s] or by mark, states
+        ``flow.state`` and ``link.queue``; with ``trackers``, ``classes``, and
+        `LinearNetwork.deviations` for what identical flows do among themselves.
 
     Raises
     ------
     NoEquilibrium, Unsupported
-        As `fluidcc.equilibrium`. Laws with jumps or ticks have no Jacobian: use the averaged law (``law.averaged``), or
-        simulate.
+        As `fluidcc.equilibrium`. Laws with jumps or ticks have no Jacobian: use the averaged law
+        (``law.averaged``), or simulate.
     InvalidInput
-        The equilibrium is on a switching surface, which the message names, no flow listens, or the loop is to be
-        broken at links or marks of which there are none.
+        The equilibrium is on a switching surface, which the message names, no flow listens, or the
+        loop is to be broken at links or marks of which there are none.
 
     Examples
     --------
@@ -269,12 +294,16 @@ def linearize(
     joined = wire(point, loop, delays == "fifo")
     if not joined.inputs:
         what = "answers the flows" if loop == "links" else "on a route sends a mark or a price"
-        raise InvalidInput(f"no link {what}, so there is no loop to break at the {loop}; see loop='open'")
+        raise InvalidInput(
+            f"no link {what}, so there is no loop to break at the {loop}; see loop='open'"
+        )
     return LinearNetwork.of(point, joined, loop, delays)
 
 
 def refuse_frozen_loss(point: Point, delays: str) -> None:
-    """The frozen form does not thin what comes after a loss, so that its equilibrium would be another one."""
+    """The frozen form does not thin what comes after a loss, so that its equilibrium would be
+    another one.
+    """
     if delays == "fifo":
         return
     routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
@@ -283,6 +312,7 @@ def refuse_frozen_loss(point: Point, delays: str) -> None:
         if lossy & set(route[:-1]):
             name = point.links[next(iter(lossy & set(route[:-1])))].name
             raise Unsupported(
-                f"link {name!r} loses packets before the end of a route, which the frozen form (8) does not "
+                f"link {name!r} loses packets before the end of a route, which the frozen form "
+                f"(8) does not "
                 "carry on to the next link; use delays='fifo'"
             )

@@ -1,7 +1,8 @@
-"""The return ratio of a network in the form of (35): links alike up to a factor, users diagonal, delays between.
+"""The return ratio of a network in the form of (35): links alike up to a factor, users diagonal,
+delays between.
 
-F = Gamma l(s) R_f diag(N d(s) e^{-sR}) R_f^T(-s), with l(s) = 1/s for queues and dual prices and 1 for what answers at
-once. Delays are frozen, as in the papers whose conditions are tested with it.
+F = Gamma l(s) R_f diag(N d(s) e^{-sR}) R_f^T(-s), with l(s) = 1/s for queues and dual prices and 1
+for what answers at once. Delays are frozen, as in the papers whose conditions are tested with it.
 """
 
 from __future__ import annotations
@@ -74,9 +75,13 @@ class LocalLoop:
         return np.asarray(self.gamma * (self.route @ (self.count * self.x)))
 
     def user(self, s: Any) -> Any:
-        """G of each class at complex s, shape (classes, len(s)): its answer over its rate, times l(s) e^{-sR}."""
+        """G of each class at complex s, shape (classes, len(s)): its answer over its rate, times
+        l(s) e^{-sR}.
+        """
         s = np.asarray(s, complex)
-        return np.array([self._answer(k, s) for k in range(len(self.x))]) * (1 / s if self.integrates else 1.0)
+        return np.array([self._answer(k, s) for k in range(len(self.x))]) * (
+            1 / s if self.integrates else 1.0
+        )
 
     def user_at(self, users: Any, s: Any) -> Any:
         """G of one class at each s, by its number: shape of s."""
@@ -88,13 +93,18 @@ class LocalLoop:
 
     def _answer(self, k: int, s: Any) -> Any:
         A, B, C, D = self.laws[k]
-        drive, own = B[0][:, None] + s * B[1][:, None], np.broadcast_to(B[2][:, None], (len(A), len(s)))
+        drive, own = (
+            B[0][:, None] + s * B[1][:, None],
+            np.broadcast_to(B[2][:, None], (len(A), len(s))),
+        )
         if len(A) == 1:
             both = np.stack([drive, own]) / (s - A[0, 0])
         else:
             pole = np.eye(len(A)) * s[:, None, None] - A
             both = np.linalg.solve(pole, np.stack([drive.T, own.T], axis=-1)).transpose(2, 1, 0)
-        heard, back = np.einsum("i,kin->kn", C, both) + np.array([D[0] + s * D[1], np.full(len(s), D[2])])
+        heard, back = np.einsum("i,kin->kn", C, both) + np.array(
+            [D[0] + s * D[1], np.full(len(s), D[2])]
+        )
         lag = np.exp(-s * self.trip[k])
         return -heard / (1 - back * lag) / self.x[k] * lag
 
@@ -123,7 +133,8 @@ def local_loop(point: Point) -> LocalLoop:
     Raises
     ------
     Unsupported
-        If it has none: links that answer differently, or a flow that loses packets before a link that answers it.
+        If it has none: links that answer differently, or a flow that loses packets before a link
+        that answers it.
     """
     kinds = _kinds(point)
     if not kinds:
@@ -149,22 +160,30 @@ def local_loop(point: Point) -> LocalLoop:
         laws.append((source.A, B, source.C, D))
     return LocalLoop(
         signal, integrates, tuple(point.links[l].name for l in kinds), route,
-        np.array([gain for _, _, gain in kinds.values()]), point.x, point.count, np.array(lag.trip, float), forward,
+        np.array([gain for _, _, gain in kinds.values()]), point.x, point.count, np.array(lag.trip,
+        float), forward,
         laws, tuple(f.label for f in point.classes),
     )  # fmt: skip
 
 
 def _refuse_thinned(point: Point, kinds: dict[int, Any]) -> None:
-    """What loses packets upstream arrives as (1 - pi) x less a share of what others send, so that F is no R G R^T."""
+    """What loses packets upstream arrives as (1 - pi) x less a share of what others send, so
+    that F is no R G R^T.
+    """
     for f in point.classes:
         share = passed(point, f.route)
         for h, l in enumerate(f.route):
             if l in kinds and share[h] < 1:
-                lossy = next(point.links[f.route[j]].name for j in range(h) if share[j + 1] < share[j])
+                lossy = next(
+                    point.links[f.route[j]].name for j in range(h) if share[j + 1] < share[j]
+                )
                 raise Unsupported(
-                    f"flow {f.label!r} loses packets at link {lossy!r} before link {point.links[l].name!r} answers it: "
-                    "what arrives there depends on all who share the loss, so that the way to the links is not the "
-                    "transpose of the way back, on which convex hulls, spectral radii and passivity rest; "
+                    f"flow {f.label!r} loses packets at link {lossy!r} before link "
+                    f"{point.links[l].name!r} answers it: "
+                    "what arrives there depends on all who share the loss, so that the way to the "
+                    "links is not the "
+                    "transpose of the way back, on which convex hulls, spectral radii and "
+                    "passivity rest; "
                     "fluidcc.stability and fluidcc.stability_boundary are exact there too"
                 )
 
@@ -180,7 +199,10 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
     u = link_inputs(point)
     for g in point.link_groups:
         if "drop" in g.law.out:
-            raise Unsupported(f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an integral")
+            raise Unsupported(
+                f"link {point.links[g.members[0]].name!r} drops before its queue, beyond an "
+                f"integral"
+            )
         if "price" not in g.law.out and "mark" not in g.law.out:
             continue
         out = list(g.law.out)
@@ -191,12 +213,16 @@ def _kinds(point: Point) -> dict[int, tuple[str, bool, float]]:
             A, B, C, D = (M[..., j] for M in jac)
             moving = g.free[:, j]
             if l in found or moving.sum() > 1:
-                raise Unsupported(f"link {point.links[l].name!r} has dynamics of its own beyond an integral")
+                raise Unsupported(
+                    f"link {point.links[l].name!r} has dynamics of its own beyond an integral"
+                )
             if not moving.any():
                 if D[row, 0] != 0:
                     found[l] = (signal, False, float(D[row, 0]))
             elif np.all(A[moving][:, moving] == 0) and D[row, 0] == 0:
                 found[l] = (signal, True, float((C[row, moving] @ B[moving, 0]).item()))
             else:
-                raise Unsupported(f"link {point.links[l].name!r} has dynamics of its own beyond an integral")
+                raise Unsupported(
+                    f"link {point.links[l].name!r} has dynamics of its own beyond an integral"
+                )
     return dict(sorted(found.items()))

@@ -1,8 +1,10 @@
-"""Verdicts and margins of a network at many points at once: the same laws and routes, with other numbers.
+"""Verdicts and margins of a network at many points at once: the same laws and routes, with other
+numbers.
 
-A point's results depend on no other point, to the bit: what is evaluated for many at once is evaluated number by
-number, and roots and margins are found system by system in compiled loops. Points that need more than that (a root on
-the axis, a switching surface, counts that do not agree) are judged by `fluidcc.stability` itself.
+A point's results depend on no other point, to the bit: what is evaluated for many at once is
+evaluated number by number, and roots and margins are found system by system in compiled loops.
+Points that need more than that (a root on the axis, a switching surface, counts that do not agree)
+are judged by `fluidcc.stability` itself.
 """
 
 from __future__ import annotations
@@ -56,11 +58,15 @@ SURFACE = "it stands on a switching surface"
 
 @dataclass(frozen=True)
 class Sort:
-    """Points of one structure: `point` has its numbers along a last axis, and `rows` says which points they are."""
+    """Points of one structure: `point` has its numbers along a last axis, and `rows` says which
+    points they are.
+    """
 
     point: Point
     rows: Rows
-    bounds: tuple[list[Any], list[Any]]  # of the states of each class, of each link: (2, states, points)
+    bounds: tuple[
+        list[Any], list[Any]
+    ]  # of the states of each class, of each link: (2, states, points)
 
     def part(self, pick: Any) -> Sort:
         """Some of the points."""
@@ -69,7 +75,8 @@ class Sort:
         p = self.point
         numbers = {k: [a[..., pick] for a in getattr(p, k)] for k in ("z", "p", "v", "lp")}
         numbers |= {
-            k: getattr(p, k)[..., pick] for k in ("access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
+            k: getattr(p, k)[..., pick]
+            for k in ("access", "back", "packet", "c", "delay", "q_max", "q", "x", "y")
         }
         streams: Any = p.constant
         constant = tuple((route, rate[pick], i) for route, rate, i in streams)
@@ -83,7 +90,8 @@ class Sort:
 
 
 def sorts(columns: Columns, rest: Equilibria, alone: dict[int, str]) -> Iterator[Sort]:
-    """All points that have an equilibrium, by structure; those that must be judged one by one go to `alone`.
+    """All points that have an equilibrium, by structure; those that must be judged one by one go to
+    `alone`.
 
     Parameters
     ----------
@@ -122,21 +130,35 @@ class _Maker:
         self.links = tuple(net.links.values())
         self.names = list(net.flows)
         at = columns.one.at
-        self.listening = [i for i, f in enumerate(net.flows.values()) if is_on(f, at) and constant_rate(f, at) is None]
+        self.listening = [
+            i
+            for i, f in enumerate(net.flows.values())
+            if is_on(f, at) and constant_rate(f, at) is None
+        ]
         self.constant = [
-            i for i, f in enumerate(net.flows.values()) if is_on(f, at) and constant_rate(f, at) is not None
+            i
+            for i, f in enumerate(net.flows.values())
+            if is_on(f, at) and constant_rate(f, at) is not None
         ]
         place = {name: l for l, name in enumerate(net.links)}
         self.routes = [tuple(place[l] for l in f.route) for f in net.flows.values()]
         numbers = columns.system().numbers
         self.c, self.q_max = numbers.c.T, numbers.q_max.T
-        self.delay = self._all([self._argument("link", k.name, "delay", k.delay) for k in self.links])
+        self.delay = self._all(
+            [self._argument("link", k.name, "delay", k.delay) for k in self.links]
+        )
         flows = list(net.flows.values())
-        self.access = self._all([self._argument("flow", f.name, "access_delay", f.access_delay) for f in flows])
+        self.access = self._all(
+            [self._argument("flow", f.name, "access_delay", f.access_delay) for f in flows]
+        )
         self.packet = self._all([self._argument("flow", f.name, "packet", f.packet) for f in flows])
-        forward = [a + sum(self.delay[l] for l in route) for a, route in zip(self.access, self.routes, strict=True)]
+        forward = [
+            a + sum(self.delay[l] for l in route)
+            for a, route in zip(self.access, self.routes, strict=True)
+        ]
         self.back = self._all([
-            self._argument("flow", f.name, "return_delay", d if f.return_delay is None else f.return_delay)
+            self._argument("flow", f.name, "return_delay",
+            d if f.return_delay is None else f.return_delay)
             for f, d in zip(flows, forward, strict=True)
         ])  # fmt: skip
         self.p = [self._parameters("flow", f) for f in flows]
@@ -150,12 +172,17 @@ class _Maker:
 
     def _parameters(self, kind: str, spec: Any) -> Any:
         given = self.columns.set
-        own = [given.get((kind, spec.name, "parameter", plain(s)), float(v)) for s, v in spec.law.params.items()]
+        own = [
+            given.get((kind, spec.name, "parameter", plain(s)), float(v))
+            for s, v in spec.law.params.items()
+        ]
         return self._all(own).reshape(len(own), self.columns.points)
 
     def _states(self, spec: Any) -> Any:
         there = self.rest.states[spec.name]  # none of a flow that has stopped
-        return self._all([there.get(plain(s), np.nan) for s in spec.law.states]).reshape(-1, self.columns.points)
+        return self._all([there.get(plain(s), np.nan) for s in spec.law.states]).reshape(
+            -1, self.columns.points
+        )
 
     def modes(self) -> tuple[Any, Any]:
         """What each queue does, (points, links), and which points stand between two of these."""
@@ -173,16 +200,24 @@ class _Maker:
         """For each flow that listens the first one that is identical to it, (flows, points)."""
         flows = list(self.net.flows.values())
         first = np.array([np.full(self.columns.points, k) for k in range(len(self.listening))])
-        kinds = [(Structure.of(flows[i].law), flows[i].law.name, self.routes[i]) for i in self.listening]
+        kinds = [
+            (Structure.of(flows[i].law), flows[i].law.name, self.routes[i]) for i in self.listening
+        ]
         for k, i in enumerate(self.listening):
             for m in range(k):
                 j = self.listening[m]
                 if kinds[k] != kinds[m]:
                     continue
-                numbers = [(getattr(self, a)[i], getattr(self, a)[j]) for a in ("access", "back", "packet")]
-                same = np.all([a == b for a, b in (*numbers, *zip(self.p[i], self.p[j], strict=True))], axis=0)
+                numbers = [
+                    (getattr(self, a)[i], getattr(self, a)[j]) for a in ("access", "back", "packet")
+                ]
+                same = np.all(
+                    [a == b for a, b in (*numbers, *zip(self.p[i], self.p[j], strict=True))], axis=0
+                )
                 for a, b in zip(self.z[i], self.z[j], strict=True):  # as in math.isclose
-                    same &= np.abs(a - b) <= np.maximum(1e-7 * np.maximum(np.abs(a), np.abs(b)), 1e-12)
+                    same &= np.abs(a - b) <= np.maximum(
+                        1e-7 * np.maximum(np.abs(a), np.abs(b)), 1e-12
+                    )
                 first[k] = np.where(same & (first[m] == m) & (first[k] == k), m, first[k])
         return first
 
@@ -191,38 +226,58 @@ class _Maker:
         flows = list(self.net.flows.values())
         lead = sorted(set(leader.tolist()))
         chosen = [self.listening[k] for k in lead]
-        groups = [tuple(self.names[self.listening[k]] for k in np.flatnonzero(leader == m)) for m in lead]
-        classes = tuple(FlowClass(names, flows[i], self.routes[i]) for names, i in zip(groups, chosen, strict=True))
+        groups = [
+            tuple(self.names[self.listening[k]] for k in np.flatnonzero(leader == m)) for m in lead
+        ]
+        classes = tuple(
+            FlowClass(names, flows[i], self.routes[i])
+            for names, i in zip(groups, chosen, strict=True)
+        )
         full, busy = (mode == FULL)[:, None], (mode == BUSY)[:, None]
         longest = self.q_max[:, rows]
         queue = np.where(full, longest, np.where(busy, self.rest.queueing_delay.T[:, rows], 0.0))
         point = Point(
             self.net, self.columns.one.at, None, classes, (), (), self.links,
             tuple((self.routes[i], self.rest.rate[rows, i], i) for i in self.constant),
-            np.array(mode), z=[self.z[i][:, rows] for i in chosen], p=[self.p[i][:, rows] for i in chosen],
+            np.array(mode), z=[self.z[i][:, rows] for i in chosen], p=[self.p[i][:,
+            rows] for i in chosen],
             v=[self._states(link)[:, rows] for link in self.links],
             lp=[self._parameters("link", link)[:, rows] for link in self.links],
             count=np.array([float(f.count) for f in classes]),
-            access=self.access[chosen][:, rows], back=self.back[chosen][:, rows], packet=self.packet[chosen][:, rows],
+            access=self.access[chosen][:, rows], back=self.back[chosen][:, rows],
+            packet=self.packet[chosen][:, rows],
             c=self.c[:, rows], delay=self.delay[:, rows], q_max=longest, q=queue,
             x=np.ascontiguousarray(self.rest.rate.T[chosen][:, rows]),
             y=np.ascontiguousarray(self.rest.arrival_rate.T[:, rows]),
         )  # fmt: skip
-        own = [self._bounds(flows[i].law, self.p[i], {e_b: self.back[i], packet: self.packet[i]}) for i in chosen]
+        own = [
+            self._bounds(flows[i].law, self.p[i], {e_b: self.back[i], packet: self.packet[i]})
+            for i in chosen
+        ]
         links = [
-            self._bounds(link.law, self._parameters("link", link), {c: self.c[l], q_max: self.q_max[l]})
+            self._bounds(
+                link.law, self._parameters("link", link), {c: self.c[l], q_max: self.q_max[l]}
+            )
             for l, link in enumerate(self.links)
         ]
-        return Sort(point, rows, ([ends[..., rows] for ends in own], [ends[..., rows] for ends in links]))
+        return Sort(
+            point, rows, ([ends[..., rows] for ends in own], [ends[..., rows] for ends in links])
+        )
 
     def _bounds(self, law: Any, given: Any, others: dict[Any, Any]) -> Any:
-        """Bounds of the states, but a queue, at all points: also of those that a search for equilibria leaves out."""
+        """Bounds of the states, but a queue, at all points: also of those that a search for
+        equilibria leaves out.
+        """
         states = [s for s in law.states if s != getattr(law, "queue", None)]
-        return self.columns.bounds(law, states, {**dict(zip(law.params, given, strict=True)), **others})
+        return self.columns.bounds(
+            law, states, {**dict(zip(law.params, given, strict=True)), **others}
+        )
 
 
 def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
-    """The points by the branches of the laws of flows or of links, and by the states that a bound holds."""
+    """The points by the branches of the laws of flows or of links, and by the states that a
+    bound holds.
+    """
     point, links = one.point, kind == "link"
     laws: list[Any] = [k.law for k in point.links] if links else [f.spec.law for f in point.classes]
     u = link_inputs(point) if links else flow_inputs(point)
@@ -237,7 +292,9 @@ def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
     pick = np.flatnonzero(~doubtful)
     if not len(pick):
         return
-    codes = np.concatenate([part[..., pick].reshape(-1, len(pick)) for g in groups for part in g[2:4]])
+    codes = np.concatenate(
+        [part[..., pick].reshape(-1, len(pick)) for g in groups for part in g[2:4]]
+    )
     for sort in one.part(pick).split(codes):
         k = int(np.searchsorted(one.rows, sort.rows[0]))
         found = tuple(
@@ -247,12 +304,19 @@ def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
         yield replace(sort, point=sort.point.changed(**{f"{kind}_groups": found}))
 
 
-def _branch(law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any) -> tuple[Any, Any, Any]:
-    """Modes (switches, members, points), free states (states, members, points), and points that stand in between.
+def _branch(
+    law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any
+) -> tuple[Any, Any, Any]:
+    """Modes (switches, members, points), free states (states, members, points), and points that
+    stand in between.
 
     As `fluidcc.analysis.operating_point` does it for one point.
     """
-    own, inside, given = np.stack([z[i] for i in members], 1), u[:, members], np.stack([p[i] for i in members], 1)
+    own, inside, given = (
+        np.stack([z[i] for i in members], 1),
+        u[:, members],
+        np.stack([p[i] for i in members], 1),
+    )
     modes, near = modes_at(law, own, inside, given, relative=NEAR)
     doubtful = near.any(axis=(0, 1)) if len(near) else np.zeros(inside.shape[-1], bool)
     free = np.ones(own.shape, bool)
@@ -271,7 +335,10 @@ def _branch(law: Any, members: list[int], z: Any, u: Any, p: Any, bounds: Any) -
             stuck = sign * (own[i] - end) <= 1e-12 * np.clip(np.abs(end), 1e-3, 1e300)
             if not stuck.any():
                 continue
-            flows = flows or [branch_function(law)(own, inside * (1 + d), given, modes).flow for d in (NEAR, -NEAR)]
+            flows = flows or [
+                branch_function(law)(own, inside * (1 + d), given, modes).flow
+                for d in (NEAR, -NEAR)
+            ]
             presses = np.max([sign * f[i] for f in flows], axis=0) < 0
             doubtful |= (stuck & ~presses).any(axis=0)
             free[i] &= ~stuck
@@ -288,9 +355,15 @@ def _details(point: Point) -> Any:
     many = point.x.shape[-1]
     for groups, z, u, p in sides:
         for g in groups:
-            codes += [(M != 0).reshape(-1, many).astype(np.int16) for M in evaluate(g, z, u, p).jacobians]
+            codes += [
+                (M != 0).reshape(-1, many).astype(np.int16) for M in evaluate(g, z, u, p).jacobians
+            ]
     lag = Lags(point)
-    lags = [np.zeros(many), *lag.trip, *(a for side in (lag.forward, lag.backward) for own in side for a in own)]
+    lags = [
+        np.zeros(many),
+        *lag.trip,
+        *(a for side in (lag.forward, lag.backward) for own in side for a in own),
+    ]
     lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]
     codes.append(_coincidences(np.round(np.array(lags), 12)))
     return np.concatenate(codes)
@@ -307,7 +380,7 @@ def _coincidences(lags: Any) -> Any:
     return first
 
 
-# --- Verdicts and margins of a network at many points at once: the same laws and routes, with other numbers ---
+# --- Verdicts and margins of a network at many points at once: the same laws and routes, with other
 
 
 MARGINS: dict[str, tuple[str, Callable[[Margins], Any]]] = {
@@ -318,13 +391,16 @@ MARGINS: dict[str, tuple[str, Callable[[Margins], Any]]] = {
     "crossover": ("crossover", lambda m: np.abs(m.phase)),
     "critical_gain": ("gain_nearest", lambda m: np.maximum(m.gain_nearest, 1 / m.gain_nearest)),
 }
-"""What a column takes of margins, and by what it takes that of the part that is the nearest to its boundary."""
+"""What a column takes of margins, and by what it takes that of the part that is the nearest to
+its boundary.
+"""
 UNSURE = "its counts of unstable roots do not agree at once, or a root lies on the axis"
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """What `fluidcc.stability` says at N points; NaN where there is no equilibrium, or what was not asked for.
+    """What `fluidcc.stability` says at N points; NaN where there is no equilibrium, or what was not
+    asked for.
 
     Attributes
     ----------
@@ -332,15 +408,16 @@ class Verdicts:
         1 or 0, as in `StabilityReport`.
     unstable, encirclements : array of float (N,)
         Whole numbers, as there.
-    gain_margin, phase_margin, delay_margin, modulus_margin, crossover, critical_gain, decay_rate : array of float (N,)
+    gain_margin, phase_margin, delay_margin, modulus_margin, crossover, critical_gain, decay_rate :
+    array of float (N,)
         [1], [degrees], [s], [1], [rad/s], [1], [1/s], as there.
     rightmost_root : array of complex (N,)
         The first of the characteristic roots [1/s].
     errors : dict of int to FluidccError
         Why a point has no verdict: what `fluidcc.stability` of that point's network raises.
     warnings : dict of int to tuple of str
-        What makes a verdict doubtful, by point: as `StabilityReport.warnings`, and what `fluidcc.stability` warns of
-        at those that it judged; no entry where nothing does.
+        What makes a verdict doubtful, by point: as `StabilityReport.warnings`, and what
+        `fluidcc.stability` warns of at those that it judged; no entry where nothing does.
     alone : dict of int to str
         The points that were judged by `fluidcc.stability` one by one, and why.
     """
@@ -366,7 +443,10 @@ class Verdicts:
 
     def reasons(self) -> dict[int, str]:
         """Kind and text of why a point has no verdict, by point."""
-        return {i: f"{type(error).__name__}: {' '.join(str(error).split())}" for i, error in self.errors.items()}
+        return {
+            i: f"{type(error).__name__}: {' '.join(str(error).split())}"
+            for i, error in self.errors.items()
+        }
 
 
 def verdicts_at(
@@ -385,7 +465,8 @@ def verdicts_at(
     net : Network
         What all points have in common.
     targets, values : mapping
-        What is changed, by axis, and its values in SI units, as `fluidcc.equilibria.many.equilibria` takes them.
+        What is changed, by axis, and its values in SI units, as
+        `fluidcc.equilibria.many.equilibria` takes them.
     roots : bool
         Whether to count unstable roots and to find the rightmost one.
     margins : bool
@@ -401,8 +482,9 @@ def verdicts_at(
     Raises
     ------
     Unsupported, InvalidInput
-        As `fluidcc.equilibria.many.equilibria`. What `fluidcc.stability` raises at a point is in ``errors``, among it
-        `Undecided` where encirclements and roots disagree even after refinement.
+        As `fluidcc.equilibria.many.equilibria`. What `fluidcc.stability` raises at a point is in
+        ``errors``, among it `Undecided` where encirclements and roots disagree even after
+        refinement.
 
     Examples
     --------
@@ -417,7 +499,9 @@ def verdicts_at(
     rest = equilibria(net, targets, values, at)
     columns = Columns(system_of(net, at), net, targets, values)
     told = ("errors", "warnings", "alone")
-    table: dict[str, Any] = {f.name: np.full(columns.points, np.nan) for f in fields(Verdicts) if f.name not in told}
+    table: dict[str, Any] = {
+        f.name: np.full(columns.points, np.nan) for f in fields(Verdicts) if f.name not in told
+    }
     table["rightmost_root"] = table["rightmost_root"].astype(complex)
     errors, warnings, alone = dict(rest.errors), dict(rest.warnings), dict[int, str]()
     if reason := _not_smooth(net):
@@ -438,8 +522,15 @@ def verdicts_at(
         if doubts := (*report.warnings, *said):
             warnings[i] = doubts
         for name, column in table.items():
-            column[i] = report.rightmost_roots[0] if name == "rightmost_root" else getattr(report, name)
-    return Verdicts(**table, errors=dict(sorted(errors.items())), warnings=warnings, alone=dict(sorted(alone.items())))
+            column[i] = (
+                report.rightmost_roots[0] if name == "rightmost_root" else getattr(report, name)
+            )
+    return Verdicts(
+        **table,
+        errors=dict(sorted(errors.items())),
+        warnings=warnings,
+        alone=dict(sorted(alone.items())),
+    )
 
 
 def _not_smooth(net: Network) -> str:
@@ -451,7 +542,9 @@ def _not_smooth(net: Network) -> str:
     return ""
 
 
-def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool) -> None:
+def _judge(
+    sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool, margins: bool
+) -> None:
     """Put the verdicts of points of one structure into the table."""
     point, rows = sort.point, sort.rows
     joined = wire_both(point)
@@ -474,7 +567,8 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
             broken = broken + np.where(poles < 0, np.nan, more[name] * poles)
         alone |= dict.fromkeys(rows[~np.isfinite(unstable + broken)].tolist(), UNSURE)
         for name, column in {
-            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable, "encirclements": unstable - broken,
+            "stable": unstable == 0, "marginal": 0.0, "unstable": unstable,
+            "encirclements": unstable - broken,
             "decay_rate": -root.real, "rightmost_root": root,
         }.items():  # fmt: skip
             table[name][rows] = column
@@ -489,7 +583,9 @@ def _judge(sort: Sort, table: dict[str, Any], alone: dict[int, str], roots: bool
 
 def _stack(m: Matrices) -> Blocks:
     """Matrices of many points with the points first."""
-    return Blocks(*(np.ascontiguousarray(np.moveaxis(part, -1, 0)) for part in (m.A, m.B, m.C, m.D, _lags(m))))
+    return Blocks(
+        *(np.ascontiguousarray(np.moveaxis(part, -1, 0)) for part in (m.A, m.B, m.C, m.D, _lags(m)))
+    )
 
 
 def _lags(m: Matrices) -> Any:

@@ -1,4 +1,6 @@
-"""What moves at a root: rates by class of flows, and whether they rise together or shift from one to the other."""
+"""What moves at a root: rates by class of flows, and whether they rise together or shift from
+one to the other.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def null_vectors(m: Matrices, s: complex) -> tuple[Complex, Complex]:
 
 
 def newton_step(m: Matrices, s: complex) -> complex:
-    """Newton's step towards a root, on the logarithm of det P: about the distance to it; 0 at one."""
+    """Newton's step towards a root, on the logarithm of det P: about the distance to it; 0 at
+    one.
+    """
     with np.errstate(all="ignore"):
         P, dP = pencil(m, s)
         scaled, row, column = _scaled(P)
@@ -151,11 +155,13 @@ def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[
     return value, slope
 
 
-# --- What moves at a root: rates by class of flows, and whether they rise together or shift from one to the other ---
+# --- What moves at a root: rates by class of flows, and whether they rise together or shift from on
 
 
 SHIFT = 0.5
-"""A mode shifts rates if their sum, over the sum of their sizes, is at most this on every link they use."""
+"""A mode shifts rates if their sum, over the sum of their sizes, is at most this on every link
+they use.
+"""
 
 
 @dataclass(frozen=True)
@@ -169,9 +175,11 @@ class Mode:
     multiplicity : int
         How often it occurs: N - 1 times for the differences among N identical flows.
     rates : dict of str to complex
-        Relative amplitudes of the rates by class of flows; of a class whose own flows differ, 0 on average.
+        Relative amplitudes of the rates by class of flows; of a class whose own flows differ, 0 on
+        average.
     shifts : bool
-        Rates shift from flow to flow and the links see little of it: such a mode decides how fast flows become fair.
+        Rates shift from flow to flow and the links see little of it: such a mode decides how fast
+        flows become fair.
     among : str
         The class of identical flows among which it shifts, or "".
     """
@@ -197,7 +205,11 @@ def modes_of(point: Point, roots: NDArray[np.complex128], fifo: bool) -> tuple[M
     for root in roots:
         if root.imag < 0 or any(abs(root - m.root) <= 1e-9 * (1 + abs(root)) for m in found):
             continue
-        away = {name: abs(newton_step(m, complex(root))) for name, m in {"": loop, **alone}.items() if len(m.A)}
+        away = {
+            name: abs(newton_step(m, complex(root)))
+            for name, m in {"": loop, **alone}.items()
+            if len(m.A)
+        }
         among = min(away, key=lambda name: away[name])
         if among:
             repeated = int(np.sum(np.abs(roots - root) <= 1e-9 * (1 + abs(root))))
@@ -205,7 +217,9 @@ def modes_of(point: Point, roots: NDArray[np.complex128], fifo: bool) -> tuple[M
             found.append(Mode(complex(root), times, dict.fromkeys(counts, 0j), True, among))
         else:
             rates = [complex(v) for v in _rates(loop, complex(root))]
-            found.append(Mode(complex(root), 1, dict(zip(counts, rates, strict=True)), _shifts(point, rates)))
+            found.append(
+                Mode(complex(root), 1, dict(zip(counts, rates, strict=True)), _shifts(point, rates))
+            )
     return tuple(found)
 
 

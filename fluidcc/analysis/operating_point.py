@@ -1,4 +1,6 @@
-"""The point a network is linearised at: flows by class, what each queue does there, and every law on its branch."""
+"""The point a network is linearised at: flows by class, what each queue does there, and every
+law on its branch.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,21 @@ from fluidcc.laws.linear import Branch, active_modes, branch_function
 from fluidcc.laws.steady import bounds, grouped
 from fluidcc.laws.trackers import trackers
 from fluidcc.network.flow_classes import collapsed, identical, places
-from fluidcc.symbols import LINK_INPUTS, SOURCE_INPUTS, c, e, e_b, edot, packet, pi, plain, price, q_max, x_tau, y
+from fluidcc.symbols import (
+    LINK_INPUTS,
+    SOURCE_INPUTS,
+    c,
+    e,
+    e_b,
+    edot,
+    packet,
+    pi,
+    plain,
+    price,
+    q_max,
+    x_tau,
+    y,
+)
 
 if TYPE_CHECKING:
     from fluidcc.network.network import FlowSpec, LinkSpec, Network
@@ -52,8 +68,12 @@ class FlowClass:
         return self.names[0] if self.count == 1 else f"{self.names[0]} (x{self.count})"
 
 
-def classes_of(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowClass, ...], list[int], tuple[Any, ...]]:
-    """The classes of flows in order, the place of the first flow of each, and the flows of constant rate."""
+def classes_of(
+    net: Network, at: float, rest: Equilibrium
+) -> tuple[tuple[FlowClass, ...], list[int], tuple[Any, ...]]:
+    """The classes of flows in order, the place of the first flow of each, and the flows of
+    constant rate.
+    """
     links, place = {name: i for i, name in enumerate(net.links)}, places(net)
     found: dict[Any, list[tuple[str, ...]]] = {}
     constant: list[Any] = []
@@ -68,23 +88,38 @@ def classes_of(net: Network, at: float, rest: Equilibrium) -> tuple[tuple[FlowCl
         key = (flow.law, flow.route, flow.access_delay, net.return_delay(flow.name), flow.packet)
         same = found.setdefault(key, [])
         for names in _at_one_rest(kind, rest, net):
-            there = next((i for i, n in enumerate(same) if _close(rest.states[n[0]], rest.states[names[0]])), None)
+            there = next(
+                (i for i, n in enumerate(same) if _close(rest.states[n[0]], rest.states[names[0]])),
+                None,
+            )
             if there is None:
                 same.append(names)
             else:
                 same[there] = tuple(sorted(same[there] + names, key=place.__getitem__))
     if not found:
         raise InvalidInput(
-            "no flow of the network listens (all are off or send at constant rates), so there is nothing to linearise; "
+            "no flow of the network listens (all are off or send at constant rates), so there is "
+            "nothing to linearise; "
             "add a flow with a law such as fluidcc.LDCC"
         )
-    chosen = sorted((names for same in found.values() for names in same), key=lambda names: place[names[0]])
-    classes = [FlowClass(n, net.flows[n[0]], tuple(links[l] for l in net.flows[n[0]].route)) for n in chosen]
-    return tuple(classes), [place[n[0]] for n in chosen], tuple(sorted(constant, key=lambda sent: sent[-1]))
+    chosen = sorted(
+        (names for same in found.values() for names in same), key=lambda names: place[names[0]]
+    )
+    classes = [
+        FlowClass(n, net.flows[n[0]], tuple(links[l] for l in net.flows[n[0]].route))
+        for n in chosen
+    ]
+    return (
+        tuple(classes),
+        [place[n[0]] for n in chosen],
+        tuple(sorted(constant, key=lambda sent: sent[-1])),
+    )
 
 
 def _at_one_rest(kind: tuple[str, ...], rest: Equilibrium, net: Network) -> list[tuple[str, ...]]:
-    """Identical flows in groups whose states are equal: one, unless the equilibrium was given and tells them apart."""
+    """Identical flows in groups whose states are equal: one, unless the equilibrium was given
+    and tells them apart.
+    """
     if getattr(rest.states, "place", None) is collapsed(net).place:
         return [kind]
     runs = groupby(kind, key=lambda name: dict(rest.states[name]))
@@ -95,13 +130,14 @@ def _close(there: Mapping[str, float], here: Mapping[str, float]) -> bool:
     return all(math.isclose(there[z], here[z], rel_tol=1e-7, abs_tol=1e-12) for z in here)
 
 
-# --- What everybody knows at rest: the signals at a point, and the conditions that make it an equilibrium ---
+# --- What everybody knows at rest: the signals at a point, and the conditions that make it an equil
 
 
 class Lags:
     """Delays along the route of each class at rest [s].
 
-    forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears, trip[k] both together.
+    forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears,
+    trip[k] both together.
     """
 
     def __init__(self, point: Point) -> None:
@@ -124,14 +160,18 @@ def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
 
 
 def loss(point: Point, drop: Any = None) -> Any:
-    """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else what is dropped."""
+    """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else
+    what is dropped.
+    """
     early = link_outputs(point)["drop"] if drop is None else drop
     full = (point.mode == FULL).reshape(-1, *(1 for _ in np.shape(point.c)[1:]))
     return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), early)
 
 
 def passed(point: Point, route: tuple[int, ...], lost: Any = None) -> list[Any]:
-    """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each link, where known."""
+    """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each
+    link, where known.
+    """
     lost = loss(point) if lost is None else lost
     found: list[Any] = [1.0]
     for l in route[:-1]:
@@ -155,9 +195,12 @@ def link_inputs(point: Point) -> Any:
     crossed = np.zeros(len(point.c), bool)
     for route in (*(f.route for f in point.classes), *(route for route, _, _ in point.constant)):
         crossed[list(route)] = True
-    # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by zero.
+    # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by
+    # zero.
     arriving = (
-        point.y if crossed.all() else np.where(crossed.reshape(-1, *[1] * (point.c.ndim - 1)), point.y, point.c / 2)
+        point.y
+        if crossed.all()
+        else np.where(crossed.reshape(-1, *[1] * (point.c.ndim - 1)), point.y, point.c / 2)
     )
     known = {y: arriving, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
     return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
@@ -198,7 +241,9 @@ def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:
 
 
 def arrivals(point: Point) -> Any:
-    """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream [bit/s]."""
+    """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream
+    [bit/s].
+    """
     total, lost = np.zeros_like(point.y + point.x.sum()), loss(point)
     streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
     for route, rate in [*streams, *((r, x) for r, x, _ in point.constant)]:
@@ -208,10 +253,11 @@ def arrivals(point: Point) -> Any:
 
 
 def residual(point: Point, kept: bool = False) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`, in its order.
+    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`,
+    in its order.
 
-    A state that keeps account of what is under way stands still wherever the rate does, which leaves it open. With
-    `kept` it is right: a rate x has x RTT under way.
+    A state that keeps account of what is under way stands still wherever the rate does, which
+    leaves it open. With `kept` it is right: a rate x has x RTT under way.
     """
     parts = []
     u = flow_inputs(point)
@@ -232,15 +278,21 @@ def residual(point: Point, kept: bool = False) -> Any:
 
 
 def accounts(law: Law) -> dict[int, Any]:
-    """The states of a law that keep account of what is under way, by place, and what they show for each bit of it."""
+    """The states of a law that keep account of what is under way, by place, and what they show
+    for each bit of it.
+    """
     found = trackers(law)
     return {
-        i: found[z].data for i, z in enumerate(law.states) if z in found and found[z].data != 0 and found[z].delay == 0
+        i: found[z].data
+        for i, z in enumerate(law.states)
+        if z in found and found[z].data != 0 and found[z].delay == 0
     }
 
 
 def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
-    """The derivatives of the states of a group, but for those on account what they are off by [packet]."""
+    """The derivatives of the states of a group, but for those on account what they are off by
+    [packet].
+    """
     own = accounts(g.law)
     if not own:
         return flow
@@ -260,7 +312,7 @@ def own_states(g: LawGroup) -> Any:
     return g.free & rows
 
 
-# --- The point a network is linearised at: flows by class, what each queue does there, and every law on its branch ---
+# --- The point a network is linearised at: flows by class, what each queue does there, and every la
 
 
 PASS, BUSY, FULL = 0, 1, 2
@@ -280,9 +332,11 @@ class LawGroup:
 
 @dataclass(frozen=True)
 class Point:
-    """Numbers only, so that a copy in complex numbers differentiates whatever is computed from them.
+    """Numbers only, so that a copy in complex numbers differentiates whatever is computed from
+    them.
 
-    Arrays over classes K, links L; `z`, `p` and `v`, `lp` hold states and parameters of each class and each link.
+    Arrays over classes K, links L; `z`, `p` and `v`, `lp` hold states and parameters of each class
+    and each link.
     """
 
     net: Network
@@ -292,7 +346,9 @@ class Point:
     flow_groups: tuple[LawGroup, ...]
     link_groups: tuple[LawGroup, ...]
     links: tuple[LinkSpec, ...]
-    constant: tuple[tuple[tuple[int, ...], float, int], ...]  # route, rate, flow: what sends without listening
+    constant: tuple[
+        tuple[tuple[int, ...], float, int], ...
+    ]  # route, rate, flow: what sends without listening
     mode: NDArray[np.intp]  # (L,)
     z: list[Any]
     p: list[Any]
@@ -327,8 +383,8 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
     Unsupported
         If a law is sampled.
     InvalidInput
-        If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning point there; if the
-        equilibrium given is that of a network with other flows or links.
+        If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning
+        point there; if the equilibrium given is that of a network with other flows or links.
     """
     _refuse_ticks(net)
     net = hold_trackers(net)
@@ -350,7 +406,10 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         links,
         constant,
         mode,
-        z=[np.array([rest.states[f.names[0]][plain(s)] for s in f.spec.law.states]) for f in classes],
+        z=[
+            np.array([rest.states[f.names[0]][plain(s)] for s in f.spec.law.states])
+            for f in classes
+        ],
         p=[np.array([float(value) for value in f.law.params.values()]) for f in chosen],
         v=[np.array([rest.states[link.name][plain(s)] for s in link.law.states]) for link in links],
         lp=[np.array([float(value) for value in link.law.params.values()]) for link in links],
@@ -361,7 +420,9 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         c=capacity,
         delay=np.array([link.delay for link in links]),
         q_max=longest,
-        q=np.where(mode == FULL, longest, np.where(mode == BUSY, rest.array("queueing_delay"), 0.0)),
+        q=np.where(
+            mode == FULL, longest, np.where(mode == BUSY, rest.array("queueing_delay"), 0.0)
+        ),
         x=np.asarray(rest.array("rate"), float)[first],
         y=np.asarray(rest.array("arrival_rate"), float),
     )
@@ -372,16 +433,20 @@ def _known(net: Network, rest: Equilibrium) -> Equilibrium:
     """An equilibrium that was given, refused if it is of another network."""
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
         raise InvalidInput(
-            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, from fluidcc.equilibrium"
+            f"the equilibrium given as at= knows no {missing[0]!r}; give one of this network, "
+            f"from fluidcc.equilibrium"
         )
     return rest
 
 
 def _refuse_ticks(net: Network) -> None:
-    """A sampled law may rest, but what it does near there is a recursion and no differential equation."""
+    """A sampled law may rest, but what it does near there is a recursion and no differential
+    equation.
+    """
     flows = "use its continuous law, simulate it, or fluidcc.sampled_stability for (25) of LDCC"
     links = (
-        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or fluidcc.sampled_stability for "
+        "simulate it, use a law without ticks (such as fluidcc.RED for AdaptiveRED), or "
+        "fluidcc.sampled_stability for "
         "P-AQM"
     )
     kinds = {names[0]: net.flows[names[0]] for names in identical(net)}
@@ -389,12 +454,17 @@ def _refuse_ticks(net: Network) -> None:
         for name, spec in specs.items():
             if spec.law.ticks:
                 raise Unsupported(
-                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in continuous time: {remedy}"
+                    f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in "
+                    f"continuous time: {remedy}"
                 )
 
 
-def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium) -> NDArray[np.intp]:
-    """What each queue does: PASS (empty, or none), BUSY or FULL; refuse what stands between two of these."""
+def _queue_modes(
+    links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium
+) -> NDArray[np.intp]:
+    """What each queue does: PASS (empty, or none), BUSY or FULL; refuse what stands between two
+    of these.
+    """
     mode = np.full(len(links), PASS)
     queue, arrival = rest.array("queueing_delay"), rest.array("admitted_rate")
     for l, link in enumerate(links):
@@ -405,13 +475,15 @@ def _queue_modes(links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest:
         if room <= NEAR * max(1e-3, float(np.max(queue))):
             if excess > -NEAR:
                 raise InvalidInput(
-                    f"{exact}its queue is empty and {arrival[l]:.9g} bit/s enter it, exactly its capacity, so that the "
+                    f"{exact}its queue is empty and {arrival[l]:.9g} bit/s enter it, exactly its "
+                    f"capacity, so that the "
                     "two sides of y = c have different derivatives; change its capacity a little"
                 )
         elif room >= longest[l] * (1 - NEAR):
             if excess < NEAR:
                 raise InvalidInput(
-                    f"{exact}its buffer is full and {arrival[l]:.9g} bit/s enter it, exactly its capacity, so that the "
+                    f"{exact}its buffer is full and {arrival[l]:.9g} bit/s enter it, exactly its "
+                    f"capacity, so that the "
                     "two sides of y = c have different derivatives; change its buffer a little"
                 )
             mode[l] = FULL
@@ -428,7 +500,11 @@ def with_groups(point: Point) -> Point:
         constants = [{c: float(point.c[l]), q_max: float(point.q_max[l])} for l in members]
         names = [f"link {point.links[l].name!r}: " for l in members]
         laws = [point.links[l].law for l in members]
-        groups.append(_group(laws, members, point.v, u, point.lp, constants, names, point.mode[members] == BUSY))
+        groups.append(
+            _group(
+                laws, members, point.v, u, point.lp, constants, names, point.mode[members] == BUSY
+            )
+        )
     point = point.changed(link_groups=tuple(groups))
     u = flow_inputs(point)
     groups = []
@@ -469,13 +545,15 @@ def _group(
                 i = where[row]
                 # Moved a little, so that a flow of zero presses neither way.
                 flows = flows or [
-                    branch_function(law)(at[0], inside * (1 + d), at[1], modes).flow for d in (NEAR, -NEAR)
+                    branch_function(law)(at[0], inside * (1 + d), at[1], modes).flow
+                    for d in (NEAR, -NEAR)
                 ]
                 if max(sign * f[i, j] for f in flows) >= 0:
                     if _decays_alone(law, at[0], inside, at[1], modes, i, j, busy):
                         continue
                     raise InvalidInput(
-                        f"{names[j]}{law.name} stands on a switching surface: its {plain(law.states[i])} is at its "
+                        f"{names[j]}{law.name} stands on a switching surface: its "
+                        f"{plain(law.states[i])} is at its "
                         f"{side} bound and does not press against it; change a parameter a little"
                     )
                 free[i, j] = False
@@ -483,7 +561,9 @@ def _group(
 
 
 def _decays_alone(law: Any, z: Any, u: Any, p: Any, modes: Any, i: int, j: int, busy: Any) -> bool:
-    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the bound never acts."""
+    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the
+    bound never acts.
+    """
     from fluidcc.laws.linear import branch_function
 
     jac = branch_function(law)(z, u, p, modes).jacobians
@@ -511,6 +591,10 @@ def with_alone(point: Point, name: str) -> tuple[Point, int]:
     arrays = {key: getattr(point, key)[twice] for key in ("access", "back", "packet", "x")}
     return with_groups(
         point.changed(
-            classes=classes, z=[point.z[i] for i in twice], p=[point.p[i] for i in twice], count=count, **arrays
+            classes=classes,
+            z=[point.z[i] for i in twice],
+            p=[point.p[i] for i in twice],
+            count=count,
+            **arrays,
         )
     ), k

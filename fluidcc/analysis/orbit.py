@@ -1,4 +1,6 @@
-"""Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and convergence."""
+"""Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and
+convergence.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ __all__ = ["Approach", "LimitCycle", "Settled", "limit_cycle", "settled"]
 Array = NDArray[np.float64]
 
 COARSE = 1e-6  # accuracy of the approach, which looks for what repeats to three digits
-_FIRST, _SOONER = 400, 0.1  # round trips before the first look, or the part of the effort after which it is made
+_FIRST, _SOONER = (
+    400,
+    0.1,
+)  # round trips before the first look, or the part of the effort after which it is made
 _AGAIN = 1.5  # times as late is the next look
 _PIECE = 20_000  # steps of a piece: about a second
 _MARKS = 1600  # that are compared; four of the longest cycle
@@ -122,11 +127,22 @@ class Approach:
         marks = times[np.array([one == label for one in labels]) & (times > since)][-_MARKS:]
         bare = find_recurrence(marks, np.empty((len(marks), 0)))
         if bare is None:
-            return None, f"the {kind}s of {label[0]!r} come at intervals that do not repeat{_nearest(marks)}"
+            return (
+                None,
+                f"the {kind}s of {label[0]!r} come at intervals that do not "
+                f"repeat{_nearest(marks)}",
+            )
         found = None
-        for most in (16 * bare.marks + 1, _MARKS):  # even intervals, as of ticks, say little of the states
+        for most in (
+            16 * bare.marks + 1,
+            _MARKS,
+        ):  # even intervals, as of ticks, say little of the states
             if self._cost(marks[-most:]) > self.effort.left:
-                return None, f"the {kind}s of {label[0]!r} repeat, and to compare the states there is more than is left"
+                return (
+                    None,
+                    f"the {kind}s of {label[0]!r} repeat, and to compare the states there is more "
+                    f"than is left",
+                )
             states, size = self._states(marks[-most:])
             found = find_recurrence(marks[-most:], states / size)
             if found is not None or most >= len(marks):
@@ -137,7 +153,9 @@ class Approach:
 
     def _events(self, kind: str) -> tuple[Array, list[Label]]:
         parts = [events(run, kind) for run in self.pieces]
-        return np.concatenate([times for times, _ in parts]), [label for _, labels in parts for label in labels]
+        return np.concatenate([times for times, _ in parts]), [
+            label for _, labels in parts for label in labels
+        ]
 
     def _lasts(self, label: Label, labels: list[Label], times: Array) -> bool:
         """Whether an event still happens at the end, as often as it did."""
@@ -146,7 +164,9 @@ class Approach:
 
     def _cost(self, marks: Array) -> int:
         """Steps that `_states` will take."""
-        return sum(int(run.attrs["steps"]) for run in self.pieces if float(run.attrs["end"]) >= marks[0])
+        return sum(
+            int(run.attrs["steps"]) for run in self.pieces if float(run.attrs["end"]) >= marks[0]
+        )
 
     def _states(self, marks: Array) -> tuple[Array, Array]:
         """What there was just after each mark (marks, n), and how large each state is (n,)."""
@@ -177,8 +197,10 @@ class Approach:
     def _in_vain(self, why: str) -> str:
         limit = "until" if self.now >= self.longest else "max_steps"
         return (
-            f"no limit cycle within {self.now:.6g} s and {self.effort.used} steps of the solver: {why}. Give a larger "
-            f"{limit}; if it never repeats, as flows of unequal round trips may not, take means over a long simulation"
+            f"no limit cycle within {self.now:.6g} s and {self.effort.used} steps of the solver: "
+            f"{why}. Give a larger "
+            f"{limit}; if it never repeats, as flows of unequal round trips may not, take means "
+            f"over a long simulation"
         )
 
 
@@ -186,22 +208,31 @@ def _nearest(marks: Array) -> str:
     near = nearest_recurrence(marks)
     if near is None:
         return ""
-    return f" (the nearest to it: {near.marks} of them, {near.period:.4g} s, to {100 * near.changes.max():.2g} %)"
+    return (
+        f" (the nearest to it: {near.marks} of them, {near.period:.4g} s, to "
+        f"{100 * near.changes.max():.2g} %)"
+    )
 
 
-# --- From near a limit cycle onto it: by waiting where that takes fewer steps, else by Newton's method ---
+# --- From near a limit cycle onto it: by waiting where that takes fewer steps, else by Newton's met
 
 
 _LADDER = 1e-2  # from one accuracy to the next, finer one
 _ENOUGH = 30.0  # times the accuracy: nearer to the orbit it is not worth while to come with it
-_LOOKED_AT, _AT_ONCE, _A_WHILE = 4, 50, 10  # cycles that are looked at, and waited for at most, and to see what comes
+_LOOKED_AT, _AT_ONCE, _A_WHILE = (
+    4,
+    50,
+    10,
+)  # cycles that are looked at, and waited for at most, and to see what comes
 _NEWTON = 8  # steps at most
 _NOISE = 1e-6  # changes below, which do not fall any more, are those of the integration
 _LOST = 1e-2  # change from cycle to cycle at which the orbit was near none
 
 
 class Settled(NamedTuple):
-    """A section on the orbit, what is left to it, and how many steps of Newton's method led there."""
+    """A section on the orbit, what is left to it, and how many steps of Newton's method led
+    there.
+    """
 
     section: Section
     error: float
@@ -251,7 +282,11 @@ class _Look(NamedTuple):
     @property
     def ratio(self) -> float:
         """Of one change to the one before it, but not so small that nothing could tell."""
-        return max(math.sqrt(self.changes[-1] / self.changes[0]), 0.01) if self.changes[0] > 0 else 0.01
+        return (
+            max(math.sqrt(self.changes[-1] / self.changes[0]), 0.01)
+            if self.changes[0] > 0
+            else 0.01
+        )
 
     @property
     def largest(self) -> float:
@@ -259,13 +294,19 @@ class _Look(NamedTuple):
 
     def left(self, floor: float) -> float:
         """How far it was to the orbit at first, if the changes go on falling as they did."""
-        return self.largest / (1 - self.ratio) if self.falls and self.largest > floor else self.largest
+        return (
+            self.largest / (1 - self.ratio) if self.falls and self.largest > floor else self.largest
+        )
 
     def wait(self, tol: float) -> int:
-        """Cycles until it is as near to the orbit as that, if the changes go on falling as they did."""
+        """Cycles until it is as near to the orbit as that, if the changes go on falling as they
+        did.
+        """
         if self.largest == 0:
             return 1
-        return max(1, math.ceil(math.log(tol * (1 - self.ratio) / self.largest) / math.log(self.ratio)))
+        return max(
+            1, math.ceil(math.log(tol * (1 - self.ratio) / self.largest) / math.log(self.ratio))
+        )
 
 
 def _cost_of_look(section: Section) -> float:
@@ -276,7 +317,9 @@ def _look(section: Section) -> _Look:
     before, ahead = section.effort.used, _cost_of_look(section)
     if ahead > section.effort.left:
         raise _spent(
-            section, f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s", ahead
+            section,
+            f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s",
+            ahead,
         )
     marks, states = section.walk(section.base, _LOOKED_AT)
     period = np.diff(marks)
@@ -284,7 +327,8 @@ def _look(section: Section) -> _Look:
     by_state = np.abs(np.diff(states, axis=0)).max(axis=1, initial=0.0)[1:]
     changes = np.maximum(by_time, by_state)
     state = (
-        f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s, but from one to the "
+        f"there is something like a cycle of {section.period:.6g} s near {section.start:.6g} s, "
+        f"but from one to the "
         f"next something still changes by {changes[-1]:.1e} of its size"
     )
     if changes[-1] > _LOST:
@@ -294,7 +338,8 @@ def _look(section: Section) -> _Look:
 
 def _spent(section: Section, state: str, ahead: float) -> SolverError:
     return SolverError(
-        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} of "
+        f"{state}. To go on takes some {ahead:.0f} steps of the solver, and {section.effort.used} "
+        f"of "
         f"{section.effort.most} are used: give a larger max_steps, or a larger tol"
     )
 
@@ -306,7 +351,10 @@ def _waited(section: Section, tol: float) -> Section:
         if not seen.falls or seen.largest <= tol:
             break
         wait = seen.wait(tol)
-        if wait > 2 * section.cost_of_newton or seen.cost * wait + _cost_of_look(section) > section.effort.left:
+        if (
+            wait > 2 * section.cost_of_newton
+            or seen.cost * wait + _cost_of_look(section) > section.effort.left
+        ):
             break
         section = section.later(min(wait, _AT_ONCE))
     return section
@@ -322,7 +370,9 @@ def _refined(section: Section, tol: float) -> Settled:
         if error <= tol or (stuck > 1 and seen.largest < _NOISE):
             return Settled(section, error, newton)
         if newton >= _NEWTON:
-            raise SolverError(f"{seen.state}; give a larger tol or a smaller rtol, or simulate it and look")
+            raise SolverError(
+                f"{seen.state}; give a larger tol or a smaller rtol, or simulate it and look"
+            )
         jump = section.cost_of_newton
         wait = seen.wait(tol) if seen.falls else _A_WHILE  # for an orbit may leave what it is near
         by_itself = wait <= 2 * jump and stuck == 0 if seen.falls else stuck < 3
@@ -341,7 +391,7 @@ def _refined(section: Section, tol: float) -> Settled:
         section, newton = section.corrected(), newton + 1
 
 
-# --- Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and convergence ---
+# --- Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and con
 
 
 _LONGEST = 400_000  # round trips of the approach
@@ -357,22 +407,23 @@ class LimitCycle(OnceRound):
     period : float
         [s]
     error : float
-        Largest change from one cycle to the next: of the period relative to itself, of the states at the jump where it
-        begins relative to their sizes, over what the slowest multiplier makes of all later ones.
+        Largest change from one cycle to the next: of the period relative to itself, of the states
+        at the jump where it begins relative to their sizes, over what the slowest multiplier makes
+        of all later ones.
     jumps : DataArray over "jump"
-        When each jump (or, in networks without jumps, tick) of the cycle happens after the first one [s]; whose it is
-        stands in the coordinate ``of``, and which of its law's in ``rule``.
+        When each jump (or, in networks without jumps, tick) of the cycle happens after the first
+        one [s]; whose it is stands in the coordinate ``of``, and which of its law's in ``rule``.
     mean, least, most : Dataset over "flow", "link"
-        Time averages and extremes over the cycle, of ``rate``, ``one_way_delay``, ``rtt``, ``backlog``,
-        ``queueing_delay``, ``throughput``, ``utilisation`` and each law's states, in the units of `simulate`; one-sided
-        limits at jumps count.
+        Time averages and extremes over the cycle, of ``rate``, ``one_way_delay``, ``rtt``,
+        ``backlog``, ``queueing_delay``, ``throughput``, ``utilisation`` and each law's states, in
+        the units of `simulate`; one-sided limits at jumps count.
     loss : DataArray over "link"
         Bits lost over bits arrived, over the cycle [1].
     orbit : Dataset over "time", "flow", "link"
         One cycle, the time from its first jump [s].
     warnings : tuple of str
-        What makes it doubtful, as in the attribute of that name of a run: windows of few packets, a flow that has never
-        seen its path empty, a threshold below the smallest queue.
+        What makes it doubtful, as in the attribute of that name of a run: windows of few packets, a
+        flow that has never seen its path empty, a threshold below the smallest queue.
     steps : int
         Newton steps on the return map that were made.
     """
@@ -383,31 +434,37 @@ class LimitCycle(OnceRound):
 
     @cached_property
     def multipliers(self) -> NDArray[np.complex128]:
-        """Multipliers of the return map, the largest first: by what a small disturbance is multiplied in a cycle.
+        """Multipliers of the return map, the largest first: by what a small disturbance is
+        multiplied in a cycle.
 
-        Those that can be told from what is left of the approach and of rounding, to about a thousandth. They are
-        measured: every state that a disturbance moves (see `inputs`) is moved a little both ways, and the map that
-        takes what is left after a cycle to what is left after the next is fitted. What only jumps set, or the data
-        under way, is a parameter of the cycle.
+        Those that can be told from what is left of the approach and of rounding, to about a
+        thousandth. They are measured: every state that a disturbance moves (see `inputs`) is moved
+        a little both ways, and the map that takes what is left after a cycle to what is left after
+        the next is fitted. What only jumps set, or the data under way, is a parameter of the cycle.
 
-        With an exact ack clock any pattern of the rate comes round for ever, and a state that only shows it, such as a
-        smoothed rate, shows another part of it at each return. The multipliers are then those of the states that go on
-        among themselves, which are multipliers of the whole map too, but not all of them: a warning says so, and what
-        was left out. Where no such part is found, it says that the numbers are in doubt.
+        With an exact ack clock any pattern of the rate comes round for ever, and a state that only
+        shows it, such as a smoothed rate, shows another part of it at each return. The multipliers
+        are then those of the states that go on among themselves, which are multipliers of the whole
+        map too, but not all of them: a warning says so, and what was left out. Where no such part
+        is found, it says that the numbers are in doubt.
         """
         section = self._section
         found = section.map
         if section.erratic:
             warn(
-                f"not all multipliers are given: what {', '.join(section.erratic)} becomes does not follow from what "
-                "it was, as it shows a pattern in the data under way, which an exact ack clock takes round for ever; "
+                f"not all multipliers are given: what {', '.join(section.erratic)} becomes does "
+                f"not follow from what "
+                "it was, as it shows a pattern in the data under way, which an exact ack clock "
+                "takes round for ever; "
                 f"those of the other states are given, to about {max(found.misfit, 1e-3):.1g}",
                 stacklevel=2,
             )
         if found.misfit > MISFIT:
             warn(
-                f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a disturbance after a cycle "
-                "do not follow from what was left before, as the data under way keep it; give laws an ack clock with "
+                f"multipliers are in doubt: {100 * found.misfit:.0f} % of what is left of a "
+                f"disturbance after a cycle "
+                "do not follow from what was left before, as the data under way keep it; give "
+                "laws an ack clock with "
                 "pace > 0, or follow a disturbance by simulate",
                 stacklevel=2,
             )
@@ -416,11 +473,15 @@ class LimitCycle(OnceRound):
     def __repr__(self) -> str:
         jumps = f"{len(self.jumps)} jump{'s' * (len(self.jumps) != 1)}"
         head = f"limit cycle of {self.period:.6g} s with {jumps}, known to {self.error:.1e}"
-        return "\n\n".join([head, *(_table(self, name) for name in ("rate", "queueing_delay")), *self.warnings])
+        return "\n\n".join(
+            [head, *(_table(self, name) for name in ("rate", "queueing_delay")), *self.warnings]
+        )
 
     @property
     def contraction(self) -> float:
-        """Modulus of the largest multiplier: the factor by which the orbit is approached from cycle to cycle."""
+        """Modulus of the largest multiplier: the factor by which the orbit is approached from
+        cycle to cycle.
+        """
         return float(np.abs(self.multipliers).max(initial=0.0))
 
     @property
@@ -430,7 +491,10 @@ class LimitCycle(OnceRound):
         found = []
         for kind, name, place in self._section.inputs:
             law = (net.flows if kind == "flow" else net.links)[name].law
-            found.append(f"{name}.{plain([z for z in law.states if z != getattr(law, 'queue', None)][place])}")
+            found.append(
+                f"{name}."
+                f"{plain([z for z in law.states if z != getattr(law, 'queue', None)][place])}"
+            )
         return tuple(found)
 
 
@@ -456,14 +520,16 @@ def limit_cycle(
 ) -> LimitCycle:
     """Find the attracting limit cycle of a network whose laws jump or tick.
 
-    The network is run until one of its jumps comes back at the same intervals with the same states, about. From there
-    on the orbit is approached by itself where that takes fewer steps, else by Newton's method on the return map; then
-    one cycle is integrated by Gauss-Lobatto quadrature between all points where anything is not smooth.
+    The network is run until one of its jumps comes back at the same intervals with the same states,
+    about. From there on the orbit is approached by itself where that takes fewer steps, else by
+    Newton's method on the return map; then one cycle is integrated by Gauss-Lobatto quadrature
+    between all points where anything is not smooth.
 
-    The run until then is of lesser accuracy, 1e-6. What an ack clock loses of the data in flight in such a run it would
-    never find again, so they are counted anew, from the history, wherever the search goes on from. Not those of flows
-    that were on before: beside data of their past, what is their own is not known, and with an ack clock the period may
-    be off by 1e-6 of itself, which ``error`` does not show. Give such a flow its last start alone.
+    The run until then is of lesser accuracy, 1e-6. What an ack clock loses of the data in flight in
+    such a run it would never find again, so they are counted anew, from the history, wherever the
+    search goes on from. Not those of flows that were on before: beside data of their past, what is
+    their own is not known, and with an ack clock the period may be off by 1e-6 of itself, which
+    ``error`` does not show. Give such a flow its last start alone.
 
     Parameters
     ----------
@@ -474,10 +540,11 @@ def limit_cycle(
     rtol : float
         Accuracy of the integration over a cycle; steps are controlled to a tenth of it.
     until : float or str, optional
-        How long to run at most before the orbit is near [s]; by default up to 400000 of the longest base round trips.
+        How long to run at most before the orbit is near [s]; by default up to 400000 of the longest
+        base round trips.
     max_steps : int
-        Steps of the solver at most, over all runs that look for the cycle: a million of them take about half a minute
-        with a few flows.
+        Steps of the solver at most, over all runs that look for the cycle: a million of them take
+        about half a minute with a few flows.
     progress : bool, optional
         As for `fluidcc.simulate`; the bar shows the part of `max_steps` that is taken.
 
@@ -493,15 +560,17 @@ def limit_cycle(
     Raises
     ------
     Unsupported
-        If no law jumps or ticks: then use `simulate`, and `stability` for what grows from an equilibrium.
+        If no law jumps or ticks: then use `simulate`, and `stability` for what grows from an
+        equilibrium.
     SolverError
-        If the jumps do not repeat within `until` and `max_steps`, or there are none. Flows of unequal round trips may
-        never repeat; the message names what came nearest to a cycle.
+        If the jumps do not repeat within `until` and `max_steps`, or there are none. Flows of
+        unequal round trips may never repeat; the message names what came nearest to a cycle.
 
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit")
+    >>> net = fc.Network()
+    >>> net = net.link("l", fc.DropTail, capacity="10 Mbit/s", delay="25 ms", buffer="300 kbit")
     >>> cycle = fc.limit_cycle(net.flow("f", fc.AIMD, route=["l"]))
     >>> round(cycle.period, 4), round(float(cycle.mean.utilisation[0]), 4)
     (3.1238, 0.9794)
@@ -509,22 +578,33 @@ def limit_cycle(
     require_network(net)
     laws: list[Law] = [*(f.law for f in net.flows.values()), *(k.law for k in net.links.values())]
     if not any(law.jumps or law.ticks for law in laws):
-        raise Unsupported("no law of the network jumps or ticks: simulate it, and ask stability() why it oscillates")
+        raise Unsupported(
+            "no law of the network jumps or ticks: simulate it, and ask stability() why it "
+            "oscillates"
+        )
     for name, value in (("tol", tol), ("rtol", rtol)):
         number(value, name, "a number between 1e-12 and 0.01", least=1e-12, most=1e-2)
     flag(progress, "progress", unset=True)
     trip = max(net.base_rtt(name) for name in net.flows)
     if trip <= 0.0:
-        raise Unsupported("no flow of the network has a propagation delay, the measure of its cycles; simulate it")
+        raise Unsupported(
+            "no flow of the network has a propagation delay, the measure of its cycles; simulate it"
+        )
     longest = _LONGEST * trip if until is None else quantity(until, "s", "until", positive=True)
     most = whole(max_steps, "max_steps", least=1000, most=10**12)
-    with Progress(float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps") as bar:
+    with Progress(
+        float(most), progress, about="limit cycle, of max_steps", form=BARE, unit="steps"
+    ) as bar:
         found = settled(Approach(net, Effort(most, bar), max(0.1 * rtol, 1e-12), longest), tol)
     if found.error > tol:
         warn(
-            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes from cycle to cycle "
-            "falls no more, or not within max_steps; a smaller rtol, or a larger max_steps, may show more of it",
+            f"the limit cycle is known to {found.error:.1e}, and tol is {tol:g}: what changes "
+            f"from cycle to cycle "
+            "falls no more, or not within max_steps; a smaller rtol, or a larger max_steps, may "
+            "show more of it",
             stacklevel=3,
         )
     section = replace(found.section, effort=Effort(_UNLIMITED))
-    return LimitCycle(**vars(once_round(section)), error=found.error, steps=found.steps, _section=section)
+    return LimitCycle(
+        **vars(once_round(section)), error=found.error, steps=found.steps, _section=section
+    )

@@ -1,4 +1,6 @@
-"""Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for counterexamples over states."""
+"""Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for
+counterexamples over states.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class Storage:
     offset : float
         V at the equilibrium.
     value : Expr, optional
-        V itself; without it V is integrated along a straight line from the equilibrium, for which the gradient must
-        be one.
+        V itself; without it V is integrated along a straight line from the equilibrium, for which
+        the gradient must be one.
     """
 
     name: str
@@ -71,7 +73,8 @@ class Storage:
         strange = value.free_symbols - set(system.states)
         if strange:
             raise InvalidInput(
-                f"{name} contains {', '.join(sorted(map(plain, strange)))}, no states of the network; it has "
+                f"{name} contains {', '.join(sorted(map(plain, strange)))}, no states of the "
+                f"network; it has "
                 f"{', '.join(map(plain, system.states))}"
             )
         offset = float(value.subs(dict(system.point)))
@@ -91,7 +94,9 @@ class Storage:
         states = np.asarray(states, float)
         if self.value is not None:
             return evaluated(system.states, [self.value], states)[0]
-        still = np.array([float(system.point[z]) for z in system.states]).reshape(-1, *(1 for _ in states.shape[1:]))
+        still = np.array([float(system.point[z]) for z in system.states]).reshape(
+            -1, *(1 for _ in states.shape[1:])
+        )
         total = np.full(states.shape[1:], self.offset)
         index = [system.states.index(z) for z in self.gradient]
         way = states - still
@@ -109,7 +114,9 @@ def evaluated(symbols: Any, expressions: list[Any], states: Any) -> Any:
 def _numeric(symbols: Any, expressions: list[Any]) -> Callable[[Any], Any]:
     """The function from states of shape (n, ...) to numbers of the expressions."""
     function = lambdify(symbols, [unfold(f) for f in expressions], "numpy", cse=True)
-    return lambda at: np.array([np.broadcast_to(np.asarray(f, float), at.shape[1:]) for f in function(*at)])
+    return lambda at: np.array(
+        [np.broadcast_to(np.asarray(f, float), at.shape[1:]) for f in function(*at)]
+    )
 
 
 def _definition(law: Law, name: str) -> Let:
@@ -136,8 +143,11 @@ def steepest(system: UndelayedSystem) -> float:
         law = spec.law
         _, v = penalty_of(law)
         (kink,) = [s for s in law.switches if s.has(e)] or [None]
-        slope = unfold(v).diff(e).replace(Heaviside, lambda *step: Integer(1))  # on the branch where it rises
-        # On its rising branch it is steepest where it starts, at the threshold or at the propagation delay.
+        slope = (
+            unfold(v).diff(e).replace(Heaviside, lambda *step: Integer(1))
+        )  # on the branch where it rises
+        # On its rising branch it is steepest where it starts, at the threshold or at the
+        # propagation delay.
         start = float((e - kink).subs(dict(system.constants[name]))) if kink is not None else 0.0
         first = max(start, system.net.propagation_delay(name))
         grid = first + np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 400)])
@@ -146,7 +156,9 @@ def steepest(system: UndelayedSystem) -> float:
     return max(slopes)
 
 
-def paper_storage(system: UndelayedSystem, *, alpha: float | None = None, literal: bool = False) -> Storage:
+def paper_storage(
+    system: UndelayedSystem, *, alpha: float | None = None, literal: bool = False
+) -> Storage:
     """V_user + V_link of equations (28) and (29) of the LDCC paper.
 
     Parameters
@@ -156,8 +168,8 @@ def paper_storage(system: UndelayedSystem, *, alpha: float | None = None, litera
     alpha : float, optional
         The largest slope of the penalties [1/s]; by default `steepest`.
     literal : bool
-        As printed, with the delays d in (29) instead of their deviations: then V is not zero at an equilibrium at
-        which a link is not saturated.
+        As printed, with the delays d in (29) instead of their deviations: then V is not zero at an
+        equilibrium at which a link is not saturated.
     """
     alpha = steepest(system) if alpha is None else float(alpha)
     gradient: dict[Symbol, Expr] = {}
@@ -168,7 +180,11 @@ def paper_storage(system: UndelayedSystem, *, alpha: float | None = None, litera
     offset = 0.0
     for name, q in system.queue.items():
         capacity = Float(system.capacity[name], DIGITS)
-        spare = 0 if system.rest.saturated.sel(link=name) else capacity - system.arrival[name].subs(dict(system.point))
+        spare = (
+            0
+            if system.rest.saturated.sel(link=name)
+            else capacity - system.arrival[name].subs(dict(system.point))
+        )
         gradient[q] = capacity * (q - system.point[q]) + spare / alpha
         if literal:
             offset += float(spare / alpha * (system.net.links[name].delay + system.point[q]))
@@ -182,7 +198,8 @@ def _at_rest(system: UndelayedSystem, name: str, expr: Expr) -> Expr:
 def repaired_storage(system: UndelayedSystem) -> Storage:
     """V* = sum of the integrals of (z - x^)/z dz, plus c times that of k(s) (v(s) - v^) ds.
 
-    For users with the same k and v, on one link that is saturated: then V*' <= 0 everywhere; k may depend on the delay.
+    For users with the same k and v, on one link that is saturated: then V*' <= 0 everywhere; k may
+    depend on the delay.
 
     Raises
     ------
@@ -201,17 +218,20 @@ def repaired_storage(system: UndelayedSystem) -> Storage:
         gradient[rate] = (rate - rate.subs(dict(system.point))) / rate
     if len(common) != 1:
         raise Unsupported(
-            "V* is for users with the same gain and penalty; those of this network differ (by eta, beta, T, or a delay)"
+            "V* is for users with the same gain and penalty; those of this network differ (by "
+            "eta, beta, T, or a delay)"
         )
     gradient[q] = Float(system.capacity[link], DIGITS) * price
     return Storage("V*", gradient)
 
 
-# --- Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for counterexamples over states ---
+# --- Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for counterexam
 
 
 ROUNDING = 1e-12
-"""V' counts as positive above this, relative to the sum of its terms' sizes; it is computed in 50 digits."""
+"""V' counts as positive above this, relative to the sum of its terms' sizes; it is computed in
+50 digits.
+"""
 _MADE: dict[type, str] = {
     UndelayedSystem: "an undelayed network: fluidcc.undelayed(net)",
     Storage: "a candidate, such as system.paper_storage() or system.storage(formula)",
@@ -234,10 +254,11 @@ class StorageReport:
     counterexample : mapping of str to float
         A state (by name, SI units) at which V' > 0, or else V <= 0; empty if none was found.
     rate : float
-        V' there, relative to the sum of the sizes of its terms (between -1 and 1); the largest found otherwise.
+        V' there, relative to the sum of the sizes of its terms (between -1 and 1); the largest
+        found otherwise.
     curvature, dissipation : ndarray
-        Eigenvalues of the quadratic forms of V and of V' at the equilibrium, over the states that can move both ways,
-        each scaled by its equilibrium value.
+        Eigenvalues of the quadratic forms of V and of V' at the equilibrium, over the states that
+        can move both ways, each scaled by its equilibrium value.
     tried : int
         Number of states.
     """
@@ -271,13 +292,21 @@ class StorageReport:
             ("eigenvalues of V' to second order", ", ".join(f"{v:.3g}" for v in self.dissipation)),
         )
         left = "style='text-align:left'"
-        body = "".join(f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>" for k, v in rows)
+        body = "".join(
+            f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>"
+            for k, v in rows
+        )
         return f"<h4>{html.escape(self.name)}</h4><table>{body}</table>"
 
 
 @explained
 def check_storage(
-    system: UndelayedSystem, storage: Storage, *, samples: int = 4096, seed: int = 0, spread: float = 100.0
+    system: UndelayedSystem,
+    storage: Storage,
+    *,
+    samples: int = 4096,
+    seed: int = 0,
+    spread: float = 100.0,
 ) -> StorageReport:
     """Look for a state at which a candidate is not positive, or grows.
 
@@ -292,7 +321,8 @@ def check_storage(
     seed : int
         Of their scrambling.
     spread : float
-        Positive states range from their equilibrium over this to times this; queues from empty to ten times theirs.
+        Positive states range from their equilibrium over this to times this; queues from empty to
+        ten times theirs.
 
     Returns
     -------
@@ -319,12 +349,22 @@ def check_storage(
     names = [plain(z) for z in system.states]
     example = {} if found is None else dict(zip(names, map(float, found), strict=True))
     return StorageReport(
-        storage.name, positive, decreasing, why, example, rate, curvature, dissipation, states.shape[1]
+        storage.name,
+        positive,
+        decreasing,
+        why,
+        example,
+        rate,
+        curvature,
+        dissipation,
+        states.shape[1],
     )
 
 
 def _states(system: UndelayedSystem, samples: int, seed: int, spread: float) -> Any:
-    """(n, 2 samples): over the whole range, and around the equilibrium at distances over many decades."""
+    """(n, 2 samples): over the whole range, and around the equilibrium at distances over many
+    decades.
+    """
     from scipy.stats import qmc
 
     n = len(system.states)
@@ -333,9 +373,13 @@ def _states(system: UndelayedSystem, samples: int, seed: int, spread: float) -> 
     far, near = unit[:n, :samples], unit[:, samples:]
     queue = np.array([z in system.floors for z in system.states])
     scale = np.where(still > 0, still, np.max(still[queue], initial=1e-3))
-    wide = np.where(queue[:, None], 10 * scale[:, None] * far, scale[:, None] * spread ** (2 * far - 1))
+    wide = np.where(
+        queue[:, None], 10 * scale[:, None] * far, scale[:, None] * spread ** (2 * far - 1)
+    )
     step = 10.0 ** (-4 + 3.5 * near[n]) * (2 * near[:n] - 1)
-    close = np.maximum(still[:, None] + scale[:, None] * step, np.where(queue, 0.0, 1e-9 * scale)[:, None])
+    close = np.maximum(
+        still[:, None] + scale[:, None] * step, np.where(queue, 0.0, 1e-9 * scale)[:, None]
+    )
     return np.concatenate([wide, close], axis=1)
 
 
@@ -345,8 +389,12 @@ def _relative_rate(system: UndelayedSystem, storage: Storage, states: Any) -> An
     return np.divide(np.sum(terms, axis=0), size, out=np.zeros_like(size), where=size > 0)
 
 
-def _largest_rate(system: UndelayedSystem, storage: Storage, states: Any, spread: float) -> tuple[float, Any]:
-    """The largest relative V' found, and where: the best samples, climbed from, and then looked at in 50 digits."""
+def _largest_rate(
+    system: UndelayedSystem, storage: Storage, states: Any, spread: float
+) -> tuple[float, Any]:
+    """The largest relative V' found, and where: the best samples, climbed from, and then looked
+    at in 50 digits.
+    """
     from scipy.optimize import minimize
 
     rates = _relative_rate(system, storage, states)
@@ -356,7 +404,9 @@ def _largest_rate(system: UndelayedSystem, storage: Storage, states: Any, spread
     scale = np.array([max(abs(float(system.point[z])), 1e-3) for z in system.states])
 
     def back(u: Any) -> Any:
-        return scale * np.where(queue, np.minimum(u**2, 10.0), np.exp(np.clip(u, -np.log(spread), np.log(spread))))
+        return scale * np.where(
+            queue, np.minimum(u**2, 10.0), np.exp(np.clip(u, -np.log(spread), np.log(spread)))
+        )
 
     def loss(u: Any) -> float:
         parts = np.array(function(*back(u)), float)
@@ -368,7 +418,9 @@ def _largest_rate(system: UndelayedSystem, storage: Storage, states: Any, spread
     for i in order[:3]:
         z = states[:, i] / scale
         start = np.where(queue, np.sqrt(np.maximum(z, 0)), np.log(np.maximum(z, 1e-9)))
-        climbed = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 200 * len(start), "maxfev": 800})
+        climbed = minimize(
+            loss, start, method="Nelder-Mead", options={"maxiter": 200 * len(start), "maxfev": 800}
+        )
         found.append(back(climbed.x))
     precise = lambdify(system.states, terms, "mpmath")
     exact = [(_exactly(precise, z), z) for z in found]
@@ -376,7 +428,9 @@ def _largest_rate(system: UndelayedSystem, storage: Storage, states: Any, spread
 
 
 def _exactly(terms: Callable[..., Any], state: Any) -> float:
-    """The relative V' at a state, in 50 digits: next to the equilibrium, doubles leave nothing but rounding."""
+    """The relative V' at a state, in 50 digits: next to the equilibrium, doubles leave nothing
+    but rounding.
+    """
     with mpmath.workdps(DIGITS):
         parts = terms(*(mpmath.mpf(float(v)) for v in state))
         size = sum(abs(v) for v in parts)
@@ -387,7 +441,9 @@ def _positive(system: UndelayedSystem, storage: Storage, states: Any) -> tuple[b
     """Whether V > 0 away from the equilibrium and 0 there; if not, where not."""
     still = np.array([float(system.point[z]) for z in system.states])
     values = storage.values(system, states)
-    distance = np.max(np.abs(states - still[:, None]) / np.maximum(np.abs(still), 1e-9)[:, None], axis=0)
+    distance = np.max(
+        np.abs(states - still[:, None]) / np.maximum(np.abs(still), 1e-9)[:, None], axis=0
+    )
     known = {system.states.index(z) for z in storage.gradient}
     scale = float(np.max(np.abs(values))) or 1.0
     wrong = (values <= -1e-12 * scale) & (distance > 1e-6)
@@ -404,14 +460,17 @@ def _positive(system: UndelayedSystem, storage: Storage, states: Any) -> tuple[b
 
 
 def _local(system: UndelayedSystem, storage: Storage) -> tuple[Any, Any]:
-    """Eigenvalues of the forms of V and V' at the equilibrium: with g' = H and f' = J they are H and HJ + (HJ)^T."""
+    """Eigenvalues of the forms of V and V' at the equilibrium: with g' = H and f' = J they are H
+    and HJ + (HJ)^T.
+    """
     still = {z: float(system.point[z]) for z in system.states}
     moving = [z for z in system.states if z not in system.floors or still[z] > system.floors[z]]
     gradient = Matrix([unfold(storage.gradient.get(z, 0)) for z in moving])
     flow = Matrix([system.flow[z] for z in moving])
     scale = np.diag([max(abs(still[z]), 1e-300) for z in moving])
     H, J = (
-        np.array(lambdify(system.states, M.jacobian(moving), "numpy")(*still.values()), float) for M in (gradient, flow)
+        np.array(lambdify(system.states, M.jacobian(moving), "numpy")(*still.values()), float)
+        for M in (gradient, flow)
     )
     form = H @ J
     own, dissipated = (np.linalg.eigvalsh(scale @ (M + M.T) @ scale / 2) for M in (H, form))
@@ -419,7 +478,12 @@ def _local(system: UndelayedSystem, storage: Storage) -> tuple[Any, Any]:
 
 
 def _reasons(
-    system: UndelayedSystem, storage: Storage, positive: bool, decreasing: bool, dissipation: Any, tried: int
+    system: UndelayedSystem,
+    storage: Storage,
+    positive: bool,
+    decreasing: bool,
+    dissipation: Any,
+    tried: int,
 ) -> str:
     said = []
     if not positive:
@@ -430,7 +494,10 @@ def _reasons(
     if not decreasing:
         top = float(np.max(dissipation, initial=0.0))
         indefinite = top > 1e-9 * float(np.max(np.abs(dissipation), initial=1.0))
-        said.append("V' > 0 at a state" + (", as its quadratic form at the equilibrium is indefinite" * indefinite))
+        said.append(
+            "V' > 0 at a state"
+            + (", as its quadratic form at the equilibrium is indefinite" * indefinite)
+        )
     if not said:
         said.append(f"V > 0 and V' <= 0 at {tried} states")
     return "; ".join(said)
@@ -448,14 +515,15 @@ class UserPassivity:
     name : str
         The class.
     index : float
-        Least real part of its answer over frequency, relative to rate over round-trip time; above 0 it is strictly
-        positive real.
+        Least real part of its answer over frequency, relative to rate over round-trip time; above 0
+        it is strictly positive real.
     omega : float
         Where that is [rad/s].
     kyp : bool
         Whether the matrix inequality has a solution, that is a quadratic storage function.
     settles : bool
-        Whether its own poles lie left of the imaginary axis, without which the real part there says too little.
+        Whether its own poles lie left of the imaginary axis, without which the real part there says
+        too little.
     """
 
     name: str
@@ -484,7 +552,9 @@ class PassivityReport:
     @property
     def stable(self) -> bool:
         """Whether it does; if not, nothing is said."""
-        return self.rank == self.links and all(user.settles and user.index > 0 for user in self.users)
+        return self.rank == self.links and all(
+            user.settles and user.index > 0 for user in self.users
+        )
 
     def __bool__(self) -> bool:
         return self.stable
@@ -496,14 +566,24 @@ class PassivityReport:
     def verdict(self) -> str:
         """In a sentence."""
         if self.stable:
-            return "locally stable without delays: every user is strictly positive real, and the routes have full rank"
+            return (
+                "locally stable without delays: every user is strictly positive real, and the "
+                "routes have full rank"
+            )
         if self.rank < self.links:
-            return f"undecided: {self.links} queues have routes of rank {self.rank}, so how they share is undetermined"
+            return (
+                f"undecided: {self.links} queues have routes of rank {self.rank}, so how they "
+                f"share is undetermined"
+            )
         if free := [user.name for user in self.users if not user.settles]:
-            return f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or right of it"
+            return (
+                f"undecided: flow {free[0]} has a pole of its own on the imaginary axis or "
+                f"right of it"
+            )
         worst = min(self.users, key=lambda user: user.index)
         return (
-            f"undecided: flow {worst.name} is not positive real, least real part {worst.index:.4g} at {worst.omega:.4g}"
+            f"undecided: flow {worst.name} is not positive real, least real part "
+            f"{worst.index:.4g} at {worst.omega:.4g}"
         )
 
     def _repr_html_(self) -> str:
@@ -512,7 +592,10 @@ class PassivityReport:
             f"<td>{'yes' if u.kyp else 'no'}</td></tr>"
             for u in self.users
         )
-        head = "<tr><th>flow</th><th>least Re H, of x/RTT</th><th>at [rad/s]</th><th>quadratic storage</th></tr>"
+        head = (
+            "<tr><th>flow</th><th>least Re H, of x/RTT</th><th>at [rad/s]</th><th>quadratic "
+            "storage</th></tr>"
+        )
         return f"<p>{html.escape(self.verdict)}</p><table>{head}{rows}</table>"
 
 
@@ -535,7 +618,9 @@ def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> Passi
 
     loop = local_loop(at if isinstance(at, Point) else operating_point(net, at))
     if loop.signal != "queueing delay":
-        raise Unsupported(f"its links answer by {loop.signal}; the argument is about queues that are not full")
+        raise Unsupported(
+            f"its links answer by {loop.signal}; the argument is about queues that are not full"
+        )
     users = []
     for k, label in enumerate(loop.labels):
         system = _user(loop, k)
@@ -547,10 +632,15 @@ def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> Passi
 
 
 def _user(loop: LocalLoop, k: int) -> DelayLTI:
-    """From minus delay, in round-trip times, to rate, in rates: -C (sI - A)^-1 (B0 + s B1) - D0, in time t/RTT."""
+    """From minus delay, in round-trip times, to rate, in rates: -C (sI - A)^-1 (B0 + s B1) - D0,
+    in time t/RTT.
+    """
     A, B, C, D = loop.laws[k]
     if np.any(B[2]) or D[2] or D[1]:
-        raise Unsupported(f"the law of flow {loop.labels[k]!r} hears its own past rate, or sends by the slope of delay")
+        raise Unsupported(
+            f"the law of flow {loop.labels[k]!r} hears its own past rate, or sends by the slope "
+            f"of delay"
+        )
     trip, scale = loop.trip[k], loop.trip[k] / loop.x[k]
     direct = -(D[0] + C @ B[1]) * scale
     return DelayLTI(A * trip, -(B[0] + A @ B[1])[:, None] * trip * scale, C[None], [[direct]])

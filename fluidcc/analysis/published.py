@@ -1,7 +1,9 @@
-"""Loops of the literature, each as published and exact: the return ratio of the paper, and that of the laws behind it.
+"""Loops of the literature, each as published and exact: the return ratio of the paper, and that of
+the laws behind it.
 
-``fc.published["tcp_pi"]`` is a `PublishedLoop` of the network ``fc.scenarios["tcp_pi"]``; both its loops are `DelayLTI`
-with negative feedback. What a paper leaves out (a delayed term, a pole, a delay that moves) makes the two differ.
+``fc.published["tcp_pi"]`` is a `PublishedLoop` of the network ``fc.scenarios["tcp_pi"]``; both its
+loops are `DelayLTI` with negative feedback. What a paper leaves out (a delayed term, a pole, a
+delay that moves) makes the two differ.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ class PublishedLoop:
     net : Network
         The network behind it, that of the ready scenario of this name.
     published, exact : DelayLTI
-        Open loops, negative feedback: as the paper has it, and the linearisation of the network, broken where the paper
-        breaks it (`fluidcc.linearize`: at the "marks" for queue management, elsewhere "open" at the flow's rate).
+        Open loops, negative feedback: as the paper has it, and the linearisation of the network,
+        broken where the paper breaks it (`fluidcc.linearize`: at the "marks" for queue management,
+        elsewhere "open" at the flow's rate).
     facts : mapping of str to float
         What the paper prints.
     computed : mapping of str to float
@@ -69,21 +72,33 @@ class PublishedLoop:
         printed, exact = self.margins()
         rows = [("as published", printed), ("exact", exact)]
         cells = "".join(
-            f"<tr><td>{name}</td><td>{m.gain:.4g}</td><td>{m.phase:.4g}&deg;</td><td>{m.delay:.4g} s</td>"
+            f"<tr><td>{name}</td><td>{m.gain:.4g}</td><td>{m.phase:.4g}&deg;</td>"
+            f"<td>{m.delay:.4g} s</td>"
             f"<td>{m.crossover:.4g} rad/s</td></tr>"
             for name, m in rows
         )
-        head = "<tr><th></th><th>gain margin</th><th>phase margin</th><th>delay margin</th><th>crossover</th></tr>"
+        head = (
+            "<tr><th></th><th>gain margin</th><th>phase margin</th><th>delay "
+            "margin</th><th>crossover</th></tr>"
+        )
         facts = "".join(
-            f"<li>{html.escape(k)}: {f'{self.facts[k]:.6g} printed, ' if k in self.facts else ''}{v:.6g} computed</li>"
+            f"<li>{html.escape(k)}: "
+            f"{f'{self.facts[k]:.6g} printed, ' if k in self.facts else ''}{v:.6g} computed</li>"
             for k, v in self.computed.items()
         )
         about = f"<p>{html.escape(self.ref)}. {html.escape(self.notes)}</p>"
-        return f"<h4>{html.escape(self.title)}</h4>{about}<table>{head}{cells}</table><ul>{facts}</ul>"
+        return (
+            f"<h4>{html.escape(self.title)}</h4>{about}<table>{head}{cells}</table><ul>{facts}</ul>"
+        )
 
 
 def _made(
-    name: str, published: DelayLTI, exact: DelayLTI, facts: dict[str, float], computed: dict[str, float], notes: str
+    name: str,
+    published: DelayLTI,
+    exact: DelayLTI,
+    facts: dict[str, float],
+    computed: dict[str, float],
+    notes: str,
 ) -> PublishedLoop:
     s = scenarios[name]
     return PublishedLoop(name, s.title, s.ref, s.net, published, exact, facts, computed, notes)
@@ -101,7 +116,7 @@ def _exact(net: Network, broken: str) -> DelayLTI:
     return linearize(net, broken)
 
 
-# --- TCP with active queue management -----------------------------------------------------------------------------
+# --- TCP with active queue management -------------------------------------------------------------
 
 
 def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
@@ -110,17 +125,17 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
     Parameters
     ----------
     net : Network
-        One flow of `Reno`, which may stand for N equal ones (a = N packets, b = 1/(2 N)), on one link of `RED`, at rest
-        on its slope, or of `PI`.
+        One flow of `Reno`, which may stand for N equal ones (a = N packets, b = 1/(2 N)), on one
+        link of `RED`, at rest on its slope, or of `PI`.
 
     Returns
     -------
     published : DelayLTI
-        C^2/(2N) e^{-sR}/((s + 2N/(R^2 C))(s + 1/R)), Hollot et al. (their (8)), times the link's own transfer function
-        from queue to mark.
+        C^2/(2N) e^{-sR}/((s + 2N/(R^2 C))(s + 1/R)), Hollot et al. (their (8)), times the link's
+        own transfer function from queue to mark.
     exact : DelayLTI
-        The linearisation of the network: the window one round trip ago as it was, and the round-trip time that a sender
-        knows, which is one it has heard of.
+        The linearisation of the network: the window one round trip ago as it was, and the
+        round-trip time that a sender knows, which is one it has heard of.
     facts : dict
         Window and mark ratio of one of the N flows at the equilibrium, and the two poles.
 
@@ -132,8 +147,10 @@ def tcp_loops(net: Network) -> tuple[DelayLTI, DelayLTI, dict[str, float]]:
     (flow, *more), (link, *others) = net.flows.values(), net.links.values()
     if more or others or flow.law.name != "Reno" or link.law.name not in ("RED", "PI"):
         raise Unsupported(
-            f"the published loop is that of one flow of Reno on one link of RED or PI, here {flow.name!r} "
-            f"({flow.law.name}) on {link.name!r} ({link.law.name}); see fluidcc.scenarios['tcp_red'].net"
+            f"the published loop is that of one flow of Reno on one link of RED or PI, here "
+            f"{flow.name!r} "
+            f"({flow.law.name}) on {link.name!r} ({link.law.name}); see "
+            f"fluidcc.scenarios['tcp_red'].net"
         )
     N, C = flow.law.parameter("a"), float(link.capacity) / flow.packet
     R = float(_rest(net).array("rtt")[0])
@@ -162,8 +179,10 @@ def _phase(loop: DelayLTI) -> tuple[float, float]:
 def _tcp_red() -> PublishedLoop:
     printed, exact, found = tcp_loops(scenarios["tcp_red"].net)
     return _made(
-        "tcp_red", printed, exact, {"window": 15, "mark": 0.008, "window pole": 0.53, "queue pole": 4.1}, found,
-        "Published: the delayed window is dropped, as W >> 1, and the queue is known to the sender at once. RED: slope "
+        "tcp_red", printed, exact, {"window": 15, "mark": 0.008, "window pole": 0.53,
+        "queue pole": 4.1}, found,
+        "Published: the delayed window is dropped, as W >> 1, and the queue is known to the "
+        "sender at once. RED: slope "
         "1.86e-4 a packet, pole 0.005 rad/s.",
     )  # fmt: skip
 
@@ -174,8 +193,10 @@ def _tcp_pi() -> PublishedLoop:
     return _made(
         "tcp_pi", printed, exact, {"phase margin": 75, "crossover": 0.53},
         {"phase margin": phase, "crossover": crossover},
-        "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window. Published: the queue is known to the "
-        "sender at once; that a sender divides by a round-trip time it has heard of adds phase at the crossover, and "
+        "C_PI = 9.64e-6 (s/0.53 + 1)/s; its zero cancels the pole of the window. Published: the "
+        "queue is known to the "
+        "sender at once; that a sender divides by a round-trip time it has heard of adds phase at "
+        "the crossover, and "
         "takes most of the gain margin.",
     )  # fmt: skip
 
@@ -184,19 +205,23 @@ def _low() -> PublishedLoop:
     net = scenarios["low_paganini"].net
     printed, exact, _ = tcp_loops(net)
     limits = {
-        f"longest stable path, {how}, N = {N}, C = {C} packets/s [s]": _longest_path(net, N, C, which)
+        f"longest stable path, {how}, N = {N}, C = {C} packets/s [s]": _longest_path(
+            net, N, C, which
+        )
         for N, C in ((60, 3750), (60, 7500), (120, 3750))
         for which, how in enumerate(("as published", "exact"))
     }
     return _made(
         "low_paganini", printed, exact, {}, limits,
-        "The paper's trend, without its numbers: stability is lost as delay or capacity grows, or as flows become few. "
+        "The paper's trend, without its numbers: stability is lost as delay or capacity grows, or "
+        "as flows become few. "
         "Other networks: changed_path and tcp_loops of fluidcc.analysis.published.",
     )  # fmt: skip
 
 
 def changed_path(net: Network, flows: float, capacity: float, path: float) -> Network:
-    """A network of Reno and RED with N flows, capacity [packet/s] and round-trip propagation time [s].
+    """A network of Reno and RED with N flows, capacity [packet/s] and round-trip propagation time
+    [s].
 
     RED keeps its slope a packet; half of the path is between queue and receiver.
     """
@@ -205,7 +230,9 @@ def changed_path(net: Network, flows: float, capacity: float, path: float) -> Ne
     width = (red.parameter("max_th") - red.parameter("min_th")) * float(link.capacity) / bits
     law = flow.law(a=flows, b=0.5 / flows)
     net = net.with_flow(flow.name, law=law, return_delay=path / 2)
-    return net.with_link(link.name, law=red(max_th=red.parameter("min_th") + width), capacity=bits, delay=path / 2)
+    return net.with_link(
+        link.name, law=red(max_th=red.parameter("min_th") + width), capacity=bits, delay=path / 2
+    )
 
 
 def _longest_path(net: Network, flows: float, capacity: float, which: int) -> float:
@@ -219,16 +246,20 @@ def _longest_path(net: Network, flows: float, capacity: float, which: int) -> fl
     return float(brentq(height, 0.1, 3.0, xtol=1e-9))
 
 
-# --- conditions of pi/2 -------------------------------------------------------------------------------------------
+# --- conditions of pi/2 ---------------------------------------------------------------------------
 
 
 def _johari_tan() -> PublishedLoop:
     net, exact, p, R = _one_user("johari_tan")
-    total = net.flows["f"].law.parameter("kappa") * (1 + net.links["l"].law.parameter("B")) * p  # kappa (p + x p')
+    total = (
+        net.flows["f"].law.parameter("kappa") * (1 + net.links["l"].law.parameter("B")) * p
+    )  # kappa (p + x p')
     return _made(
         "johari_tan", DelayLTI.transfer([total], [1, 0], R), exact,
-        {"critical gain times delay": math.pi / 2}, {"critical gain times delay": total * R * _tolerated(exact)},
-        "Stable iff kappa (p + x p') R < pi/2. One user on one link: both delayed terms together are one integrator "
+        {"critical gain times delay": math.pi / 2},
+        {"critical gain times delay": total * R * _tolerated(exact)},
+        "Stable iff kappa (p + x p') R < pi/2. One user on one link: both delayed terms together "
+        "are one integrator "
         "with a delay, so the condition is exact.",
     )  # fmt: skip
 
@@ -237,20 +268,24 @@ def _paganini() -> PublishedLoop:
     net, exact, _, R = _one_user("paganini")
     gain = net.flows["f"].law.parameter("alpha")
     return _made(
-        "paganini", DelayLTI.transfer([gain / R], [1, 0], R), exact, {"critical alpha": math.pi / 2},
+        "paganini", DelayLTI.transfer([gain / R], [1, 0], R), exact,
+        {"critical alpha": math.pi / 2},
         {"critical alpha": gain * _tolerated(exact)},
-        "Stable iff alpha < pi/2: alpha e^{-sR}/(s R) for any capacity and delay, as the gain scales itself.",
+        "Stable iff alpha < pi/2: alpha e^{-sR}/(s R) for any capacity and delay, as the gain "
+        "scales itself.",
     )  # fmt: skip
 
 
 def _scalable_tcp() -> PublishedLoop:
     net, exact, p, R = _one_user("scalable_tcp")
     growth, B = net.flows["f"].law.parameter("a"), net.links["l"].law.parameter("B")
-    # s dx = -(a/R) ((1 - p) + B e^{-sR}) dx, since a + b W = a/p: the bound a B < 1 (or pi/2) is about the last part.
+    # s dx = -(a/R) ((1 - p) + B e^{-sR}) dx, since a + b W = a/p: the bound a B < 1 (or pi/2) is
+    # about the last part.
     return _made(
         "scalable_tcp", DelayLTI.transfer([growth * B / R], [1, 0], R), exact, {"a y p'/p": 1.0},
         {"a y p'/p": growth * B * _tolerated(exact)},
-        f"Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the value computed, beyond "
+        f"Stable if a < p/(y p'), whatever the delays. One user on one link is stable up to the "
+        f"value computed, beyond "
         f"pi/2, as its own pole a (1 - p)/R, which is held, helps (here p = {p:.3g}).",
     )  # fmt: skip
 
@@ -277,7 +312,9 @@ class _Loops(Mapping[str, PublishedLoop]):
 
     def __getitem__(self, name: str) -> PublishedLoop:
         if name not in self.makers:
-            raise UnknownName(f"there is no published loop {name!r}; {near(str(name), self.makers)}")
+            raise UnknownName(
+                f"there is no published loop {name!r}; {near(str(name), self.makers)}"
+            )
         return self.makers[name]()
 
     def __iter__(self) -> Iterator[str]:

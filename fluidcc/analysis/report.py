@@ -1,4 +1,6 @@
-"""`StabilityReport`: the verdict on a network near its equilibrium, with its margins and what they rest on."""
+"""`StabilityReport`: the verdict on a network near its equilibrium, with its margins and what
+they rest on.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +43,24 @@ __all__ = [
 
 
 QUANTITIES = {
-    "decay_rate": "1/s", "frequency": "rad/s", "gain_margin": "1", "phase_margin": "deg", "delay_margin": "s",
+    "decay_rate": "1/s", "frequency": "rad/s", "gain_margin": "1", "phase_margin": "deg",
+    "delay_margin": "s",
     "modulus_margin": "1",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sensitivities:
-    """Total derivatives: the equilibrium moves with the parameter. Those of a margin that is infinite are NaN.
+    """Total derivatives: the equilibrium moves with the parameter. Those of a margin that is
+    infinite are NaN.
 
     Attributes
     ----------
     parameters : tuple of Parameter
         Of identical flows, together.
     value : array (quantities,)
-        The decay rate and frequency of the rightmost root, and the margins, in the order of `QUANTITIES`.
+        The decay rate and frequency of the rightmost root, and the margins, in the order of
+        `QUANTITIES`.
     derivative : array (parameters, quantities)
         In SI units.
     """
@@ -78,7 +83,9 @@ class Sensitivities:
         return dict(zip(QUANTITIES, self.derivative[k].tolist(), strict=True))
 
     def to_xarray(self) -> xr.Dataset:
-        """``derivative`` and ``per_relative`` over (parameter, quantity), ``value`` over quantity."""
+        """``derivative`` and ``per_relative`` over (parameter, quantity), ``value`` over
+        quantity.
+        """
         import xarray as xr
 
         both = ("parameter", "quantity")
@@ -102,11 +109,18 @@ class Sensitivities:
 
     def _repr_html_(self) -> str:
         head, *rows = ([html.escape(text) for text in row] for row in self._rows())
-        body = [f"<tr><th>{row[0]}</th>{''.join(f'<td>{text}</td>' for text in row[1:])}</tr>" for row in rows]
-        return f"<table><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>{''.join(body)}</table>"
+        body = [
+            f"<tr><th>{row[0]}</th>{''.join(f'<td>{text}</td>' for text in row[1:])}</tr>"
+            for row in rows
+        ]
+        return (
+            f"<table><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>{''.join(body)}</table>"
+        )
 
     def _rows(self) -> list[list[str]]:
-        """What one per cent more of each parameter changes; what moves the phase margin most comes first."""
+        """What one per cent more of each parameter changes; what moves the phase margin most
+        comes first.
+        """
         change = 0.01 * self.per_relative
         size = np.nan_to_num(np.abs(change[:, list(QUANTITIES).index("phase_margin")]), nan=0.0)
         size = size if size.any() else np.nan_to_num(np.abs(change[:, 0]))
@@ -114,19 +128,29 @@ class Sensitivities:
         rows += [["now", "", *_cells(self.value)]]
         for k in np.argsort(-size, kind="stable"):
             p = self.parameters[k]
-            rows.append([p.name, f"{p.value:.4g} {p.units.removesuffix('1')}".strip(), *_cells(change[k], "+")])
+            rows.append(
+                [
+                    p.name,
+                    f"{p.value:.4g} {p.units.removesuffix('1')}".strip(),
+                    *_cells(change[k], "+"),
+                ]
+            )
         return rows
 
 
 def _cells(values: Any, sign: str = "") -> list[str]:
-    return [format(v, f"{sign if v else ''}.3g") if np.isfinite(v) else "" for v in (values + 0.0).tolist()]
+    return [
+        format(v, f"{sign if v else ''}.3g") if np.isfinite(v) else ""
+        for v in (values + 0.0).tolist()
+    ]
 
 
 def sensitivities(report: StabilityReport) -> Sensitivities:
     """The derivatives of a report's rightmost root and margins.
 
-    The Jacobians come from the laws, the equilibrium's motion from the implicit function theorem. At a crossover the
-    frequency moves too, as its condition demands (modulus one, or phase half a turn).
+    The Jacobians come from the laws, the equilibrium's motion from the implicit function theorem.
+    At a crossover the frequency moves too, as its condition demands (modulus one, or phase half a
+    turn).
     """
     point, fifo = report.point, report.delays == "fifo"
     chosen = parameters(point)
@@ -141,8 +165,21 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
         moved = answer.to(p)
         ds = root_slope(*split(build(moved)), root)
         open_, change = split(all_flows(moved, wire(moved, "open", fifo, False)))
-        rows.append([-ds.real, ds.imag if root.imag >= 0 else -ds.imag, *_margin_slopes(open_, change, margins)])
-    value = [-root.real, abs(root.imag), margins.gain, margins.phase, margins.delay, margins.modulus]
+        rows.append(
+            [
+                -ds.real,
+                ds.imag if root.imag >= 0 else -ds.imag,
+                *_margin_slopes(open_, change, margins),
+            ]
+        )
+    value = [
+        -root.real,
+        abs(root.imag),
+        margins.gain,
+        margins.phase,
+        margins.delay,
+        margins.modulus,
+    ]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
 
 
@@ -160,14 +197,22 @@ def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
     ]
 
 
-def _eigenvalue(m: Matrices, d: Matrices, omega: float, like: complex) -> tuple[complex, complex, complex]:
-    """The eigenvalue of L(j omega) nearest to `like`, and its derivatives by omega and by the parameter."""
+def _eigenvalue(
+    m: Matrices, d: Matrices, omega: float, like: complex
+) -> tuple[complex, complex, complex]:
+    """The eigenvalue of L(j omega) nearest to `like`, and its derivatives by omega and by the
+    parameter.
+    """
     L, by_s = response_slope(m, 1j * omega)
     by_p = response_slope(m, 1j * omega, d)[1]
     values, right = np.linalg.eig(L)
     k = int(np.argmin(np.abs(values - like)))
     left = np.linalg.inv(right)[k]
-    return complex(values[k]), complex(1j * (left @ by_s @ right[:, k])), complex(left @ by_p @ right[:, k])
+    return (
+        complex(values[k]),
+        complex(1j * (left @ by_s @ right[:, k])),
+        complex(left @ by_p @ right[:, k]),
+    )
 
 
 def _gain_slope(m: Matrices, d: Matrices, gain: float, omega: float) -> float:
@@ -218,7 +263,10 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
         ("verdict", report.verdict),
         ("regime", report.regime),
         ("unstable roots", f"{report.unstable} ({report.encirclements} encirclements of -1)"),
-        ("rightmost roots [1/s]", ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0)),
+        (
+            "rightmost roots [1/s]",
+            ", ".join(_root(s) for s in report.rightmost_roots if s.imag >= 0),
+        ),
         ("decay rate", f"{report.decay_rate:.5g} 1/s"),
         *_gains(report),
         ("phase margin", f"{m.phase:.5g} deg at {m.crossover:.4g} rad/s"),
@@ -229,23 +277,38 @@ def rows_of(report: StabilityReport) -> list[tuple[str, str]]:
     fair = report.fairness
     if fair is not None:
         of = f" among {fair.among}" if fair.among else ""
-        rows.append(("fairness mode", f"{_root(fair.root)} 1/s{of}, halves in {fair.half_life:.4g} s"))
-    rows += [("other equilibria along", f"{d} (roots at zero left out: {d.multiplicity})") for d in report.free]
+        rows.append(
+            ("fairness mode", f"{_root(fair.root)} 1/s{of}, halves in {fair.half_life:.4g} s")
+        )
+    rows += [
+        ("other equilibria along", f"{d} (roots at zero left out: {d.multiplicity})")
+        for d in report.free
+    ]
     rows += [("doubtful", text) for text in report.warnings]
     if report.trackers:
         rows.append(("taken as parameters", ", ".join(report.trackers)))
     for name, proof in report.certificates.items():
-        text = f"{proof.unstable} unstable roots, proved" if proof.certified else f"not proved: {proof.reason}"
+        text = (
+            f"{proof.unstable} unstable roots, proved"
+            if proof.certified
+            else f"not proved: {proof.reason}"
+        )
         if proof.abscissa is not None:
-            text += f"; the rightmost between {proof.abscissa[0]:.9g} and {proof.abscissa[1]:.9g} 1/s"
+            text += (
+                f"; the rightmost between {proof.abscissa[0]:.9g} and {proof.abscissa[1]:.9g} 1/s"
+            )
         rows.append((f"certificate, {name}", text))
     return rows
 
 
 def _gains(report: StabilityReport) -> list[tuple[str, str]]:
-    """Factors on all gains that bring a root to the axis: an unstable loop may lack the one below one."""
+    """Factors on all gains that bring a root to the axis: an unstable loop may lack the one
+    below one.
+    """
     m = report.margins
-    found = [("gain margin" if report.stable else "boundary at higher gain", m.gain, m.phase_crossover)]
+    found = [
+        ("gain margin" if report.stable else "boundary at higher gain", m.gain, m.phase_crossover)
+    ]
     if m.gain_down:
         found.append(("boundary at lower gain", m.gain_down, m.phase_crossover_down))
     return [(name, f"{gain:.5g} at {omega:.4g} rad/s") for name, gain, omega in found]
@@ -259,7 +322,8 @@ def report_html(report: StabilityReport) -> str:
     """The table and the figure."""
     left = "style='text-align:left'"
     body = "".join(
-        f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>" for k, v in rows_of(report)
+        f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>"
+        for k, v in rows_of(report)
     )
     return f"<table>{body}</table>{_figure(report)}"
 
@@ -278,14 +342,19 @@ def _figure(report: StabilityReport) -> str:
     nyquist(report, ax=figure.subplots())
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=110)
-    return f"<img alt='Nyquist plot' src='data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}'/>"
+    return (
+        f"<img alt='Nyquist plot' "
+        f"src='data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}'/>"
+    )
 
 
-# --- `StabilityReport`: the verdict on a network near its equilibrium, with its margins and what they rest on ---
+# --- `StabilityReport`: the verdict on a network near its equilibrium, with its margins and what th
 
 
 def static_windows(point: Point) -> tuple[str, ...]:
-    """What to say of flows that send their window over the round trip to a queue that marks or drops early."""
+    """What to say of flows that send their window over the round trip to a queue that marks or
+    drops early.
+    """
     early = [bool({"mark", "drop"} & link.law.out.keys()) for link in point.links]
     found = [
         f for f in point.classes
@@ -295,10 +364,14 @@ def static_windows(point: Point) -> tuple[str, ...]:
     if not found:
         return ()
     return (
-        f"flow {found[0].names[0]!r} ({found[0].spec.law.name}) sends its window over the round trip that it hears of, "
-        "W/RTT, where TCP is clocked by acknowledgements: over a queue that marks or drops early the verdict and the "
-        "margins are those of the law, not of TCP (of 60 flows of Reno at 3750 packets/s and 0.246 s the critical gain "
-        "is 6.65e-5 a packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent round trips, and 2.3e-4 "
+        f"flow {found[0].names[0]!r} ({found[0].spec.law.name}) sends its window over the round "
+        f"trip that it hears of, "
+        "W/RTT, where TCP is clocked by acknowledgements: over a queue that marks or drops early "
+        "the verdict and the "
+        "margins are those of the law, not of TCP (of 60 flows of Reno at 3750 packets/s and "
+        "0.246 s the critical gain "
+        "is 6.65e-5 a packet; 1.82e-4 in Misra, Gong and Towsley's model with state-dependent "
+        "round trips, and 2.3e-4 "
         "with a clock of acknowledgements); compare with packets",
     )
 
@@ -307,43 +380,48 @@ def static_windows(point: Point) -> tuple[str, ...]:
 class StabilityReport:
     """The verdict on a network near its equilibrium.
 
-    Margins are those of the loop whose equilibrium and gains stay as they are (a margin of a parameter at which the
-    network finds another equilibrium is `fluidcc.stability_boundary`). The loop is broken at the rate of every flow.
-    So what a law hears of its own past belongs to it, also in the differences among identical flows: a window that is
-    clocked by acknowledgements bears a gain hardly above one there.
+    Margins are those of the loop whose equilibrium and gains stay as they are (a margin of a
+    parameter at which the network finds another equilibrium is `fluidcc.stability_boundary`). The
+    loop is broken at the rate of every flow. So what a law hears of its own past belongs to it,
+    also in the differences among identical flows: a window that is clocked by acknowledgements
+    bears a gain hardly above one there.
 
     Attributes
     ----------
     stable : bool
         Every root has a negative real part, those at zero aside that belong to `free`.
     marginal : bool
-        None is positive, but another one is zero to the resolution of the numbers; then `stable` is False.
+        None is positive, but another one is zero to the resolution of the numbers; then `stable` is
+        False.
     unstable : int
         Roots with positive real part, those among identical flows included.
     encirclements : int
-        Of -1 by the eigenloci of L, clockwise: unstable roots of the closed loop less those of the open one.
+        Of -1 by the eigenloci of L, clockwise: unstable roots of the closed loop less those of the
+        open one.
     open_unstable : int
         Roots of the open loop with positive real part, those among identical flows included.
     rightmost_roots : array of complex
-        By falling real part [1/s], N - 1 times those of the differences among N identical flows; of a network of more
-        than `LARGE` states those that were found (`LinearNetwork.rightmost`). Without those at zero that belong to
-        `free`.
+        By falling real part [1/s], N - 1 times those of the differences among N identical flows; of
+        a network of more than `LARGE` states those that were found (`LinearNetwork.rightmost`).
+        Without those at zero that belong to `free`.
     margins : Margins
         Of all flows together, with every frequency.
     delays : {"fifo", "frozen"}
         How delays were taken.
     closed, open : LinearNetwork
-        The closed loop, by class of identical flows; and the return ratio of all flows: of each class that of its mean
-        (times the root of their number, so that singular values are those of all flows), beside it that of its
-        differences if the law hears its own past.
+        The closed loop, by class of identical flows; and the return ratio of all flows: of each
+        class that of its mean (times the root of their number, so that singular values are those of
+        all flows), beside it that of its differences if the law hears its own past.
     trackers : tuple of str
         States that were taken as parameters.
     free : tuple of FreeDirection
-        Directions along which the equilibrium is not determined, with a root at zero each: small disturbances leave
-        the network elsewhere on that continuum. The verdict is about the other roots.
+        Directions along which the equilibrium is not determined, with a root at zero each: small
+        disturbances leave the network elsewhere on that continuum. The verdict is about the other
+        roots.
     certificates : dict of str to Certificate
-        With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of the differences
-        within each class of identical flows. It holds for the matrices as they stand.
+        With ``certify=True``: what interval arithmetic proves of the roots of the ``"loop"`` and of
+        the differences within each class of identical flows. It holds for the matrices as they
+        stand.
     """
 
     stable: bool
@@ -359,7 +437,7 @@ class StabilityReport:
     free: tuple[FreeDirection, ...] = ()
     certificates: dict[str, Certificate] = field(default_factory=dict, repr=False)
 
-    # --- margins ----------------------------------------------------------------------------------------------------
+    # --- margins ----------------------------------------------------------------------------------
 
     @property
     def gain_margin(self) -> float:
@@ -423,7 +501,11 @@ class StabilityReport:
         return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
 
     def eigenloci(
-        self, low: float | None = None, high: float | None = None, at: str = "flows", points: int | None = None
+        self,
+        low: float | None = None,
+        high: float | None = None,
+        at: str = "flows",
+        points: int | None = None,
     ) -> EigenLoci:
         """Eigenvalues of the return ratio over frequency, from `low` to `high` [rad/s].
 
@@ -432,7 +514,8 @@ class StabilityReport:
         low, high : float, optional
             Ends of the frequencies; by default those that matter for the margins.
         at : {"flows", "links"}
-            Where the loop is broken, as for `fluidcc.linearize`; the loci are the same unless a law hears its own past.
+            Where the loop is broken, as for `fluidcc.linearize`; the loci are the same unless a law
+            hears its own past.
         points : int, optional
             So many frequencies at least, in equal ratios; by default only as many as the loci need.
 
@@ -441,14 +524,17 @@ class StabilityReport:
         UnknownName
             If `at` is neither.
         InvalidInput
-            If `low` or `high` is no positive number, there is no range between them, or `points` is not from 2 to
-            1,000,000.
+            If `low` or `high` is no positive number, there is no range between them, or `points` is
+            not from 2 to 1,000,000.
         """
         from fluidcc.numerics.linear.margins import eigenloci
 
         choice(at, "at", ("flows", "links"))
         right = "a positive frequency in rad/s"
-        low, high = (None if w is None else number(w, n, right, above=0.0) for n, w in (("low", low), ("high", high)))
+        low, high = (
+            None if w is None else number(w, n, right, above=0.0)
+            for n, w in (("low", low), ("high", high))
+        )
         loop = self.open if at == "flows" else self.open_at_links
         count = 0 if points is None else whole(points, "points", least=2, most=1_000_000)
         return eigenloci(loop, low, high, count)
@@ -458,7 +544,7 @@ class StabilityReport:
         """The return ratio broken at the links, (34) of the LDCC paper; see `fluidcc.linearize`."""
         return LinearNetwork.of(self.point, wire(self.point, "links", self.delays == "fifo"))
 
-    # --- what it rests on -------------------------------------------------------------------------------------------
+    # --- what it rests on -------------------------------------------------------------------------
 
     @property
     def point(self) -> Point:
@@ -477,13 +563,16 @@ class StabilityReport:
 
     @property
     def trackers(self) -> tuple[str, ...]:
-        """States that were taken as parameters: constant near the equilibrium, or integrators that nobody reads."""
+        """States that were taken as parameters: constant near the equilibrium, or integrators
+        that nobody reads.
+        """
         return self.closed.trackers
 
     @property
     def regime(self) -> str:
-        """What holds the flows back: "delay-driven", "loss-driven", "mark-driven", "mixed", "price-driven" or
-        "no feedback". A queue that marks or drops early counts by that, whatever its delay does beside.
+        """What holds the flows back: "delay-driven", "loss-driven", "mark-driven", "mixed",
+        "price-driven" or "no feedback". A queue that marks or drops early counts by that, whatever
+        its delay does beside.
         """
         told = link_outputs(self.point)
         early = np.asarray(told["mark"] + told["drop"]) > 0
@@ -504,7 +593,9 @@ class StabilityReport:
 
     @cached_property
     def fairness(self) -> Mode | None:
-        """The slowest mode in which rates shift from flow to flow; None if there is one flow, or none among `modes`."""
+        """The slowest mode in which rates shift from flow to flow; None if there is one flow, or
+        none among `modes`.
+        """
         return fairness_mode(self.modes)
 
     @cached_property
@@ -549,7 +640,9 @@ class StabilityReport:
 
     @property
     def certified(self) -> bool | None:
-        """The verdict as proved: True or False; None where nothing was asked for, or nothing could be proved."""
+        """The verdict as proved: True or False; None where nothing was asked for, or nothing
+        could be proved.
+        """
         proved = [c.stable for c in self.certificates.values()]
         if not proved or None in proved:
             return False if False in proved else None

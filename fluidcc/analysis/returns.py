@@ -1,4 +1,6 @@
-"""A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances become there."""
+"""A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances
+become there.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-_FINER = 0.15  # steps grow with this power of the accuracy: by a method of order 5, and by what kinks add
+# steps grow with this power of the accuracy: by a method of order 5, and by what kinks add
+_FINER = 0.15
 
 
 @dataclass
 class Effort:
-    """Steps that are allowed, and taken: the same on every machine and under any load, as seconds would not be.
+    """Steps that are allowed, and taken: the same on every machine and under any load, as seconds
+    would not be.
 
     Attributes
     ----------
@@ -61,13 +65,23 @@ class Effort:
         return 0.0 if known is None else self.density[known] * (known / rtol) ** _FINER * seconds
 
     def go(
-        self, net: Network, until: float, rtol: float, restart: xr.Dataset | None = None, t_eval: Any = None
+        self,
+        net: Network,
+        until: float,
+        rtol: float,
+        restart: xr.Dataset | None = None,
+        t_eval: Any = None,
     ) -> xr.Dataset:
         """`simulate`, counted; when it ends stands in the attribute ``end``."""
         at = [until] if t_eval is None else t_eval
-        run = simulate(net, until, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=restart, progress=False)
+        run = simulate(
+            net, until, t_eval=at, rtol=rtol, atol=1e-3 * rtol, restart=restart, progress=False
+        )
         run.attrs["end"] = until
-        steps, began = int(run.attrs["steps"]), 0.0 if restart is None else float(restart.attrs["end"])
+        steps, began = (
+            int(run.attrs["steps"]),
+            0.0 if restart is None else float(restart.attrs["end"]),
+        )
         self.used += steps
         self.density[rtol] = steps / (until - began)
         if self.bar is not None:
@@ -75,7 +89,7 @@ class Effort:
         return run
 
 
-# --- A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances become there ---
+# --- A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances
 
 
 Array = NDArray[np.float64]
@@ -85,7 +99,9 @@ MISFIT = 0.05  # of the map of returns, above which it is none
 
 
 def events(run: xr.Dataset, kind: str | None = None) -> tuple[Array, list[Label]]:
-    """What marks a cycle: the jumps, or where there are none the ticks; when, and whose and which."""
+    """What marks a cycle: the jumps, or where there are none the ticks; when, and whose and
+    which.
+    """
     kind = kind or mark_kind(run)
     if f"{kind}_time" not in run:
         return np.empty(0), []
@@ -100,7 +116,9 @@ def mark_kind(run: xr.Dataset) -> str:
 
 def state_names(run: xr.Dataset) -> list[str]:
     """Variables that must return: backlogs, and each law's own states."""
-    own = [name for name, v in run.items() if str(v.attrs.get("long_name", "")).startswith("state of ")]
+    own = [
+        name for name, v in run.items() if str(v.attrs.get("long_name", "")).startswith("state of ")
+    ]
     return ["backlog", *map(str, own)]
 
 
@@ -116,7 +134,9 @@ def states_at(run: xr.Dataset) -> tuple[Array, list[str]]:
 
 
 def natural_sizes(run: xr.Dataset, net: Network) -> Array:
-    """What counts as little of a state (n,): a thousandth of a packet, of a round trip, of a capacity, or of one."""
+    """What counts as little of a state (n,): a thousandth of a packet, of a round trip, of a
+    capacity, or of one.
+    """
     trip = max(net.base_rtt(name) for name in net.flows)
     length = max(f.packet for f in net.flows.values())
     rate = max(link.capacity for link in net.links.values())
@@ -131,10 +151,15 @@ def natural_sizes(run: xr.Dataset, net: Network) -> Array:
 def movable(law: Law) -> list[int]:
     """States, by number, that a small disturbance moves for a while.
 
-    Not those that only jumps set, such as a flag or the smallest round trip: they are parameters of a cycle. Nor what
-    the data under way determine (a flow of rate - x_tau/(1 + edot)), or the delay: nothing brings that back.
+    Not those that only jumps set, such as a flag or the smallest round trip: they are parameters of
+    a cycle. Nor what the data under way determine (a flow of rate - x_tau/(1 + edot)), or the
+    delay: nothing brings that back.
     """
-    return [k for k, z in enumerate(law.states) if z != getattr(law, "queue", None) and not _fixed(law, z)]
+    return [
+        k
+        for k, z in enumerate(law.states)
+        if z != getattr(law, "queue", None) and not _fixed(law, z)
+    ]
 
 
 def _fixed(law: Law, z: Any) -> bool:
@@ -188,7 +213,10 @@ class Section:
         times, labels = events(self.run(base, until))
         marks = times[[label == self.label for label in labels]][:: self.count][: cycles + 1]
         if len(marks) <= cycles:
-            raise Lost(f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as often any more")
+            raise Lost(
+                f"the cycle near {self.start:.6g} s is lost: {self.label[0]!r} does not jump as "
+                f"often any more"
+            )
         there = self.run(base, until, marks)
         return marks, states_at(there)[0] / self.size
 
@@ -197,7 +225,9 @@ class Section:
         table: dict[tuple[str, str], dict[int, float]] = {}
         for (kind, name, number), step in changes.items():
             table.setdefault((kind, name), {})[number] = step
-        return self.base.assign(final_state=("final_state_byte", nudged(self.base.final_state.values, table)))
+        return self.base.assign(
+            final_state=("final_state_byte", nudged(self.base.final_state.values, table))
+        )
 
     @cached_property
     def inputs(self) -> dict[tuple[str, str, int], float]:
@@ -208,12 +238,16 @@ class Section:
             for name, spec in specs.items():
                 for number in movable(spec.law) if _is_on(self.base, kind, name) else []:
                     label = f"{spec.law.name}_{plain(spec.law.states[number])} of {name}"
-                    found[kind, name, _own_number(spec.law, number)] = float(self.size[place[label]])
+                    found[kind, name, _own_number(spec.law, number)] = float(
+                        self.size[place[label]]
+                    )
         return found
 
     @property
     def depth(self) -> int:
-        """Returns that are seen together: what is under way at one shows at those within a round trip."""
+        """Returns that are seen together: what is under way at one shows at those within a round
+        trip.
+        """
         return 1 + math.ceil(self._trip / self.period * (1 - 1e-9))
 
     @property
@@ -222,18 +256,23 @@ class Section:
 
     @cached_property
     def responses(self) -> Array:
-        """What a disturbance of each input becomes at the next returns: (returns, states, inputs), over sizes."""
+        """What a disturbance of each input becomes at the next returns: (returns, states,
+        inputs), over sizes.
+        """
         columns = []
         for key, size in self.inputs.items():
             ends = [
-                self.walk(self.moved({key: sign * self.step * size}), 2 * self.depth)[1][1:] for sign in (1.0, -1.0)
+                self.walk(self.moved({key: sign * self.step * size}), 2 * self.depth)[1][1:]
+                for sign in (1.0, -1.0)
             ]
             columns.append((ends[0] - ends[1]) / (2 * self.step))
         return np.stack(columns, axis=2)
 
     @property
     def map(self) -> ReturnMap:
-        """The return map; `depth` returns in a row are seen together, so that data under way count too."""
+        """The return map; `depth` returns in a row are seen together, so that data under way
+        count too.
+        """
         return self._fitted[0]
 
     @property
@@ -243,21 +282,31 @@ class Section:
 
     @cached_property
     def _fitted(self) -> tuple[ReturnMap, tuple[str, ...]]:
-        """The map, of all states, or of those that go on among themselves while some others do not follow.
+        """The map, of all states, or of those that go on among themselves while some others do not
+        follow.
 
-        Where a part of what is seen goes on by itself, its multipliers are some of the whole map's, whatever the rest
-        does. Only a few kinds may be left out: what stays must be most of what a disturbance becomes.
+        Where a part of what is seen goes on by itself, its multipliers are some of the whole map's,
+        whatever the rest does. Only a few kinds may be left out: what stays must be most of what a
+        disturbance becomes.
         """
         both = _in_a_row(self.responses, self.depth)
-        kinds = np.array([name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * self.depth)
-        # What is no response at all has entries of up to rtol/step, 100 times that where the times of jumps are found
-        # and not given as those of ticks are, and singular values so many times as large.
+        kinds = np.array(
+            [name.rsplit(" of ", 1)[0] for name in states_at(self.base)[1]] * self.depth
+        )
+        # What is no response at all has entries of up to rtol/step, 100 times that where the times
+        # of jumps are found and not given as those of ticks are, and singular values so many times
+        # as large.
         entries = np.sqrt(both.shape[1]) + np.sqrt(both.shape[2] * (len(both) - 1))
-        noise = (100 if mark_kind(self.base) == "jump" else 1) * self.rtol / self.step * float(entries)
+        noise = (
+            (100 if mark_kind(self.base) == "jump" else 1) * self.rtol / self.step * float(entries)
+        )
         whole = found = return_map(both, noise)
         gone: tuple[str, ...] = ()
         while found.misfit > MISFIT:
-            worst = max(dict.fromkeys(kinds), key=lambda kind: float(np.linalg.norm(found.off[kinds == kind])))
+            worst = max(
+                dict.fromkeys(kinds),
+                key=lambda kind: float(np.linalg.norm(found.off[kinds == kind])),
+            )
             gone = (*gone, str(worst))
             left = both * ~np.isin(kinds, gone)[:, None]
             if np.linalg.norm(left) < 0.5 * np.linalg.norm(both):
@@ -280,12 +329,19 @@ class Section:
         return self._from(there, float(there.attrs["end"]))
 
     def _from(self, base: xr.Dataset, time: float) -> Section:
-        """The section between the first two marks after `time`, on the way that goes on from `base`."""
+        """The section between the first two marks after `time`, on the way that goes on from
+        `base`.
+        """
         until = time + 2.1 * self.period
         times, labels = events(self.run(base, until))
-        marks = times[np.array([label == self.label for label in labels], dtype=bool) & (times > time)]
+        marks = times[
+            np.array([label == self.label for label in labels], dtype=bool) & (times > time)
+        ]
         if len(marks) < 2:
-            raise Lost(f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often any more")
+            raise Lost(
+                f"the cycle near {time:.6g} s is lost: {self.label[0]!r} does not jump as often "
+                f"any more"
+            )
         at = float(marks[0] + 0.37 * (marks[1] - marks[0]))
         return replace(self, base=counted_anew(self.net, self.run(base, at)))
 
@@ -296,7 +352,12 @@ class Section:
         ahead = self.map.error(seen[2] - seen[1])
         push = self.map.basis.T @ _in_a_row(self.responses, self.depth)[1]
         steps = -np.linalg.lstsq(push, ahead, rcond=1e-6)[0]
-        base = self.moved({key: float(d) * size for (key, size), d in zip(self.inputs.items(), steps, strict=True)})
+        base = self.moved(
+            {
+                key: float(d) * size
+                for (key, size), d in zip(self.inputs.items(), steps, strict=True)
+            }
+        )
         there = self.run(base, self.start + 3 * self.period)
         return self._from(there, float(there.attrs["end"]))
 
@@ -307,7 +368,9 @@ def _in_a_row(returns: Array, depth: int) -> Array:
 
 
 def _own_number(law: Any, number: int) -> int:
-    """Number of a state among those that the engine keeps with the law: a link's queue is kept elsewhere."""
+    """Number of a state among those that the engine keeps with the law: a link's queue is kept
+    elsewhere.
+    """
     queue = getattr(law, "queue", None)
     return [k for k, z in enumerate(law.states) if z != queue].index(number)
 
@@ -319,7 +382,16 @@ def _is_on(run: xr.Dataset, kind: str, name: str) -> bool:
 # --- One cycle, integrated between all points where anything is not smooth -----------------------
 
 
-_VARIABLES = ("rate", "one_way_delay", "rtt", "backlog", "queueing_delay", "arrival_rate", "throughput", "utilisation")
+_VARIABLES = (
+    "rate",
+    "one_way_delay",
+    "rtt",
+    "backlog",
+    "queueing_delay",
+    "arrival_rate",
+    "throughput",
+    "utilisation",
+)
 
 _LOOKS = 1601  # even samples, in which windows and round trips are looked at
 
@@ -344,7 +416,9 @@ def once_round(section: Section) -> OnceRound:
 
     marks, _ = section.walk(section.base, 1)
     start, end = marks
-    until = section.start + 4 * float(end - start)  # what is doubtful is looked for in the later half: two cycles
+    until = section.start + 4 * float(
+        end - start
+    )  # what is doubtful is looked for in the later half: two cycles
     ahead = section.run(section.base, until, np.linspace(section.start, until, _LOOKS)[1:])
     pieces = smooth_pieces(start, end, ahead["break_time"].values)
     nodes = pieces.nodes.ravel()
@@ -357,17 +431,29 @@ def once_round(section: Section) -> OnceRound:
             mean[name].values[k] = pieces.mean(values)
             least[name].values[k], most[name].values[k] = pieces.extremes(values)
     lost, arrived = (
-        [pieces.mean(pieces.limits(v.values[:, k].reshape(pieces.nodes.shape))) for k in range(v.shape[1])]
+        [
+            pieces.mean(pieces.limits(v.values[:, k].reshape(pieces.nodes.shape)))
+            for k in range(v.shape[1])
+        ]
         for v in (fine.link_loss * fine.arrival_rate, fine.arrival_rate)
     )
-    loss = xr.DataArray(np.divide(lost, arrived), {"link": fine.link}, ("link",), "loss", {"units": "1"})
+    loss = xr.DataArray(
+        np.divide(lost, arrived), {"link": fine.link}, ("link",), "loss", {"units": "1"}
+    )
     kind = mark_kind(fine)
     times, labels = events(fine, kind)
-    inside = np.flatnonzero((times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start)))
-    of = {"of": ("jump", [labels[k][0] for k in inside]), "rule": ("jump", [labels[k][1] for k in inside])}
+    inside = np.flatnonzero(
+        (times > start - 1e-9 * (end - start)) & (times < end - 1e-9 * (end - start))
+    )
+    of = {
+        "of": ("jump", [labels[k][0] for k in inside]),
+        "rule": ("jump", [labels[k][1] for k in inside]),
+    }
     about = {"units": "s", "long_name": f"{kind}s of one cycle"}
     after = times[inside] - start
-    jumps = xr.DataArray(np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about)
+    jumps = xr.DataArray(
+        np.where(after < 1e-12 * (end - start), 0.0, after), of, ("jump",), "jumps", about
+    )
     orbit = fine[names].assign_coords(time=("time", nodes - start, {"units": "s"}))
     doubts = tuple(text for text in ahead.attrs["warnings"].split("; ") if text)
     return OnceRound(float(end - start), jumps, mean, least, most, loss, orbit, doubts)

@@ -1,7 +1,9 @@
-"""Stability of the sampled law (25): the monodromy of a network whose rates change at ticks and are held in between.
+"""Stability of the sampled law (25): the monodromy of a network whose rates change at ticks and are
+held in between.
 
-Between ticks everything is an integral of rates that are constant, so what each source has measured at a tick is an
-exact linear map of what was before, whatever the delays and periods are: `fluidcc.numerics.linear.held` makes it.
+Between ticks everything is an integral of rates that are constant, so what each source has measured
+at a tick is an exact linear map of what was before, whatever the delays and periods are:
+`fluidcc.numerics.linear.held` makes it.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class _Class:
-    """Flows alike: their rate together at rest [bit/s], and the router that they obey, None where nothing holds."""
+    """Flows alike: their rate together at rest [bit/s], and the router that they obey, None
+    where nothing holds.
+    """
 
     route: tuple[str, ...]
     access: float
@@ -60,49 +64,74 @@ class _Class:
 
 
 def explicit_loop(net: Network, flows: Sequence[FlowSpec], at: float) -> tuple[HeldLoop, int]:
-    """The loop of a network of `PAQMECF` or `PAQMECF2` with sources of `ECF`, beside constant rates.
+    """The loop of a network of `PAQMECF` or `PAQMECF2` with sources of `ECF`, beside constant
+    rates.
 
-    With it comes how many differences among identical flows there are: all are told the same factor, which keeps them.
+    With it comes how many differences among identical flows there are: all are told the same
+    factor, which keeps them.
 
     Raises
     ------
     Unsupported
-        If a flow has another law, a link without reports is filled, no router is, or a source obeys two of them alike.
+        If a flow has another law, a link without reports is filled, no router is, or a source obeys
+        two of them alike.
     """
     rate = _rates(net, flows, at)
-    load = {name: sum(x for x, f in zip(rate, flows, strict=True) if name in f.route) for name in net.links}
-    filled = [link for n, link in net.links.items() if load[n] >= capacity_at(link, at) * (1 - _CLOSE)]
+    load = {
+        name: sum(x for x, f in zip(rate, flows, strict=True) if name in f.route)
+        for name in net.links
+    }
+    filled = [
+        link for n, link in net.links.items() if load[n] >= capacity_at(link, at) * (1 - _CLOSE)
+    ]
     for link in filled:
         _check(link)
     found: dict[Any, list[float]] = {}
     for f, x in zip(flows, rate, strict=True):
-        key = (tuple(f.route), f.access_delay, _obeyed(f, x, flows, rate, [link.name for link in filled]))
+        key = (
+            tuple(f.route),
+            f.access_delay,
+            _obeyed(f, x, flows, rate, [link.name for link in filled]),
+        )
         found.setdefault(key, []).append(x)
-    classes = [_Class(route, access, sum(rates), obeys) for (route, access, obeys), rates in found.items()]
+    classes = [
+        _Class(route, access, sum(rates), obeys) for (route, access, obeys), rates in found.items()
+    ]
     if all(k.obeys is None for k in classes):
         raise Unsupported(
-            "no router is filled by sources of fluidcc.ECF: each sends its r_max, and nothing moves; let them have more"
+            "no router is filled by sources of fluidcc.ECF: each sends its r_max, and nothing "
+            "moves; let them have more"
         )
     among = sum(len(rates) - 1 for (_, _, obeys), rates in found.items() if obeys is not None)
     return _feedback_loop(net, classes, filled, at), among
 
 
 def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
-    """Max-min fair rates of the sources of ECF, none above its r_max, and the constant ones of others."""
-    fixed = [None if f.law.flow == ECF.flow and f.law.out == ECF.out else constant_rate(f, at) for f in flows]
+    """Max-min fair rates of the sources of ECF, none above its r_max, and the constant ones of
+    others.
+    """
+    fixed = [
+        None if f.law.flow == ECF.flow and f.law.out == ECF.out else constant_rate(f, at)
+        for f in flows
+    ]
     moving = [f for f, x in zip(flows, fixed, strict=True) if x is None]
     for f in moving:
         if f.law.flow != ECF.flow or f.law.out != ECF.out:
             raise Unsupported(
-                f"flow {f.name!r} has the law {f.law.name}; beside routers that report, multipliers are those of "
+                f"flow {f.name!r} has the law {f.law.name}; beside routers that report, "
+                f"multipliers are those of "
                 "fluidcc.ECF and of constant rates: simulate it"
             )
     room = []
     for name, link in net.links.items():
-        taken = sum(x for f, x in zip(flows, fixed, strict=True) if x is not None and name in f.route)
+        taken = sum(
+            x for f, x in zip(flows, fixed, strict=True) if x is not None and name in f.route
+        )
         room.append(capacity_at(link, at) - taken)
         if not room[-1] > 0:
-            raise Unsupported(f"link {name!r} is filled by constant rates alone, {taken:.6g} bit/s; give it more")
+            raise Unsupported(
+                f"link {name!r} is filled by constant rates alone, {taken:.6g} bit/s; give it more"
+            )
     crosses = np.array([[name in f.route for f in moving] for name in net.links], float)
     most = [f.law.parameter("r_max") for f in moving]
     given = iter(max_min_rates(np.vstack([crosses, np.eye(len(moving))]), np.array([*room, *most])))
@@ -113,31 +142,42 @@ def _check(link: LinkSpec) -> None:
     """Refuse a filled link whose queue does not rest at its aim."""
     if link.law.name not in EXPLICIT:
         raise Unsupported(
-            f"link {link.name!r} ({link.law.name}) is filled and tells nothing, so that no rest is determined; give it "
+            f"link {link.name!r} ({link.law.name}) is filled and tells nothing, so that no rest "
+            f"is determined; give it "
             "more capacity than its reporting neighbours, or the law fluidcc.PAQMECF"
         )
     aim = link.law.parameter("aim")
     if aim >= link.law.parameter("q_0") or aim >= link.buffer / link.capacity:
         raise Unsupported(
-            f"link {link.name!r} aims at a queue of {aim:g} s, from where it drops already; let its q_0 and its buffer "
+            f"link {link.name!r} aims at a queue of {aim:g} s, from where it drops already; let "
+            f"its q_0 and its buffer "
             "be longer"
         )
 
 
-def _obeyed(f: FlowSpec, x: float, flows: Sequence[FlowSpec], rate: list[float], filled: list[str]) -> str | None:
-    """The router that allows the flow the least; None if its own largest rate does, or it has a constant one."""
+def _obeyed(
+    f: FlowSpec, x: float, flows: Sequence[FlowSpec], rate: list[float], filled: list[str]
+) -> str | None:
+    """The router that allows the flow the least; None if its own largest rate does, or it has a
+    constant one.
+    """
     if f.law.flow != ECF.flow:
         return None
     most = {
-        name: max(r for r, g in zip(rate, flows, strict=True) if name in g.route and g.law.flow == ECF.flow)
+        name: max(r for r, g in zip(rate, flows,
+        strict=True) if name in g.route and g.law.flow == ECF.flow)
         for name in f.route if name in filled
     }  # fmt: skip
     holds = [name for name, r in most.items() if x >= r * (1 - _CLOSE)]
     own = x >= f.law.parameter("r_max") * (1 - _CLOSE)
     if len(holds) + own > 1 or x <= f.law.parameter("r_min"):
-        who = ", ".join([*(f"link {name!r}" for name in holds), *(["its r_max"] * own)]) or "its r_min"
+        who = (
+            ", ".join([*(f"link {name!r}" for name in holds), *(["its r_max"] * own)])
+            or "its r_min"
+        )
         raise Unsupported(
-            f"flow {f.name!r} is held to {x:.6g} bit/s by {who}, and which of them decides switches with every "
+            f"flow {f.name!r} is held to {x:.6g} bit/s by {who}, and which of them decides "
+            f"switches with every "
             "deviation; change one of them a little"
         )
     return holds[0] if holds else None
@@ -154,12 +194,18 @@ def _wish(old_rate: bool) -> Any:
 def _gains(law: Link) -> tuple[float, float]:
     """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
     old_rate = law.name == PAQMECF2.name
-    by_queue, by_rate = _wish(old_rate)(law.parameter("T_ECF"), law.parameter("R") if old_rate else 0.0)
-    measured_by = (float(by_rate) - 1.0) / law.parameter("T_s")  # r'/r, and r by the change of the queue
+    by_queue, by_rate = _wish(old_rate)(
+        law.parameter("T_ECF"), law.parameter("R") if old_rate else 0.0
+    )
+    measured_by = (float(by_rate) - 1.0) / law.parameter(
+        "T_s"
+    )  # r'/r, and r by the change of the queue
     return float(by_queue) + measured_by, -measured_by
 
 
-def _feedback_loop(net: Network, classes: list[_Class], filled: list[LinkSpec], at: float) -> HeldLoop:
+def _feedback_loop(
+    net: Network, classes: list[_Class], filled: list[LinkSpec], at: float
+) -> HeldLoop:
     place = {link.name: i for i, link in enumerate(filled)}
     moving = [k for k, one in enumerate(classes) if one.obeys is not None]
     arrivals = _Arrivals(net, classes, place, at)
@@ -167,7 +213,9 @@ def _feedback_loop(net: Network, classes: list[_Class], filled: list[LinkSpec], 
     for j, k in enumerate(moving):
         one = classes[k]
         obeys = str(one.obeys)
-        told = one.access + sum(net.links[name].delay for name in one.route[: one.route.index(obeys)])
+        told = one.access + sum(
+            net.links[name].delay for name in one.route[: one.route.index(obeys)]
+        )
         for name, i in place.items():
             for (source, delay), gain in arrivals.at(name).items():
                 if source == k:
@@ -190,7 +238,9 @@ def _unseen(shared: Any) -> Any:
 class _Arrivals:
     """How what comes to a link answers the rates of classes, at which delays."""
 
-    def __init__(self, net: Network, classes: list[_Class], filled: dict[str, int], at: float) -> None:
+    def __init__(
+        self, net: Network, classes: list[_Class], filled: dict[str, int], at: float
+    ) -> None:
         self.net, self.classes, self.filled, self.time = net, classes, filled, at
         self._known: dict[str, dict[tuple[int, float], float]] = {}
         self._open: list[str] = []
@@ -200,7 +250,8 @@ class _Arrivals:
         if name not in self._known:
             if name in self._open:
                 raise Unsupported(
-                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, so that what leaves "
+                    f"filled links {name!r} and {self._open[-1]!r} are crossed in both orders, so "
+                    f"that what leaves "
                     "each depends on the other for ever; simulate it"
                 )
             self._open.append(name)
@@ -213,12 +264,16 @@ class _Arrivals:
         return self._known[name]
 
     def _of(self, k: int, name: str) -> dict[tuple[int, float], float]:
-        """Of what class k brings there: its own rate, less its share of what others bring to filled queues before.
+        """Of what class k brings there: its own rate, less its share of what others bring to filled
+        queues before.
 
-        From a queue that is never empty c x(theta)/y(theta) leaves, where what leaves came at theta.
+        From a queue that is never empty c x(theta)/y(theta) leaves, where what leaves came at
+        theta.
         """
         one = self.classes[k]
-        found: dict[tuple[int, float], float] = {(k, one.access): 1.0} if one.obeys is not None else {}
+        found: dict[tuple[int, float], float] = (
+            {(k, one.access): 1.0} if one.obeys is not None else {}
+        )
         for hop in one.route[: one.route.index(name)]:
             wait = self.net.links[hop].delay
             if hop in self.filled:
@@ -231,7 +286,12 @@ class _Arrivals:
         return found
 
 
-def _add(total: dict[tuple[int, float], float], more: dict[tuple[int, float], float], gain: float, wait: float) -> None:
+def _add(
+    total: dict[tuple[int, float], float],
+    more: dict[tuple[int, float], float],
+    gain: float,
+    wait: float,
+) -> None:
     for (k, delay), value in more.items():
         key = k, math.fsum((delay, wait))
         total[key] = total.get(key, 0.0) + gain * value
@@ -244,8 +304,8 @@ ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
 
 
 def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
-    """The sampled loop of a network whose routers are P-AQM, and how many differences among identical flows stay for
-    ever; None if it has no such router.
+    """The sampled loop of a network whose routers are P-AQM, and how many differences among
+    identical flows stay for ever; None if it has no such router.
 
     Raises
     ------
@@ -257,24 +317,33 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
         return None
     time = moment(at)
     flows = [f for f in net.flows.values() if is_on(f, time)]
-    if any(f.law.flow == ECF.flow for f in flows) and any(link.law.name in EXPLICIT for link in routers):
+    if any(f.law.flow == ECF.flow for f in flows) and any(
+        link.law.name in EXPLICIT for link in routers
+    ):
         return explicit_loop(net, flows, time)
     name = f"link {routers[0].name!r} ({routers[0].law.name})"
     for f in flows:
         if constant_rate(f, time) is None:
             raise Unsupported(
-                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it {_why(routers[0])}"
+                f"{name} has flow {f.name!r} ({f.law.name}), whose rate follows what it "
+                f"{_why(routers[0])}"
             )
     if len(net.links) > 1:
         raise Unsupported(
-            f"{name} is not the only link; under constant rates the multipliers of each router are its own: take a "
+            f"{name} is not the only link; under constant rates the multipliers of each router "
+            f"are its own: take a "
             "network of that one, with the rates that come to it"
         )
-    capacity, total = capacity_at(routers[0], time), sum(constant_rate(f, time) or 0.0 for f in flows)
+    capacity, total = (
+        capacity_at(routers[0], time),
+        sum(constant_rate(f, time) or 0.0 for f in flows),
+    )
     if total <= capacity or "drop" not in routers[0].law.out:
         raise Unsupported(
-            f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} bit/s; multipliers of "
-            "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than leaves"
+            f"{name} has {total:.6g} bit/s at a constant rate and a capacity of {capacity:.6g} "
+            f"bit/s; multipliers of "
+            "its queue there are where it drops, as fluidcc.PAQMDrop does, and more comes than "
+            "leaves"
         )
     return inner_loop(routers[0].law, total / capacity), 0
 
@@ -283,18 +352,23 @@ def _why(router: LinkSpec) -> str:
     """Why a router has no multipliers with sources that answer it."""
     if "drop" in router.law.out:
         return (
-            "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of fluidcc.PAQMECF with sources "
+            "drops; multipliers are made of fluidcc.PAQMDrop under constant rates and of "
+            "fluidcc.PAQMECF with sources "
             "of fluidcc.ECF: simulate it"
         )
     return (
-        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, so that the two go back "
-        "and forth over a switch, and near it nothing is linear; simulate it, or see fluidcc.limit_cycle"
+        "marks: as soon as no more comes than leaves it marks nothing, however long the queue, so "
+        "that the two go back "
+        "and forth over a switch, and near it nothing is linear; simulate it, or see "
+        "fluidcc.limit_cycle"
     )
 
 
 @lru_cache(maxsize=1)
 def _update() -> Any:
-    """Derivatives of the filtered rate by itself, and of the share let in by that rate and by the queue, for c = 1."""
+    """Derivatives of the filtered rate by itself, and of the share let in by that rate and by
+    the queue, for c = 1.
+    """
     (tick,) = PAQMDrop.ticks
     queue, share, rate, came = PAQMDrop.states
     dT, q0 = (next(p for p in PAQMDrop.params if str(p) == name) for name in ("dT", "q_0"))
@@ -306,14 +380,20 @@ def _update() -> Any:
 
 
 def inner_loop(law: Link, load: float) -> HeldLoop:
-    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in and filtered rate."""
+    """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in
+    and filtered rate.
+    """
     own = [law.parameter(str(p)) for p in PAQMDrop.params]
     by_rate, share_by_rate, share_by_queue = (float(v) for v in _update()(load, *own))
     share, rate = range(2)
     keep = np.zeros((2, 2))
     keep[share, rate], keep[rate, rate] = share_by_rate, by_rate
     return HeldLoop(
-        [law.parameter("dT")] * 2, 1, keep, [Path(0, share, load, 0.0)], [Measurement(share, 0, share_by_queue, 0.0)]
+        [law.parameter("dT")] * 2,
+        1,
+        keep,
+        [Path(0, share, load, 0.0)],
+        [Measurement(share, 0, share_by_queue, 0.0)],
     )
 
 
@@ -329,8 +409,8 @@ class SampledStability:
     period : float
         T_s [s]; of several periods the least common multiple.
     multipliers : ndarray of complex
-        Eigenvalues of the monodromy matrix, by falling modulus; N - 1 times those of the differences among N identical
-        flows.
+        Eigenvalues of the monodromy matrix, by falling modulus; N - 1 times those of the
+        differences among N identical flows.
     undetermined : int
         How many multipliers of 1 are left out: shares of sources that no router determines.
     """
@@ -357,27 +437,34 @@ class SampledStability:
     def _repr_html_(self) -> str:
         verdict = "stable" if self.stable else "unstable"
         text = (
-            f"every {self.period:.6g} s: {verdict}, largest multiplier {self.radius:.6g}, decay {self.decay_rate:.4g}/s"
+            f"every {self.period:.6g} s: {verdict}, largest multiplier {self.radius:.6g}, "
+            f"decay {self.decay_rate:.4g}/s"
         )
         return f"<p>{html.escape(text)}</p>"
 
 
 @explained
-def sampled_stability(net: Network, period: Any = None, at: float | str | Equilibrium = math.inf) -> SampledStability:
-    """Find the multipliers of a network that is sampled: sources of LDCC's law (25), or routers of P-AQM.
+def sampled_stability(
+    net: Network, period: Any = None, at: float | str | Equilibrium = math.inf
+) -> SampledStability:
+    """Find the multipliers of a network that is sampled: sources of LDCC's law (25), or routers of
+    P-AQM.
 
-    Ticks are at the multiples of each period. Delays are those of the equilibrium, which for LDCC is that of the
-    continuous law. All is exact to first order, also between ticks: any delays, periods and numbers of links.
+    Ticks are at the multiples of each period. Delays are those of the equilibrium, which for LDCC
+    is that of the continuous law. All is exact to first order, also between ticks: any delays,
+    periods and numbers of links.
 
-    Of routers there are two loops, both from the laws' own updates. That of `fluidcc.PAQMECF` and `fluidcc.PAQMECF2`
-    with sources of `fluidcc.ECF` is taken where rates are max-min fair and each filled queue is at its aim; it is that
-    of decreases, which are carried out in full, without the stall rule, which disturbs a rest. That of
-    `fluidcc.PAQMDrop` is the one under constant rates above its capacity.
+    Of routers there are two loops, both from the laws' own updates. That of `fluidcc.PAQMECF` and
+    `fluidcc.PAQMECF2` with sources of `fluidcc.ECF` is taken where rates are max-min fair and each
+    filled queue is at its aim; it is that of decreases, which are carried out in full, without the
+    stall rule, which disturbs a rest. That of `fluidcc.PAQMDrop` is the one under constant rates
+    above its capacity.
 
     Parameters
     ----------
     net : Network
-        Flows of LDCC or of its sampled law on queues, or routers of P-AQM; with constant flows or without.
+        Flows of LDCC or of its sampled law on queues, or routers of P-AQM; with constant flows or
+        without.
     period : float or str, optional
         T_s [s] of all flows; by default those of the sampled laws. Routers have their own.
     at : float, str or Equilibrium
@@ -388,8 +475,9 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
     InvalidInput
         If the period is not positive, or none is given and a flow has none.
     Unsupported
-        If a flow has another law, if the links do not answer by their queueing delays, if a router's sources have no
-        rest, or where every deviation switches which router a source obeys, and if periods have no common multiple.
+        If a flow has another law, if the links do not answer by their queueing delays, if a
+        router's sources have no rest, or where every deviation switches which router a source
+        obeys, and if periods have no common multiple.
 
     Examples
     --------
@@ -406,7 +494,8 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
         router, among = found
         if period is not None:
             raise InvalidInput(
-                f"the period is {period!r}, but the router has its own, {router.period:g} s; leave it out"
+                f"the period is {period!r}, but the router has its own, {router.period:g} s; "
+                f"leave it out"
             )
         return SampledStability(router.period, router.multipliers, router.undetermined + among)
     net, own = _continuous(net)
@@ -419,11 +508,15 @@ def sampled_stability(net: Network, period: Any = None, at: float | str | Equili
     for f in point.classes:
         if f.spec.law.name != LDCC.name or f.spec.law.flow != LDCC.flow:
             raise Unsupported(
-                f"flow {f.names[0]!r} has the law {f.spec.law.name}; the sampled law (25) is that of LDCC"
+                f"flow {f.names[0]!r} has the law {f.spec.law.name}; the sampled law (25) is that "
+                f"of LDCC"
             )
     loop = local_loop(point)
     if loop.signal != "queueing delay":
-        raise Unsupported(f"its links answer by {loop.signal}; the sampled law is analysed on queues that are not full")
+        raise Unsupported(
+            f"its links answer by {loop.signal}; the sampled law is analysed on queues that are "
+            f"not full"
+        )
     held, differences = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
     every = np.concatenate((held.multipliers, differences))
     return SampledStability(held.period, every[np.argsort(-np.abs(every), kind="stable")])
@@ -444,7 +537,8 @@ def _need_own(net: Network, own: dict[str, float]) -> None:
     for name, flow in net.flows.items():
         if name not in own and flow.law.name == LDCC.name:
             raise InvalidInput(
-                f"no period is given, and flow {name!r} ({flow.law.name}) is not sampled; give one, such as '100 ms', "
+                f"no period is given, and flow {name!r} ({flow.law.name}) is not sampled; give "
+                f"one, such as '100 ms', "
                 "or the flow the law fluidcc.SampledLDCC"
             )
 
@@ -460,7 +554,9 @@ def _slopes() -> Any:
 
 
 def _tick(point: Point, k: int, h: float) -> Any:
-    """Derivatives of a class's update over h by its rate, and by its integrals of delay and of signal."""
+    """Derivatives of a class's update over h by its rate, and by its integrals of delay and of
+    signal.
+    """
     f = point.classes[k]
     own = {plain(s): float(v) for s, v in zip(f.spec.law.params, point.p[k], strict=True)}
     values = [h if plain(s) == "T_s" else own[plain(s)] for s in SampledLDCC.params]
@@ -468,15 +564,23 @@ def _tick(point: Point, k: int, h: float) -> Any:
     return _slopes()(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values)
 
 
-def _loop(point: Point, loop: LocalLoop, periods: dict[str, float]) -> tuple[HeldLoop, NDArray[np.complex128]]:
-    """The queues as integrators of rates that are held, and the multipliers of the differences among identical flows.
+def _loop(
+    point: Point, loop: LocalLoop, periods: dict[str, float]
+) -> tuple[HeldLoop, NDArray[np.complex128]]:
+    """The queues as integrators of rates that are held, and the multipliers of the differences
+    among identical flows.
 
-    An input for the flows of a class that tick together, to each link that it crosses, at its forward delay. Of each
-    of these it measures the mean of q over the period that ended a backward delay ago, and q itself at both ends of
-    that period, whose difference is the integral of q'. Links hear nothing of the differences among such flows: each
-    keeps of its own what it keeps of its rate.
+    An input for the flows of a class that tick together, to each link that it crosses, at its
+    forward delay. Of each of these it measures the mean of q over the period that ended a backward
+    delay ago, and q itself at both ends of that period, whose difference is the integral of q'.
+    Links hear nothing of the differences among such flows: each keeps of its own what it keeps of
+    its rate.
     """
-    inputs = [(k, h, n) for k, f in enumerate(point.classes) for h, n in Counter(periods[n] for n in f.names).items()]
+    inputs = [
+        (k, h, n)
+        for k, f in enumerate(point.classes)
+        for h, n in Counter(periods[n] for n in f.names).items()
+    ]
     keep, paths, measurements = [], [], []
     for j, (k, h, n) in enumerate(inputs):
         by_rate, by_delay, by_signal = (float(v) for v in _tick(point, k, h))

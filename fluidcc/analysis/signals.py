@@ -1,13 +1,18 @@
 """Everybody's linear law, joined by the network's delays: matrices with every delay pulled out.
 
-To first order at an equilibrium, with rates a of a stream, y of all arrivals at a link and c its capacity:
+To first order at an equilibrium, with rates a of a stream, y of all arrivals at a link and c its
+capacity:
 
-- an empty queue lets pass what comes; a busy one has dq' = dy/c; a full one keeps its length and loses dpi = c dy/y^2;
-- a link that drops at a ratio d lets y (1 - d) into its queue: dq' = ((1 - d) dy - y dd)/c, dpi = dd, and past an empty
-  queue da (1 - d) - a dd goes on; of a full one the loss is the same, whatever was dropped before;
-- what leaves a busy or full queue of delay q is a' = (c/y) da(t - q) - (a c/y^2) dy(t - q): first in, first out;
-- what a source hears at t of hop h it hears at the constant lag b_h. The lag's own changes multiply derivatives of
-  rates and delays at rest, which are zero; so de = sum dq(t - b_h), and the product of 1 + q' becomes a sum.
+- an empty queue lets pass what comes; a busy one has dq' = dy/c; a full one keeps its length and
+  loses dpi = c dy/y^2;
+- a link that drops at a ratio d lets y (1 - d) into its queue: dq' = ((1 - d) dy - y dd)/c, dpi =
+  dd, and past an empty queue da (1 - d) - a dd goes on; of a full one the loss is the same,
+  whatever was dropped before;
+- what leaves a busy or full queue of delay q is a' = (c/y) da(t - q) - (a c/y^2) dy(t - q): first
+  in, first out;
+- what a source hears at t of hop h it hears at the constant lag b_h. The lag's own changes multiply
+  derivatives of rates and delays at rest, which are zero; so de = sum dq(t - b_h), and the product
+  of 1 + q' becomes a sum.
 """
 
 from __future__ import annotations
@@ -103,13 +108,15 @@ def _aside(values: Any) -> Any:
 
 
 def _moving(free: NDArray[np.bool_], places: list[tuple[Any, Any, Any]]) -> NDArray[np.bool_]:
-    """Which states (states, members) move and matter: not constant near the point, nor integrators nobody reads.
+    """Which states (states, members) move and matter: not constant near the point, nor integrators
+    nobody reads.
 
-    A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is given at other places
-    too.
+    A derivative that vanishes at the point alone, as that of -(x - a)^3, makes no tracker: it is
+    given at other places too.
     """
     among, driven, told = (np.any([_nonzero(part, n) for part in parts], axis=0)
-                           for parts, n in zip(zip(*places, strict=True), (3, 3, 2), strict=True))  # fmt: skip
+                           for parts, n in zip(zip(*places, strict=True), (3, 3, 2),
+                           strict=True))  # fmt: skip
     hears, keep = driven.any(1), free
     while True:
         moves = (among & keep[None]).any(1) | hears
@@ -121,7 +128,9 @@ def _moving(free: NDArray[np.bool_], places: list[tuple[Any, Any, Any]]) -> NDAr
 
 
 def _nonzero(derivatives: Any, axes: int) -> NDArray[np.bool_]:
-    """Where a derivative is not zero at any of the points, which lie along the axes after the first."""
+    """Where a derivative is not zero at any of the points, which lie along the axes after the
+    first.
+    """
     return np.asarray((derivatives.real != 0).any(axis=tuple(range(axes, derivatives.ndim))))
 
 
@@ -130,7 +139,7 @@ def matters(value: Any) -> bool:
     return bool((value != 0).any()) if isinstance(value, np.ndarray) else bool(value != 0)
 
 
-# --- Everybody's linear law, joined by the network's delays: matrices with every delay pulled out ---
+# --- Everybody's linear law, joined by the network's delays: matrices with every delay pulled out
 
 
 Row = dict[tuple[str, int], Any]  # coefficients by ("z", state), ("u", input), ("v", channel)
@@ -138,7 +147,9 @@ LINK_ARRIVAL = 0  # the first of LINK_INPUTS
 
 
 def _rounded(lag: Any) -> float | bytes:
-    """Lags that differ by rounding only are one; of many points at once, where they are one at all."""
+    """Lags that differ by rounding only are one; of many points at once, where they are one at
+    all.
+    """
     if np.ndim(lag):
         return np.round(np.real(lag), 12).tobytes()
     return round(float(np.real(lag)), 12)
@@ -151,7 +162,8 @@ def add(to: Row, row: Row, factor: Any = 1.0) -> None:
 
 def endless(point: Point) -> InvalidInput:
     return InvalidInput(
-        f"flow {point.classes[0].label!r} and others form a loop without any delay, so the network has no "
+        f"flow {point.classes[0].label!r} and others form a loop without any delay, so the "
+        f"network has no "
         "linearisation; give a link delay, access_delay or return_delay above 0"
     )
 
@@ -159,7 +171,8 @@ def endless(point: Point) -> InvalidInput:
 class Signals:
     """Signals as rows of coefficients; reading one at a lag makes a channel, once.
 
-    `loop` says where it is broken, and `answered` what links answer: their arrivals, or what stands for them there.
+    `loop` says where it is broken, and `answered` what links answer: their arrivals, or what stands
+    for them there.
     """
 
     loop: str
@@ -180,7 +193,8 @@ class Signals:
         for source in self.sources:
             self.first.append(len(self.z))
             self.z += source.names
-        # Whether one equation of a class hears the links, and how many classes hear one at the same lag.
+        # Whether one equation of a class hears the links, and how many classes hear one at the same
+        # lag.
         self.alone = [sum(matters(v[:-1]) for v in (*s.B, s.D)) == 1 for s in self.sources]
         lags = [
             (l, _rounded(b))
@@ -197,7 +211,9 @@ class Signals:
             self.queue[l] = len(self.z)
             law: Any = point.links[l].law
             self.z.append(f"{point.links[l].name}.{plain(law.queue)}")
-        self.own: dict[int, dict[int, int]] = {l: {} for l in range(len(point.links))}  # link: law state -> place
+        self.own: dict[int, dict[int, int]] = {
+            l: {} for l in range(len(point.links))
+        }  # link: law state -> place
         self.link_jacobians: dict[int, tuple[Any, Any]] = {}
         u = link_inputs(point)
         for g in point.link_groups:
@@ -213,10 +229,11 @@ class Signals:
         answers = [l in self.link_jacobians or mode != PASS for l, mode in enumerate(point.mode)]
         self.answering = np.flatnonzero(answers).tolist()
         crossed = {l for f in point.classes for l in f.route}
-        self.tells = [(l, name) for l in sorted(self.link_jacobians) if l in crossed for name in ("mark", "price")
+        self.tells = [(l, name) for l in sorted(self.link_jacobians) if l in crossed
+                      for name in ("mark", "price")
                       if name in self.link_jacobians[l][0].out]  # fmt: skip
 
-    # --- signals --------------------------------------------------------------------------------------------------
+    # --- signals ----------------------------------------------------------------------------------
 
     def read(self, kind: str, i: int, lag: Any, reader: Any = None) -> Row:
         """Signal `i` of a kind as it was `lag` seconds ago."""
@@ -249,7 +266,9 @@ class Signals:
     def _command(self, k: int) -> Row:
         """The rate that the law of class `k` wants."""
         source = self.sources[k]
-        row: Row = {("z", self.first[k] + i): value for i, value in enumerate(source.C) if matters(value)}
+        row: Row = {
+            ("z", self.first[k] + i): value for i, value in enumerate(source.C) if matters(value)
+        }
         self.hear(k, source.D, row)
         return row
 
@@ -261,7 +280,9 @@ class Signals:
         row: Row = {}
         for k, f in enumerate(self.point.classes):
             if l in f.route:
-                self._stream(row, f.route, f.route.index(l), self.point.count[k] * self.point.x[k], k)
+                self._stream(
+                    row, f.route, f.route.index(l), self.point.count[k] * self.point.x[k], k
+                )
         for s, (route, rate, _) in enumerate(self.point.constant):
             if l in route:
                 self._stream(row, route, route.index(l), rate, -1 - s)
@@ -270,7 +291,9 @@ class Signals:
     def _stream(self, row: Row, route: tuple[int, ...], h: int, rate: Any, k: int) -> None:
         """Add what a class (k >= 0) or a constant flow brings to hop h."""
         point, l = self.point, route[h]
-        lag = self.lag.forward[k] if k >= 0 else route_lags(point, route, 0.0)  # of the latter, differences matter
+        lag = (
+            self.lag.forward[k] if k >= 0 else route_lags(point, route, 0.0)
+        )  # of the latter, differences matter
         if not self.fifo:
             if k >= 0:
                 add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
@@ -292,7 +315,10 @@ class Signals:
     def trunk(self) -> dict[int, int]:
         """Of each link that is crossed the next one of all flows through it, or -1."""
         after: dict[int, set[int]] = {}
-        for route in (*(f.route for f in self.point.classes), *(r for r, _, _ in self.point.constant)):
+        for route in (
+            *(f.route for f in self.point.classes),
+            *(r for r, _, _ in self.point.constant),
+        ):
             for link, following in zip(route, (*route[1:], -1), strict=True):
                 after.setdefault(link, set()).add(following)
         return {link: next(iter(links)) if len(links) == 1 else -1 for link, links in after.items()}
@@ -310,7 +336,11 @@ class Signals:
         return self._told(l, "price")
 
     def _told(self, l: int, name: str) -> Row:
-        return {("u", self.tells.index((l, name))): 1.0} if self.loop == "marks" else self._output(l, name)
+        return (
+            {("u", self.tells.index((l, name))): 1.0}
+            if self.loop == "marks"
+            else self._output(l, name)
+        )
 
     def _output(self, l: int, name: str) -> Row:
         law, (_, _, C, D) = self.link_jacobians[l]
@@ -334,7 +364,11 @@ class Signals:
         point, f = self.point, self.point.classes[k]
         by_e, by_edot, by_pi, by_price, by_own = by
         heard = matters(by_pi)
-        kept = np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0) if heard else 0.0
+        kept = (
+            np.prod([(1 - self.loss[l]) * (1 - self.out["mark"][l]) for l in f.route], axis=0)
+            if heard
+            else 0.0
+        )
         for h, l in enumerate(f.route):
             parts: list[tuple[str, Any]] = []
             arrival: Any = 0.0
@@ -346,7 +380,13 @@ class Signals:
             parts.append((self.answered, arrival))
             if self._drops(l) and point.mode[l] != FULL:
                 lost = by_pi * kept / (1 - self.loss[l]) if heard else 0.0
-                parts.append(("drop", lost - (by_edot * point.y[l] / point.c[l] if point.mode[l] == BUSY else 0.0)))
+                parts.append(
+                    (
+                        "drop",
+                        lost
+                        - (by_edot * point.y[l] / point.c[l] if point.mode[l] == BUSY else 0.0),
+                    )
+                )
             out = self.link_jacobians[l][0].out if l in self.link_jacobians else {}
             if heard and "mark" in out:
                 parts.append(("mark", by_pi * kept / (1 - self.out["mark"][l])))
@@ -357,9 +397,15 @@ class Signals:
             add(row, self.read("x", k, self.lag.trip[k], k), by_own)
 
     def _hop(self, k: int, h: int, l: int, parts: list[tuple[str, Any]], row: Row) -> None:
-        """Add what class `k` hears of hop h: on one channel where only one of its equations listens, and only it."""
+        """Add what class `k` hears of hop h: on one channel where only one of its equations
+        listens, and only it.
+        """
         lag = self.lag.backward[k][h]
-        if len(parts) < 2 or not self.alone[k] or (self.merge and self.readers[l, _rounded(lag)] > 1):
+        if (
+            len(parts) < 2
+            or not self.alone[k]
+            or (self.merge and self.readers[l, _rounded(lag)] > 1)
+        ):
             for kind, factor in parts:
                 add(row, self.read(kind, l, lag, (k, h)), factor)
             return

@@ -1,4 +1,6 @@
-"""`stability`: the verdict on a network near its equilibrium, from two counts of roots, and its margins."""
+"""`stability`: the verdict on a network near its equilibrium, from two counts of roots, and its
+margins.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ def stability(
 ) -> StabilityReport:
     """Judge a network near its equilibrium, exactly.
 
-    The verdict is the number of characteristic roots in the right half plane, counted by the argument principle and by
-    finding them; margins come from the eigenloci of the return ratio L, broken at the flows' rates.
+    The verdict is the number of characteristic roots in the right half plane, counted by the
+    argument principle and by finding them; margins come from the eigenloci of the return ratio L,
+    broken at the flows' rates.
 
     Parameters
     ----------
@@ -55,9 +58,10 @@ def stability(
     Returns
     -------
     StabilityReport
-        True if stable. ``margins`` of all flows and `StabilityReport.of_flow` of one, ``rightmost_roots`` and what
-        moves at them in ``modes`` and ``fairness``, the papers' conditions in ``sufficient``, ``passivity``,
-        ``sensitivities``, and with `certify` what is proved in ``certified`` and ``certificates``.
+        True if stable. ``margins`` of all flows and `StabilityReport.of_flow` of one,
+        ``rightmost_roots`` and what moves at them in ``modes`` and ``fairness``, the papers'
+        conditions in ``sufficient``, ``passivity``, ``sensitivities``, and with `certify` what is
+        proved in ``certified`` and ``certificates``.
 
     Raises
     ------
@@ -98,10 +102,17 @@ def stability(
     _warn_without_loop(point, by_class)
     among = closed.deviations()
     times = {"": 1, **{f.label: f.count - 1 for f in point.classes}}
-    zeros = {"": closed.count_unstable(), **{name: system.count_unstable() for name, system in among.items()}}
-    poles = {name: system.count_unstable() for name, system in {"": by_class, **by_class.deviations("open")}.items()}
+    zeros = {
+        "": closed.count_unstable(),
+        **{name: system.count_unstable() for name, system in among.items()},
+    }
+    poles = {
+        name: system.count_unstable()
+        for name, system in {"": by_class, **by_class.deviations("open")}.items()
+    }
     unstable, by_contour = (
-        sum(times[n] * getattr(c, kind) for n, c in zeros.items()) for kind in ("unstable", "by_contour")
+        sum(times[n] * getattr(c, kind) for n, c in zeros.items())
+        for kind in ("unstable", "by_contour")
     )
     open_unstable = sum(times[n] * c.unstable for n, c in poles.items())
     on_axis = sum(c.marginal + c.at_zero for c in zeros.values())
@@ -110,7 +121,9 @@ def stability(
     for name, system in among.items():
         left = gone.get(name, 0)
         if system.n_states > left:
-            found.append(np.repeat(without_zeros(system.rightmost(roots + left), left), times[name]))
+            found.append(
+                np.repeat(without_zeros(system.rightmost(roots + left), left), times[name])
+            )
     on_axis -= sum(gone.values())
     return StabilityReport(
         stable=unstable == 0 and on_axis == 0,
@@ -142,14 +155,18 @@ def _first(every: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
 def _certified(closed: LinearNetwork) -> dict[str, Certificate]:
     from fluidcc.numerics.linear.certify import certify
 
-    return {name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()}
+    return {
+        name: certify(system) for name, system in {"loop": closed, **closed.deviations()}.items()
+    }
 
 
 def _warn_without_loop(point: Point, opened: LinearNetwork) -> None:
     if not np.any(point.regulating) and not has_loop(opened):
         links = sorted({point.links[l].name for f in point.classes for l in f.route})
         warn(
-            f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less than their capacity), "
-            "so there is no loop: the verdict is that of the laws alone, and the margins are infinite",
+            f"no flow is connected to a saturated link or a price ({', '.join(links)} carry less "
+            f"than their capacity), "
+            "so there is no loop: the verdict is that of the laws alone, and the margins are "
+            "infinite",
             stacklevel=4,  # beyond `explained`: the line that asks
         )

@@ -1,8 +1,9 @@
-"""Conditions for stability from the literature, by name: whether they apply, hold, and how much they give away.
+"""Conditions for stability from the literature, by name: whether they apply, hold, and how much
+they give away.
 
-All are about loops F = Gamma l(s) R_f diag(...) R_f^T(-s) with frozen delays; `fluidcc.analysis.local` brings a network
-into that form. Margins are factors by which the gain may grow until a condition fails, so that a margin below 1 means
-that it fails already.
+All are about loops F = Gamma l(s) R_f diag(...) R_f^T(-s) with frozen delays;
+`fluidcc.analysis.local` brings a network into that form. Margins are factors by which the gain may
+grow until a condition fails, so that a margin below 1 means that it fails already.
 """
 
 from __future__ import annotations
@@ -34,21 +35,31 @@ __all__ = [
 ]  # fmt: skip
 
 
-JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = "Johari-Tan", "Johari-Tan, discrete", "Vinnicombe", "Paganini"
+JOHARI_TAN, DISCRETE, VINNICOMBE, PAGANINI = (
+    "Johari-Tan",
+    "Johari-Tan, discrete",
+    "Vinnicombe",
+    "Paganini",
+)
 
 
 def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
     """What each condition holds against pi/2.
 
-    Users are one integral or lag on links that answer at once, or static on links that integrate. Delays may differ.
+    Users are one integral or lag on links that answer at once, or static on links that integrate.
+    Delays may differ.
 
-    - "Johari-Tan": proved by its authors for one delay and conjectured for several, proved for these by Vinnicombe.
-    - "Johari-Tan, discrete" is for rates that change once a step, the shortest round-trip time: with D steps of delay
-      the gain times step is to stay below 2 sin(pi/(4 D + 2)). Proved by its authors for one delay, conjectured for
-      several and proved for these by Tian. In short: with half the angle h at the bound every user's curve obeys
-      Re z - (2h/pi) cot(h) Im z >= -1, so that no hull of them reaches beyond -1. Its value is scaled to pi/2.
-    - "Vinnicombe" replaces the largest row sum of "Johari-Tan" by the spectral radius, which is at most that.
-    - "Paganini": proved for any delays, as its static users scale their gain by their own round-trip time.
+    - "Johari-Tan": proved by its authors for one delay and conjectured for several, proved for
+      these by Vinnicombe.
+    - "Johari-Tan, discrete" is for rates that change once a step, the shortest round-trip time:
+      with D steps of delay the gain times step is to stay below 2 sin(pi/(4 D + 2)). Proved by its
+      authors for one delay, conjectured for several and proved for these by Tian. In short: with
+      half the angle h at the bound every user's curve obeys Re z - (2h/pi) cot(h) Im z >= -1, so
+      that no hull of them reaches beyond -1. Its value is scaled to pi/2.
+    - "Vinnicombe" replaces the largest row sum of "Johari-Tan" by the spectral radius, which is at
+      most that.
+    - "Paganini": proved for any delays, as its static users scale their gain by their own
+      round-trip time.
 
     Returns
     -------
@@ -58,9 +69,18 @@ def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
     named = list(zip(loop.labels, loop.laws, strict=True))
     reasons = [
         "its links integrate" if loop.integrates else "",
-        next((f"flow {l!r} is not one integral or lag" for l, law in named if not _is_lag(law)), ""),
+        next(
+            (f"flow {l!r} is not one integral or lag" for l, law in named if not _is_lag(law)), ""
+        ),
     ]
-    integral = next((f"flow {l!r} has a pole of its own, and no integral" for l, law in named if np.any(law[0])), "")
+    integral = next(
+        (
+            f"flow {l!r} has a pole of its own, and no integral"
+            for l, law in named
+            if np.any(law[0])
+        ),
+        "",
+    )
     static = [
         "" if loop.integrates else "its links answer at once, without an integral",
         next((f"flow {l!r} has dynamics of its own, which the condition has not"
@@ -70,7 +90,9 @@ def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
     total = loop.gamma * (loop.route @ (loop.count * loop.x))
     rate = own + gain * (loop.route.T @ total)
     most = float(np.max(loop.trip * rate))
-    M = (loop.route.T * loop.gamma) @ loop.route  # per user, from user: how much of its rate each link shows
+    M = (
+        loop.route.T * loop.gamma
+    ) @ loop.route  # per user, from user: how much of its rate each link shows
     nonnegative = (loop.trip * gain)[:, None] * M * (loop.count * loop.x) + np.diag(loop.trip * own)
     radius = float(np.max(np.abs(np.linalg.eigvals(nonnegative)))) if not any(reasons) else math.nan
     step = float(loop.trip.min())
@@ -87,7 +109,9 @@ def lag_gains(loop: LocalLoop) -> list[tuple[str, str, float, str]]:
         (VINNICOMBE, reasons, radius, "spectral radius of RTT times gain"),
         (PAGANINI, static, most, "largest RTT times gain"),
     )
-    return [(name, " and ".join(v for v in why if v), value, text) for name, why, value, text in rows]
+    return [
+        (name, " and ".join(v for v in why if v), value, text) for name, why, value, text in rows
+    ]
 
 
 def _is_lag(law: Any) -> bool:
@@ -116,12 +140,16 @@ _PAIRS = 500_000  # of points, looked at in one go
 
 
 def _grid(loop: LocalLoop) -> NDArray[np.float64]:
-    """Frequencies [rad/s] from below every pole to where every loop has turned many times and shrunk."""
+    """Frequencies [rad/s] from below every pole to where every loop has turned many times and
+    shrunk.
+    """
     slow = [abs(v) for A, _, _, _ in loop.laws if len(A) for v in np.linalg.eigvals(A) if v != 0]
     low = 1e-3 * min([1 / loop.trip.max(), *slow])
     high = 8 * np.pi / loop.trip.min()
     step = max(0.1 / loop.trip.max(), high / _TURNS)
-    return np.unique(np.concatenate([np.geomspace(low, high, _POINTS), np.arange(step, high, step)]))
+    return np.unique(
+        np.concatenate([np.geomspace(low, high, _POINTS), np.arange(step, high, step)])
+    )
 
 
 def crossings(loop: LocalLoop) -> tuple[NDArray[np.float64], list[list[tuple[float, int]]]]:
@@ -132,7 +160,8 @@ def crossings(loop: LocalLoop) -> tuple[NDArray[np.float64], list[list[tuple[flo
     reach : ndarray (classes,)
         The largest -Re G_r there; 0 if it never does.
     found : list of list of (float, int)
-        Every crossing: -Re G_r, and +1 if it enters the upper half plane as the frequency grows, else -1.
+        Every crossing: -Re G_r, and +1 if it enters the upper half plane as the frequency grows,
+        else -1.
     """
     omega = _grid(loop)
     G = loop.user(1j * omega)
@@ -147,9 +176,16 @@ def crossings(loop: LocalLoop) -> tuple[NDArray[np.float64], list[list[tuple[flo
     return np.array([max((v for v, _ in points), default=0.0) for points in found]), found
 
 
-def _met(loop: LocalLoop, users: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64]) -> Any:
-    """Re G where Im G is zero between a and b, of each of these users: the Illinois method, for all at once."""
-    (left, right), rows = (loop.user_at(users, 1j * w).imag for w in (a, b)), range(_MOST if len(users) else 0)
+def _met(
+    loop: LocalLoop, users: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64]
+) -> Any:
+    """Re G where Im G is zero between a and b, of each of these users: the Illinois method, for
+    all at once.
+    """
+    (left, right), rows = (
+        (loop.user_at(users, 1j * w).imag for w in (a, b)),
+        range(_MOST if len(users) else 0),
+    )
     for _ in rows:
         new = b - right * (b - a) / (right - left)
         value = loop.user_at(users, 1j * new).imag
@@ -162,20 +198,24 @@ def _met(loop: LocalLoop, users: NDArray[np.int64], a: NDArray[np.float64], b: N
 
 
 def passes(points: list[tuple[float, int]], hops: int) -> bool:
-    """Whether a loop with these crossings does not encircle -1/hops: as many ways in as out, left of it."""
+    """Whether a loop with these crossings does not encircle -1/hops: as many ways in as out,
+    left of it.
+    """
     return sum(sign for value, sign in points if value * hops >= 1) == 0
 
 
 def hull_reach(loop: LocalLoop) -> tuple[float, float]:
-    """The largest h with -h in rho(R~ R~*) co(0, G_1, ..., G_R) at a frequency, and that frequency [rad/s].
+    """The largest h with -h in rho(R~ R~*) co(0, G_1, ..., G_R) at a frequency, and that frequency
+    [rad/s].
 
-    Between two neighbouring frequencies the hull of both is taken, which contains a crossing that happens in between;
-    the cells that reach furthest are cut until that no longer matters.
+    Between two neighbouring frequencies the hull of both is taken, which contains a crossing that
+    happens in between; the cells that reach furthest are cut until that no longer matters.
     """
     omega = _grid(loop)
     G, radius = loop.user(1j * omega), loop.radius(omega)
     ends, most = np.concatenate([G[:, :-1], G[:, 1:]]), np.maximum(radius[:-1], radius[1:])
-    # No hull reaches further left than its points, and none that is on one side of the axis reaches it at all.
+    # No hull reaches further left than its points, and none that is on one side of the axis reaches
+    # it at all.
     bound = most * np.maximum(-ends.real.min(axis=0), 0.0)
     bound[(ends.imag.min(axis=0) > 0) | (ends.imag.max(axis=0) < 0)] = 0.0
     order, reach = np.argsort(-bound), np.zeros(len(bound))
@@ -210,11 +250,13 @@ def _axis_reach(z: Any) -> Any:
     u, d = above[:, None], below[None]
     total = u + d
     weight = np.where((u > 0) & (d >= 0) & (total > 0) & (z.imag[None] <= 0), 1.0, 0.0)
-    meets = np.divide(z.real[:, None] * d + z.real[None] * u, total, out=np.zeros_like(total), where=total > 0)
+    meets = np.divide(
+        z.real[:, None] * d + z.real[None] * u, total, out=np.zeros_like(total), where=total > 0
+    )
     return np.maximum(np.max(-meets * weight, axis=(0, 1)), 0.0)
 
 
-# --- Conditions for stability from the literature, by name: whether they apply, hold, and how much they give away ---
+# --- Conditions for stability from the literature, by name: whether they apply, hold, and how much
 
 
 Met = tuple[NDArray[np.float64], list[list[tuple[float, int]]]]
@@ -225,9 +267,12 @@ _REF = {
     RULE: "LDCC, after (39): every G_r passes -1/M",
     HULL: "LDCC (39), with the exact spectral radius (Vinnicombe 2000)",
     DIVIDED: "LDCC, after (43): the gain of one link, divided by M",
-    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by Vinnicombe, IFAC 2002",
-    DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 sin(pi/(4 D + 2)); for "
-    "several delays proved by Tian, 'A general stability criterion for congestion control with diverse communication "
+    JOHARI_TAN: "Johari and Tan, IEEE/ACM ToN 9(6), 2001; for several delays proved by "
+    "Vinnicombe, IFAC 2002",
+    DISCRETE: "Johari and Tan 2001, rates that change once a step: gain times step below 2 "
+    "sin(pi/(4 D + 2)); for "
+    "several delays proved by Tian, 'A general stability criterion for congestion control with "
+    "diverse communication "
     "delays', Automatica 41(7), 2005; the argument in short is in fluidcc.analysis.sufficient",
     VINNICOMBE: "Vinnicombe, IFAC 2002, with the exact spectral radius",
     PAGANINI: "Paganini, Doyle and Low, CDC 2001: gain times RTT below pi/2",
@@ -249,8 +294,8 @@ class Condition:
     margin : float
         Factor by which the loop gain may grow until it fails; nan where it does not apply.
     conservatism : float
-        The exact gain margin over this one: above 1, that much gain is given away; below 1, the condition promises
-        what is not so. nan where unknown.
+        The exact gain margin over this one: above 1, that much gain is given away; below 1, the
+        condition promises what is not so. nan where unknown.
     theorem : bool
         Whether it is a theorem for frozen delays; the papers' rules of thumb are not.
     why : str
@@ -298,7 +343,9 @@ class Conditions(Sequence[Condition]):
     def _repr_html_(self) -> str:
         head = "".join(f"<th style='text-align:left'>{h}</th>" for h in _COLUMNS)
         rows = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in _cells(v)) + "</tr>"
+            "<tr>"
+            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in _cells(v))
+            + "</tr>"
             for v in self
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -332,7 +379,8 @@ def sufficient_conditions(
         Its return ratio, whose exact gain margin the conditions are compared with; by default
         ``linearize(net, "open")``, that is with queues that conserve flow.
     equilibrium : Equilibrium, float or Point
-        Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself, which the open loop has.
+        Where; or the time [s] as in `fluidcc.equilibrium`; or the operating point itself, which the
+        open loop has.
     exact : float, optional
         The exact gain margin, where it is known already; the open loop is not asked for it then.
 
@@ -354,7 +402,9 @@ def sufficient_conditions(
         point = operating_point(net, equilibrium)
     if exact is None:
         exact = _exact_margin(
-            LinearNetwork.of(point, all_flows(point, wire(point, "open"))) if open_loop is None else open_loop
+            LinearNetwork.of(point, all_flows(point, wire(point, "open")))
+            if open_loop is None
+            else open_loop
         )
     try:
         loop = local_loop(point)
@@ -366,7 +416,9 @@ def sufficient_conditions(
 
 
 def _exact_margin(open_loop: DelayLTI) -> float:
-    """Factor by which every gain may grow until the loop is unstable; below 1 if it is unstable now."""
+    """Factor by which every gain may grow until the loop is unstable; below 1 if it is unstable
+    now.
+    """
     from fluidcc.numerics.linear.margins import margins
 
     found = margins(open_loop)
@@ -375,7 +427,9 @@ def _exact_margin(open_loop: DelayLTI) -> float:
 
 
 def _no(name: str, why: str) -> Condition:
-    return Condition(name, False, False, math.nan, math.nan, name not in (RULE, DIVIDED), why, _REF[name])
+    return Condition(
+        name, False, False, math.nan, math.nan, name not in (RULE, DIVIDED), why, _REF[name]
+    )
 
 
 def _yes(name: str, holds: bool, margin: float, exact: float, why: str) -> Condition:
@@ -383,7 +437,7 @@ def _yes(name: str, holds: bool, margin: float, exact: float, why: str) -> Condi
     return Condition(name, True, holds, margin, worth, name not in (RULE, DIVIDED), why, _REF[name])
 
 
-# --- the paper's --------------------------------------------------------------------------------------------------
+# --- the paper's ----------------------------------------------------------------------------------
 
 
 def _for_queues(loop: LocalLoop) -> str:
@@ -399,7 +453,9 @@ def _rule(loop: LocalLoop, met: Met, exact: float) -> Condition:
     return _every_user(RULE, loop, met, loop.hops, exact, f"-1/M = -1/{loop.hops}")
 
 
-def _every_user(name: str, loop: LocalLoop, met: Met, hops: int, exact: float, lead: str) -> Condition:
+def _every_user(
+    name: str, loop: LocalLoop, met: Met, hops: int, exact: float, lead: str
+) -> Condition:
     """Whether every G_r passes -1/hops, by where it `met` the negative real axis."""
     reach, users = met
     holds = all(passes(points, hops) for points in users)
@@ -410,7 +466,11 @@ def _every_user(name: str, loop: LocalLoop, met: Met, hops: int, exact: float, l
     inside = [v for points in users for v, _ in points if v * hops < 1 or not holds]
     margin = 1 / (hops * max(inside)) if inside else math.inf
     return _yes(
-        name, holds, margin, exact, f"{lead}; G of {loop.labels[worst]} crosses the axis at {-reach[worst]:.4g}"
+        name,
+        holds,
+        margin,
+        exact,
+        f"{lead}; G of {loop.labels[worst]} crosses the axis at {-reach[worst]:.4g}",
     )
 
 
@@ -420,7 +480,10 @@ def _hull(loop: LocalLoop, exact: float) -> Condition:
     reach, omega = hull_reach(loop)
     if reach == 0:
         return _yes(HULL, True, math.inf, exact, "the hull never reaches the negative real axis")
-    why = f"the hull reaches {-reach:.4g} at {omega:.4g} rad/s, where rho = {float(loop.radius([omega])[0]):.4g}"
+    why = (
+        f"the hull reaches {-reach:.4g} at {omega:.4g} rad/s, where rho = "
+        f"{float(loop.radius([omega])[0]):.4g}"
+    )
     return _yes(HULL, reach < 1, 1 / reach, exact, why)
 
 
@@ -431,7 +494,10 @@ def _unstable_alone(loop: LocalLoop) -> str:
         if np.any(np.linalg.eigvals(A).real > 0) if len(A) else False:
             return f"the law of flow {label!r} is unstable by itself"
         if np.any(B[2]) or D[2]:
-            return f"the law of flow {label!r} hears its own past rate, a second loop with a delay of its own"
+            return (
+                f"the law of flow {label!r} hears its own past rate, a second loop with a "
+                f"delay of its own"
+            )
     return ""
 
 
@@ -459,5 +525,7 @@ def _lags(loop: LocalLoop, exact: float) -> list[Condition]:
             found.append(_no(name, why))
         else:
             margin = math.pi / 2 / value if value > 0 else math.inf
-            found.append(_yes(name, value < math.pi / 2, margin, exact, f"{text} {value:.4g} against pi/2"))
+            found.append(
+                _yes(name, value < math.pi / 2, margin, exact, f"{text} {value:.4g} against pi/2")
+            )
     return found

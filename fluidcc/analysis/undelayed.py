@@ -1,7 +1,8 @@
-"""A network whose communication delays are negligible: z' = f(z), symbolic in the states, exact from the laws.
+"""A network whose communication delays are negligible: z' = f(z), symbolic in the states, exact
+from the laws.
 
-This is the system of Section IV-A of the LDCC paper: every rate reaches its links at once, and every delay is heard at
-once. Propagation delays stay in the one-way delays that the laws see.
+This is the system of Section IV-A of the LDCC paper: every rate reaches its links at once, and
+every delay is heard at once. Propagation delays stay in the one-way delays that the laws see.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr
 
-from fluidcc.analysis.passivity import Storage, StorageReport, check_storage, paper_storage, repaired_storage
+from fluidcc.analysis.passivity import (
+    Storage,
+    StorageReport,
+    check_storage,
+    paper_storage,
+    repaired_storage,
+)
 from fluidcc.analysis.undelayed_system import Builder, UndelayedSystem
 from fluidcc.base.arguments import explained, shown
 from fluidcc.base.errors import UnknownName, Unsupported
@@ -35,18 +42,24 @@ class Undelayed(UndelayedSystem):
     """The undelayed network, and the storage functions that are put to the test on it."""
 
     def storage(self, formula: Any, name: str = "V") -> Storage:
-        """Make a candidate for a storage function of a formula in the states, as `Storage.of` does."""
+        """Make a candidate for a storage function of a formula in the states, as `Storage.of`
+        does.
+        """
         return Storage.of(self, formula, name)
 
     def paper_storage(self, *, alpha: float | None = None, literal: bool = False) -> Storage:
-        """Make the LDCC paper's candidate, (28) + (29): see `fluidcc.analysis.passivity.paper_storage`."""
+        """Make the LDCC paper's candidate, (28) + (29): see
+        `fluidcc.analysis.passivity.paper_storage`.
+        """
         return paper_storage(self, alpha=alpha, literal=literal)
 
     def repaired_storage(self) -> Storage:
         """Make V*, which does decrease: see `fluidcc.analysis.passivity.repaired_storage`."""
         return repaired_storage(self)
 
-    def check(self, candidate: Any, *, samples: int = 4096, seed: int = 0, spread: float = 100.0) -> StorageReport:
+    def check(
+        self, candidate: Any, *, samples: int = 4096, seed: int = 0, spread: float = 100.0
+    ) -> StorageReport:
         """Look for a state at which a candidate is not positive, or grows.
 
         Parameters
@@ -76,8 +89,8 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     at : float
         Time [s] at which capacities and flows are taken, as in `fluidcc.equilibrium`.
     held : sequence of str
-        Names of `Let` definitions in the laws that keep their value of the equilibrium: ``("k",)`` holds LDCC's gain
-        eta/RTT constant, as its paper does in Section IV-A.
+        Names of `Let` definitions in the laws that keep their value of the equilibrium: ``("k",)``
+        holds LDCC's gain eta/RTT constant, as its paper does in Section IV-A.
 
     Raises
     ------
@@ -105,17 +118,21 @@ def undelayed(net: Network, at: float = math.inf, *, held: Sequence[str] = ()) -
     """
     require_network(net)
     held = (held,) if isinstance(held, str) else tuple(held)
-    known = sorted({let.name for f in net.flows.values() for g in f.law.flow.values() for let in g.atoms(Let)})
+    known = sorted(
+        {let.name for f in net.flows.values() for g in f.law.flow.values() for let in g.atoms(Let)}
+    )
     for name in held:
         if name not in known:
             raise UnknownName(
-                f"no law of the network has a definition {shown(name)} to be held; {near(str(name), known)}"
+                f"no law of the network has a definition {shown(name)} to be held; "
+                f"{near(str(name), known)}"
             )
     rest = equilibrium(net, at)
     if bool(rest.full.any()):
         full = next(str(name) for name in rest.full.link.values if bool(rest.full.sel(link=name)))
         raise Unsupported(
-            f"the buffer of link {full!r} is full at the equilibrium, and without delays its loss would act at once; "
+            f"the buffer of link {full!r} is full at the equilibrium, and without delays its loss "
+            f"would act at once; "
             "the undelayed network is for links with room in their buffers"
         )
     return Builder(net, at, rest, held).build(Undelayed)

@@ -35,7 +35,8 @@ class UndelayedSystem:
     flow : dict of Symbol to Expr
         Time derivative of each state, with its projection.
     point : dict of Symbol to Float
-        The equilibrium, to 50 digits, so that a counterexample next to it can be told from rounding.
+        The equilibrium, to 50 digits, so that a counterexample next to it can be told from
+        rounding.
     rate, delay : dict of str to Expr
         Of each flow that listens: its rate [bit/s], and the one-way delay it sees [s].
     queue, arrival : dict of str to Expr
@@ -69,7 +70,10 @@ class UndelayedSystem:
 
     def __repr__(self) -> str:
         held = sorted({let.name for frozen in self.frozen.values() for let in frozen})
-        return f"Undelayed(states: {', '.join(map(plain, self.states))}{'; held: ' if held else ''}{', '.join(held)})"
+        return (
+            f"Undelayed(states: "
+            f"{', '.join(map(plain, self.states))}{'; held: ' if held else ''}{', '.join(held)})"
+        )
 
     @property
     def states(self) -> tuple[Symbol, ...]:
@@ -81,7 +85,11 @@ class UndelayedSystem:
         spec = self.net.flows[name]
         own = _renamed(spec.law, name)
         expr = sympify(expr).xreplace(dict(self.frozen[name]))
-        return unfold(expr).subs({e: self.delay[name], edot: 0, pi: 0}).subs({**own, **self.constants[name]})
+        return (
+            unfold(expr)
+            .subs({e: self.delay[name], edot: 0, pi: 0})
+            .subs({**own, **self.constants[name]})
+        )
 
 
 System = TypeVar("System", bound=UndelayedSystem)
@@ -93,7 +101,9 @@ class Builder:
     def __init__(self, net: Network, at: float, rest: Equilibrium, held: tuple[str, ...]) -> None:
         self.net, self.at, self.rest, self.held = net, at, rest, held
         self.flows = {n: f for n, f in net.flows.items() if is_on(f, at)}
-        self.constant = {n: v for n, f in self.flows.items() if (v := constant_rate(f, at)) is not None}
+        self.constant = {
+            n: v for n, f in self.flows.items() if (v := constant_rate(f, at)) is not None
+        }
         self.floors: dict[Symbol, float] = {}
         self.point: dict[Symbol, float] = {}
         self.constants: dict[str, dict[Any, Any]] = {}
@@ -109,7 +119,10 @@ class Builder:
                 packet: Float(flow.packet, DIGITS),
             }
             self.frozen[name] = self._held(name, flow.law)
-        rate = {n: self._law(f.law, n, f.law.out["rate"], self.constants[n]) for n, f in listening.items()}
+        rate = {
+            n: self._law(f.law, n, f.law.out["rate"], self.constants[n])
+            for n, f in listening.items()
+        }
         arrival = {l: self._arrival(l, rate) for l in self.net.links}
         capacity = {l: capacity_at(spec, self.at) for l, spec in self.net.links.items()}
         links, queue, prices = self._links(arrival, capacity)
@@ -117,24 +130,36 @@ class Builder:
         motion: dict[Symbol, Expr] = {}
         for n, f in listening.items():
             slope = sum(links[queue[l]] for l in f.route if l in queue)
-            signals = {e: delay[n], edot: slope, pi: 0, price: sum(prices[l] for l in f.route), x_tau: rate[n]}
+            signals = {
+                e: delay[n],
+                edot: slope,
+                pi: 0,
+                price: sum(prices[l] for l in f.route),
+                x_tau: rate[n],
+            }
             for z, g in f.law.flow.items():
                 symbol = _renamed(f.law, n)[z]
                 value = self._law(f.law, n, g, {**signals, **self.constants[n]})
                 motion[symbol] = self._projected(f.law, z, symbol, value, n)
         point = _refined({**motion, **links}, self.point, self.floors)
         return kind(
-            {**motion, **links}, point, rate, delay, queue, arrival, capacity, self.floors, self.constants,
+            {**motion, **links}, point, rate, delay, queue, arrival, capacity, self.floors,
+            self.constants,
             self.frozen, self.rest, self.net,
         )  # fmt: skip
 
-    def _links(self, arrival: Mapping[str, Expr], capacity: Mapping[str, float]) -> tuple[Any, Any, Any]:
+    def _links(
+        self, arrival: Mapping[str, Expr], capacity: Mapping[str, float]
+    ) -> tuple[Any, Any, Any]:
         """Flows of the links' states, the symbols of their queues, and their prices."""
         flow: dict[Symbol, Expr] = {}
         queue: dict[str, Symbol] = {}
         prices: dict[str, Expr] = {}
         for name, link in self.net.links.items():
-            own, numbers = _renamed(link.law, name), {k: Float(v, DIGITS) for k, v in link.law.params.items()}
+            own, numbers = (
+                _renamed(link.law, name),
+                {k: Float(v, DIGITS) for k, v in link.law.params.items()},
+            )
             inside = {**own, **numbers, y: arrival[name], c: Float(capacity[name], DIGITS)}
             for z, f in link.law.flow.items():
                 flow[own[z]] = self._projected(link.law, z, own[z], unfold(f).subs(inside), name)
@@ -152,15 +177,23 @@ class Builder:
         return {let: Float(unfold(let).subs(values), DIGITS) for let in lets}
 
     def _law(self, law: Law, name: str, expr: Any, values: Mapping[Any, Any]) -> Expr:
-        """An expression of a law with signals, parameters and own states put in; what is held gets a number."""
-        return unfold(sympify(expr).xreplace(self.frozen[name])).subs(values).subs(_renamed(law, name))
+        """An expression of a law with signals, parameters and own states put in; what is held
+        gets a number.
+        """
+        return (
+            unfold(sympify(expr).xreplace(self.frozen[name])).subs(values).subs(_renamed(law, name))
+        )
 
     def _arrival(self, link: str, rate: Mapping[str, Expr]) -> Expr:
         crossing = [n for n, f in self.flows.items() if link in f.route]
-        return sum((rate[n] if n in rate else Float(self.constant[n], DIGITS) for n in crossing), Float(0))
+        return sum(
+            (rate[n] if n in rate else Float(self.constant[n], DIGITS) for n in crossing), Float(0)
+        )
 
     def _delay(self, name: str, flow: FlowSpec, queue: Mapping[str, Symbol]) -> Expr:
-        return Float(self.net.propagation_delay(name), DIGITS) + sum(queue[l] for l in flow.route if l in queue)
+        return Float(self.net.propagation_delay(name), DIGITS) + sum(
+            queue[l] for l in flow.route if l in queue
+        )
 
     def _projected(self, law: Law, z: Symbol, symbol: Symbol, f: Expr, name: str) -> Expr:
         """(f)^+ at a lower bound that the state can reach; notes the state's place."""
@@ -172,15 +205,21 @@ class Builder:
         return Piecewise((Max(f, 0), symbol <= floor), (f, True))
 
 
-def _refined(flow: Mapping[Symbol, Expr], point: Mapping[Symbol, float], floors: Mapping[Symbol, float]) -> Any:
+def _refined(
+    flow: Mapping[Symbol, Expr], point: Mapping[Symbol, float], floors: Mapping[Symbol, float]
+) -> Any:
     """The equilibrium to `DIGITS` digits, by Newton steps with the Jacobian in double precision."""
     moving = [z for z in flow if z not in floors or point[z] > floors[z]]
     F = Matrix([flow[z] for z in moving])
-    J = np.array(lambdify(list(flow), F.jacobian(moving), "numpy")(*(point[z] for z in flow)), float)
+    J = np.array(
+        lambdify(list(flow), F.jacobian(moving), "numpy")(*(point[z] for z in flow)), float
+    )
     row = 1 / np.maximum(np.abs(J).max(axis=1, initial=0.0, keepdims=True), 1e-300)
     column = 1 / np.maximum(np.abs(J * row).max(axis=0, initial=0.0), 1e-300)
     if np.linalg.matrix_rank(row * J * column) < len(moving):  # in units of their own
-        return {z: Float(point[z], DIGITS) for z in flow}  # equal capacities in series: any split of the queue will do
+        return {
+            z: Float(point[z], DIGITS) for z in flow
+        }  # equal capacities in series: any split of the queue will do
     exact = lambdify(list(flow), list(F), "mpmath")
     found = {z: Float(point[z], DIGITS) for z in flow}
     with mpmath.workdps(DIGITS + 10):
@@ -198,4 +237,10 @@ def _renamed(law: Law, name: str) -> dict[Symbol, Symbol]:
 
 
 def _assumed(z: Symbol) -> dict[str, bool]:
-    return {"positive": True} if z.is_positive else {"nonnegative": True} if z.is_nonnegative else {"real": True}
+    return (
+        {"positive": True}
+        if z.is_positive
+        else {"nonnegative": True}
+        if z.is_nonnegative
+        else {"real": True}
+    )

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from fluidcc.analysis.operating_point import Lags
-from fluidcc.analysis.signals import LINK_ARRIVAL, LinearLaw, Row, Signals, add, endless, matters, sources
+from fluidcc.analysis.signals import (
+    LINK_ARRIVAL,
+    LinearLaw,
+    Row,
+    Signals,
+    add,
+    endless,
+    matters,
+    sources,
+)
 
 if TYPE_CHECKING:
     from fluidcc.analysis.operating_point import Point
@@ -37,7 +46,8 @@ class Matrices:
 
 
 def closed(m: Matrices) -> Matrices | None:
-    """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of rates to rates.
+    """An open loop, from rates to minus what the laws want them to be, closed: from disturbances of
+    rates to rates.
 
     None where rates act on one another without any delay, round and round.
     """
@@ -70,14 +80,18 @@ def _times(left: Any, right: Any) -> Any:
 
 def has_loop(m: Any) -> bool:
     """Whether, in an open loop, any flow hears of what any flow sends; at any of the points."""
-    parts: Any = [np.reshape(part != 0, (*part.shape[:2], -1)).any(axis=-1) for part in (m.A, m.B, m.C, m.D)]
+    parts: Any = [
+        np.reshape(part != 0, (*part.shape[:2], -1)).any(axis=-1) for part in (m.A, m.B, m.C, m.D)
+    ]
     A, B, C, D = parts
     inputs, outputs = len(m.inputs), len(m.outputs)
     reach = np.vstack([B[:, :inputs], D[outputs:, :inputs]]).any(axis=1)
     links = np.block([[A, B[:, inputs:]], [C[outputs:], D[outputs:, inputs:]]])
     for _ in range(len(links)):
         reach = reach | links @ reach
-    return bool((np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any())
+    return bool(
+        (np.hstack([C[:outputs], D[:outputs, inputs:]]) @ reach).any() or D[:outputs, :inputs].any()
+    )
 
 
 def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
@@ -86,12 +100,16 @@ def deviations(point: Point, loop: str = "closed") -> dict[str, Matrices]:
         return {}
     laws, trips = sources(point), Lags(point).trip
     return {
-        f.label: _alone(point, f.label, laws[k], trips[k], loop) for k, f in enumerate(point.classes) if f.count > 1
+        f.label: _alone(point, f.label, laws[k], trips[k], loop)
+        for k, f in enumerate(point.classes)
+        if f.count > 1
     }
 
 
 def deviation(point: Point, k: int) -> Matrices:
-    """How the flows of class `k` differ from their mean: links hear nothing of that, each only its own past."""
+    """How the flows of class `k` differ from their mean: links hear nothing of that, each only
+    its own past.
+    """
     return _alone(point, point.classes[k].label, sources(point)[k], Lags(point).trip[k], "closed")
 
 
@@ -99,14 +117,21 @@ def _alone(point: Point, label: str, source: LinearLaw, trip: Any, loop: str) ->
     n, own = len(source.names), source.B[:, -1:]
     heard = matters(own) or matters(source.D[-1])
     kind, many = np.result_type(source.A, source.D, source.C), np.shape(point.x)[1:]
-    B, C, D = (np.zeros((*shape, *many), kind) for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard)))
+    B, C, D = (
+        np.zeros((*shape, *many), kind)
+        for shape in ((n, 1 + heard), (1 + heard, n), (1 + heard, 1 + heard))
+    )
     C[0] = -source.C
     if heard:
         B[:, 1], D[0, 1], D[1, 0] = own[:, 0], -source.D[-1], 1.0
     delays = np.array([trip])[: int(heard)]
-    states, ports = (tuple(f"differences in {name}" for name in names) for names in (source.names, (label,)))
+    states, ports = (
+        tuple(f"differences in {name}" for name in names) for names in (source.names, (label,))
+    )
     opened = Matrices(source.A, B, C, D, delays, states, ports, ports, source.trackers)
-    return cast(Matrices, closed(opened)) if loop == "closed" else opened  # its own past is never heard at once
+    return (
+        cast(Matrices, closed(opened)) if loop == "closed" else opened
+    )  # its own past is never heard at once
 
 
 def all_flows(point: Point, opened: Matrices) -> Matrices:
@@ -115,12 +140,14 @@ def all_flows(point: Point, opened: Matrices) -> Matrices:
 
 
 def apart(point: Point, opened: Matrices) -> list[Matrices]:
-    """The return ratio of all flows, from that by class: as of N flows each, in coordinates of orthonormal modes.
+    """The return ratio of all flows, from that by class: as of N flows each, in coordinates of
+    orthonormal modes.
 
     Its parts have nothing to do with one another, so that margins are the least of theirs.
 
-    A class of N moves as one by its mean times sqrt(N): so singular values are those of all flows. The differences
-    among its flows are a loop, too, where the law hears its own past; else nothing returns of them.
+    A class of N moves as one by its mean times sqrt(N): so singular values are those of all flows.
+    The differences among its flows are a loop, too, where the law hears its own past; else nothing
+    returns of them.
     """
     weight = np.sqrt(point.count / point.count[0]).reshape(-1, *(1 for _ in opened.A.shape[1:]))
     K = len(weight)
@@ -134,9 +161,12 @@ def apart(point: Point, opened: Matrices) -> list[Matrices]:
 
 
 def _beside(one: Matrices, other: Matrices) -> Matrices:
-    """Two systems that have nothing to do with one another, as one; of each there are as many outputs as inputs."""
+    """Two systems that have nothing to do with one another, as one; of each there are as many
+    outputs as inputs.
+    """
     a, b = (
-        np.concatenate((np.concatenate((m.A, m.B), axis=1), np.concatenate((m.C, m.D), axis=1))) for m in (one, other)
+        np.concatenate((np.concatenate((m.A, m.B), axis=1), np.concatenate((m.C, m.D), axis=1)))
+        for m in (one, other)
     )
     M = np.zeros((len(a) + len(b), len(a) + len(b), *a.shape[2:]), np.result_type(a, b))
     M[: len(a), : len(a)], M[len(a) :, len(a) :] = a, b
@@ -146,11 +176,12 @@ def _beside(one: Matrices, other: Matrices) -> Matrices:
     n = len(one.states) + len(other.states)
     return Matrices(
         M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], np.concatenate((one.delays, other.delays)),
-        one.states + other.states, one.inputs + other.inputs, one.outputs + other.outputs, one.trackers,
+        one.states + other.states, one.inputs + other.inputs, one.outputs + other.outputs,
+        one.trackers,
     )  # fmt: skip
 
 
-# --- Everybody's linear law, joined by the network's delays: matrices with every delay pulled out ---
+# --- Everybody's linear law, joined by the network's delays: matrices with every delay pulled out
 
 
 class _Wiring(Signals):
@@ -160,7 +191,11 @@ class _Wiring(Signals):
         found: list[Row] = []
         for k, source in enumerate(self.sources):
             for i in range(len(source.names)):
-                row: Row = {("z", self.first[k] + j): value for j, value in enumerate(source.A[i]) if matters(value)}
+                row: Row = {
+                    ("z", self.first[k] + j): value
+                    for j, value in enumerate(source.A[i])
+                    if matters(value)
+                }
                 self.hear(k, source.B[i], row)
                 found.append(row)
         for l in self.queue:
@@ -192,7 +227,9 @@ class _Wiring(Signals):
         return [self.signal("command", k) for k in range(len(self.point.classes))]
 
     def matrices(self, loop: str) -> Matrices:
-        """The system, open at the flows' rates ("open"), at the arrivals of "links", or at their "marks"."""
+        """The system, open at the flows' rates ("open"), at the arrivals of "links", or at their
+        "marks".
+        """
         self.loop = loop
         self.answered = "broken" if loop == "links" else "y"
         self.rows = {}
@@ -212,28 +249,36 @@ class _Wiring(Signals):
         at = [(i, place[kind] + j) for i, row in enumerate(rows) for kind, j in row]
         points = np.shape(self.point.x)[1:]
         values = [value for row in rows for value in row.values()]
-        entries = np.array([np.broadcast_to(value, points) for value in values] if points else values)
+        entries = np.array(
+            [np.broadcast_to(value, points) for value in values] if points else values
+        )
         M = np.zeros((len(rows), n + K + len(channel), *points), np.result_type(entries, float))
         if at:
             M[tuple(np.transpose(at))] = entries
         return Matrices(
             M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:], np.array([lag for _, _, lag in self.reads]),
-            tuple(self.z), labels, labels, tuple(t for source in self.sources for t in source.trackers),
+            tuple(self.z), labels, labels,
+            tuple(t for source in self.sources for t in source.trackers),
         )  # fmt: skip
 
 
 def _ordered(found: list[Row], wiring: _Wiring) -> list[Row]:
     """Rates of change in the order of the states: flows, queues, then links' own by group."""
     sources = sum(len(s.names) for s in wiring.sources)
-    places = [*range(sources), *wiring.queue.values(), *(p for own in wiring.own.values() for p in own.values())]
+    places = [
+        *range(sources),
+        *wiring.queue.values(),
+        *(p for own in wiring.own.values() for p in own.values()),
+    ]
     return [row for _, row in sorted(zip(places, found, strict=True), key=lambda pair: pair[0])]
 
 
 def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = True) -> Matrices:
-    """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or "marks".
+    """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
+    "marks".
 
-    `merge` shares one channel among equal lags. Without it the channels depend on who reads alone, so that points with
-    other delays have matrices of the same shape.
+    `merge` shares one channel among equal lags. Without it the channels depend on who reads alone,
+    so that points with other delays have matrices of the same shape.
     """
     if loop == "closed":
         return _closed(point, _Wiring(point, fifo, merge).matrices("open"))

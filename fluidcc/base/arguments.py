@@ -1,7 +1,8 @@
-"""Arguments that do not fit, answered in one sentence with the remedy: how a function is called, and with what values.
+"""Arguments that do not fit, answered in one sentence with the remedy: how a function is called,
+and with what values.
 
-Each check is told what the argument is called in the message and returns it in its normal form. Text with units is read
-by `fluidcc.base.units`; what is checked here has none.
+Each check is told what the argument is called in the message and returns it in its normal form.
+Text with units is read by `fluidcc.base.units`; what is checked here has none.
 """
 
 from __future__ import annotations
@@ -33,15 +34,21 @@ LONGEST = 80  # characters of a value in a message
 MOST = 2**63 - 1  # the largest integer of NumPy and compiled code
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 def shown(value: Any) -> str:
     """A value for a message: in one line, its middle left out where it is long."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # an integer of more digits than Python prints, a list nested without end, an odd object
-        text = f"{type(value).__name__} of very many digits" if isinstance(value, int) else type(value).__name__
+    except (
+        Exception
+    ):  # an integer of more digits than Python prints, a list nested without end, an odd object
+        text = (
+            f"{type(value).__name__} of very many digits"
+            if isinstance(value, int)
+            else type(value).__name__
+        )
     return brief(text)
 
 
@@ -57,7 +64,9 @@ def flag(value: Any, what: str, *, unset: bool = False) -> Any:
         return bool(value)
     if value is None and unset:
         return None
-    raise InvalidInput(f"{what} is {shown(value)}; give {'True, False or None' if unset else 'True or False'}")
+    raise InvalidInput(
+        f"{what} is {shown(value)}; give {'True, False or None' if unset else 'True or False'}"
+    )
 
 
 def number(
@@ -73,14 +82,22 @@ def number(
 ) -> float:
     """A float within bounds; `right` says in the message what would be."""
     try:
-        if isinstance(value, bool | np.bool_ | str | bytes) or np.iscomplexobj(value) or np.ndim(value):
+        if (
+            isinstance(value, bool | np.bool_ | str | bytes)
+            or np.iscomplexobj(value)
+            or np.ndim(value)
+        ):
             raise TypeError
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if math.isinf(result) and not infinite:
         result = math.nan
-    inside = least <= result <= most and (result > above or math.isinf(above)) and (result < below or math.isinf(below))
+    inside = (
+        least <= result <= most
+        and (result > above or math.isinf(above))
+        and (result < below or math.isinf(below))
+    )
     if not inside:
         raise InvalidInput(f"{what} is {shown(value)}; give {right}")
     return result
@@ -90,19 +107,26 @@ def whole(value: Any, what: str, *, least: int = 0, most: int = MOST) -> int:
     """An integer within bounds; floats are not taken, even whole ones."""
     good = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if not good or not least <= int(value) <= most:
-        reach = f"of at least {least}" if most == MOST and not (good and value > most) else f"from {least} to {most}"
+        reach = (
+            f"of at least {least}"
+            if most == MOST and not (good and value > most)
+            else f"from {least} to {most}"
+        )
         raise InvalidInput(f"{what} is {shown(value)}; give a whole number {reach}")
     return int(value)
 
 
 def numbers(
-    value: Any, what: str, right: str = "finite numbers", *, ndim: int | None = None, finite: bool = True,
+    value: Any, what: str, right: str = "finite numbers", *, ndim: int | None = None,
+    finite: bool = True,
     kind: type = float,
 ) -> NDArray[Any]:  # fmt: skip
     """An array of numbers, of `ndim` axes if that is given; no text, no truth values, no gaps."""
     try:
         raw = np.asarray(value)
-        if raw.dtype == object and not all(isinstance(v, Number) and not isinstance(v, bool) for v in raw.ravel()):
+        if raw.dtype == object and not all(
+            isinstance(v, Number) and not isinstance(v, bool) for v in raw.ravel()
+        ):
             raise TypeError
         if raw.dtype.kind not in ("iufcO" if kind is complex else "iufO") and raw.size:
             raise TypeError
@@ -119,7 +143,9 @@ def choice(value: Any, what: str, options: Iterable[str]) -> Any:
     known = list(options)
     if not isinstance(value, str) or value not in known:
         few = ", ".join(map(repr, known[:-1]))
-        raise UnknownName(f"{what} is {shown(value)}; give {few + ' or ' if few else ''}{known[-1]!r}")
+        raise UnknownName(
+            f"{what} is {shown(value)}; give {few + ' or ' if few else ''}{known[-1]!r}"
+        )
     return value
 
 
@@ -130,7 +156,7 @@ def mapping(value: Any, what: str, right: str) -> Mapping[Any, Any]:
     return value
 
 
-# --- calls ------------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 
 def explained_class(made: C) -> C:
@@ -141,9 +167,11 @@ def explained_class(made: C) -> C:
 
 
 def explained(function: Callable[P, R], about: str | None = None) -> Callable[P, R]:
-    """The same function, whose calls raise `InvalidCall` where Python's TypeError says that arguments do not fit.
+    """The same function, whose calls raise `InvalidCall` where Python's TypeError says that
+    arguments do not fit.
 
-    The text names the function, the argument and, from the docstring (or `about`), what it should be.
+    The text names the function, the argument and, from the docstring (or `about`), what it should
+    be.
     """
     signature = inspect.signature(function)
     text = function.__doc__ if about is None else about
@@ -164,7 +192,9 @@ def explained(function: Callable[P, R], about: str | None = None) -> Callable[P,
     return call
 
 
-def _sentence(function: Any, text: str, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]) -> str:
+def _sentence(
+    function: Any, text: str, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
+) -> str:
     known = {k: p for k, p in signature.parameters.items() if k not in ("self", "cls")}
     own, _, method = function.__qualname__.rpartition(".")
     name = f"{own if method in ('__init__', '__new__') else function.__name__}()"
@@ -180,16 +210,22 @@ def _sentence(function: Any, text: str, signature: inspect.Signature, args: Any,
     if len(given) > len(by_place):
         rest = ", ".join(k for k in known if k not in by_place) or "none"
         return (
-            f"{name} takes {', '.join(by_place)} by position, and by name {rest}; {shown(given[len(by_place)])} is "
+            f"{name} takes {', '.join(by_place)} by position, and by name {rest}; "
+            f"{shown(given[len(by_place)])} is "
             "too much"
         )
     for key in by_place[: len(given)]:
         if key in kwargs:
             return f"{name} has {key} twice, by position and by name; give it once"
     missing = [
-        k for k, p in known.items() if p.default is p.empty and k not in kwargs and k not in by_place[: len(given)]
+        k
+        for k, p in known.items()
+        if p.default is p.empty and k not in kwargs and k not in by_place[: len(given)]
     ]
-    return f"{name} lacks {' and '.join(missing)}; give {' and '.join(_kind(text, key) for key in missing)}"
+    return (
+        f"{name} lacks {' and '.join(missing)}; give "
+        f"{' and '.join(_kind(text, key) for key in missing)}"
+    )
 
 
 def _kind(text: str, key: str) -> str:

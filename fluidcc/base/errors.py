@@ -1,7 +1,7 @@
 """Exceptions and warnings of fluidcc.
 
-Each subclasses a builtin, so that ``except ValueError`` keeps working, and each message names the object, the
-value and the remedy.
+Each subclasses a builtin, so that ``except ValueError`` keeps working, and each message names the
+object, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class InvalidInput(FluidccError, ValueError):
 
 
 class InvalidCall(InvalidInput, TypeError):
-    """A call lacks an argument, or has one too many, twice or of an unknown name: a TypeError, as in Python."""
+    """A call lacks an argument, or has one too many, twice or of an unknown name: a TypeError,
+    as in Python.
+    """
 
 
 class UnitsError(InvalidInput):
@@ -44,11 +46,15 @@ class LawError(InvalidInput):
 
 
 class ScenarioError(InvalidInput):
-    """A scenario file is wrong: the message names the file, the key, the value and what would be right."""
+    """A scenario file is wrong: the message names the file, the key, the value and what would be
+    right.
+    """
 
 
 class Unsupported(FluidccError, NotImplementedError):
-    """The request is meaningful, but outside what this function does; the message says what does it."""
+    """The request is meaningful, but outside what this function does; the message says what does
+    it.
+    """
 
 
 class NoEquilibrium(FluidccError, ArithmeticError):
@@ -64,7 +70,9 @@ class Unbounded(FluidccError, ArithmeticError):
 
 
 class Undecided(FluidccError, ArithmeticError):
-    """Two independent ways to the same answer disagree, or neither resolves it; the message gives both."""
+    """Two independent ways to the same answer disagree, or neither resolves it; the message
+    gives both.
+    """
 
 
 class SolverError(FluidccError, ArithmeticError):
@@ -95,14 +103,16 @@ class FluidccWarning(UserWarning):
     """A result may be wrong or not what was meant."""
 
 
-# --- Warnings: told to the user; or gathered, where many results are computed and each is to carry its own ---
+# --- Warnings: told to the user; or gathered, where many results are computed and each is to carry
 
 
 _gathered: ContextVar[list[str] | None] = ContextVar("gathered", default=None)
 
 
 def warn(text: str, stacklevel: int = 1) -> None:
-    """Warn that a result may be wrong or not what was meant; `stacklevel` as of `warnings.warn`, from the caller on."""
+    """Warn that a result may be wrong or not what was meant; `stacklevel` as of `warnings.warn`,
+    from the caller on.
+    """
     told = _gathered.get()
     if told is None:
         warnings.warn(text, FluidccWarning, stacklevel=stacklevel + 1)
@@ -112,7 +122,9 @@ def warn(text: str, stacklevel: int = 1) -> None:
 
 @contextmanager
 def gathered() -> Iterator[list[str]]:
-    """Take down what is warned of meanwhile, instead of telling it: of this thread alone, unlike Python's own ways."""
+    """Take down what is warned of meanwhile, instead of telling it: of this thread alone, unlike
+    Python's own ways.
+    """
     told: list[str] = []
     before = _gathered.set(told)
     try:

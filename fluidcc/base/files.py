@@ -1,6 +1,7 @@
 """Files that are written: whether their names will do, told before a long run rather than after it.
 
-Nothing replaces a file that is there unless that is asked for, and nothing ever replaces what is read.
+Nothing replaces a file that is there unless that is asked for, and nothing ever replaces what is
+read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ PICTURES = (".pdf", ".png", ".svg")
 
 
 def check_new(
-    file: Path, what: str, endings: Sequence[str], *, force: bool = False, keep: Mapping[str, Path] | None = None
+    file: Path,
+    what: str,
+    endings: Sequence[str],
+    *,
+    force: bool = False,
+    keep: Mapping[str, Path] | None = None,
 ) -> None:
     """Refuse a file that must not or cannot be written.
 
@@ -35,12 +41,14 @@ def check_new(
     force : bool
         Whether a file that is there may be replaced.
     keep : mapping of str to Path, optional
-        Files and folders that it must be no part of, nor they of it, by what they are: what is read, other outputs.
+        Files and folders that it must be no part of, nor they of it, by what they are: what is
+        read, other outputs.
 
     Raises
     ------
     InvalidInput
-        If its ending is none of these, its folder is not there, it is there, or it is one of `keep`.
+        If its ending is none of these, its folder is not there, it is there, or it is one of
+        `keep`.
     """
     name = f"{what} {brief(str(file)) if str(file).isprintable() else shown(str(file))}"
     if file.suffix.lower() not in endings:
@@ -48,16 +56,24 @@ def check_new(
         raise InvalidInput(f"{name}: its name must end in {known}")
     try:
         there = _there(file)
-        clash = next((f"{k} is {place}" for k, place in (keep or {}).items() if _overlap(file, place)), None)
+        clash = next(
+            (f"{k} is {place}" for k, place in (keep or {}).items() if _overlap(file, place)), None
+        )
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{name}: this cannot be written ({_said(error)}); give another name") from None
+        raise InvalidInput(
+            f"{name}: this cannot be written ({_said(error)}); give another name"
+        ) from None
     if not there and not file.parent.is_dir():
         raise InvalidInput(f"{name}: there is no folder {file.parent}; make it, or write elsewhere")
     if clash:
         raise InvalidInput(f"{name}: {clash}, which must stay; give another name")
     if there and not force:
-        raise InvalidInput(f"{name}: it is there already; give another name, or --force to replace it")
-    is_zarr = file.suffix.lower() == ".zarr" and any((file / n).is_file() for n in (".zgroup", "zarr.json"))
+        raise InvalidInput(
+            f"{name}: it is there already; give another name, or --force to replace it"
+        )
+    is_zarr = file.suffix.lower() == ".zarr" and any(
+        (file / n).is_file() for n in (".zgroup", "zarr.json")
+    )
     if file.is_dir() and (not is_zarr or (file / "sweep.json").is_file()):
         kind = "the store of a sweep" if is_zarr else "a folder of something else"
         raise InvalidInput(f"{name}: this is {kind}; give another name")
@@ -82,7 +98,9 @@ def _there(file: Path) -> bool:
 
 
 def _overlap(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, however they are written or linked, or one is inside the other."""
+    """Whether two names are of one file, however they are written or linked, or one is inside
+    the other.
+    """
     first, second = (Path(os.path.realpath(path)) for path in (one, other))
     if first == second or first in second.parents or second in first.parents:
         return True
@@ -90,4 +108,8 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _said(error: Exception) -> str:
-    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+    return (
+        os.strerror(error.errno).lower()
+        if isinstance(error, OSError) and error.errno
+        else str(error)
+    )

@@ -26,7 +26,9 @@ class Stopped(BaseException):
 
 
 def unless(stop: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do some work in this thread, which `look` ends once `stop` is set: Ctrl-C is heard by the main thread alone."""
+    """Do some work in this thread, which `look` ends once `stop` is set: Ctrl-C is heard by the
+    main thread alone.
+    """
     _here.stop = stop
     try:
         return work(*arguments)
@@ -35,14 +37,18 @@ def unless(stop: threading.Event, work: Callable[..., Any], *arguments: Any) -> 
 
 
 def look() -> None:
-    """End this thread's work if it is wanted no more; to be called from time to time where work takes long."""
+    """End this thread's work if it is wanted no more; to be called from time to time where work
+    takes long.
+    """
     stop = getattr(_here, "stop", None)
     if stop is not None and stop.is_set():
         raise Stopped
 
 
 def watched() -> bool:
-    """Whether a person is likely to see a bar: standard error is a terminal, or this is a Jupyter kernel."""
+    """Whether a person is likely to see a bar: standard error is a terminal, or this is a
+    Jupyter kernel.
+    """
     if "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
         if shell is not None and "IPKernelApp" in shell.config:
@@ -58,7 +64,8 @@ class Progress:
     total : float
         Simulated time at the end [s], or a number of `unit`.
     show : bool, optional
-        True: from the start. False: never. None: from two seconds of run time on, if someone is `watched` to see it.
+        True: from the start. False: never. None: from two seconds of run time on, if someone is
+        `watched` to see it.
     start : float
         Where it stands at the start: of this the pace knows nothing.
     about, form, unit : str
@@ -108,13 +115,16 @@ class Progress:
         elapsed = perf_counter() - self._began
         if self._wanted and elapsed >= self._patience:
             self._bar = _bar(self._total, {**self._shown, "initial": self._start})
-            self._bar.start_t -= elapsed  # so that what it says of the time to go holds from the first
+            self._bar.start_t -= (
+                elapsed  # so that what it says of the time to go holds from the first
+            )
             self._bar.n = time
             self._bar.refresh()
 
 
 def _bar(total: float, shown: dict[str, Any]) -> Any:
-    # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value for the usual one.
+    # By time alone, and at the mean pace: left to itself tqdm takes the jump of a late first value
+    # for the usual one.
     pace = {"mininterval": INTERVAL, "miniters": 0, "smoothing": 0}
     return bar_class()(total=total, leave=False, **shown, **pace)
 
@@ -122,7 +132,9 @@ def _bar(total: float, shown: dict[str, Any]) -> Any:
 def bar_class() -> Any:
     """The bar of tqdm that suits the place, a terminal or a notebook."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without ipywidgets tqdm says so, and shows the bar as text
+        warnings.simplefilter(
+            "ignore"
+        )  # without ipywidgets tqdm says so, and shows the bar as text
         from tqdm.auto import tqdm
 
     return tqdm

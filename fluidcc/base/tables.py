@@ -16,6 +16,9 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(text.rjust(n) if k else text.ljust(n) for k, (text, n) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            text.rjust(n) if k else text.ljust(n)
+            for k, (text, n) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]

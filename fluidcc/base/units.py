@@ -1,8 +1,9 @@
 """Text with units, read at the border: inside, everything is in seconds, bits and packets.
 
-Prefixes are decimal: 1 kbit is 1000 bit, 1 KB is 1000 bytes (8000 bit), as the papers' "packets of 1 KB" are read here;
-1 KiB is 1024 bytes. ``b`` is a bit and ``B`` a byte. A capital ``K`` is accepted for kilo; ``m`` is milli and therefore
-no prefix of bits, so that "3 mbps" is refused instead of read as 3 bits in a thousand seconds.
+Prefixes are decimal: 1 kbit is 1000 bit, 1 KB is 1000 bytes (8000 bit), as the papers' "packets of
+1 KB" are read here; 1 KiB is 1024 bytes. ``b`` is a bit and ``B`` a byte. A capital ``K`` is
+accepted for kilo; ``m`` is milli and therefore no prefix of bits, so that "3 mbps" is refused
+instead of read as 3 bits in a thousand seconds.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def dimension(unit: str) -> Dimension:
 
 
 def dimension_of(text: str) -> Dimension | None:
-    """Dimension of a quantity written as text; None without a unit, or where the text cannot be read.
+    """Dimension of a quantity written as text; None without a unit, or where the text cannot be
+    read.
 
     For arguments that may be given in more than one way, such as a buffer in packets or in seconds.
     """
@@ -111,9 +113,16 @@ def dimension_of(text: str) -> Dimension | None:
 
 @lru_cache(maxsize=256)
 def _parse(unit: str) -> tuple[float, Dimension]:
-    """Size in base units and dimension of a product of powers; what follows ``/`` divides, in brackets or alone."""
+    """Size in base units and dimension of a product of powers; what follows ``/`` divides, in
+    brackets or alone.
+    """
     size, exponents = 1.0, [0, 0, 0]
-    group, sign, inside, awaited = 1, 1, False, True  # sign of a bracket and in it; whether a factor must come
+    group, sign, inside, awaited = (
+        1,
+        1,
+        False,
+        True,
+    )  # sign of a bracket and in it; whether a factor must come
     tokens = re.findall(r"[*/()]|[^\s*/()]+", unit.replace("**", "^").replace("·", "*"))
     for token in tokens:
         if token in ("*", "/"):
@@ -129,7 +138,9 @@ def _parse(unit: str) -> tuple[float, Dimension]:
             factor = re.fullmatch(r"([^^]+)(?:\^([+-]?[0-9]))?", token)
             if factor is None or factor[1] not in _UNITS:
                 near = get_close_matches(token.partition("^")[0][:LONGEST], _UNITS, n=2, cutoff=0.6)
-                raise UnitsError(f"{shown(token)} is no unit" + (f" (near: {', '.join(near)})" if near else ""))
+                raise UnitsError(
+                    f"{shown(token)} is no unit" + (f" (near: {', '.join(near)})" if near else "")
+                )
             n = group * sign * int(factor[2] or 1)
             size *= _UNITS[factor[1]][0] ** n
             exponents = [a + n * b for a, b in zip(exponents, _UNITS[factor[1]][1], strict=True)]
@@ -139,7 +150,14 @@ def _parse(unit: str) -> tuple[float, Dimension]:
     return size, Dimension(*exponents)
 
 
-def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = None, allow_inf: bool = False) -> float:
+def to_si(
+    value: Any,
+    unit: str,
+    what: str = "value",
+    *,
+    packet: float | None = None,
+    allow_inf: bool = False,
+) -> float:
     """A number, or text with a unit, as a float in SI units (bit, s, packet).
 
     Parameters
@@ -147,7 +165,8 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
     value : float or str
         A number is taken to be in `unit` already; so is text without a unit.
     unit : str
-        The wanted unit, made of bit, s and packet: ``"bit/s"``, ``"s"``, ``"bit"``, ``"packet"``, ``"1"``, ...
+        The wanted unit, made of bit, s and packet: ``"bit/s"``, ``"s"``, ``"bit"``, ``"packet"``,
+        ``"1"``, ...
     what : str
         Names the quantity in messages, such as ``"capacity of link 'a'"``.
     packet : float, optional
@@ -167,7 +186,8 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
     >>> to_si("25 ms", "bit/s", "capacity of link 'a'")
     Traceback (most recent call last):
     ...
-    fluidcc.base.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s, such as '3.5 Mbit/s'
+    fluidcc.base.errors.UnitsError: capacity of link 'a' is '25 ms', a time; give a rate in bit/s,
+    such as '3.5 Mbit/s'
     """
     if type(value) is float and math.isfinite(value):  # as most are, and in a sweep nearly all
         return value
@@ -176,7 +196,11 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
         result = float(number) * size
     else:
         try:
-            if isinstance(value, bytes) or getattr(value, "shape", ()) != () or "bool" in type(value).__name__:
+            if (
+                isinstance(value, bytes)
+                or getattr(value, "shape", ()) != ()
+                or "bool" in type(value).__name__
+            ):
                 raise TypeError
             result = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -189,14 +213,18 @@ def to_si(value: Any, unit: str, what: str = "value", *, packet: float | None = 
 def _right(unit: str) -> str:
     """What would be right, for messages."""
     kind, example = _EXAMPLES.get(dimension(unit), ("a number", f"2 {unit}"))
-    return f"{kind}, such as {example!r}" if unit == "1" else f"{kind} in {unit}, such as {example!r}"
+    return (
+        f"{kind}, such as {example!r}" if unit == "1" else f"{kind} in {unit}, such as {example!r}"
+    )
 
 
 def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, float]:
     """The number in a text, and what one of its units is in `unit`."""
     match = _NUMBER.match(text)
     if match is None:
-        raise UnitsError(f"{what} is {shown(text)}, which starts with no number; give {_right(unit)}")
+        raise UnitsError(
+            f"{what} is {shown(text)}, which starts with no number; give {_right(unit)}"
+        )
     number, given = match.groups()
     if not given:
         return number, 1.0
@@ -205,12 +233,16 @@ def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, f
     except UnitsError as error:
         raise UnitsError(f"{what} is {shown(text)}, where {error}; give {_right(unit)}") from None
     wanted = dimension(unit)
-    if dim == wanted or (wanted == _PACKET_SIZE and dim == _BIT):  # "1 KB" says a packet size well enough
+    if dim == wanted or (
+        wanted == _PACKET_SIZE and dim == _BIT
+    ):  # "1 KB" says a packet size well enough
         return number, size
     swapped = dim.packet - wanted.packet
     if dim.s == wanted.s and dim.bit + swapped == wanted.bit:
         if packet is None:
-            raise UnitsError(f"{what} is {shown(text)}, and no packet size is known here; give {_right(unit)}")
+            raise UnitsError(
+                f"{what} is {shown(text)}, and no packet size is known here; give {_right(unit)}"
+            )
         return number, size * packet**swapped
     kind, _ = _EXAMPLES.get(dim, (f"a quantity in {shown(given)[1:-1]}", ""))
     raise UnitsError(f"{what} is {shown(text)}, {kind}; give {_right(unit)}")
@@ -236,11 +268,17 @@ def format_si(value: float, unit: str, digits: int = 4) -> str:
     if unit == "1":
         return f"{value:.{digits}g}"
     prefixes = {"bit": {"": 1.0} | _DECIMAL, "s": {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0}}
-    choices = prefixes.get(re.split(r"[*/\s^]", unit)[0], {"": 1.0}) if "^" not in unit else {"": 1.0}
+    choices = (
+        prefixes.get(re.split(r"[*/\s^]", unit)[0], {"": 1.0}) if "^" not in unit else {"": 1.0}
+    )
     choices.pop("K", None)
     rounded = abs(float(f"{value:.{digits - 1}e}"))
     best = ""
     if rounded and math.isfinite(rounded):
-        best = max((p for p, scale in choices.items() if scale <= rounded), key=choices.__getitem__, default="")
+        best = max(
+            (p for p, scale in choices.items() if scale <= rounded),
+            key=choices.__getitem__,
+            default="",
+        )
         best = best if rounded >= min(choices.values()) else min(choices, key=choices.__getitem__)
     return f"{value / choices[best]:.{digits}g} {best}{unit}"

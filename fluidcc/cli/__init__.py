@@ -1,6 +1,8 @@
-"""The command ``fluidcc``: the same from a shell. Errors of fluidcc are one line on standard error, and exit code 2.
+"""The command ``fluidcc``: the same from a shell. Errors of fluidcc are one line on standard error,
+and exit code 2.
 
-Each command imports what it needs when it runs, so that ``--help`` and errors in arguments come at once.
+Each command imports what it needs when it runs, so that ``--help`` and errors in arguments come at
+once.
 """
 
 from __future__ import annotations

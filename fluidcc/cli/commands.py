@@ -50,7 +50,13 @@ def run_stability(args: argparse.Namespace) -> None:
 
     scenario = Scenario.load(args.scenario, dict(assignment(text) for text in args.changes))
     if args.figure is not None:
-        check_new(args.figure, "--figure", PICTURES, force=args.force, keep={"the scenario": Path(args.scenario)})
+        check_new(
+            args.figure,
+            "--figure",
+            PICTURES,
+            force=args.force,
+            keep={"the scenario": Path(args.scenario)},
+        )
     time = math.inf if args.at is None else to_si(number(args.at), "s", "--at")
     report = stability(scenario.net, delays=args.delays, at=time, certify=args.certify)
     rows = rows_of(report)
@@ -111,7 +117,9 @@ def _draw(scenario: Scenario, result: xr.Dataset, figure: Path) -> None:
     from fluidcc.plotting import timeseries
 
     shown = ["rate", "one_way_delay", "queueing_delay"]
-    shown += [name for name in ("loss", "price") if name in result and float(result[name].max()) > 0]
+    shown += [
+        name for name in ("loss", "price") if name in result and float(result[name].max()) > 0
+    ]
     axes = timeseries(result, shown)
     axes[0].set_title(scenario.title or scenario.name, fontsize="medium")
     with writing(figure):
@@ -131,7 +139,9 @@ def run_sweep(args: argparse.Namespace) -> None:
 def run_reproduce(args: argparse.Namespace) -> None:
     from fluidcc import papers as claims
 
-    print(f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder, force=args.force).summary()}")
+    print(
+        f"{args.folder / 'claims.md'}: {claims.reproduce(args.folder, force=args.force).summary()}"
+    )
 
 
 def run_claims(args: argparse.Namespace) -> None:

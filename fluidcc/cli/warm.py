@@ -1,8 +1,9 @@
 """``python -m fluidcc.cli.warm``: compile once what every later run takes from the cache.
 
-That is the network solver, the kernels of the library's laws, the fused steps of the ready scenarios, and what
-`solve_dde` compiles. Groups that share no compiled function are compiled side by side, one per core: numba's cache on
-disk does not bear two processes that compile one function for different arguments at once.
+That is the network solver, the kernels of the library's laws, the fused steps of the ready
+scenarios, and what `solve_dde` compiles. Groups that share no compiled function are compiled side
+by side, one per core: numba's cache on disk does not bear two processes that compile one function
+for different arguments at once.
 """
 
 from __future__ import annotations
@@ -55,14 +56,18 @@ def _kernels() -> Iterator[Task]:
     for room in (sources, links):
         for name in room.__all__:
             law: Law = getattr(room, name)
-            if isinstance(law, Source) or law.params:  # links without parameters are the solver's own
+            if (
+                isinstance(law, Source) or law.params
+            ):  # links without parameters are the solver's own
                 yield name, partial(kernel_address, law)
 
 
 def _scenarios() -> Iterator[Task]:
     for name, scenario in scenarios.items():
         net = scenario.net
-        at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None)
+        at = lay_out(
+            net, dict.fromkeys(net.link_names, 0.0) if scenario.delays == "frozen" else None
+        )
         if fits(at):
             yield f"scenario {name}", partial(fused_address, at, build=True)
 

@@ -43,7 +43,10 @@ def moment(at: Any) -> float:
 
 def is_on(flow: FlowSpec, at: float) -> bool:
     """Whether the flow sends at time `at` [s] (infinity: after every change)."""
-    return any(start <= at < stop or (math.isinf(at) and at > 0 and math.isinf(stop)) for start, stop in flow.intervals)
+    return any(
+        start <= at < stop or (math.isinf(at) and at > 0 and math.isinf(stop))
+        for start, stop in flow.intervals
+    )
 
 
 def capacity_at(link: LinkSpec, at: float) -> float:
@@ -60,7 +63,8 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     law = flow.law
     if isinstance(flow.pattern, Modulated):
         raise Unsupported(
-            f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: simulate it, "
+            f"flow {flow.name!r} sends at random ({flow.pattern.kind}), so it has no rest: "
+            f"simulate it, "
             "or put fluidcc.CBR at its mean rate in its place"
         )
     if flow.pattern is not None:
@@ -103,7 +107,9 @@ class Assembled:
 
     @cached_property
     def states(self) -> tuple[list[list[int]], list[list[int]]]:
-        """Which unknowns are the states of each flow, and those of each link other than its queue."""
+        """Which unknowns are the states of each flow, and those of each link other than its
+        queue.
+        """
         first, S = self.shape.flows + 2 * self.shape.links, self.shape
         ends = np.cumsum([first, *S.flow_states, *S.link_states]).tolist()
         own = [list(range(a, b)) for a, b in pairwise(ends)]
@@ -142,26 +148,38 @@ def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
     """
     flows, links = list(net.flows.values()), list(net.links.values())
     rates = [constant_rate(f, at) if is_on(f, at) else 0.0 for f in flows]
-    laws: list[Any] = [None if rate is not None else f.law for f, rate in zip(flows, rates, strict=True)]
+    laws: list[Any] = [
+        None if rate is not None else f.law for f, rate in zip(flows, rates, strict=True)
+    ]
     place = {name: l for l, name in enumerate(net.links)}
     routes = [tuple(place[name] for name in f.route) for f in flows]
     shape = _shape(routes, laws, [link.law for link in links], many or (1,) * len(flows))
     capacity = np.array([capacity_at(link, at) for link in links])
     longest = np.array([link.buffer for link in links]) / capacity
-    base = np.array([f.access_delay + sum(net.links[name].delay for name in f.route) for f in flows])
-    back = np.array([d if f.return_delay is None else f.return_delay for f, d in zip(flows, base, strict=True)])
-    own = [[f.initial[plain(z)] for z in law.states] if law else [] for f, law in zip(flows, laws, strict=True)]
+    base = np.array(
+        [f.access_delay + sum(net.links[name].delay for name in f.route) for f in flows]
+    )
+    back = np.array(
+        [d if f.return_delay is None else f.return_delay for f, d in zip(flows, base, strict=True)]
+    )
+    own = [
+        [f.initial[plain(z)] for z in law.states] if law else []
+        for f, law in zip(flows, laws, strict=True)
+    ]
     own += [[link.initial[plain(z)] for z in _states(link.law)] for link in links]
     numbers = Numbers(
         base=base,
         trip=base + back,
         rate=np.array([rate or 0.0 for rate in rates]),
         par=_joined(
-            [0.0, b, f.packet, *law.params.values()] if law else () for f, b, law in zip(flows, back, laws, strict=True)
+            [0.0, b, f.packet, *law.params.values()] if law else ()
+            for f, b, law in zip(flows, back, laws, strict=True)
         ),
         c=capacity,
         q_max=longest,
-        link_par=_joined([c, q, *k.law.params.values()] for k, c, q in zip(links, capacity, longest, strict=True)),
+        link_par=_joined(
+            [c, q, *k.law.params.values()] for k, c, q in zip(links, capacity, longest, strict=True)
+        ),
         initial=np.concatenate([np.zeros(len(flows) + 2 * len(links)), _joined(own)]),
         lower=_bounds("lower", flows, laws, back, links, capacity, longest),
         upper=_bounds("upper", flows, laws, back, links, capacity, longest),
@@ -169,8 +187,12 @@ def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
     return Assembled(net, shape, Numbers(*(a[None] for a in numbers)), at)
 
 
-def _bounds(side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: Any, longest: Any) -> Any:
-    """Bounds of all unknowns: none of rates and arrivals, 0 and nothing above of queues, the laws' of states."""
+def _bounds(
+    side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: Any, longest: Any
+) -> Any:
+    """Bounds of all unknowns: none of rates and arrivals, 0 and nothing above of queues, the
+    laws' of states.
+    """
     infinite = -np.inf if side == "lower" else np.inf
     queue = [0.0 if side == "lower" or link.law.queue is None else np.inf for link in links]
     own = [
@@ -182,10 +204,14 @@ def _bounds(side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: A
         state_bounds(k.law, tuple(_states(k.law)), side, ((c, float(rate)), (q_max, float(q))))
         for k, rate, q in zip(links, capacity, longest, strict=True)
     ]
-    return np.concatenate([np.full(len(flows), infinite), queue, np.full(len(links), infinite), _joined(own)])
+    return np.concatenate(
+        [np.full(len(flows), infinite), queue, np.full(len(links), infinite), _joined(own)]
+    )
 
 
-def _shape(routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any], many: tuple[int, ...]) -> Shape:
+def _shape(
+    routes: list[tuple[int, ...]], laws: list[Any], link_laws: list[Any], many: tuple[int, ...]
+) -> Shape:
     """The structure; a law of None is a flow of constant rate."""
     known: dict[Any, int] = {}
     tapes: list[Tape] = []

@@ -1,8 +1,9 @@
-"""Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and loss there.
+"""Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and
+loss there.
 
-The conditions are the laws' own (flows of states that vanish, or push against a bound) and complementarity at each
-queue: it is empty and has room to spare, or it is between its ends and its capacity is used up, or it is full and loses
-the excess. Derivatives are the laws' exact ones.
+The conditions are the laws' own (flows of states that vanish, or push against a bound) and
+complementarity at each queue: it is empty and has room to spare, or it is between its ends and its
+capacity is used up, or it is full and loses the excess. Derivatives are the laws' exact ones.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ __all__ = ["Equilibrium", "SharedStates", "equilibrium", "hold_trackers", "one_e
 
 
 class SharedStates(Mapping[str, Mapping[str, float]]):
-    """States of flows, by the place of the flow that stands for each, and of links. Nothing is copied for a name.
+    """States of flows, by the place of the flow that stands for each, and of links. Nothing is
+    copied for a name.
 
     Parameters
     ----------
     place : mapping of str to int
-        For each flow, which of `own` it has. Two of these that share this object have identical flows alike.
+        For each flow, which of `own` it has. Two of these that share this object have identical
+        flows alike.
     own : sequence of mappings
         States by name, of each kind of flows.
     links : mapping
@@ -71,7 +74,7 @@ class SharedStates(Mapping[str, Mapping[str, float]]):
         return repr({name: dict(states) for name, states in self.items()})
 
 
-# --- Equilibria of a network: which links saturate, which buffers are full, and every rate, delay and loss there ---
+# --- Equilibria of a network: which links saturate, which buffers are full, and every rate, delay a
 
 
 @explained
@@ -83,22 +86,24 @@ def equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     net : Network
         The network.
     at : float or str
-        Time [s] at which capacities and the set of flows that are on are taken, and then held. By default infinity:
-        after every change of capacity, with the flows that never stop (again).
+        Time [s] at which capacities and the set of flows that are on are taken, and then held. By
+        default infinity: after every change of capacity, with the flows that never stop (again).
 
     Returns
     -------
     Equilibrium
-        Where it is not unique (links of equal capacity in series may share their queue in any way), one of them, with a
-        warning; ``free`` names what is not determined.
+        Where it is not unique (links of equal capacity in series may share their queue in any way),
+        one of them, with a warning; ``free`` names what is not determined.
 
     Raises
     ------
     NoEquilibrium
-        If a queue or a rate grows without limit; the message names it, its flows, and what would help.
+        If a queue or a rate grows without limit; the message names it, its flows, and what would
+        help.
     Unsupported
-        If a law jumps, depends on time, or sends at random: the message says what to use instead. Of sampled laws the
-        standstill is found, where all that is held stays as it is from tick to tick.
+        If a law jumps, depends on time, or sends at random: the message says what to use instead.
+        Of sampled laws the standstill is found, where all that is held stays as it is from tick to
+        tick.
 
     Examples
     --------
@@ -123,7 +128,9 @@ def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
 
 
 class _Found(NamedTuple):
-    """A search that has succeeded: in what, where it ended, and what that tells of the whole network."""
+    """A search that has succeeded: in what, where it ended, and what that tells of the whole
+    network.
+    """
 
     few: Collapsed
     system: Assembled
@@ -145,7 +152,8 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
         raise found
     values = {k: v[0] for k, v in values_of(system, found.u[None], found.told[None]).items()}
     states = {
-        name: {z: float(column[0]) for z, column in of.items()} for name, of in states_of(system, found.u[None]).items()
+        name: {z: float(column[0]) for z, column in of.items()}
+        for name, of in states_of(system, found.u[None]).items()
     }
     for k, (name, flow) in enumerate(few.net.flows.items()):
         x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
@@ -154,7 +162,9 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     windows = least_windows(few.net, states, values["rate"])
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
     every = SharedStates(
-        few.place, [states[name] for name in few.net.flows], {name: states[name] for name in net.links}
+        few.place,
+        [states[name] for name in few.net.flows],
+        {name: states[name] for name in net.links},
     )
     names = {"flow": list(net.flows), "link": list(net.links)}
     told = Equilibrium(names, values, every, found.error, system.at, _net=net)
@@ -165,7 +175,9 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
 
 
 def _free(net: Network, found: _Found) -> tuple[str, ...]:
-    """What nothing determines, by name: found with two flows of each kind, and told of all of them."""
+    """What nothing determines, by name: found with two flows of each kind, and told of all of
+    them.
+    """
     from fluidcc.equilibria.nonunique import undetermined
     from fluidcc.numerics.steady.search import Search
 
@@ -174,7 +186,9 @@ def _free(net: Network, found: _Found) -> tuple[str, ...]:
     free: tuple[str, ...] = ()
     for more in (in_pairs(net), apart(net)):
         system = system_of(more.net, found.told.at, more.many)
-        u = _spread(found, system, [found.few.where[i] for i in np.unique(more.where, return_index=True)[1]])
+        u = _spread(
+            found, system, [found.few.where[i] for i in np.unique(more.where, return_index=True)[1]]
+        )
         free = undetermined(system, Search(system.shape), u)
         if not free:
             break
@@ -182,7 +196,9 @@ def _free(net: Network, found: _Found) -> tuple[str, ...]:
 
 
 def _spread(found: _Found, system: Assembled, where: list[Any]) -> Any:
-    """Unknowns found in a collapsed network as those of a larger one, of whose flows each is in place `where` there."""
+    """Unknowns found in a collapsed network as those of a larger one, of whose flows each is in
+    place `where` there.
+    """
     F, L = found.system.shape.flows, found.system.shape.links
     flows, links = found.system.states
     own = [i for k in where for i in flows[k]]
@@ -191,13 +207,14 @@ def _spread(found: _Found, system: Assembled, where: list[Any]) -> Any:
 
 @explained
 def hold_trackers(net: Network) -> Network:
-    """The network with states that follow the round trip, such as a smallest one seen, as parameters.
+    """The network with states that follow the round trip, such as a smallest one seen, as
+    parameters.
 
-    A state z with z' = a d(RTT)/dt keeps z - a RTT: its flow vanishes at every equilibrium, which leaves it
-    undetermined. It is put in as z = a e + z_0, where the parameter z_0 is such that z has its initial value when the
-    queues are empty: a flow that knows its path. Of a flow that met a queue, z_0 is lower by that; set it with
-    ``net.with_flow(name, law=law(delta_0=...))`` in the result. `equilibrium`, `linearize`, `stability` and
-    `stability_boundary` do this by themselves.
+    A state z with z' = a d(RTT)/dt keeps z - a RTT: its flow vanishes at every equilibrium, which
+    leaves it undetermined. It is put in as z = a e + z_0, where the parameter z_0 is such that z
+    has its initial value when the queues are empty: a flow that knows its path. Of a flow that met
+    a queue, z_0 is lower by that; set it with ``net.with_flow(name, law=law(delta_0=...))`` in the
+    result. `equilibrium`, `linearize`, `stability` and `stability_boundary` do this by themselves.
 
     Parameters
     ----------
@@ -236,12 +253,15 @@ def _with_laws(net: Network, laws: Mapping[str, Source]) -> Network:
     new = net.copy()
     for name, law in laws.items():
         flow, known = net.flows[name], {*map(plain, law.states)}
-        new._flows[name] = replace(flow, law=law, initial={z: v for z, v in flow.initial.items() if z in known})
+        new._flows[name] = replace(
+            flow, law=law, initial={z: v for z, v in flow.initial.items() if z in known}
+        )
     return new
 
 
 def system_of(net: Network, at: float | str, many: tuple[int, ...] = ()) -> Assembled:
-    """The network at one time as arrays and formulas, refused if it has no equilibrium by its nature.
+    """The network at one time as arrays and formulas, refused if it has no equilibrium by its
+    nature.
 
     Each flow stands for as many identical ones as `many` has, by default for itself.
     """
@@ -260,12 +280,20 @@ def _at_rest(law: Any, of: str) -> Any:
 
 
 def _standing(net: Network, at: float) -> Network:
-    """The network with sampled laws replaced by what stands still where they do; refuses what never stands still."""
+    """The network with sampled laws replaced by what stands still where they do; refuses what
+    never stands still.
+    """
     held = net.derived(_held)
-    laws = {name: _at_rest(flow.law, f"flow {name!r}") for name, flow in held.flows.items() if is_on(flow, at)}
+    laws = {
+        name: _at_rest(flow.law, f"flow {name!r}")
+        for name, flow in held.flows.items()
+        if is_on(flow, at)
+    }
     for name, law in laws.items():  # those of sampled laws could not be held before
         laws[name] = with_levels(law, held.propagation_delay(name), held.flows[name].initial)
-    new = _with_laws(held, {name: law for name, law in laws.items() if law is not held.flows[name].law})
+    new = _with_laws(
+        held, {name: law for name, law in laws.items() if law is not held.flows[name].law}
+    )
     for name, link in net.links.items():
         law = _at_rest(link.law, f"link {name!r}")
         if law is not link.law:
@@ -273,7 +301,7 @@ def _standing(net: Network, at: float) -> Network:
     return new
 
 
-# --- results ------------------------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 
 SATURATED = 1e-9
@@ -303,7 +331,8 @@ def values_of(system: Assembled, u: Any, told: Any) -> dict[str, Any]:
 
 
 def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: Any) -> Any:
-    """The smallest window of each flow [packet], infinite where it has none or sends nothing: array (..., flows).
+    """The smallest window of each flow [packet], infinite where it has none or sends nothing: array
+    (..., flows).
 
     Parameters
     ----------
@@ -322,7 +351,9 @@ def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: 
 
 def states_of(system: Assembled, u: Any) -> dict[str, dict[str, Any]]:
     """Every law's own states by name, over points."""
-    states: dict[str, dict[str, Any]] = {name: {} for name in (*system.net.flows, *system.net.links)}
+    states: dict[str, dict[str, Any]] = {
+        name: {} for name in (*system.net.flows, *system.net.links)
+    }
     owners: Any = (system.net.flows, system.net.links)
     for specs, places in zip(owners, system.states, strict=True):
         for (name, spec), own in zip(specs.items(), places, strict=True):

@@ -1,7 +1,9 @@
-"""The rest of a network by the length of one queue, where following its dynamics does not lead there.
+"""The rest of a network by the length of one queue, where following its dynamics does not lead
+there.
 
-With its queue held at some length, more or less arrives at a link than leaves it. Where that turns from more to less
-the network rests; if it turns at once, from more to less, it goes back and forth; if it never turns, it rests nowhere.
+With its queue held at some length, more or less arrives at a link than leaves it. Where that turns
+from more to less the network rests; if it turns at once, from more to less, it goes back and forth;
+if it never turns, it rests nowhere.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from fluidcc.numerics.steady.search import Found, Search
 __all__ = ["ByLength", "by_length"]
 
 LENGTHS = (0.0, *np.logspace(-7, 5, 25).tolist())
-"""The queueing delays [s] that are tried; beyond a full buffer, what is offered above the capacity, relative to it."""
+"""The queueing delays [s] that are tried; beyond a full buffer, what is offered above the
+capacity, relative to it.
+"""
 
 NEAR = 1e-4
 """So near to its capacity [relative] a search goes on by itself."""
@@ -30,7 +34,9 @@ HALVINGS = 100
 
 
 class _Load(NamedTuple):
-    """What arrives at the link with its queue at a length, relative to its capacity; NaN where flows do not settle."""
+    """What arrives at the link with its queue at a length, relative to its capacity; NaN where
+    flows do not settle.
+    """
 
     length: float
     load: float
@@ -45,10 +51,11 @@ class ByLength(NamedTuple):
     rest : Found or None
         The equilibrium.
     switch : tuple of float or None
-        The length [s] at which the load falls through 1 at once, and the load there and a hair beyond.
+        The length [s] at which the load falls through 1 at once, and the load there and a hair
+        beyond.
     least : float
-        The least load at a length at which the flows settle, infinite where they grow at all; 0 where that is not known
-        at the longest.
+        The least load at a length at which the flows settle, infinite where they grow at all; 0
+        where that is not known at the longest.
     """
 
     rest: Found | None = None
@@ -56,7 +63,9 @@ class ByLength(NamedTuple):
     least: float = 0.0
 
 
-def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, beside: Any) -> ByLength:
+def by_length(
+    system: Assembled, search: Search, point: int, u: Any, link: int, beside: Any
+) -> ByLength:
     """Hold the queue of a link at many lengths, and those of the links `beside` as they are at `u`.
 
     Parameters
@@ -79,7 +88,9 @@ def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, 
         v[i] = length
         found = search.again(system.numbers, point, v, ceiling=np.inf, held=kept)
         lost, drop = found.told[2 * first + len(system.shape.queued) :].reshape(3, -1)[::2, link]
-        load = system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / system.numbers.c[point, link]
+        load = (
+            system.arrivals(found.u)[link] * (1 - drop) * (1 - lost) / system.numbers.c[point, link]
+        )
         if found.status != CONVERGED:
             load = np.inf if found.status == GROWING or load > OVERLOAD else np.nan
         return _Load(length, float(load), found)
@@ -96,7 +107,10 @@ def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, 
         if low.load > 1 >= high.load:
             low, high = _halved(held, low, high)
             for end in sorted((low, high), key=lambda one: abs(one.load - 1)):
-                if abs(end.load - 1) < NEAR and (rest := _freed(system, search, point, end)) is not None:
+                if (
+                    abs(end.load - 1) < NEAR
+                    and (rest := _freed(system, search, point, end)) is not None
+                ):
                     return ByLength(rest)
             at_once = low.load - high.load > NEAR and _next(low.length, high.length)
             if at_once and _determined(system, held, low) and _determined(system, held, high):
@@ -106,7 +120,9 @@ def by_length(system: Assembled, search: Search, point: int, u: Any, link: int, 
 
 
 def _determined(system: Assembled, held: Any, one: _Load) -> bool:
-    """Whether the load at a length is the same from another start: rates that keep as they are may be any."""
+    """Whether the load at a length is the same from another start: rates that keep as they are
+    may be any.
+    """
     if one.found.status != CONVERGED:
         return not np.isnan(one.load)
     v, S = one.found.u.copy(), system.shape
@@ -121,10 +137,14 @@ def _next(low: float, high: float) -> bool:
 
 
 def _halved(held: Any, low: _Load, high: _Load) -> tuple[_Load, _Load]:
-    """Lengths as near to one another as numbers are, of which the shorter still has too much load."""
+    """Lengths as near to one another as numbers are, of which the shorter still has too much
+    load.
+    """
     for _ in range(HALVINGS):
         far = low.length > 0 and high.length > 4 * low.length
-        middle = float(np.sqrt(low.length * high.length)) if far else 0.5 * (low.length + high.length)
+        middle = (
+            float(np.sqrt(low.length * high.length)) if far else 0.5 * (low.length + high.length)
+        )
         if not low.length < middle < high.length:
             break
         one = held(middle, high.found.u)

@@ -1,4 +1,6 @@
-"""Why a network has no equilibrium, or none was found: what grows without limit, and what would help."""
+"""Why a network has no equilibrium, or none was found: what grows without limit, and what would
+help.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,18 @@ __all__ = ["across_switches", "on_a_switch", "settled"]
 
 
 LARGEST_STATE = 1e20
-"""A state of this size, relative to its start and 1, that still moves away from 0 grows without limit."""
+"""A state of this size, relative to its start and 1, that still moves away from 0 grows without
+limit.
+"""
 
 DOUBTFUL_QUEUE = 30.0
 """Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
 
 
 def settled(system: Assembled, search: Search, point: int, found: Found) -> Found | FluidccError:
-    """The equilibrium at a point, or the exception that says why there is none; `found` is that point's search."""
+    """The equilibrium at a point, or the exception that says why there is none; `found` is that
+    point's search.
+    """
     alone = len(system.numbers.c) == 1
     if found.status == CONVERGED and not (alone and on_a_switch(system, found.u)):
         return found
@@ -50,7 +56,12 @@ def settled(system: Assembled, search: Search, point: int, found: Found) -> Foun
     if lengths.switch is not None:
         return NoEquilibrium(_why_switch(system, point, l, lengths.switch))
     always = lengths.least > 1
-    if always and held is not None and held.status == CONVERGED and _full_load(system, point, held.u)[l]:
+    if (
+        always
+        and held is not None
+        and held.status == CONVERGED
+        and _full_load(system, point, held.u)[l]
+    ):
         return NoEquilibrium(_why_queue(system, point, held.u, l))
     growing = GROWING in (found.status, None if held is None else held.status)
     if lengths.least == np.inf or (growing and (always or l < 0)):
@@ -60,12 +71,16 @@ def settled(system: Assembled, search: Search, point: int, found: Found) -> Foun
 
 
 def _lengths(system: Assembled, search: Search, point: int, u: Any) -> tuple[int, ByLength]:
-    """The link in doubt, -1 where none has a queue, and what its rest is by the length of its queue."""
+    """The link in doubt, -1 where none has a queue, and what its rest is by the length of its
+    queue.
+    """
     queued = np.array(system.shape.queued)
     if not queued.any():
         return -1, ByLength()
     full = _full_load(system, point, u)
-    sizes = np.where(full, system.arrivals(u) / system.numbers.c[point], np.where(queued, system.queues(u), -1.0))
+    sizes = np.where(
+        full, system.arrivals(u) / system.numbers.c[point], np.where(queued, system.queues(u), -1.0)
+    )
     l = int(np.argmax(np.where(full, sizes, -1.0) if full.any() else sizes))
     return l, by_length(system, search, point, u, l, np.flatnonzero(_endless(system, point, u)))
 
@@ -74,13 +89,18 @@ def _longer(system: Assembled, point: int, u: Any) -> Any:
     """Where a search stalled, with those queues much longer that seem to grow without limit."""
     u = u.copy()
     queue = system.queues(u)
-    growing = np.array(system.shape.queued) & np.isinf(system.numbers.q_max[point]) & (queue > DOUBTFUL_QUEUE)
+    growing = (
+        np.array(system.shape.queued)
+        & np.isinf(system.numbers.q_max[point])
+        & (queue > DOUBTFUL_QUEUE)
+    )
     queue[growing] = LONGEST_QUEUE * queue[growing] / np.max(queue[growing], initial=1.0)
     return u
 
 
 def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None:
-    """Where the flows would settle if the endless queues were held at their present length; None without such.
+    """Where the flows would settle if the endless queues were held at their present length; None
+    without such.
 
     Queues that grow without end beside those are held, too, at the length of the longest.
     """
@@ -89,7 +109,9 @@ def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None
         return None
     longest = float(np.max(system.queues(u)))
     for _ in endless:
-        held = search.again(system.numbers, point, u, ceiling=np.inf, held=first + np.flatnonzero(endless))
+        held = search.again(
+            system.numbers, point, u, ceiling=np.inf, held=first + np.flatnonzero(endless)
+        )
         more = endless | _endless(system, point, held.u)
         if held.status == CONVERGED or np.all(more == endless):
             break
@@ -99,7 +121,9 @@ def _held(system: Assembled, search: Search, point: int, u: Any) -> Found | None
 
 
 def _from_above(system: Assembled, search: Search, point: int, held: Found) -> Found | None:
-    """Search again from long queues where these would drain: gains that fall with the delay can outrun a search."""
+    """Search again from long queues where these would drain: gains that fall with the delay can
+    outrun a search.
+    """
     if held.status != CONVERGED or np.any(_full_load(system, point, held.u)):
         return None
     ceiling = max(LONGEST_QUEUE, 10 * float(np.max(system.queues(held.u))))
@@ -127,27 +151,41 @@ def _tried(system: Assembled, point: int, found: Found) -> str:
     longest = min(queue[l], system.numbers.q_max[point, l])
     end = "grew without end" if found.status == GROWING else "did not converge"
     return (
-        f"the search for an equilibrium {end} in {found.steps} steps (last relative step {found.error:.1e}; the "
-        f"longest queue, of link {names[l]!r}, was at {longest:.3g} s), nor was one found with that queue held at any "
-        "length: give initial states nearer to it or finite buffers, or simulate and look where it goes"
+        f"the search for an equilibrium {end} in {found.steps} steps (last relative step "
+        f"{found.error:.1e}; the "
+        f"longest queue, of link {names[l]!r}, was at {longest:.3g} s), nor was one found with "
+        f"that queue held at any "
+        "length: give initial states nearer to it or finite buffers, or simulate and look where "
+        "it goes"
     )
 
 
 def _why_rate(system: Assembled, u: Any) -> str:
     net = system.net
     flow = list(net.flows.values())[int(np.argmax(u[: system.shape.flows]))]
-    start = f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on its path slows it: "
+    start = (
+        f"flow {flow.name!r} ({flow.law.name}) raises its rate without limit, as nothing on "
+        f"its path slows it: "
+    )
     queued = [name for name in flow.route if net.links[name].law.queue is not None]
     endless_path = queued and not any(np.isfinite(net.links[name].buffer) for name in queued)
     if endless_path and any(unfold(f).has(pi) for f in flow.law.flow.values()):
-        return start + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
-    return start + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
+        return (
+            start
+            + f"its law hears losses, but no buffer on {', '.join(queued)} is finite; give one"
+        )
+    return (
+        start
+        + f"give {', '.join(flow.route)} a law whose signal (delay, loss, mark or price) it hears"
+    )
 
 
 def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
     """The state that has grown beyond all sizes and still grows, if there is one."""
     start = np.maximum(np.abs(system.numbers.initial[point]), 1.0)
-    growing = (np.abs(u) > LARGEST_STATE * start) & (search.residual(system.numbers, point, u) * u > 0)
+    growing = (np.abs(u) > LARGEST_STATE * start) & (
+        search.residual(system.numbers, point, u) * u > 0
+    )
     owners: Any = (system.net.flows, system.net.links)
     for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
         for (name, spec), own in zip(specs.items(), states, strict=True):
@@ -155,8 +193,10 @@ def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
             for z, i in zip(named, own, strict=False):
                 if growing[i]:
                     return (
-                        f"state {plain(z)} of {kind} {name!r} ({spec.law.name}) grows without limit, as nothing that "
-                        f"it moves brings it to rest: at {u[i]:.3g} it still grows; choose laws that answer it, or "
+                        f"state {plain(z)} of {kind} {name!r} ({spec.law.name}) grows without "
+                        f"limit, as nothing that "
+                        f"it moves brings it to rest: at {u[i]:.3g} it still grows; choose laws "
+                        f"that answer it, or "
                         "simulate"
                     )
     return ""
@@ -164,12 +204,25 @@ def _why_state(system: Assembled, search: Search, point: int, u: Any) -> str:
 
 def _why_switch(system: Assembled, point: int, l: int, switch: tuple[float, float, float]) -> str:
     length, before, after = switch
-    capacity, over = float(system.numbers.c[point, l]), length - float(system.numbers.q_max[point, l])
-    at = f"{over / (1 + over):.6g} of what arrives is lost" if over > 0 else f"its queueing delay is {length:.6g} s"
-    less = f"{before * capacity:.6g} bit/s" if np.isfinite(before) else "a rate that grows without limit"
+    capacity, over = (
+        float(system.numbers.c[point, l]),
+        length - float(system.numbers.q_max[point, l]),
+    )
+    at = (
+        f"{over / (1 + over):.6g} of what arrives is lost"
+        if over > 0
+        else f"its queueing delay is {length:.6g} s"
+    )
+    less = (
+        f"{before * capacity:.6g} bit/s"
+        if np.isfinite(before)
+        else "a rate that grows without limit"
+    )
     return (
-        f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where {at}: just below, "
-        f"{less} arrives, just above, {after * capacity:.6g} bit/s, so that the network goes back and forth over it; "
+        f"link {system.net.link_names[l]!r} has {capacity:.6g} bit/s, and its flows switch where "
+        f"{at}: just below, "
+        f"{less} arrives, just above, {after * capacity:.6g} bit/s, so that the network goes back "
+        f"and forth over it; "
         "simulate it"
     )
 
@@ -183,7 +236,10 @@ def _why_queue(system: Assembled, point: int, u: Any, l: int) -> str:
     rates = ", ".join(f"{flows[r]!r} {u[r]:.6g}" for r in on[:5]) + ", ..." * (len(on) > 5)
     arrival, capacity = float(arrivals[l]), float(capacities[l])
     name = system.net.link_names[l]
-    start = f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows without limit: "
+    start = (
+        f"link {name!r} has {capacity:.6g} bit/s and an infinite buffer, and its queue grows "
+        f"without limit: "
+    )
     alike: dict[str, list[str]] = {}
     for r in on[:5]:
         alike.setdefault(_floor(system, point, r), []).append(repr(flows[r]))
@@ -201,9 +257,17 @@ def _why_undefined(system: Assembled, search: Search, point: int, u: Any) -> str
     for kind, specs, states in zip(("flow", "link"), owners, system.states, strict=True):
         for (name, spec), own in zip(specs.items(), states, strict=True):
             if not np.all(np.isfinite(G[own])):
-                start = f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start"
-                if kind == "flow" and system.numbers.trip[point, system.net.flow_names.index(name)] == 0:
-                    return f"{start}, where its round trip takes no time: give its links or its access a delay"
+                start = (
+                    f"{kind} {name!r} ({spec.law.name}) has no finite rate of change at its start"
+                )
+                if (
+                    kind == "flow"
+                    and system.numbers.trip[point, system.net.flow_names.index(name)] == 0
+                ):
+                    return (
+                        f"{start}, where its round trip takes no time: give its links or its "
+                        f"access a delay"
+                    )
                 return f"{start}: give other initial states or parameters"
     return "the network has no finite rates at its start: give other initial states or delays"
 
@@ -213,13 +277,17 @@ def _floor(system: Assembled, point: int, r: int) -> str:
     law = list(system.net.flows.values())[r].law
     for label, claim in law.claims.items():
         relation = claim.relation if isinstance(claim, Steady) else None
-        if isinstance(relation, Gt) and relation.lhs == law.out["rate"] and relation.rhs.free_symbols <= {*law.params}:
+        if (
+            isinstance(relation, Gt)
+            and relation.lhs == law.out["rate"]
+            and relation.rhs.free_symbols <= {*law.params}
+        ):
             least = float(relation.rhs.xreplace(system.parameters(point, r)))
             return f"{relation.rhs} = {least:.6g} bit/s, {label} of {law.name}"
     return ""
 
 
-# --- Rest of networks whose links switch: a law with a jump in it is looked at with the switch on, and with it off ---
+# --- Rest of networks whose links switch: a law with a jump in it is looked at with the switch on,
 
 
 _ON = 1e-9
@@ -237,7 +305,8 @@ def across_switches(system: Assembled) -> Found | str | None:
     Returns
     -------
     Found, str or None
-        An equilibrium; or why there is none; or None if that cannot be said: no link switches, or several do.
+        An equilibrium; or why there is none; or None if that cannot be said: no link switches, or
+        several do.
     """
     only = _only(system)
     if only is None:
@@ -254,16 +323,21 @@ def across_switches(system: Assembled) -> Found | str | None:
         value = _value(side, name, switch.args[0], there.u)
         if (value > _ON) if on else (value < -_ON):
             return there
-        said.append("the rest is on the switch" if abs(value) <= _ON else "the rest is beyond the switch")
+        said.append(
+            "the rest is on the switch" if abs(value) <= _ON else "the rest is beyond the switch"
+        )
     law = system.net.links[name].law
     return (
-        f"link {name!r} ({law.name}) switches where {switch.args[0]} = 0, and the network rests on neither side: with "
+        f"link {name!r} ({law.name}) switches where {switch.args[0]} = 0, and the network rests "
+        f"on neither side: with "
         f"the switch on {said[0]}, with it off {said[1]}; simulate it, or see fluidcc.limit_cycle"
     )
 
 
 def on_a_switch(system: Assembled, u: Any) -> bool:
-    """Whether an equilibrium is on the one switch of a network's links, which any deviation then switches."""
+    """Whether an equilibrium is on the one switch of a network's links, which any deviation then
+    switches.
+    """
     only = _only(system)
     return only is not None and abs(_value(system, only[0], only[1].args[0], u)) <= _ON
 
@@ -306,9 +380,13 @@ def _value(system: Assembled, name: str, compared: Expr, u: Any) -> float:
     law = system.net.links[name].law
     at: dict[Any, Any] = {
         y: system.arrivals(u)[l], c: system.numbers.c[0, l], q_max: system.numbers.q_max[0, l],
-        **dict(zip([z for z in law.states if z != law.queue], u[system.states[1][l]], strict=True)), **law.params,
+        **dict(zip([z for z in law.states if z != law.queue], u[system.states[1][l]], strict=True)),
+        **law.params,
     }  # fmt: skip
     if law.queue is not None:
         at[law.queue] = min(system.queues(u)[l], system.numbers.q_max[0, l])
-    parts = [abs(float(t.xreplace({s: Float(v) for s, v in at.items()}))) for t in compared.expand().as_ordered_terms()]
+    parts = [
+        abs(float(t.xreplace({s: Float(v) for s, v in at.items()})))
+        for t in compared.expand().as_ordered_terms()
+    ]
     return float(compared.xreplace({s: Float(v) for s, v in at.items()})) / max(*parts, 1e-300)

@@ -1,4 +1,6 @@
-"""Whether an equilibrium stands alone: a search from beside it comes back, unless there is a continuum of them."""
+"""Whether an equilibrium stands alone: a search from beside it comes back, unless there is a
+continuum of them.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["undetermined", "warn_undetermined"]
 
 ASIDE = 1e-3
-"""How far the second search starts from the equilibrium, relative to the largest unknown of a kind."""
+"""How far the second search starts from the equilibrium, relative to the largest unknown of a
+kind.
+"""
 MOVED = 1e-6
-"""What counts as another equilibrium, likewise; a search that slowly closes in on one ends within 1e-9."""
+"""What counts as another equilibrium, likewise; a search that slowly closes in on one ends
+within 1e-9.
+"""
 VANISHED = 1e-9
 """What is left of a state that decays, relative to its start."""
 NAMED = 6  # in a warning
 
 
 def undetermined(system: Assembled, search: Search, u: Any) -> tuple[str, ...]:
-    """What is not determined at an equilibrium, by name: states as "flow.state" and "link.state", else rates.
+    """What is not determined at an equilibrium, by name: states as "flow.state" and "link.state",
+    else rates.
 
     Parameters
     ----------
@@ -47,17 +54,23 @@ def undetermined(system: Assembled, search: Search, u: Any) -> tuple[str, ...]:
 def _just_saturated(system: Assembled, u: Any) -> list[int]:
     """Links that are saturated and empty: they may share the queue of another link in any way."""
     c, S = system.numbers.c[0], system.shape
-    just = np.array(S.queued) & (system.queues(u) <= 0) & (np.abs(system.arrivals(u) / c - 1) < MOVED)
+    just = (
+        np.array(S.queued) & (system.queues(u) <= 0) & (np.abs(system.arrivals(u) / c - 1) < MOVED)
+    )
     return list(np.flatnonzero(just).tolist())
 
 
 def _with_a_queue(system: Assembled, search: Search, u: Any, size: Any, l: int) -> Any:
-    """Which unknowns move if a link keeps a queue, and stays saturated by that; none if it does not."""
+    """Which unknowns move if a link keeps a queue, and stays saturated by that; none if it does
+    not.
+    """
     i = system.shape.flows + l
     v = u.copy()
     v[i] = ASIDE * max(size[i], 1e-3)
     again = search.again(system.numbers, 0, v, bold=False, held=np.array([i]))
-    stays = again.status == 0 and abs(system.arrivals(again.u)[l] / system.numbers.c[0, l] - 1) < 1e-9
+    stays = (
+        again.status == 0 and abs(system.arrivals(again.u)[l] / system.numbers.c[0, l] - 1) < 1e-9
+    )
     return (np.abs(again.u - u) > MOVED * np.maximum(size, 1e-3 * ASIDE)) & stays
 
 
@@ -102,7 +115,8 @@ def warn_undetermined(names: tuple[str, ...]) -> None:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         warn(
-            f"the equilibrium is one of a continuum: nothing determines {', '.join(names[:NAMED])}{more}; where a run "
+            f"the equilibrium is one of a continuum: nothing determines "
+            f"{', '.join(names[:NAMED])}{more}; where a run "
             "ends depends on where it starts",
             stacklevel=4,  # beyond `explained`: the line that asks
         )

@@ -1,7 +1,7 @@
 """Network utility maximisation (NUM) on a `Network`: maximise sum U_r(x_r) subject to R x <= c.
 
-Equation (10) of the LDCC paper. It is what the ideal price dynamics (11)-(14) aim at, and the yardstick by which an
-allocation is judged.
+Equation (10) of the LDCC paper. It is what the ideal price dynamics (11)-(14) aim at, and the
+yardstick by which an allocation is judged.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class NumSolution:
     rate : DataArray over "flow"
         Optimal rates [bit/s]; a constant-rate flow has its own, a flow that is off has 0.
     price : DataArray over "link"
-        Lagrange multipliers of the capacities [utility per bit/s]; 0 where a link has room to spare. Where links are
-        redundant (equal ones in series, say) the multipliers are one valid choice of several.
+        Lagrange multipliers of the capacities [utility per bit/s]; 0 where a link has room to
+        spare. Where links are redundant (equal ones in series, say) the multipliers are one valid
+        choice of several.
     gap : float
         Duality gap over the worth of all capacities, lambda . c [1].
     kkt : float
@@ -54,8 +55,14 @@ class NumSolution:
     kkt: float
 
     def _repr_html_(self) -> str:
-        flows = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.rate), strict=True))
-        links = "".join(f"<tr><td>{f}</td><td>{v:.6g}</td></tr>" for f, v in zip(*_items(self.price), strict=True))
+        flows = "".join(
+            f"<tr><td>{f}</td><td>{v:.6g}</td></tr>"
+            for f, v in zip(*_items(self.rate), strict=True)
+        )
+        links = "".join(
+            f"<tr><td>{f}</td><td>{v:.6g}</td></tr>"
+            for f, v in zip(*_items(self.price), strict=True)
+        )
         return (
             f"<table><tr><th>flow</th><th>rate [bit/s]</th></tr>{flows}</table>"
             f"<table><tr><th>link</th><th>price</th></tr>{links}</table>"
@@ -71,15 +78,16 @@ def _items(array: Any) -> tuple[list[str], list[float]]:
 def solve(net: Network, at: float | str = math.inf) -> NumSolution:
     """Maximise the sum of the flows' utilities over the rates that fit the links.
 
-    Each flow's utility is its law's (``law.utility``); flows of constant rate take their share of the capacity first.
-    Buffers and delays play no part.
+    Each flow's utility is its law's (``law.utility``); flows of constant rate take their share of
+    the capacity first. Buffers and delays play no part.
 
     Parameters
     ----------
     net : Network
         The network.
     at : float or str
-        Time [s] at which the flows that are on and the capacities are taken; by default after every change.
+        Time [s] at which the flows that are on and the capacities are taken; by default after every
+        change.
 
     Returns
     -------
@@ -108,7 +116,8 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
     require_network(net)
     if not net.flows:
         raise InvalidInput(
-            "the network has no flows, so there is nothing to share; add one with .flow(name, law, route=)"
+            "the network has no flows, so there is nothing to share; add one with .flow(name, "
+            "law, route=)"
         )
     at = moment(at)
     flows = list(net.flows.values())
@@ -131,7 +140,8 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
         for i, column in zip(elastic, part.T, strict=True):
             if not np.any(np.isfinite(room) & (column > 0)):
                 raise Unbounded(
-                    f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has no limit: "
+                    f"flow {flows[i].name!r} crosses no link of finite capacity, so its rate has "
+                    f"no limit: "
                     "route it through a link with a capacity"
                 )
         used = np.isfinite(room) & (part.sum(axis=1) > 0)
@@ -139,7 +149,8 @@ def solve(net: Network, at: float | str = math.inf) -> NumSolution:
         result = maximise(csr_array(part[used]), room[used], groups)
         if max(result.kkt, result.gap) > TOLERANCE:
             raise SolverError(
-                f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as rates "
+                f"the optimum was found only to a relative {max(result.kkt, result.gap):.1e}, as "
+                f"rates "
                 "or prices span too many orders of magnitude: bring capacities or weights together"
             )
         rate[elastic], price[used], gap, kkt = result.rate, result.price, result.gap, result.kkt
@@ -151,20 +162,31 @@ def _labelled(net: Network, rate: Any, price: Any, gap: float, kkt: float) -> Nu
 
     return NumSolution(
         xr.DataArray(rate, {"flow": list(net.flows)}, ("flow",), "rate", {"units": "bit/s"}),
-        xr.DataArray(price, {"link": list(net.links)}, ("link",), "price", {"units": "utility/(bit/s)"}),
+        xr.DataArray(
+            price, {"link": list(net.links)}, ("link",), "price", {"units": "utility/(bit/s)"}
+        ),
         gap,
         kkt,
     )
 
 
-def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: Any, rate: Any, elastic: Any) -> Any:
+def _room(
+    flows: list[FlowSpec],
+    links: list[LinkSpec],
+    capacity: Any,
+    routing: Any,
+    rate: Any,
+    elastic: Any,
+) -> Any:
     """Capacities less the constant-rate flows [bit/s]."""
     load = routing @ rate
     for l, link in enumerate(links):
         if load[l] < capacity[l]:
             continue
         needy = ", ".join(repr(flows[i].name) for i in elastic if routing[l, i])
-        fixed = ", ".join(repr(f.name) for f, x, r in zip(flows, rate, routing[l], strict=True) if x and r)
+        fixed = ", ".join(
+            repr(f.name) for f, x, r in zip(flows, rate, routing[l], strict=True) if x and r
+        )
         if load[l] > capacity[l]:
             raise Infeasible(
                 f"link {link.name!r} has {capacity[l]:.6g} bit/s but the constant-rate flows on it "
@@ -173,13 +195,14 @@ def _room(flows: list[FlowSpec], links: list[LinkSpec], capacity: Any, routing: 
         if needy and load[l] == capacity[l]:
             taken = f", and {fixed} take all of it" if fixed else ""
             raise Infeasible(
-                f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for {needy}: "
+                f"link {link.name!r} has {capacity[l]:.6g} bit/s{taken}, so nothing is left for "
+                f"{needy}: "
                 "raise its capacity"
             )
     return capacity - load
 
 
-# --- utilities ----------------------------------------------------------------------------------------------------
+# --- utilities ------------------------------------------------------------------------------------
 
 
 def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
@@ -193,7 +216,9 @@ def utility_groups(flows: list[FlowSpec], net: Network) -> list[UtilityGroup]:
                 f"flow {flow.name!r} ({flow.law.name}) has no utility to maximise: "
                 "give its law one (utility=...), or take it out of the network"
             )
-        members.setdefault(flow.law.utility, []).append(i)  # utilities of one family are one object or equal
+        members.setdefault(flow.law.utility, []).append(
+            i
+        )  # utilities of one family are one object or equal
     groups = []
     for family, index in members.items():
         utility = unfold(family)
@@ -228,7 +253,9 @@ _PRICE = Symbol("p", positive=True)
 
 
 def _calculus(utility: Any, x: Symbol) -> list[tuple[Any, Symbol]]:
-    """U, U', U'' and, where U' is a power of x (logarithmic and alpha-fair utilities), its inverse."""
+    """U, U', U'' and, where U' is a power of x (logarithmic and alpha-fair utilities), its
+    inverse.
+    """
     slope = diff(utility, x)
     out = [(utility, x), (slope, x), (diff(slope, x), x)]
     elasticity = simplify(-x * diff(slope, x) / slope)

@@ -63,7 +63,8 @@ class Equilibrium:
     full : DataArray of bool over "link"
         Where the buffer is full.
     arrival_rate, admitted_rate : DataArray over "link"
-        What comes [bit/s], and what of it is not dropped before the queue; of that, what exceeds the capacity is lost.
+        What comes [bit/s], and what of it is not dropped before the queue; of that, what exceeds
+        the capacity is lost.
     states : mapping
         Every law's own states, by flow or link name and state name.
     error : float
@@ -71,8 +72,8 @@ class Equilibrium:
     at : float
         Time [s] whose capacities and flows it has.
     free : tuple of str or None
-        States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a continuum; empty
-        where it stands alone, None where that was not looked at.
+        States ("flow.state", "link.state") that nothing determines, as the equilibrium is one of a
+        continuum; empty where it stands alone, None where that was not looked at.
     warnings : tuple of str
         What makes it doubtful, as in the attribute of that name of a run: windows of few packets.
     """
@@ -90,7 +91,9 @@ class Equilibrium:
         """One of the attributes over "flow" or "link" as a plain array, without labels."""
         return self._values[name]
 
-    def changed(self, states: Mapping[str, Mapping[str, float]] | None = None, **values: Any) -> Equilibrium:
+    def changed(
+        self, states: Mapping[str, Mapping[str, float]] | None = None, **values: Any
+    ) -> Equilibrium:
         """A copy with other values of some attributes, such as an equilibrium known by hand.
 
         Raises
@@ -99,12 +102,22 @@ class Equilibrium:
             If an attribute over "flow" or "link" has not that name.
         """
         if unknown := next((name for name in values if name not in COLUMNS), None):
-            raise UnknownName(f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}")
-        arrays = {k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy() for k, v in values.items()}
-        return replace(self, _values={**self._values, **arrays}, states=self.states if states is None else states)
+            raise UnknownName(
+                f"an equilibrium has no array {unknown!r}; it has {', '.join(COLUMNS)}"
+            )
+        arrays = {
+            k: np.broadcast_to(np.asarray(v), self._values[k].shape).copy()
+            for k, v in values.items()
+        }
+        return replace(
+            self,
+            _values={**self._values, **arrays},
+            states=self.states if states is None else states,
+        )
 
     def lets(self, name: str) -> dict[str, float]:
-        """The values of the named expressions (`Let`) of a flow's or link's law, by name, in SI units.
+        """The values of the named expressions (`Let`) of a flow's or link's law, by name, in SI
+        units.
 
         Parameters
         ----------
@@ -114,8 +127,9 @@ class Equilibrium:
         Returns
         -------
         dict
-            Without those that depend on what has no value at rest, such as time, or the states of a flow that is off.
-            Of several expressions of one name the second is called by that name and "_2", and so on.
+            Without those that depend on what has no value at rest, such as time, or the states of a
+            flow that is off. Of several expressions of one name the second is called by that name
+            and "_2", and so on.
 
         Raises
         ------
@@ -135,7 +149,10 @@ class Equilibrium:
         0.01
         """
         if self._net is None:
-            raise Unsupported("an equilibrium of many points has no network; ask that of fluidcc.equilibrium(network)")
+            raise Unsupported(
+                "an equilibrium of many points has no network; ask that of "
+                "fluidcc.equilibrium(network)"
+            )
         return values_of_lets(self, self._net, name)
 
     def _labelled(self, name: str) -> xr.DataArray:
@@ -143,7 +160,11 @@ class Equilibrium:
 
         dim, units = COLUMNS[name]
         return xr.DataArray(
-            self._values[name], {dim: self._names[dim]}, (dim,), name, {"units": units} if units else {}
+            self._values[name],
+            {dim: self._names[dim]},
+            (dim,),
+            name,
+            {"units": units} if units else {},
         )
 
     @cached_property
@@ -192,15 +213,22 @@ class Equilibrium:
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        tables = [_text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)]
+        tables = [
+            _text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)
+        ]
         return "\n\n".join([*tables, *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        return [*([f"one of a continuum, along {', '.join(self.free)}"] if self.free else []), *self.warnings]
+        return [
+            *([f"one of a continuum, along {', '.join(self.free)}"] if self.free else []),
+            *self.warnings,
+        ]
 
     def _repr_html_(self) -> str:
         remarks = "".join(f"<p>{escape(text)}</p>" for text in self._remarks())
-        return remarks + "".join(_table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True))
+        return remarks + "".join(
+            _table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)
+        )
 
 
 MOST_ROWS = 12  # of a table in text
@@ -209,20 +237,34 @@ MOST_ROWS = 12  # of a table in text
 def _text(dim: str, columns: tuple[Any, ...]) -> str:
     """A table in plain text, of the first flows or links."""
     names = [str(name) for name in columns[0][dim].values]
-    rows = [[dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]]
+    rows = [
+        [dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]
+    ]
     for i, name in enumerate(names[:MOST_ROWS]):
-        rows.append([name, *(("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}" for a in columns)])
+        rows.append(
+            [
+                name,
+                *(
+                    ("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}"
+                    for a in columns
+                ),
+            ]
+        )
     lines = in_columns(rows)
     more = len(names) - MOST_ROWS
     return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
 
 
 def _table(dim: str, columns: tuple[Any, ...]) -> str:
-    head = "".join(f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,))
+    head = "".join(
+        f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,)
+    )
     rows = "".join(
         f"<tr><td>{name}</td>"
         + "".join(
-            f"<td>{a.values[i].item():.6g}</td>" if a.dtype != bool else f"<td>{'yes' if a.values[i] else ''}</td>"
+            f"<td>{a.values[i].item():.6g}</td>"
+            if a.dtype != bool
+            else f"<td>{'yes' if a.values[i] else ''}</td>"
             for a in columns
         )
         + "</tr>"
@@ -235,13 +277,18 @@ def _table(dim: str, columns: tuple[Any, ...]) -> str:
 
 
 def values_of_lets(eq: Equilibrium, net: Network, name: str) -> dict[str, float]:
-    """The values of the Lets of a flow's or link's law at an equilibrium of its network, by name."""
+    """The values of the Lets of a flow's or link's law at an equilibrium of its network, by
+    name.
+    """
     if name in net.flows:
         known = _of_flow(eq, net, name)
     elif name in net.links:
         known = _of_link(eq, net, name)
     else:
-        raise UnknownName(f"there is no flow or link {shown(name)}; there are {', '.join([*net.flows, *net.links])}")
+        raise UnknownName(
+            f"there is no flow or link {shown(name)}; there are "
+            f"{', '.join([*net.flows, *net.links])}"
+        )
     law: Any = (net.flows.get(name) or net.links[name]).law
     own = {z: eq.states[name][plain(z)] for z in law.states if plain(z) in eq.states[name]}
     values = {s: Float(v) for s, v in {**known, **law.params, **own}.items()}
@@ -269,7 +316,10 @@ def _lets(law: Any) -> list[Let]:
 
 def _of_flow(eq: Equilibrium, net: Network, name: str) -> dict[Any, float]:
     k, flow = net.flow_names.index(name), net.flows[name]
-    at, links = {q: float(eq.array(q)[k]) for q in ("rate", "one_way_delay", "rtt", "loss")}, list(net.links)
+    at, links = (
+        {q: float(eq.array(q)[k]) for q in ("rate", "one_way_delay", "rtt", "loss")},
+        list(net.links),
+    )
     prices = sum(float(eq.array("price")[links.index(l)]) for l in flow.route)
     return {
         e: at["one_way_delay"], edot: 0.0, pi: at["loss"], price: prices, x_tau: at["rate"],

@@ -1,4 +1,6 @@
-"""Closed forms that belong to no single law: each a vectorised function with its SymPy expression at hand."""
+"""Closed forms that belong to no single law: each a vectorised function with its SymPy
+expression at hand.
+"""
 
 from __future__ import annotations
 

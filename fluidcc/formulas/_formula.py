@@ -1,4 +1,6 @@
-"""A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its domain."""
+"""A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its
+domain.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sympy import Eq, Expr, Function, Piecewise, Symbol, Tuple, lambdify, latex, log, sympify
-from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
+from sympy.core.relational import (
+    GreaterThan,
+    LessThan,
+    Relational,
+    StrictGreaterThan,
+    StrictLessThan,
+)
 
 from fluidcc.base.arguments import numbers
 from fluidcc.base.errors import InvalidInput, NotFinite
@@ -43,7 +51,10 @@ def numpydoc(
     """
     lines = [f"{name}{signature}: {ref}.", "", "Parameters", "----------"]
     for s in arguments:
-        lines += [f"{plain(s)} : array_like", f"    {range_of(s).capitalize()} [{units.get(s, '1')}]."]
+        lines += [
+            f"{plain(s)} : array_like",
+            f"    {range_of(s).capitalize()} [{units.get(s, '1')}].",
+        ]
     named = tuple(results)
     what = f"The values {', '.join(named)}, by name and by position. " if named else ""
     lines += ["", "Returns", "-------", "Values" if named else "float or ndarray"]
@@ -55,11 +66,14 @@ def numpydoc(
         "InvalidInput",
         "    If an argument is not in its range, or text of another unit.",
     ]
-    lines += [f"    If not {condition}{f': {why}' if why else ''}." for condition, why in conditions.items()]
+    lines += [
+        f"    If not {condition}{f': {why}' if why else ''}."
+        for condition, why in conditions.items()
+    ]
     return "\n".join(lines)
 
 
-# --- Arguments of formulas: numbers, arrays or text with a unit, in the range that a symbol's assumptions give ---
+# --- Arguments of formulas: numbers, arrays or text with a unit, in the range that a symbol's assum
 
 
 def range_of(s: Symbol) -> str:
@@ -90,7 +104,9 @@ def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[n
     """
     if isinstance(value, str):
         value = to_si(value, unit, f"{plain(s)} of {function}")
-    found = numbers(value, f"{function}: {plain(s)}", "a number or an array of numbers", finite=False)
+    found = numbers(
+        value, f"{function}: {plain(s)}", "a number or an array of numbers", finite=False
+    )
     wrong = ~np.isfinite(found)
     if s.is_positive:
         wrong |= found <= 0
@@ -99,7 +115,9 @@ def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[n
     elif s.is_nonzero:
         wrong |= found == 0
     if np.any(wrong):
-        raise InvalidInput(f"{function}: {plain(s)} is {found[wrong].flat[0]:g}, but must be {range_of(s)}")
+        raise InvalidInput(
+            f"{function}: {plain(s)} is {found[wrong].flat[0]:g}, but must be {range_of(s)}"
+        )
     return found
 
 
@@ -115,10 +133,12 @@ def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple
         return np.broadcast_shapes(*(v.shape for v in values.values()))
     except ValueError:
         shapes = ", ".join(f"{name} {v.shape}" for name, v in values.items() if v.shape)
-        raise InvalidInput(f"{function}: arrays of these shapes do not go together: {shapes}") from None
+        raise InvalidInput(
+            f"{function}: arrays of these shapes do not go together: {shapes}"
+        ) from None
 
 
-# --- A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its domain ---
+# --- A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its dom
 
 
 _HOLDS: dict[Any, Callable[..., Any]] = {
@@ -130,7 +150,9 @@ _HOLDS: dict[Any, Callable[..., Any]] = {
 
 
 class deficit(Function):
-    """(1 - (1 - z)**q)/q, and its limit -log(1 - z) at q = 0; evaluated without cancellation near it."""
+    """(1 - (1 - z)**q)/q, and its limit -log(1 - z) at q = 0; evaluated without cancellation
+    near it.
+    """
 
     nargs = 2
 
@@ -179,7 +201,12 @@ class Bound:
         """Which value breaks the condition, and the remedy with its bound."""
         left, right = (float(side.doit().subs(arguments)) for side in self.condition.args)
         at = ", ".join(f"{plain(s)}={v:g}" for s, v in arguments.items())
-        sign = {StrictLessThan: "below", LessThan: "at most", StrictGreaterThan: "above", GreaterThan: "at least"}
+        sign = {
+            StrictLessThan: "below",
+            LessThan: "at most",
+            StrictGreaterThan: "above",
+            GreaterThan: "at least",
+        }
         what = self.what or self.condition.lhs
         text = f"{what} is {left:.6g} at {at}, but must be {sign[type(self.condition)]} {right:.6g}"
         remedy = self.remedy
@@ -201,22 +228,27 @@ class Values(tuple[Any, ...]):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._names:
-            raise AttributeError(f"there is no value {name!r}; there are {', '.join(self.__dict__.get('_names', ()))}")
+            raise AttributeError(
+                f"there is no value {name!r}; there are "
+                f"{', '.join(self.__dict__.get('_names', ()))}"
+            )
         return self[self._names.index(name)]
 
     def __reduce__(self) -> Any:
         return Values, (dict(zip(self._names, self, strict=True)),)
 
     def __repr__(self) -> str:
-        return f"({', '.join(f'{name}={value}' for name, value in zip(self._names, self, strict=True))})"
+        values = zip(self._names, self, strict=True)
+        return f"({', '.join(f'{name}={value}' for name, value in values)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Formula:
     """A closed form, called like a NumPy function.
 
-    Arguments are numbers or arrays that broadcast against one another, or text with a unit where `units` names one.
-    The value is a float for numbers, else an array; `Values` if there are several expressions.
+    Arguments are numbers or arrays that broadcast against one another, or text with a unit where
+    `units` names one. The value is a float for numbers, else an array; `Values` if there are
+    several expressions.
 
     Parameters
     ----------
@@ -272,22 +304,35 @@ class Formula:
     def __post_init__(self) -> None:
         P = inspect.Parameter
         parameters = [
-            P(plain(s), P.POSITIONAL_OR_KEYWORD, default=self.defaults.get(s, P.empty)) for s in self.arguments
+            P(plain(s), P.POSITIONAL_OR_KEYWORD, default=self.defaults.get(s, P.empty))
+            for s in self.arguments
         ]
         object.__setattr__(self, "__signature__", inspect.Signature(parameters))
         results = self.form if isinstance(self.form, Mapping) else ()
         conditions = {bound.condition: bound.remedy for bound in self.domain}
-        about = (self.name, self.__signature__, self.arguments, self.units, self.ref, results, conditions)  # type: ignore[attr-defined]
+        about = (
+            self.name,
+            self.__signature__,  # type: ignore[attr-defined]
+            self.arguments,
+            self.units,
+            self.ref,
+            results,
+            conditions,
+        )
         object.__setattr__(self, "__doc__", numpydoc(*about))
 
     def __reduce__(self) -> Any:
-        return Formula, tuple(getattr(self, f.name) for f in fields(self))  # what was compiled cannot be pickled
+        return Formula, tuple(
+            getattr(self, f.name) for f in fields(self)
+        )  # what was compiled cannot be pickled
 
-    # --- what it is -------------------------------------------------------------------------------------------------
+    # --- what it is -------------------------------------------------------------------------------
 
     @property
     def _named(self) -> dict[str, Expr]:
-        return dict(self.form) if isinstance(self.form, Mapping) else {self.name: sympify(self.form)}
+        return (
+            dict(self.form) if isinstance(self.form, Mapping) else {self.name: sympify(self.form)}
+        )
 
     @cached_property
     def expr(self) -> Any:
@@ -298,10 +343,7 @@ class Formula:
     @property
     def latex(self) -> str:
         """The equation in LaTeX."""
-        return r" \qquad ".join(
-            f"{name if len(name) == 1 else chr(92) + 'mathrm{' + name.replace('_', chr(92) + '_') + '}'} = {latex(f)}"
-            for name, f in self._named.items()
-        )
+        return r" \qquad ".join(f"{_upright(name)} = {latex(f)}" for name, f in self._named.items())
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex}$"
@@ -309,7 +351,7 @@ class Formula:
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(plain, self.arguments))}) = {self.expr}"
 
-    # --- its value --------------------------------------------------------------------------------------------------
+    # --- its value --------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Evaluate it."""
@@ -318,7 +360,9 @@ class Formula:
         self._check(values)
         with np.errstate(all="ignore"):
             found = self._compiled(*values)
-        results = [self._result(np.broadcast_to(np.asarray(f, dtype=float), shape), values) for f in found]
+        results = [
+            self._result(np.broadcast_to(np.asarray(f, dtype=float), shape), values) for f in found
+        ]
         if isinstance(self.form, Mapping):
             return Values(dict(zip(self.form, results, strict=True)))
         return results[0]
@@ -329,7 +373,10 @@ class Formula:
         except TypeError as error:
             raise InvalidInput(f"{self.name}{inspect.signature(self)}: {error}") from None
         bound.apply_defaults()
-        return [argument(self.name, s, bound.arguments[plain(s)], self.units.get(s, "1")) for s in self.arguments]
+        return [
+            argument(self.name, s, bound.arguments[plain(s)], self.units.get(s, "1"))
+            for s in self.arguments
+        ]
 
     def _check(self, values: list[NDArray[np.float64]]) -> None:
         for bound, sides in zip(self.domain, self._sides, strict=True):
@@ -338,7 +385,9 @@ class Formula:
             if not np.all(good):
                 at = np.broadcast_arrays(good, *values)
                 first = np.argmin(at[0])
-                point = {s: float(v.flat[first]) for s, v in zip(self.arguments, at[1:], strict=True)}
+                point = {
+                    s: float(v.flat[first]) for s, v in zip(self.arguments, at[1:], strict=True)
+                }
                 raise InvalidInput(f"{self.name}: {bound.explain(point)}")
 
     def _result(self, found: NDArray[np.float64], values: list[NDArray[np.float64]]) -> Any:
@@ -362,3 +411,8 @@ class Formula:
             self.arguments, forms, modules=[{"deficit": _deficit}, "scipy", "numpy"], cse=True
         )
         return made
+
+
+def _upright(name: str) -> str:
+    """A name in LaTeX: one letter as a symbol, a word upright."""
+    return name if len(name) == 1 else "\\mathrm{" + name.replace("_", "\\_") + "}"

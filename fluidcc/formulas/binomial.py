@@ -1,10 +1,12 @@
-"""Binomial congestion controls in steady state: efficiency, packet loss and their growth with the number of flows.
+"""Binomial congestion controls in steady state: efficiency, packet loss and their growth with the
+number of flows.
 
-All equation numbers are those of D. Loguinov and H. Radha, "End-to-end rate-based congestion control: convergence
-properties and scalability analysis", IEEE/ACM Transactions on Networking 11 (2003) 564-577. A flow at the rate x
-[bit/s] adds lambda x**-k in an interval R without loss and takes away sigma x**l in one with loss; in the steady state
-it swings between U = C/n and U (1 - z), where z = sigma U**(l - 1) < 1. C and U are in bit/s or, with (alpha, beta) in
-place of (lambda, sigma), in packets a round trip.
+All equation numbers are those of D. Loguinov and H. Radha, "End-to-end rate-based congestion
+control: convergence properties and scalability analysis", IEEE/ACM Transactions on Networking 11
+(2003) 564-577. A flow at the rate x [bit/s] adds lambda x**-k in an interval R without loss and
+takes away sigma x**l in one with loss; in the steady state it swings between U = C/n and U (1 - z),
+where z = sigma U**(l - 1) < 1. C and U are in bit/s or, with (alpha, beta) in place of (lambda,
+sigma), in packets a round trip.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ SHARE = {U: C / n}
 _RATES = {U: "bit/s", C: "bit/s"}
 _Z = "z = sigma U**(l - 1)"
 _below_one = Bound(
-    z < 1, "the rate would fall to zero or below; see (29), the limit of U is ", sigma ** (1 / (1 - l)), _Z
+    z < 1,
+    "the rate would fall to zero or below; see (29), the limit of U is ",
+    sigma ** (1 / (1 - l)),
+    _Z,
 )
 _shared = Bound(
     z.subs(SHARE) < 1,
@@ -43,7 +48,7 @@ _shared = Bound(
 )
 _a_flow = Bound(n >= 1)
 
-# --- one cycle --------------------------------------------------------------------------------------------------------
+# --- one cycle ------------------------------------------------------------------------------------
 
 cycle_time = Formula(
     "cycle_time",
@@ -69,11 +74,13 @@ convergence_factor = Formula(
     (1 - l * z) * (1 - z) ** k,
     domain=(_below_one,),
     units=_RATES,
-    ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in the paper. A decrease "
-    "multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. Its first order in z is 1 - (k + l) z",
+    ref="factor by which a small difference of two rates near U shrinks in a cycle [1]; not in "
+    "the paper. A decrease "
+    "multiplies it by 1 - l z, and an increase, x' = lam x**-k/R, by (U/L)**-k. Its first order "
+    "in z is 1 - (k + l) z",
 )
 
-# --- efficiency -------------------------------------------------------------------------------------------------------
+# --- efficiency -----------------------------------------------------------------------------------
 
 efficiency = Formula(
     "efficiency",
@@ -105,13 +112,18 @@ efficiency_n = Formula(
     efficiency.form.subs(SHARE),
     domain=(_shared, _a_flow),
     units=_RATES,
-    ref="(28) at U = C/n, the efficiency [1] of n flows; its two-term form (33) is efficiency_n_two_term",
+    ref="(28) at U = C/n, the efficiency [1] of n flows; its two-term form (33) is "
+    "efficiency_n_two_term",
 )
 efficiency_n_two_term = Formula(
     "efficiency_n_two_term",
     (k, l, sigma, C, n),
     efficiency_two_term.form.subs(SHARE),
-    domain=(_shared, _a_flow, Bound((k * z).subs(SHARE) < 2, "the two-term form has its pole at k z = 2")),
+    domain=(
+        _shared,
+        _a_flow,
+        Bound((k * z).subs(SHARE) < 2, "the two-term form has its pole at k z = 2"),
+    ),
     units=_RATES,
     ref="(33), that is (32) at U = C/n [1]; where the paper prints U in it, C is meant",
 )
@@ -120,7 +132,11 @@ max_flows = Formula(
     (l, sigma, C),
     Piecewise((C / sigma ** (1 / (1 - l)), l < 1), (oo, True)),
     domain=(
-        Bound(l <= 1, "a decrease with l > 1 takes away less the smaller the rate, so more flows are no danger"),
+        Bound(
+            l <= 1,
+            "a decrease with l > 1 takes away less the smaller the rate, so more flows are no "
+            "danger",
+        ),
         # At l = 1 z is sigma, whatever n is; elsewhere any sigma leaves room for some n.
         Bound(
             Piecewise((sigma, l >= 1), (0, True)) < 1,
@@ -133,9 +149,11 @@ max_flows = Formula(
     infinite=True,
 )
 
-# --- loss -------------------------------------------------------------------------------------------------------------
+# --- loss -----------------------------------------------------------------------------------------
 
-_sent = U ** (2 * k + 2) * deficit(k + 2, z)  # X lam**2 / (lam U**-k R): data over overshoot, times lam**2
+_sent = U ** (2 * k + 2) * deficit(
+    k + 2, z
+)  # X lam**2 / (lam U**-k R): data over overshoot, times lam**2
 
 loss = Formula(
     "loss",
@@ -144,7 +162,8 @@ loss = Formula(
     domain=(_shared, _a_flow),
     defaults={n: 1.0},
     units=_RATES,
-    ref="(34) at U = C/n, lost over sent [1] if every overshoot is the largest there can be, lam U**-k R",
+    ref="(34) at U = C/n, lost over sent [1] if every overshoot is the largest there can be, lam "
+    "U**-k R",
 )
 loss_approximate = Formula(
     "loss_approximate",
@@ -159,7 +178,11 @@ loss_increase_exact = Formula(
     "loss_increase_exact",
     (k, l, lam, sigma, C, n),
     loss.form / loss.form.subs(n, 1),
-    domain=(_shared, _a_flow, Bound(z.subs(U, C) < 1, "a single flow would fall to zero or below", what="z at n = 1")),
+    domain=(
+        _shared,
+        _a_flow,
+        Bound(z.subs(U, C) < 1, "a single flow would fall to zero or below", what="z at n = 1"),
+    ),
     units=_RATES,
     ref="s_n = p_n/p_1 [1] with p_n from (34)",
 )
@@ -183,10 +206,13 @@ loss_increase_two_term = Formula(
     ref="s_n [1] to two terms of (30): the second line of (37)",
 )
 scalability_exponent = Formula(
-    "scalability_exponent", (k, l), l + 2 * k + 1, ref="(37): s_n grows as n to this power [1] while losses are small"
+    "scalability_exponent",
+    (k, l),
+    l + 2 * k + 1,
+    ref="(37): s_n grows as n to this power [1] while losses are small",
 )
 
-# --- ideally scalable congestion control ------------------------------------------------------------------------------
+# --- ideally scalable congestion control ----------------------------------------------------------
 
 _scalable = (
     Bound(l > 1, "(39) is for l > 1"),
@@ -200,18 +226,22 @@ iscc_parameters = Formula(
     {"lam": C ** (k + 1) / m_I, "sigma": 1 / (m_D * C ** (l - 1))},
     domain=_scalable,
     units=_RATES,
-    ref="(41) and (39): no rate up to C grows by more than 1/m_I or shrinks by more than 1/m_D of itself, if k <= -1",
+    ref="(41) and (39): no rate up to C grows by more than 1/m_I or shrinks by more than 1/m_D of "
+    "itself, if k <= -1",
 )
 iscc_loss = Formula(
     "iscc_loss",
     (k, l, m_I, m_D, n),
-    loss.form.subs(dict(zip((lam, sigma), iscc_parameters.form.values(), strict=True)), simultaneous=True).simplify(),
+    loss.form.subs(
+        dict(zip((lam, sigma), iscc_parameters.form.values(), strict=True)), simultaneous=True
+    ).simplify(),
     domain=(*_scalable, _a_flow),
     defaults={n: 1.0},
-    ref="(34) with (39) and (41), lost over sent [1]; (42) is its value at n = 1. C cancels, n does not",
+    ref="(34) with (39) and (41), lost over sent [1]; (42) is its value at n = 1. C cancels, n "
+    "does not",
 )
 
-# --- windows and rates ------------------------------------------------------------------------------------------------
+# --- windows and rates ----------------------------------------------------------------------------
 
 _unit = {mtu: "bit", rtt: "s"}
 window_to_rate = Formula(
@@ -233,5 +263,6 @@ tcp_friendly_alpha = Formula(
     (beta,),
     3 * beta / (2 - beta),
     domain=(Bound(beta < 1, "a decrease takes away a part of the window"),),
-    ref="(5): the increase [packet a round trip] of an AIMD as fast as TCP's, AIMD(1, 1/2), at the same loss ratio",
+    ref="(5): the increase [packet a round trip] of an AIMD as fast as TCP's, AIMD(1, 1/2), at "
+    "the same loss ratio",
 )

@@ -1,10 +1,11 @@
-"""Delay-based AIMD: its sawtooth in closed form, the ratchet of the smallest round trip, and slow start.
+"""Delay-based AIMD: its sawtooth in closed form, the ratchet of the smallest round trip, and slow
+start.
 
-All equation numbers are those of D. Leith, R. Shorten, G. McCullagh, J. Heffner, L. Dunn and F. Baker, "Delay-based
-AIMD congestion control", PFLDnet 2007. Windows are in packets, C in packets/s, times in seconds. The cycle is that of
-windows which change the queue at once: the round trip is R = W/C while the queue is busy (W is the sum of all windows)
-and T, the propagation delay there and back, while it is empty. A lag of the feedback adds overshoot, which a
-simulation shows.
+All equation numbers are those of D. Leith, R. Shorten, G. McCullagh, J. Heffner, L. Dunn and F.
+Baker, "Delay-based AIMD congestion control", PFLDnet 2007. Windows are in packets, C in packets/s,
+times in seconds. The cycle is that of windows which change the queue at once: the round trip is R =
+W/C while the queue is busy (W is the sum of all windows) and T, the propagation delay there and
+back, while it is empty. A lag of the feedback adds overshoot, which a simulation shows.
 """
 
 from __future__ import annotations
@@ -26,18 +27,22 @@ __all__ = [
 ]  # fmt: skip
 
 tau0, T, alpha, C, beta, rtt, n = symbols("tau0 T alpha C beta rtt n", positive=True)
-RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols("RTT_min RTT_max delta cwnd W coefficient", positive=True)
+RTT_min, RTT_max, delta, cwnd, W, coefficient = symbols(
+    "RTT_min RTT_max delta cwnd W coefficient", positive=True
+)
 offset, gamma, Delta, tau0_bar, k = symbols("offset gamma Delta tau0_bar k", nonnegative=True)
 left, T_near, T_far, q, window = symbols("left T_near T_far q window", positive=True)
 trickle, queue = symbols("trickle queue", nonnegative=True)
 
-_UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s", tau0_bar: "s",
-          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet", C: "packet/s", coefficient: "1/s^2",
+_UNITS = {tau0: "s", T: "s", rtt: "s", RTT_min: "s", RTT_max: "s", offset: "s", Delta: "s",
+    tau0_bar: "s",
+          T_near: "s", T_far: "s", alpha: "packet", cwnd: "packet", W: "packet", C: "packet/s",
+          coefficient: "1/s^2",
           window: "packet", queue: "packet"}  # fmt: skip
 _part = Bound(beta < 1, "a backoff leaves a part of the window")
 _probe = Bound(delta <= 1, "with delta above 1 a backoff would not empty the estimated queue")
 
-# --- the rules --------------------------------------------------------------------------------------------------------
+# --- the rules ------------------------------------------------------------------------------------
 
 _d = Max(Delta - offset, 0)
 
@@ -47,15 +52,20 @@ increase = Formula(
     1 + 10 * _d + coefficient * _d**2,
     defaults={coefficient: 0.5, offset: 1.0},
     units=_UNITS,
-    ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. The paper prints min[1, "
-    "...], which would never be more than 1: the larger of the two is meant. It prints the coefficient 0.5 where the "
+    ref="(2), what a window grows a round trip [packet], Delta seconds after the last backoff. "
+    "The paper prints min[1, "
+    "...], which would never be more than 1: the larger of the two is meant. It prints the "
+    "coefficient 0.5 where the "
     "H-TCP draft and its kernels have 0.25",
 )
 backoff_factor = Formula(
     "backoff_factor",
     (RTT_min, rtt, delta),
     delta * RTT_min / rtt,
-    domain=(_probe, Bound(RTT_min <= rtt, "the smallest round trip seen is not above the present one")),
+    domain=(
+        _probe,
+        Bound(RTT_min <= rtt, "the smallest round trip seen is not above the present one"),
+    ),
     defaults={delta: 1.0},
     units=_UNITS,
     ref="(4), and (3) with delta = 1: what a backoff leaves of the window [1]",
@@ -80,15 +90,18 @@ max_ssthresh = Formula(
     cwnd / 4 * tau0 / (RTT_max - RTT_min),
     domain=(Bound(RTT_max > RTT_min, "a queue must have been seen to tell the rate of the link"),),
     units=_UNITS,
-    ref="(7), how much limited slow start may have in the queue [packet], when the round trip is first above RTT_max",
+    ref="(7), how much limited slow start may have in the queue [packet], when the round trip is "
+    "first above RTT_max",
 )
 
-# --- the sawtooth -----------------------------------------------------------------------------------------------------
+# --- the sawtooth ---------------------------------------------------------------------------------
 
 _R = T + tau0  # round trip at a backoff
 _virtual = Min(beta * _R, T)  # sum of the windows over C after it
 _low = Max(beta * _R, T)  # round trip after it
-_idle = 2 * T * (T - _virtual)  # time with an empty queue and with a busy one, both in units of C/(2 n alpha)
+_idle = (
+    2 * T * (T - _virtual)
+)  # time with an empty queue and with a busy one, both in units of C/(2 n alpha)
 _busy = _R**2 - _low**2
 _unit = C / (2 * n * alpha)
 
@@ -106,19 +119,27 @@ cycle = Formula(
     domain=(_part,),
     defaults={n: 1},
     units=_UNITS,
-    ref="the periodic sawtooth of n synchronised flows which grow by alpha packets a round trip and back off to beta "
-    "of their windows when the queueing delay is tau0: period [s], largest and smallest window of a flow [packet], "
-    "smallest round trip [s], utilisation [1] and mean queueing delay over time [s]; C in packets/s. With beta by (3), "
+    ref="the periodic sawtooth of n synchronised flows which grow by alpha packets a round trip "
+    "and back off to beta "
+    "of their windows when the queueing delay is tau0: period [s], largest and smallest window of "
+    "a flow [packet], "
+    "smallest round trip [s], utilisation [1] and mean queueing delay over time [s]; C in "
+    "packets/s. With beta by (3), "
     "T/(T + tau0), the queue just empties and the link is always busy",
 )
 _trip = T + tau0  # what a packet takes that meets tau0 in the queue
-_peak = sqrt((C * _trip) ** 2 + 2 * n * alpha * C * _trip)  # sum of the windows when news of it comes
+_peak = sqrt(
+    (C * _trip) ** 2 + 2 * n * alpha * C * _trip
+)  # sum of the windows when news of it comes
 _left = T / _trip * _peak
 _pace = 1 - trickle
-_silent = (  # until C (1 - trickle) t packets more have left than were sent, and the window has grown to what is there
-    (_pace * _peak + n * alpha - sqrt((_pace * _peak + n * alpha) ** 2 - _pace**2 * (_peak**2 - _left**2)))
-    / (_pace**2 * C)
-)
+# until C (1 - trickle) t packets more have left than were sent, and the window has grown to what is
+# there
+_silent = (
+    _pace * _peak
+    + n * alpha
+    - sqrt((_pace * _peak + n * alpha) ** 2 - _pace**2 * (_peak**2 - _left**2))
+) / (_pace**2 * C)
 late_cycle = Formula(
     "late_cycle",
     (alpha, tau0, T, C, n, trickle),
@@ -132,11 +153,16 @@ late_cycle = Formula(
     domain=(Bound(trickle < 1, "a flow that sends no less does not back off"),),
     defaults={n: 1, trickle: 0},
     units=_UNITS,
-    ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised flows with an ack clock, "
-    "which grow by alpha over the window at each ack: period [s], largest and smallest window of a flow [packet], "
-    "largest and smallest queueing delay [s]; C in packets/s. While the queue is busy acks come at the rate C, so "
-    "that the square of all windows grows by 2 n alpha C a second, and the queue is W/C - T. What crosses tau0 is "
-    "known T + tau0 later. After a backoff only the part `trickle` of C is sent until what is under way is the window",
+    ref="the same sawtooth with (3) and with feedback that takes its time, of n synchronised "
+    "flows with an ack clock, "
+    "which grow by alpha over the window at each ack: period [s], largest and smallest window of "
+    "a flow [packet], "
+    "largest and smallest queueing delay [s]; C in packets/s. While the queue is busy acks come "
+    "at the rate C, so "
+    "that the square of all windows grows by 2 n alpha C a second, and the queue is W/C - T. What "
+    "crosses tau0 is "
+    "known T + tau0 later. After a backoff only the part `trickle` of C is sent until what is "
+    "under way is the window",
 )
 mean_queueing_delay = Formula(
     "mean_queueing_delay",
@@ -144,8 +170,10 @@ mean_queueing_delay = Formula(
     cycle.form["mean_queueing_delay"],
     domain=(_part,),
     units=_UNITS,
-    ref="mean queueing delay over time of the sawtooth [s]; the same for any number of flows, any increase and any "
-    "capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + tau0, a little above tau0/2",
+    ref="mean queueing delay over time of the sawtooth [s]; the same for any number of flows, any "
+    "increase and any "
+    "capacity. With beta by (3), 2/3 (R**3 - T**3)/(R**2 - T**2) - T for R = T + tau0, a little "
+    "above tau0/2",
 )
 
 rtt_unfairness = Formula(
@@ -153,19 +181,24 @@ rtt_unfairness = Formula(
     (T_near, T_far, tau0),
     log(1 + tau0 / T_near) / log(1 + tau0 / T_far),
     units=_UNITS,
-    ref="rate of a flow with the propagation delay T_near over that of one with T_far [1], which back off together by "
-    "(3) whenever their common queueing delay is tau0, and between backoffs see it grow at a constant pace. A window "
-    "grows by alpha/RTT a second, and (3) takes the part tau0/(T + tau0) of it; so does the rate, which is the window "
+    ref="rate of a flow with the propagation delay T_near over that of one with T_far [1], which "
+    "back off together by "
+    "(3) whenever their common queueing delay is tau0, and between backoffs see it grow at a "
+    "constant pace. A window "
+    "grows by alpha/RTT a second, and (3) takes the part tau0/(T + tau0) of it; so does the rate, "
+    "which is the window "
     "over T + tau0 then",
     claims={
-        "growth over an epoch, in proportion": Eq(integrate(1 / (T + q), (q, 0, tau0)), log(1 + tau0 / T)),
+        "growth over an epoch, in proportion": Eq(
+            integrate(1 / (T + q), (q, 0, tau0)), log(1 + tau0 / T)
+        ),
         "rate at a backoff, in proportion": Eq(
             log(1 + tau0 / T) / (1 - T / (T + tau0)) / (T + tau0), log(1 + tau0 / T) / tau0
         ),
     },
 )
 
-# --- H-TCP's increase -------------------------------------------------------------------------------------------------
+# --- H-TCP's increase -----------------------------------------------------------------------------
 
 epoch_growth = Formula(
     "epoch_growth",
@@ -173,7 +206,8 @@ epoch_growth = Formula(
     (Delta + 5 * _d**2 + coefficient * _d**3 / 3) / rtt,
     defaults={coefficient: 0.5, offset: 1.0},
     units=_UNITS,
-    ref="what a window has grown [packet] Delta seconds after a backoff by (2), at a round trip of rtt",
+    ref="what a window has grown [packet] Delta seconds after a backoff by (2), at a round trip "
+    "of rtt",
 )
 
 
@@ -206,7 +240,8 @@ def epoch_duration(
     offset : array_like
         For how long after a backoff the increase is one packet a round trip [s]; the paper has 1 s.
     rounds : bool
-        Count whole round trips, the window growing at the end of each by the increase at that time, and not a fluid.
+        Count whole round trips, the window growing at the end of each by the increase at that time,
+        and not a fluid.
     queue : array_like
         By how much the window at the backoff is above `window` [packet].
 
@@ -226,9 +261,14 @@ def epoch_duration(
     3.9
     """
     given = (window, rtt, beta, coefficient, offset, queue)
-    read = {plain(s): argument("epoch_duration", s, v, _UNITS.get(s, "1")) for s, v in zip(_EPOCH, given, strict=True)}
+    read = {
+        plain(s): argument("epoch_duration", s, v, _UNITS.get(s, "1"))
+        for s, v in zip(_EPOCH, given, strict=True)
+    }
     if np.any(read["beta"] >= 1):
-        raise InvalidInput(f"epoch_duration: beta is {read['beta'].max():g}, but must be below 1: {_part.remedy}")
+        raise InvalidInput(
+            f"epoch_duration: beta is {read['beta'].max():g}, but must be below 1: {_part.remedy}"
+        )
     one = _rounds if flag(rounds, "epoch_duration: rounds") else _fluid
     shape = common_shape("epoch_duration", read)
     rows = zip(*(np.broadcast_to(v, shape).flat for v in read.values()), strict=True)
@@ -259,7 +299,7 @@ def _rounds(growth: float, rtt: float, coefficient: float, offset: float) -> flo
     return float(rtt * (1 + np.searchsorted(grown, growth * (1 - 1e-15))))
 
 
-# --- the ratchet, convergence, slow start -----------------------------------------------------------------------------
+# --- the ratchet, convergence, slow start ---------------------------------------------------------
 
 ratchet = Formula(
     "ratchet",
@@ -267,8 +307,10 @@ ratchet = Formula(
     Max(T, delta**k * RTT_min),
     domain=(_probe, Bound(RTT_min >= T, "no round trip is shorter than the propagation delay")),
     units=_UNITS,
-    ref="smallest round trip seen after k backoffs by (4) [s], from an estimate RTT_min at first, if all flows have "
-    "the same; whatever round trip triggers the backoffs. The queue then empties, and T is the propagation delay",
+    ref="smallest round trip seen after k backoffs by (4) [s], from an estimate RTT_min at first, "
+    "if all flows have "
+    "the same; whatever round trip triggers the backoffs. The queue then empties, and T is the "
+    "propagation delay",
     claims={"one backoff": Eq(delta * RTT_min / rtt * (C * rtt) / C, delta * RTT_min)},
 )
 convergence_epochs = Formula(
@@ -277,7 +319,8 @@ convergence_epochs = Formula(
     log(left) / log(beta),
     domain=(_part, Bound(left < 1, "it is the part of a difference that is left")),
     defaults={left: 0.1},
-    ref="backoffs after which the part `left` of a difference between two windows is left [1]; the 90% of Fig. 8 "
+    ref="backoffs after which the part `left` of a difference between two windows is left [1]; "
+    "the 90% of Fig. 8 "
     "are left = 0.1",
 )
 slow_start_rounds = Formula(
@@ -285,7 +328,8 @@ slow_start_rounds = Formula(
     (rtt, tau0),
     2 * rtt / tau0,
     units=_UNITS,
-    ref="round trips [1] in which limited slow start, at max_ssthresh/2 a round trip, reaches the window C rtt when "
+    ref="round trips [1] in which limited slow start, at max_ssthresh/2 a round trip, reaches the "
+    "window C rtt when "
     "max_ssthresh = C tau0",
     claims={"O(RTT/tau0)": Eq(C * rtt / (C * tau0 / 2), 2 * rtt / tau0)},
 )

@@ -1,9 +1,9 @@
 """P-AQM and explicit congestion feedback: gains, periods, set points and overhead in closed form.
 
-Equation numbers are those of the paper on ECF and P-AQM, whose formulas are rebuilt from its prose. Near equilibrium
-the inner loop is a recursion over its period dT and the outer loop one over T_ECF, in which a new rate is felt at the
-queue R later, R being the round trip between sources and router. A loop settles if all its multipliers lie inside the
-unit circle; the radius is that of the largest.
+Equation numbers are those of the paper on ECF and P-AQM, whose formulas are rebuilt from its prose.
+Near equilibrium the inner loop is a recursion over its period dT and the outer loop one over T_ECF,
+in which a new rate is felt at the queue R later, R being the round trip between sources and router.
+A loop settles if all its multipliers lie inside the unit circle; the radius is that of the largest.
 """
 
 from __future__ import annotations
@@ -21,20 +21,31 @@ K, T, R, c, size, N, r_max, T_s, dT = symbols("K T R c ell N r_max T_s dT", posi
 n = Symbol("n", nonnegative=True)
 omega = Symbol("omega", positive=True)
 z = Symbol("z")
-_UNITS = {T: "s", R: "s", T_s: "s", dT: "s", c: "bit/s", r_max: "bit/s", size: "bit/packet", omega: "1/s"}
+_UNITS = {
+    T: "s",
+    R: "s",
+    T_s: "s",
+    dT: "s",
+    c: "bit/s",
+    r_max: "bit/s",
+    size: "bit/packet",
+    omega: "1/s",
+}
 
 inner_radius = Formula(
     "inner_radius",
     (K,),
     sqrt((1 - K) ** 2),
-    ref="(1), the factor that an error of the queue keeps in one period dT; without computing delay [1]",
+    ref="(1), the factor that an error of the queue keeps in one period dT; without computing "
+    "delay [1]",
 )
 _late = (1 + sqrt(1 - 4 * K)) / 2
 inner_radius_late = Formula(
     "inner_radius_late",
     (K,),
     Piecewise((_late, Rational(1, 4) >= K), (sqrt(K), True)),
-    ref="(1), the same where u is applied one period after it was computed: roots of z^2 - z + K = 0 [1]",
+    ref="(1), the same where u is applied one period after it was computed: roots of z^2 - z + K "
+    "= 0 [1]",
     claims={
         "below 1/4 the larger root": Eq((z**2 - z + K).subs(z, _late).expand(), 0),
         "above 1/4 the product of the roots": Eq((_late * (1 - _late)).expand(), K),
@@ -50,7 +61,8 @@ v1_radius = Formula(
     sqrt(R / T),
     domain=(_inside,),
     units=_UNITS,
-    ref="(9) in the form V1, which takes the new rate to come at once: roots of z^2 - R z/T + R/T = 0 [1]; it settles "
+    ref="(9) in the form V1, which takes the new rate to come at once: roots of z^2 - R z/T + R/T "
+    "= 0 [1]; it settles "
     "iff T > R",
     claims={
         "a root of V1": Eq((z**2 - R * z / T + R / T).subs(z, _pair[0]).expand(), 0),
@@ -63,7 +75,8 @@ v2_radius = Formula(
     R / (T - R),
     domain=(_inside,),
     units=_UNITS,
-    ref="(9) in the form V2, which allows for the old rate: roots 0 and -R/(T - R) [1]; it settles iff T > 2 R",
+    ref="(9) in the form V2, which allows for the old rate: roots 0 and -R/(T - R) [1]; it "
+    "settles iff T > 2 R",
     claims={"at the limit": Eq((R / (T - R)).subs(T, 2 * R), 1)},
 )
 period = Formula(
@@ -78,7 +91,8 @@ set_point = Formula(
     (n, size, c),
     n * size / c,
     units=_UNITS,
-    ref="the time that n packets of ell bits take [s]: the queueing delay of n of them, or dT in packet times, "
+    ref="the time that n packets of ell bits take [s]: the queueing delay of n of them, or dT in "
+    "packet times, "
     "for which the paper recommends 50 to 100",
 )
 fair_share = Formula(
@@ -94,7 +108,8 @@ overhead = Formula(
     N * size / T,
     defaults={size: 8 * 56},
     units=_UNITS,
-    ref="what reports of ell bits to each of N sources every T take [bit/s]; an ICMP packet has 56 bytes",
+    ref="what reports of ell bits to each of N sources every T take [bit/s]; an ICMP packet has "
+    "56 bytes",
 )
 _x = omega * T / 2
 hold_error = Formula(
@@ -102,8 +117,13 @@ hold_error = Formula(
     (omega, T),
     1 - (sin(_x) / _x) ** 2,
     units=_UNITS,
-    ref="by how much the zero-order-hold form of a sampled queue, (1 - e^(-sT))/(s T)^2, falls short of the sampled "
+    ref="by how much the zero-order-hold form of a sampled queue, (1 - e^(-sT))/(s T)^2, falls "
+    "short of the sampled "
     "loop at s = j omega [1]; at most (omega T)^2/12, and meaningless beyond omega = pi/T",
     # aliases add up: sum over k of 1/(x + pi k)^2 = 1/sin^2 x
-    claims={"form over sum of all aliases": Eq((2 - 2 * cos(2 * _x)) / (2 * _x) ** 2, (sin(_x) / _x) ** 2)},
+    claims={
+        "form over sum of all aliases": Eq(
+            (2 - 2 * cos(2 * _x)) / (2 * _x) ** 2, (sin(_x) / _x) ** 2
+        )
+    },
 )

@@ -1,10 +1,12 @@
-"""FAST and Vegas when a flow arrives at a standing queue: who gets what, and how the newcomer can find out.
+"""FAST and Vegas when a flow arrives at a standing queue: who gets what, and how the newcomer can
+find out.
 
-All equation numbers are those of M. Rodriguez-Perez, S. Herreria-Alonso, M. Fernandez-Veiga and C. Lopez-Garcia, "The
-persistent congestion problem of FAST-TCP: analysis and solutions" (IEEE Communications Letters version). Windows and
-backlogs are in packets, C and rates in packets/s, as in the paper; a network of fluidcc has its capacities in bit/s,
-which are these times the packet size in bits. A newcomer, flow 0, meets n flows in equilibrium that know their
-propagation delays and have alpha packets each in the queue: it takes their queueing delay n alpha/C for propagation.
+All equation numbers are those of M. Rodriguez-Perez, S. Herreria-Alonso, M. Fernandez-Veiga and C.
+Lopez-Garcia, "The persistent congestion problem of FAST-TCP: analysis and solutions" (IEEE
+Communications Letters version). Windows and backlogs are in packets, C and rates in packets/s, as
+in the paper; a network of fluidcc has its capacities in bit/s, which are these times the packet
+size in bits. A newcomer, flow 0, meets n flows in equilibrium that know their propagation delays
+and have alpha packets each in the queue: it takes their queueing delay n alpha/C for propagation.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ equilibrium_rates = Formula(
     (n, C, alpha),
     {"newcomer": _x0, "others": _xf},
     units=_UNITS,
-    ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in packets/s. They do not depend "
+    ref="(3) and (4), rate of the newcomer and of each of the n others [packet/s]; C in "
+    "packets/s. They do not depend "
     "on alpha",
     claims={
         "(3)": Eq(_x0, alpha / (_b0 / C)),
@@ -61,7 +64,8 @@ unfairness = Formula(
     "unfairness",
     (n,),
     _B,
-    ref="x_0/x_f by (3) and (4), how many times an old flow's rate the newcomer has [1]; about sqrt(n)",
+    ref="x_0/x_f by (3) and (4), how many times an old flow's rate the newcomer has [1]; about "
+    "sqrt(n)",
     claims={"ratio of (3) to (4)": Eq(_x0 / _xf, _B), "as a backlog": Eq(_B * (_B - 1), n)},
 )
 drain_time = Formula(
@@ -69,23 +73,29 @@ drain_time = Formula(
     (n, C, alpha),
     (_b0 + n * alpha) / (C - n * _xf),
     units=_UNITS,
-    ref="left side of (6), the time [s] in which the queue empties while the newcomer pauses; C in packets/s",
+    ref="left side of (6), the time [s] in which the queue empties while the newcomer pauses; C "
+    "in packets/s",
 )
 rate_reduction_threshold = Formula(
     "rate_reduction_threshold",
     (n, C, alpha),
     n * _b0 / C,
     units=_UNITS,
-    ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties the queue before the "
+    ref="(7), the round-trip propagation delay [s] above which a pause of the newcomer empties "
+    "the queue before the "
     "others know; C in packets/s",
     claims={"(6) at the threshold": Eq(drain_time.form, n * _b0 / C + (_b0 + n * alpha) / C)},
 )
 
-# --- the estimator of Section IV --------------------------------------------------------------------------------------
+# --- the estimator of Section IV ------------------------------------------------------------------
 
 _a = theta * t_eps / delta_r  # the newcomer's share of the capacity is 1/a
-_same_sign = Bound(_a >= 1, "a probe of share theta for t_eps changes the round trip by at most theta t_eps")
-_below = Bound(theta < 1, "theta is the part of its rate that the newcomer gives up; more than all it has not")
+_same_sign = Bound(
+    _a >= 1, "a probe of share theta for t_eps changes the round trip by at most theta t_eps"
+)
+_below = Bound(
+    theta < 1, "theta is the part of its rate that the newcomer gives up; more than all it has not"
+)
 
 rtt_change = Formula(
     "rtt_change",
@@ -93,7 +103,8 @@ rtt_change = Formula(
     theta * x0 * t_eps / C,
     domain=(_below,),
     units=_UNITS,
-    ref="(8), by how much the round trip falls [s] when the newcomer sends (1 - theta) x0 for t_eps, while the others "
+    ref="(8), by how much the round trip falls [s] when the newcomer sends (1 - theta) x0 for "
+    "t_eps, while the others "
     "go on as before and the queue does not empty; x0 and C in packets/s",
     claims={
         "(8), with the rates of all adding up to C": Eq(
@@ -129,7 +140,8 @@ corrected_delay = Formula(
     d_hat - estimate_flows.form * alpha / estimate_capacity.form,
     domain=(_below, _same_sign),
     units=_UNITS,
-    ref="the propagation delay [s] after the correction of Section IV: d_hat less alpha times the number of others "
+    ref="the propagation delay [s] after the correction of Section IV: d_hat less alpha times the "
+    "number of others "
     "over the capacity; x0 in packets/s",
 )
 probe_backlog = Formula(
@@ -138,11 +150,12 @@ probe_backlog = Formula(
     -theta * t_eps * x0,
     domain=(_below,),
     units=_UNITS,
-    ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it must be there to be "
+    ref="what the probe adds to the queue [packet]; room for it is needed if theta < 0, and it "
+    "must be there to be "
     "taken away if theta > 0; x0 in packets/s",
 )
 
-# --- arrivals one after the other -------------------------------------------------------------------------------------
+# --- arrivals one after the other -----------------------------------------------------------------
 
 
 class Arrivals(NamedTuple):
@@ -153,7 +166,8 @@ class Arrivals(NamedTuple):
     backlog : ndarray (m,)
         Queue after arrival j + 1 [packet].
     rate : ndarray (m, m)
-        Row j has the rates of the flows after arrival j + 1, in the order of arrival [packet/s]; 0 before a flow's own.
+        Row j has the rates of the flows after arrival j + 1, in the order of arrival [packet/s]; 0
+        before a flow's own.
     """
 
     backlog: NDArray[np.float64]
@@ -162,10 +176,12 @@ class Arrivals(NamedTuple):
 
 @explained
 def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
-    """Backlogs and rates when m flows start one after the other, each at the equilibrium of those before it.
+    """Backlogs and rates when m flows start one after the other, each at the equilibrium of those
+    before it.
 
-    Flow k takes the queue that it meets, b_{k-1}, for propagation; after the arrival of flow j the queue b_j solves
-    sum over k <= j of alpha/(b_j - b_{k-1}) = 1, which is (2) for all flows and a full link.
+    Flow k takes the queue that it meets, b_{k-1}, for propagation; after the arrival of flow j the
+    queue b_j solves sum over k <= j of alpha/(b_j - b_{k-1}) = 1, which is (2) for all flows and a
+    full link.
 
     Parameters
     ----------
@@ -197,7 +213,9 @@ def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
     met = np.zeros(flows)  # the queue that each flow met, over alpha
     rate = np.zeros((flows, flows))
     for j in range(flows):
-        gaps = met[j] - met[: j + 1]  # each flow's own part of the queue is what is above the queue that it met
+        gaps = (
+            met[j] - met[: j + 1]
+        )  # each flow's own part of the queue is what is above the queue that it met
         own = _newcomer_part(gaps)
         rate[j, : j + 1] = capacity / (gaps + own)
         if j + 1 < flows:
@@ -214,7 +232,13 @@ def _one(s: Symbol, value: Any) -> float:
 
 
 def _newcomer_part(gaps: NDArray[np.float64]) -> float:
-    """Solve sum 1/(gap + z) = 1; the last gap is 0, so the sum is at least 1 at z = 1 and at most 1 at their number."""
+    """Solve sum 1/(gap + z) = 1; the last gap is 0, so the sum is at least 1 at z = 1 and at
+    most 1 at their number.
+    """
     from scipy.optimize import brentq
 
-    return float(brentq(lambda z: np.sum(1 / (gaps + z)) - 1, 1.0, len(gaps), xtol=4e-16 * len(gaps), rtol=9e-16))
+    return float(
+        brentq(
+            lambda z: np.sum(1 / (gaps + z)) - 1, 1.0, len(gaps), xtol=4e-16 * len(gaps), rtol=9e-16
+        )
+    )

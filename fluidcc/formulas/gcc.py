@@ -1,14 +1,16 @@
 """GCC, simplified: its limit cycle on one link in closed form.
 
-The law is `fluidcc.sources.GCC`, the simplified controller of the LDCC paper's Section V-D. A flow, or any number of
-flows that move together, has the part z of a link's capacity c to itself; the rest is taken by traffic that does not
-listen. Time begins when the link becomes busy: the flow sends z c exp(g t), so that the queue of FIFO packets is
+The law is `fluidcc.sources.GCC`, the simplified controller of the LDCC paper's Section V-D. A flow,
+or any number of flows that move together, has the part z of a link's capacity c to itself; the rest
+is taken by traffic that does not listen. Time begins when the link becomes busy: the flow sends z c
+exp(g t), so that the queue of FIFO packets is
 
     q'(t) = z (exp(g t) - 1).
 
-Over-use, q' > gamma, is sent at t1 and heard at t2, a propagation round trip and the queue of t1 later. The rate is
-then cut to alpha times what is received. The queue drains at a constant pace, and news that it is empty comes a
-propagation round trip after it is, whereupon the rate grows again. Nothing of this depends on c.
+Over-use, q' > gamma, is sent at t1 and heard at t2, a propagation round trip and the queue of t1
+later. The rate is then cut to alpha times what is received. The queue drains at a constant pace,
+and news that it is empty comes a propagation round trip after it is, whereupon the rate grows
+again. Nothing of this depends on c.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _regrowth = log(z / _low) / g
 _period = _t2 + _emptying + rtt + _regrowth
 _sent = (_high - _low) / g + _low * (_emptying + rtt)  # over c
 _busy = _t2 + _emptying
-_idle = (1 - z + _low) * rtt + (1 - z) * _regrowth + (z - _low) / g  # what passes while there is no queue, over c
+_idle = (
+    (1 - z + _low) * rtt + (1 - z) * _regrowth + (z - _low) / g
+)  # what passes while there is no queue, over c
 
 queue = Formula(
     "queue",
@@ -45,7 +49,8 @@ queue = Formula(
     _rising,
     defaults={z: 1.0},
     units=_UNITS,
-    ref="queueing delay [s] met by what is sent t seconds after the link became busy, while GCC's rate grows",
+    ref="queueing delay [s] met by what is sent t seconds after the link became busy, while GCC's "
+    "rate grows",
     claims={
         "q' = z (exp(g t) - 1)": Eq(_rising.diff(t), z * exp(g * t) - z),
         "q(0) = 0": _rising.subs(t, 0),
@@ -69,16 +74,20 @@ cycle = Formula(
         Bound(z <= 1, "the flow has at most the whole link"),
         Bound(
             gamma < _drain,
-            "the queue drains too slowly to be seen as under-use, and the rate grows before it is empty; take a "
+            "the queue drains too slowly to be seen as under-use, and the rate grows before it is "
+            "empty; take a "
             "smaller gamma or alpha, or simulate it",
             what="gamma",
         ),
     ),
     defaults={z: 1.0},
     units=_UNITS,
-    ref="the limit cycle of GCC on a link with an endless buffer: period [s], largest, smallest and mean rate over the "
-    "capacity [1], largest and mean queueing delay over time [s], utilisation of the link [1]. rtt is the propagation "
-    "round trip, 1/g the time in which the rate grows by e, gamma the threshold, alpha what a decrease leaves, z the "
+    ref="the limit cycle of GCC on a link with an endless buffer: period [s], largest, smallest "
+    "and mean rate over the "
+    "capacity [1], largest and mean queueing delay over time [s], utilisation of the link [1]. "
+    "rtt is the propagation "
+    "round trip, 1/g the time in which the rate grows by e, gamma the threshold, alpha what a "
+    "decrease leaves, z the "
     "part of the capacity that others leave. It holds for rates below `cap` times what is received",
     claims={
         "over-use is sent at t1": Eq(_rising.diff(t).subs(t, _t1), gamma),

@@ -1,7 +1,8 @@
-"""Response functions: the mean window or rate that a congestion control holds at a given loss ratio.
+"""Response functions: the mean window or rate that a congestion control holds at a given loss
+ratio.
 
-Windows are in packets and `pftk` in packets/s, as in their papers; `tfrc` is in bit/s. The loss ratio p is that of loss
-events a packet sent, in (0, 1].
+Windows are in packets and `pftk` in packets/s, as in their papers; `tfrc` is in bit/s. The loss
+ratio p is that of loss events a packet sent, in (0, 1].
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ w_low, w_high, p_low, p_high = symbols("w_low w_high p_low p_high", positive=Tru
 _ratio = Bound(p <= 1, "it is a ratio")
 _part = Bound(beta < 1, "a decrease takes away a part of the window")
 
-# --- square-root laws -------------------------------------------------------------------------------------------------
+# --- square-root laws -----------------------------------------------------------------------------
 
 square_root_window = Formula(
     "square_root_window",
@@ -38,7 +39,8 @@ square_root_window = Formula(
     sqrt(3 / (2 * b * p)),
     domain=(_ratio,),
     defaults={b: 1.0},
-    ref="mean window [packet] of TCP if one packet in 1/p is lost, with b packets an acknowledgement: M. Mathis, "
+    ref="mean window [packet] of TCP if one packet in 1/p is lost, with b packets an "
+    "acknowledgement: M. Mathis, "
     "J. Semke, J. Mahdavi and T. Ott, Computer Communication Review 27(3), 1997",
 )
 aimd_window = Formula(
@@ -47,7 +49,8 @@ aimd_window = Formula(
     sqrt(alpha * (2 - beta) / (2 * beta * p)),
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
-    ref="mean window [packet] of AIMD(alpha, beta) if one packet in 1/p is lost: S. Floyd, M. Handley and J. Padhye, "
+    ref="mean window [packet] of AIMD(alpha, beta) if one packet in 1/p is lost: S. Floyd, M. "
+    "Handley and J. Padhye, "
     "A comparison of equation-based and AIMD congestion control, 2000",
 )
 square_root_fluid = Formula(
@@ -56,7 +59,8 @@ square_root_fluid = Formula(
     sqrt(alpha / (beta * p)),
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
-    ref="window [packet] at which the mean drift alpha/rtt - beta W p W/rtt vanishes: V. Misra, W. Gong and D. "
+    ref="window [packet] at which the mean drift alpha/rtt - beta W p W/rtt vanishes: V. Misra, "
+    "W. Gong and D. "
     "Towsley, SIGCOMM 2000; larger than aimd_window, as losses come at random",
 )
 square_root_fluid_sent = Formula(
@@ -65,7 +69,8 @@ square_root_fluid_sent = Formula(
     sqrt(alpha * (1 - p) / (beta * p)),
     domain=(_ratio, _part),
     defaults={alpha: 1.0, beta: 0.5},
-    ref="window [packet] if only what is acknowledged makes it grow: F. Kelly, Mathematical modelling of the Internet, "
+    ref="window [packet] if only what is acknowledged makes it grow: F. Kelly, Mathematical "
+    "modelling of the Internet, "
     "2001",
 )
 binomial_window = Formula(
@@ -73,11 +78,12 @@ binomial_window = Formula(
     (p, k, l, alpha, beta),
     (alpha / (beta * p)) ** (1 / (k + l + 1)),
     domain=(_ratio, Bound(k + l + 1 > 0, "else the window grows with the loss ratio")),
-    ref="largest window [packet] of a binomial control to the leading order in the decrease, if one packet in 1/p is "
+    ref="largest window [packet] of a binomial control to the leading order in the decrease, if "
+    "one packet in 1/p is "
     "lost: D. Bansal and H. Balakrishnan, INFOCOM 2001",
 )
 
-# --- with timeouts ----------------------------------------------------------------------------------------------------
+# --- with timeouts --------------------------------------------------------------------------------
 
 _seconds = sqrt(2 * b * p / 3)
 _timeouts = p * (1 + 32 * p**2)
@@ -89,7 +95,8 @@ pftk = Formula(
     domain=(_ratio,),
     defaults={b: 2.0},
     units={rtt: "s", T0: "s"},
-    ref="rate [packet/s] of TCP with timeouts of T0 s: J. Padhye, V. Firoiu, D. Towsley and J. Kurose, SIGCOMM 1998, "
+    ref="rate [packet/s] of TCP with timeouts of T0 s: J. Padhye, V. Firoiu, D. Towsley and J. "
+    "Kurose, SIGCOMM 1998, "
     "the approximate model without a limit on the window",
 )
 pftk_limited = Formula(
@@ -111,13 +118,14 @@ tfrc = Formula(
     ref="TCP-friendly rate [bit/s]: RFC 5348, Section 3.1, with a timeout of four round trips",
 )
 
-# --- fast long-distance controls --------------------------------------------------------------------------------------
+# --- fast long-distance controls ------------------------------------------------------------------
 
 highspeed_window = Formula(
     "highspeed_window",
     (p, w_low, w_high, p_low, p_high),
     Piecewise(
-        (w_low * (p / p_low) ** (log(w_high / w_low) / log(p_high / p_low)), p < p_low), (sqrt(3 / (2 * p)), True)
+        (w_low * (p / p_low) ** (log(w_high / w_low) / log(p_high / p_low)), p < p_low),
+        (sqrt(3 / (2 * p)), True),
     ),
     domain=(_ratio, Bound(p_high < p_low), Bound(w_high > w_low)),
     defaults={w_low: 38.0, w_high: 83000.0, p_low: 1e-3, p_high: 1e-7},
@@ -133,12 +141,15 @@ cubic_window = Formula(
     domain=(_ratio, _part),
     defaults={C_cubic: 0.4, beta: 0.7},
     units={rtt: "s"},
-    ref="mean window [packet] of CUBIC, C in packet/s**3, with the window of TCP where that is larger: RFC 8312, "
+    ref="mean window [packet] of CUBIC, C in packet/s**3, with the window of TCP where that is "
+    "larger: RFC 8312, "
     "Section 5.1; beta is what is left after a decrease",
 )
 
 _late = Max(T - delta, 0)
-_grown = T + 5 * _late**2 + _late**3 / 12  # integral of 1 + 10 (t - delta) + ((t - delta)/2)**2 after delta
+_grown = (
+    T + 5 * _late**2 + _late**3 / 12
+)  # integral of 1 + 10 (t - delta) + ((t - delta)/2)**2 after delta
 _sent = T**2 / 2 + 5 * _late**3 / 3 + _late**4 / 48  # and the integral of that
 _packets = 2 / rtt**2 * (beta * T * _grown + (1 - beta) * _sent)
 
@@ -149,8 +160,10 @@ htcp = Formula(
     domain=(_part,),
     defaults={beta: 0.5, delta: 1.0},
     units={T: "s", rtt: "s", delta: "s"},
-    ref="loss ratio [1] and mean window [packet] of H-TCP by the time T [s] between two losses: D. Leith and R. "
-    "Shorten, PFLDnet 2004, with the increase 2 (1 - beta) (1 + 10 d + (d/2)**2) a round trip, d = T - delta, and the "
+    ref="loss ratio [1] and mean window [packet] of H-TCP by the time T [s] between two losses: "
+    "D. Leith and R. "
+    "Shorten, PFLDnet 2004, with the increase 2 (1 - beta) (1 + 10 d + (d/2)**2) a round trip, d "
+    "= T - delta, and the "
     "factor beta, which is what is left after a decrease",
 )
 
@@ -187,8 +200,12 @@ def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
     values = [np.broadcast_to(np.asarray(v, dtype=float), shape) for v in (p, rtt, beta, delta)]
     goal, *rest = values
     if not np.all((goal > 0) & (goal <= 1)):
-        raise InvalidInput(f"htcp_window: p is {np.ravel(goal)[np.argmin((goal > 0) & (goal <= 1))]:g}, wanted (0, 1]")
-    # N >= T**2 beta/rtt**2 bounds T from above; N <= 2 (T + 5 T**2 + T**3) T/rtt**2 does from below.
+        raise InvalidInput(
+            f"htcp_window: p is {np.ravel(goal)[np.argmin((goal > 0) & (goal <= 1))]:g}, wanted "
+            f"(0, 1]"
+        )
+    # N >= T**2 beta/rtt**2 bounds T from above; N <= 2 (T + 5 T**2 + T**3) T/rtt**2 does from
+    # below.
     high: NDArray[np.float64] = rest[0] * np.sqrt(1 / (goal * np.minimum(rest[1], 0.5)))
     low = high * 1e-9
     for _ in range(200):

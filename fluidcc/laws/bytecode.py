@@ -60,17 +60,40 @@ from fluidcc.base.errors import Unsupported
 from fluidcc.laws.linear import flat_steps, slope
 from fluidcc.laws.steady import Structure
 from fluidcc.numerics.tape import Op, Tape
-from fluidcc.symbols import FUNCTIONS, c, e, e_b, edot, packet, pi, plain, price, q_max, symbols_of, unfold, x_tau, y
+from fluidcc.symbols import (
+    FUNCTIONS,
+    c,
+    e,
+    e_b,
+    edot,
+    packet,
+    pi,
+    plain,
+    price,
+    q_max,
+    symbols_of,
+    unfold,
+    x_tau,
+    y,
+)
 
 __all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
 
 _ONE = {
-    exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN, cos: Op.COS, tan: Op.TAN,
-    atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN, acos: Op.ACOS,
+    exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN,
+    cos: Op.COS, tan: Op.TAN,
+    atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN,
+    acos: Op.ACOS,
     expm1: Op.EXPM1, log1p: Op.LOG1P, asinh: Op.ASINH, acosh: Op.ACOSH, atanh: Op.ATANH,
 }  # fmt: skip
 _MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
-_COMPARED = {Gt: (Op.GREATER, 0), Lt: (Op.GREATER, 1), Ge: (Op.NOT_LESS, 0), Le: (Op.NOT_LESS, 1), Eq: (Op.EQUAL, 0)}
+_COMPARED = {
+    Gt: (Op.GREATER, 0),
+    Lt: (Op.GREATER, 1),
+    Ge: (Op.NOT_LESS, 0),
+    Le: (Op.NOT_LESS, 1),
+    Eq: (Op.EQUAL, 0),
+}
 LARGEST_PRODUCT = 16  # whole powers up to this one by products
 
 
@@ -78,8 +101,8 @@ LARGEST_PRODUCT = 16  # whole powers up to this one by products
 def source_tape(structure: Structure) -> Tape:
     """The flows, the rate, and their derivatives, of a source.
 
-    It takes the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It gives F and H, then row by row
-    the derivatives of F and H by the states, own rate, e, pi and price.
+    It takes the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It gives F
+    and H, then row by row the derivatives of F and H by the states, own rate, e, pi and price.
     """
     law: Any = structure.law
     F, H = law.system
@@ -94,15 +117,21 @@ def source_tape(structure: Structure) -> Tape:
 
 @lru_cache(maxsize=256)
 def link_tape(structure: Structure) -> Tape:
-    """The flows of a link's states other than its queue, its mark and price, what it drops, and their derivatives.
+    """The flows of a link's states other than its queue, its mark and price, what it drops, and
+    their derivatives.
 
-    It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It gives the values, then
-    row by row their derivatives by queueing delay, other states and arrival rate.
+    It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It
+    gives the values, then row by row their derivatives by queueing delay, other states and arrival
+    rate.
     """
     law: Any = structure.law
     queue = law.queue if law.queue is not None else Dummy("q")
     others = [z for z in law.states if z != law.queue]
-    told = [law.out.get("mark", 0), law.out.get("price", 0), *([law.out["drop"]] if "drop" in law.out else [])]
+    told = [
+        law.out.get("mark", 0),
+        law.out.get("price", 0),
+        *([law.out["drop"]] if "drop" in law.out else []),
+    ]
     values = [unfold(f) for f in (*(law.flow[z] for z in others), *told)]
     by = [queue, *others, y]
     return tape([*by, c, q_max, *law.params], [*values, *(slope(f, v) for f in values for v in by)])
@@ -110,7 +139,9 @@ def link_tape(structure: Structure) -> Tape:
 
 @lru_cache(maxsize=256)
 def hears_rate(structure: Structure) -> bool:
-    """Whether anything that a link's law computes, other than its queue, depends on the arrival rate."""
+    """Whether anything that a link's law computes, other than its queue, depends on the arrival
+    rate.
+    """
     law: Any = structure.law
     others = [law.flow[z] for z in law.states if z != law.queue]
     told = [law.out[k] for k in ("mark", "price", "drop") if k in law.out]
@@ -125,7 +156,8 @@ def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
     inputs : sequence of Symbol
         The arguments, in order.
     expressions : sequence of Expr
-        The values, in order; of kinks the derivatives are those of the sides (delta functions are 0).
+        The values, in order; of kinks the derivatives are those of the sides (delta functions are
+        0).
 
     Raises
     ------
@@ -141,7 +173,9 @@ def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
 
 
 class _Writer:
-    """Registers are numbered as they come: inputs from 0 on, constants from -1 down until all are known."""
+    """Registers are numbered as they come: inputs from 0 on, constants from -1 down until all
+    are known.
+    """
 
     def __init__(self, inputs: Sequence[Symbol]) -> None:
         self.inputs = len(inputs)
@@ -194,7 +228,10 @@ class _Writer:
         if kind in _ONE:
             return self.put(_ONE[kind], self.register(f.args[0]))
         if isinstance(f, Symbol):
-            raise Unsupported(f"{plain(f)} has no steady value, so that what depends on it has no rest: simulate it")
+            raise Unsupported(
+                f"{plain(f)} has no steady value, so that what depends on it has no rest: "
+                f"simulate it"
+            )
         raise Unsupported(
             f"{plain(str(f.func))} is no function that equilibria are computed with: write {f} by "
             f"{', '.join(g.__name__ for g in FUNCTIONS)}"
@@ -224,14 +261,24 @@ class _Writer:
                 below.append(Pow(g.base, -g.exp))
             elif g == -1:
                 turned = not turned
-            elif isinstance(g, Rational) and g.q != 1 and abs(g.p) == 1:  # 1/3 is divided by, not rounded first
+            elif (
+                isinstance(g, Rational) and g.q != 1 and abs(g.p) == 1
+            ):  # 1/3 is divided by, not rounded first
                 below.append(sympify(g.q))
                 turned ^= bool(g.p < 0)
             else:
                 above.append(g)
-        result = reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, above)) if above else self.constant(1.0)
+        result = (
+            reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, above))
+            if above
+            else self.constant(1.0)
+        )
         if below:
-            result = self.put(Op.DIV, result, reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, below)))
+            result = self.put(
+                Op.DIV,
+                result,
+                reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, below)),
+            )
         return self.put(Op.NEG, result) if turned else result
 
     def _power(self, base: Expr, exponent: Expr) -> int:
@@ -242,14 +289,18 @@ class _Writer:
             return self.put(Op.SQRT, a)
         if exponent == Rational(-1, 2):
             return self.put(Op.DIV, self.constant(1.0), self.put(Op.SQRT, a))
-        whole = exponent.is_number and float(exponent).is_integer() and abs(exponent) <= LARGEST_PRODUCT
+        whole = (
+            exponent.is_number and float(exponent).is_integer() and abs(exponent) <= LARGEST_PRODUCT
+        )
         return self.put(Op.WHOLE if whole else Op.POW, a, self.register(exponent))
 
     def _branches(self, f: Piecewise) -> int:
         result = self.constant(float("nan"))
         for value, condition in reversed(f.args):
             here = self.register(value)
-            result = here if condition == True else self.put(Op.SELECT, self.register(condition), here, result)  # noqa: E712
+            if not isinstance(condition, BooleanTrue):
+                here = self.put(Op.SELECT, self.register(condition), here, result)
+            result = here
         return result
 
     def finished(self, outputs: list[int]) -> Tape:

@@ -1,4 +1,6 @@
-"""What a law must satisfy before it exists: every refusal names the law, the culprit and the remedy."""
+"""What a law must satisfy before it exists: every refusal names the law, the culprit and the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -73,13 +75,18 @@ def base_unit(dim: Dim) -> str:
 
 @lru_cache(maxsize=256)
 def dim_of_text(text: str) -> Dim:
-    """Dimension of a declared unit; raises `UnitsError` if it is none, or not one of s, bit, packet (no prefixes)."""
+    """Dimension of a declared unit; raises `UnitsError` if it is none, or not one of s, bit,
+    packet (no prefixes).
+    """
     from fluidcc.base.errors import UnitsError
 
     found = dimension(text)
     base = f"bit^{found.bit}*s^{found.s}*packet^{found.packet}"
     if to_si(f"1 {text}", base) != 1:
-        raise UnitsError(f"{text!r} is not made of s, bit and packet alone; laws hold SI values, declare the base unit")
+        raise UnitsError(
+            f"{text!r} is not made of s, bit and packet alone; laws hold SI values, declare the "
+            f"base unit"
+        )
     return Dim(found.bit, found.s)
 
 
@@ -101,7 +108,8 @@ def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
 
 
 def _function(symbols: Sequence[Symbol], expr: Expr) -> Callable[..., Any]:
-    # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which takes long.
+    # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which
+    # takes long.
     return lambdify(symbols, expr, modules=[{"Heaviside": np.heaviside}, "numpy"], cse=False)
 
 
@@ -111,7 +119,8 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
     Returns
     -------
     Dim, None or "any"
-        None if it is not homogeneous, "any" if it is zero (or defined nowhere among the points tried).
+        None if it is not homogeneous, "any" if it is zero (or defined nowhere among the points
+        tried).
     """
     symbols = sorted(expr.free_symbols, key=str)
     if not symbols:
@@ -142,7 +151,9 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
 
 
 def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
-    """Why an expression is not homogeneous: the innermost place where units meet that do not go together."""
+    """Why an expression is not homogeneous: the innermost place where units meet that do not go
+    together.
+    """
     for arg in _operands(expr):
         if measure(arg, dims) is None:
             return explain(arg, dims)
@@ -153,17 +164,32 @@ def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
             return f"the exponent {exponent} has unit {of_exponent}, and must be a number"
         return f"{expr} raises a unit, {base}, to a power that varies"
     if isinstance(expr, Handwritten):
-        return f"{expr} does not change by a power of the unit; what it holds besides numbers must be a parameter"
+        return (
+            f"{expr} does not change by a power of the unit; what it holds besides numbers "
+            f"must be a parameter"
+        )
     if isinstance(expr, (Add, Max, Min, Piecewise)):
         seen: dict[str, Expr] = {}
         for arg, dim in parts:
             if isinstance(dim, Dim):
                 seen.setdefault(str(dim), arg)
         terms = " and ".join(f"{arg} [{unit}]" for unit, arg in seen.items())
-        verb = "adds" if isinstance(expr, Add) else "compares" if isinstance(expr, (Max, Min)) else "chooses between"
+        verb = (
+            "adds"
+            if isinstance(expr, Add)
+            else "compares"
+            if isinstance(expr, (Max, Min))
+            else "chooses between"
+        )
         return f"it {verb} {terms}"
-    wrong = [f"{arg} [{dim}]" for arg, dim in parts if isinstance(dim, Dim) and not same(dim, Dim())]
-    return f"{type(expr).__name__} needs a number, not {' and '.join(wrong)}" if wrong else f"{expr} mixes units"
+    wrong = [
+        f"{arg} [{dim}]" for arg, dim in parts if isinstance(dim, Dim) and not same(dim, Dim())
+    ]
+    return (
+        f"{type(expr).__name__} needs a number, not {' and '.join(wrong)}"
+        if wrong
+        else f"{expr} mixes units"
+    )
 
 
 def _operands(expr: Expr) -> list[Expr]:
@@ -172,11 +198,12 @@ def _operands(expr: Expr) -> list[Expr]:
     return [a for a in expr.args if isinstance(a, Expr)]
 
 
-# --- What a law must satisfy before it exists: every refusal names the law, the culprit and the remedy ---
+# --- What a law must satisfy before it exists: every refusal names the law, the culprit and the rem
 
 
 _OUTPUT_UNITS = {
-    "rate": "bit/s", "loss": "1", "mark": "1", "price": "1", "drop": "1", "offer": "bit/s", "factor": "1",
+    "rate": "bit/s", "loss": "1", "mark": "1", "price": "1", "drop": "1", "offer": "bit/s",
+    "factor": "1",
     "raise": "bit/s", "reports": "1",
 }  # fmt: skip
 _PASSED: set[Any] = set()
@@ -188,10 +215,16 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
     values: dict[Symbol, float] = {}
     for s, most in law.limits.items():
         if s not in law.params or not isinstance(most, int | float):
-            raise LawError(f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a parameter")
+            raise LawError(
+                f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a "
+                f"parameter"
+            )
     for s, value in law.params.items():
         if not isinstance(s, Symbol):
-            raise LawError(f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy symbol")
+            raise LawError(
+                f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy "
+                f"symbol"
+            )
         _unit_of(law, s, law.units.get(s, "1"))
         number = _number(law, s, value)
         limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
@@ -200,7 +233,10 @@ def parameter_values(law: Any) -> dict[Symbol, float]:
         if s.is_nonzero and number == 0:
             raise LawError(f"{law.name}: parameter {plain(s)} is 0, but must not be")
         if number > law.limits.get(s, math.inf):
-            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most {law.limits[s]:g}")
+            raise LawError(
+                f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most "
+                f"{law.limits[s]:g}"
+            )
         values[s] = number
     _check_relations(law, values)
     return values
@@ -212,13 +248,15 @@ def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
         if not isinstance(relation, Relational) or not relation.free_symbols <= {*values}:
             known = ", ".join(map(plain, values)) or "none"
             raise LawError(
-                f"{law.name}: where holds {shown(relation)}; give relations between parameters, which are {known}"
+                f"{law.name}: where holds {shown(relation)}; give relations between parameters, "
+                f"which are {known}"
             )
         if not relation.subs(values):
             own = sorted(relation.free_symbols, key=list(values).index)
             given = " and ".join(f"{plain(s)} is {values[s]:g}" for s in own)
             raise LawError(
-                f"{law.name}: {relation} must hold, but {given}; change {'one of them' if own[1:] else 'it'}"
+                f"{law.name}: {relation} must hold, but {given}; change "
+                f"{'one of them' if own[1:] else 'it'}"
             )
 
 
@@ -231,7 +269,11 @@ def _number(law: Any, s: Symbol, value: Any) -> float:
             value = float(value)
         return to_si(value, law.units.get(s, "1"), what)
     except (UnitsError, TypeError) as error:
-        said = str(error) if isinstance(error, UnitsError) else f"{what} is {shown(value)}; give a number"
+        said = (
+            str(error)
+            if isinstance(error, UnitsError)
+            else f"{what} is {shown(value)}; give a number"
+        )
         raise LawError(said) from None
 
 
@@ -258,17 +300,23 @@ def check_law(law: Any) -> None:
         _PASSED.add(structure)
 
 
-# --- names and places ------------------------------------------------------------------------------------------------
+# --- names and places -----------------------------------------------------------------------------
 
 
 def _check_names(law: Any) -> None:
     for z in law.flow:
         if not isinstance(z, Symbol) or isinstance(z, Let):
-            raise LawError(f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in flow={{x: ...}}")
+            raise LawError(
+                f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in flow={{x: "
+                f"...}}"
+            )
     for role, names in (("state", law.flow), ("parameter", law.params)):
         for s in names:
             if s in law.inputs:
-                raise LawError(f"{law.name}: {plain(s)} is a signal that the network gives; it cannot be a {role}")
+                raise LawError(
+                    f"{law.name}: {plain(s)} is a signal that the network gives; it cannot be a "
+                    f"{role}"
+                )
     for s in law.params:
         if s in law.flow:
             raise LawError(f"{law.name}: {plain(s)} is both a state and a parameter; drop one")
@@ -276,7 +324,8 @@ def _check_names(law: Any) -> None:
     for s in (*law.flow, *law.params, *law.inputs):
         if seen.setdefault(plain(s), s) != s:
             raise LawError(
-                f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols differ when "
+                f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols "
+                f"differ when "
                 f"their assumptions do)"
             )
 
@@ -288,29 +337,42 @@ def _check_places(law: Any) -> None:
     allowed |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
     for place, mapping in allowed.items():
         if place.startswith(("jump", "tick")) and not mapping:
-            raise LawError(f"{law.name}: {place} changes no state; name one in its {{state: new value}}")
+            raise LawError(
+                f"{law.name}: {place} changes no state; name one in its {{state: new value}}"
+            )
         for z in mapping:
             if place.startswith(("jump", "tick")) and z == getattr(law, "queue", None):
-                raise LawError(f"{law.name}: {place} changes the queue {z}, which only what enters and leaves can do")
+                raise LawError(
+                    f"{law.name}: {place} changes the queue {z}, which only what enters and "
+                    f"leaves can do"
+                )
             if z not in law.flow:
                 raise LawError(
                     f"{law.name}: {place} names {z}, which is no state; the states are "
-                    f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has flow 0)"
+                    f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has "
+                    f"flow 0)"
                 )
     for i, j in enumerate(law.jumps):
         if j.when.is_number:
             raise LawError(
-                f"{law.name}: the condition of jump {i} is {shown(j.when)}, which never changes; give one of states"
+                f"{law.name}: the condition of jump {i} is {shown(j.when)}, which never changes; "
+                f"give one of states"
             )
     for i, tick in enumerate(law.ticks):
         if tick.every.is_number and not tick.every.is_positive:
-            raise LawError(f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in seconds")
+            raise LawError(
+                f"{law.name}: the period of tick {i} is {tick.every}; give a positive time in "
+                f"seconds"
+            )
     for name in law.out:
         if name not in law.outputs:
-            raise LawError(f"{law.name}: {shown(name)} is no output of a {law.kind}; use {' or '.join(law.outputs)}")
+            raise LawError(
+                f"{law.name}: {shown(name)} is no output of a {law.kind}; use "
+                f"{' or '.join(law.outputs)}"
+            )
 
 
-# --- symbols ---------------------------------------------------------------------------------------------------------
+# --- symbols --------------------------------------------------------------------------------------
 
 
 def _check_symbols(law: Any) -> None:
@@ -329,17 +391,30 @@ def _check_symbols(law: Any) -> None:
 
 def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
     if not isinstance(f, Expr):
-        raise LawError(f"{law.name}: {place} is {f}, which is no expression; use Piecewise or Heaviside for conditions")
+        raise LawError(
+            f"{law.name}: {place} is {f}, which is no expression; use Piecewise or Heaviside for "
+            f"conditions"
+        )
     f = unfold(f)
     if f.has(nan, zoo, oo, -oo, I):
         raise LawError(f"{law.name}: {place} is {f}, which is no finite real number; correct it")
-    for kind, what in ((Derivative, "a derivative"), (Integral, "an integral"), (AppliedUndef, "an unknown function")):
+    for kind, what in (
+        (Derivative, "a derivative"),
+        (Integral, "an integral"),
+        (AppliedUndef, "an unknown function"),
+    ):
         if found := f.atoms(kind):
-            raise LawError(f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make it a state")
+            raise LawError(
+                f"{law.name}: {place} holds {what}, {found.pop()}; write out its value, or make "
+                f"it a state"
+            )
     for g in sorted(f.atoms(Function), key=str):
         if not isinstance(g, (*FUNCTIONS, Handwritten)):
             few = ", ".join(one.__name__ for one in FUNCTIONS)
-            raise LawError(f"{law.name}: {place} holds {shown(g)}, but laws have no {g.func}; write it by {few}")
+            raise LawError(
+                f"{law.name}: {place} holds {shown(g)}, but laws have no {g.func}; write it by "
+                f"{few}"
+            )
     for s in sorted(f.free_symbols - known, key=str):
         name = plain(s)
         twin = next((k for k in known if plain(k) == name), None)
@@ -352,7 +427,7 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
         raise LawError(f"{law.name}: {name} in {place} is {roles}; {remedy}")
 
 
-# --- units -----------------------------------------------------------------------------------------------------------
+# --- units ----------------------------------------------------------------------------------------
 
 
 def _declared(law: Any) -> dict[Symbol, Dim]:
@@ -361,22 +436,31 @@ def _declared(law: Any) -> dict[Symbol, Dim]:
         for s in names:
             if s not in law.units:
                 raise LawError(
-                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in units={{{plain(s)}: 'bit/s'}}"
+                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in "
+                    f"units={{{plain(s)}: 'bit/s'}}"
                 )
     for s, text in law.units.items():
         if s not in law.flow and s not in law.params:
-            raise LawError(f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; drop it")
+            raise LawError(
+                f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; "
+                f"drop it"
+            )
         dims[s] = _unit_of(law, s, text)
     return dims
 
 
 def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
     if not isinstance(text, str):
-        raise LawError(f"{law.name}: the unit of {plain(s)} is {shown(text)}; give text, such as 'bit/s' or '1'")
+        raise LawError(
+            f"{law.name}: the unit of {plain(s)} is {shown(text)}; give text, such as 'bit/s' or "
+            f"'1'"
+        )
     try:
         return dim_of_text(text)
     except UnitsError as error:
-        raise LawError(f"{law.name}: the unit of {plain(s)} is given as {text!r}: {error}") from None
+        raise LawError(
+            f"{law.name}: the unit of {plain(s)} is given as {text!r}: {error}"
+        ) from None
 
 
 def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim | None]]:
@@ -389,7 +473,11 @@ def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim 
     for side in ("lower", "upper", "initial"):
         for z, f in getattr(law, side).items():
             if not f.is_number:  # a number is in the unit of its state, like a parameter's value
-                yield f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}", f, dims[z]
+                yield (
+                    f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}",
+                    f,
+                    dims[z],
+                )
     for i, j in enumerate(law.jumps):
         yield f"the condition of jump {i}", j.when, None
         yield f"the refractory time of jump {i}", j.refractory, second
@@ -408,45 +496,75 @@ def _check_units(law: Any) -> None:
     for relation in law.where:
         gap = relation.lhs - relation.rhs
         if measure(gap, dims) is None:
-            raise LawError(f"{law.name}: where compares {relation}: {explain(gap, dims)}; correct it, or units")
+            raise LawError(
+                f"{law.name}: where compares {relation}: {explain(gap, dims)}; correct it, or units"
+            )
     for place, f, wanted in _wanted(law, dims):
         f = unfold(f)
         for relation in f.atoms(Relational):
             gap = relation.lhs - relation.rhs
             if measure(gap, dims) is None:
-                raise LawError(f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, or units")
+                raise LawError(
+                    f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, "
+                    f"or units"
+                )
         got = measure(f, dims)
         if got is None:
-            raise LawError(f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in units")
+            raise LawError(
+                f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in "
+                f"units"
+            )
         if isinstance(got, Dim) and wanted is not None and not same(got, wanted):
-            raise LawError(f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit in units")
+            raise LawError(
+                f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit in "
+                f"units"
+            )
 
 
-# --- what each kind of law needs -------------------------------------------------------------------------------------
+# --- what each kind of law needs ------------------------------------------------------------------
 
 
 def _check_kind(law: Any) -> None:
     if law.kind == "source":
         if "rate" not in law.out:
-            raise LawError(f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]")
+            raise LawError(
+                f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]"
+            )
         return
-    given, lacking = ([name for name in REPORTING if (name in law.out) is there] for there in (True, False))
+    given, lacking = (
+        [name for name in REPORTING if (name in law.out) is there] for there in (True, False)
+    )
     if given and lacking:
-        raise LawError(f"{law.name}: it reports {given[0]!r} without {lacking[0]!r}; give {', '.join(REPORTING)}")
+        raise LawError(
+            f"{law.name}: it reports {given[0]!r} without {lacking[0]!r}; give "
+            f"{', '.join(REPORTING)}"
+        )
     if law.queue is None:
         if "drop" in law.out:
-            raise LawError(f"{law.name}: 'drop' is what does not enter the queue; name the queue=, or use 'mark'")
+            raise LawError(
+                f"{law.name}: 'drop' is what does not enter the queue; name the queue=, or use "
+                f"'mark'"
+            )
         if "loss" in law.out:
-            raise LawError(f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'")
+            raise LawError(
+                f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'"
+            )
         if not law.out:
-            raise LawError(f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}")
+            raise LawError(
+                f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}"
+            )
         return
     from fluidcc.symbols import c, y
 
     if law.queue not in law.flow:
-        raise LawError(f"{law.name}: queue={law.queue} is no state; the states are {', '.join(map(plain, law.flow))}")
+        raise LawError(
+            f"{law.name}: queue={law.queue} is no state; the states are "
+            f"{', '.join(map(plain, law.flow))}"
+        )
     if not same(dim_of_text(law.units[law.queue]), dim_of_text("s")):
-        raise LawError(f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s")
+        raise LawError(
+            f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s"
+        )
     if simplify(unfold(law.flow[law.queue]) - (y - c) / c) != 0:
         raise LawError(
             f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
@@ -463,19 +581,32 @@ def _check_utility(law: Any) -> None:
     """U increasing and concave at the parameters in use, over ten decades of rate."""
     x, U = law.out["rate"], unfold(law.utility)
     if x not in law.flow:
-        raise LawError(f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}")
-    _check_expression(law, "the utility", law.utility, {x, *law.params}, f"neither a parameter nor the rate {plain(x)}")
+        raise LawError(
+            f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}"
+        )
+    _check_expression(
+        law,
+        "the utility",
+        law.utility,
+        {x, *law.params},
+        f"neither a parameter nor the rate {plain(x)}",
+    )
     slopes = _slopes(U, x)
     if slopes[0].is_positive and slopes[1].is_negative:
         return
     rates = np.logspace(-1, 9, 41)
     with np.errstate(all="ignore"):
-        for slope, sign, word in zip(slopes, (1, -1), ("increasing", "strictly concave"), strict=True):
+        for slope, sign, word in zip(
+            slopes, (1, -1), ("increasing", "strictly concave"), strict=True
+        ):
             f = lambdify([x, *law.params], slope, modules="numpy")
-            values = sign * np.broadcast_to(np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape)
+            values = sign * np.broadcast_to(
+                np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape
+            )
             for rate, value in zip(rates, values, strict=True):
                 if not value > 0 or math.isinf(value):
                     raise LawError(
-                        f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = {rate:.3g}; give one "
+                        f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = "
+                        f"{rate:.3g}; give one "
                         f"that is increasing and concave at every positive rate"
                     )

@@ -42,7 +42,8 @@ class Law:
     params : mapping of Symbol to float
         Parameters and their default values, in SI units (s, bit, bit/s; windows in packets).
     units : mapping of Symbol to str
-        Unit of every state and parameter, in s, bit and packet: ``"bit/s"``, ``"1"``. Packets are a count.
+        Unit of every state and parameter, in s, bit and packet: ``"bit/s"``, ``"1"``. Packets are a
+        count.
     lower, upper : mapping of Symbol to Expr
         Bounds onto which states are projected.
     jumps, ticks : tuple of Jump, tuple of Tick
@@ -54,7 +55,8 @@ class Law:
     initial : mapping of Symbol to Expr
         Default initial values, in terms of parameters and constants of the flow or link.
     limits : mapping of Symbol to float
-        Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions ask for.
+        Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions
+        ask for.
     where : tuple of relational
         What must hold of parameters, such as ``(low < high, share < 1)``.
 
@@ -86,19 +88,28 @@ class Law:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
-            raise LawError(f"the name of a law is {shown(self.name)}; give a line of text, such as 'LDCC'")
+            raise LawError(
+                f"the name of a law is {shown(self.name)}; give a line of text, such as 'LDCC'"
+            )
         for name in ("flow", "out", "lower", "upper", "initial"):
             self._keep(name, frozen(self._given(name, Mapping), f"{self.name}: {name}"))
         for name in ("units", "params", "limits"):
             self._keep(name, Frozen(self._given(name, Mapping)))
         claims = self._given("claims", Mapping)
-        self._keep("claims", Frozen({k: v if isinstance(v, Steady) else self._claim(k, v) for k, v in claims.items()}))
+        self._keep(
+            "claims",
+            Frozen(
+                {k: v if isinstance(v, Steady) else self._claim(k, v) for k, v in claims.items()}
+            ),
+        )
         for name in ("jumps", "ticks"):
             self._keep(name, tuple(self._given(name, tuple | list)))
             kind = {"jumps": Jump, "ticks": Tick}[name]
             for one in getattr(self, name):
                 if not isinstance(one, kind):
-                    raise LawError(f"{self.name}: {name} holds {shown(one)}; give {kind.__name__} objects")
+                    raise LawError(
+                        f"{self.name}: {name} holds {shown(one)}; give {kind.__name__} objects"
+                    )
         self._keep("where", tuple(self._given("where", tuple | list)))
         self._given("ref", str)
         self._keep("params", Frozen(parameter_values(self)))
@@ -114,20 +125,27 @@ class Law:
         """The argument of that name, refused if it is of another kind."""
         value = getattr(self, name)
         if not isinstance(value, kind):
-            right = {Mapping: "a mapping, such as {x: ...}", str: "text"}.get(kind, f"{name} in a list or tuple")
+            right = {Mapping: "a mapping, such as {x: ...}", str: "text"}.get(
+                kind, f"{name} in a list or tuple"
+            )
             raise LawError(f"{self.name}: {name} is {shown(value)}; give {right}")
         return value
 
-    # --- identity -----------------------------------------------------------------------------------------------
+    # --- identity ---------------------------------------------------------------------------------
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:
         values = (getattr(self, f.name) for f in fields(self))
-        return (type(self).__name__, *(tuple(v.items()) if isinstance(v, dict) else v for v in values))
+        return (
+            type(self).__name__,
+            *(tuple(v.items()) if isinstance(v, dict) else v for v in values),
+        )
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:
-        """What of the law does not depend on parameter values; laws of equal structure share kernels and checks."""
+        """What of the law does not depend on parameter values; laws of equal structure share
+        kernels and checks.
+        """
         kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks")
         values = (getattr(self, name) for name in kept)
         parts = (tuple(v.items()) if isinstance(v, dict) else v for v in values)
@@ -155,10 +173,11 @@ class Law:
     def _repr_latex_(self) -> str:
         return law_latex(self)
 
-    # --- use ----------------------------------------------------------------------------------------------------
+    # --- use --------------------------------------------------------------------------------------
 
     def __call__(self, /, *unnamed: Any, **values: Any) -> Self:
-        """Return the same law with other parameter values (numbers in SI units, or text with units).
+        """Return the same law with other parameter values (numbers in SI units, or text with
+        units).
 
         Raises
         ------
@@ -168,11 +187,18 @@ class Law:
         names = {plain(s): s for s in self.params}
         if unnamed:
             known = ", ".join(names) or "none"
-            raise LawError(f"{self.name} takes parameters by name, not {shown(unnamed[0])} by position; it has {known}")
+            raise LawError(
+                f"{self.name} takes parameters by name, not {shown(unnamed[0])} by position; it "
+                f"has {known}"
+            )
         for name in values:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-                hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(names) or 'none'}"
+                hint = (
+                    f"did you mean {' or '.join(close)}?"
+                    if close
+                    else f"it has {', '.join(names) or 'none'}"
+                )
                 raise LawError(f"{self.name} has no parameter {shown(name)}: {hint}")
         return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
 
@@ -204,14 +230,17 @@ class Law:
         claims: Mapping[str, Any] | None = None,
         ref: str | None = None,
     ) -> Self:
-        """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset - state).
+        """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset -
+        state).
 
         Parameters
         ----------
         intensity : Expr, such as fluidcc.symbols.x_tau * mark
-            Expected jumps a second [1/s], in place of each jump's `when`; refractory times are dropped.
+            Expected jumps a second [1/s], in place of each jump's `when`; refractory times are
+            dropped.
         name, claims, ref : optional
-            Those of the averaged law; by default its name and `ref` are the same, and it claims nothing.
+            Those of the averaged law; by default its name and `ref` are the same, and it claims
+            nothing.
         """
         if not self.jumps:
             raise LawError(f"{self.name} has no jumps to average")
@@ -220,7 +249,14 @@ class Law:
             z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
             for z, f in self.flow.items()
         }
-        return replace(self, flow=drift, jumps=(), name=name or self.name, claims=claims or {}, ref=ref or self.ref)
+        return replace(
+            self,
+            flow=drift,
+            jumps=(),
+            name=name or self.name,
+            claims=claims or {},
+            ref=ref or self.ref,
+        )
 
     @cached_property
     def system(self) -> tuple[Matrix, Matrix]:
@@ -231,13 +267,21 @@ class Law:
 
     @cached_property
     def jacobians(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-        """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks give Heavisides."""
+        """A, B, C, D: derivatives of `system` by the states and by `inputs`, symbolic; kinks
+        give Heavisides.
+        """
         F, H = self.system
         z, u = self.states, self.inputs
-        return tuple(Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j])) for M in (F, H) for v in (z, u))
+        return tuple(
+            Matrix(M.rows, len(v), lambda i, j, M=M, v=v: diff(M[i], v[j]))
+            for M in (F, H)
+            for v in (z, u)
+        )
 
     def switched(self) -> Switched:
-        """Flow and outputs with every kink held by a mode symbol: see `fluidcc.laws.switches.Switched`."""
+        """Flow and outputs with every kink held by a mode symbol: see
+        `fluidcc.laws.switches.Switched`.
+        """
         return self._switched
 
     @cached_property
@@ -246,7 +290,9 @@ class Law:
 
     @property
     def switches(self) -> tuple[Expr, ...]:
-        """The expressions whose signs choose the branches of Max, Min, Piecewise, ... in the flow and outputs."""
+        """The expressions whose signs choose the branches of Max, Min, Piecewise, ... in the
+        flow and outputs.
+        """
         return self._switched.switches
 
     def expressions(self) -> Iterator[tuple[str, Expr]]:
@@ -254,7 +300,9 @@ class Law:
         yield from ((f"the flow of {plain(z)}", f) for z, f in self.flow.items())
         yield from ((f"output {k!r}", f) for k, f in self.out.items())
         for side in ("lower", "upper"):
-            yield from ((f"the {side} bound of {plain(z)}", f) for z, f in getattr(self, side).items())
+            yield from (
+                (f"the {side} bound of {plain(z)}", f) for z, f in getattr(self, side).items()
+            )
         for i, j in enumerate(self.jumps):
             yield f"the condition of jump {i}", j.when
             yield f"the refractory time of jump {i}", j.refractory
@@ -262,7 +310,9 @@ class Law:
         for i, tick in enumerate(self.ticks):
             yield f"the period of tick {i}", tick.every
             yield f"the phase of tick {i}", tick.phase
-            yield from ((f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items())
+            yield from (
+                (f"the update of {plain(z)} in tick {i}", f) for z, f in tick.update.items()
+            )
 
 
 # --- LaTeX of a law: one row an equation, then what the names in them stand for ------------------
@@ -309,7 +359,8 @@ def law_latex(law: Any) -> str:
     rows += [rf"{_show(z)} &\leq {_show(f)}" for z, f in law.upper.items()]
     lets = _lets([f for _, f in law.expressions()])
     rows += [
-        (r"\text{where}\quad " if i == 0 else "") + rf"{_show(v)} &= {_show(v.definition)}" for i, v in enumerate(lets)
+        (r"\text{where}\quad " if i == 0 else "") + rf"{_show(v)} &= {_show(v.definition)}"
+        for i, v in enumerate(lets)
     ]
     body = " \\\\\n".join(rows)
     return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
@@ -324,12 +375,13 @@ def tfrc_rate(p: Any, rtt: Any, packet: Any, b: Any) -> Expr:
     Parameters
     ----------
     p, rtt, packet, b : Expr
-        Loss event ratio [1], round-trip time [s], packet length [bit], packets an acknowledgement [1].
+        Loss event ratio [1], round-trip time [s], packet length [bit], packets an acknowledgement
+        [1].
     """
     return packet / (rtt * (sqrt(2 * b * p / 3) + 12 * sqrt(3 * b * p / 8) * p * (1 + 32 * p**2)))
 
 
-# --- Another utility in the place of a law's own: the marginal utility in its flow is replaced by the new one's ---
+# --- Another utility in the place of a law's own: the marginal utility in its flow is replaced by t
 
 
 MARGINAL = "U'"
@@ -341,7 +393,11 @@ def marginal(utility: Any, x: Symbol) -> Let:
 
 
 def with_utility(
-    law: Any, utility: Any, params: Mapping[Symbol, Any], units: Mapping[Symbol, str], name: str | None
+    law: Any,
+    utility: Any,
+    params: Mapping[Symbol, Any],
+    units: Mapping[Symbol, str],
+    name: str | None,
 ) -> Any:
     """See `fluidcc.laws.law.Source.with_utility`."""
     x = law.out["rate"]
@@ -354,7 +410,9 @@ def with_utility(
     values = {**law.params, **params}
     texts = {**law.units, **units}
     bare = replace(law, params=law.params, claims={}, name=name or law.name)
-    used = set(utility.free_symbols) | {*flow} | set().union(*(f.free_symbols for f in flow.values()))
+    used = (
+        set(utility.free_symbols) | {*flow} | set().union(*(f.free_symbols for f in flow.values()))
+    )
     for _, f in bare.expressions():
         if f not in law.flow.values():
             used |= f.free_symbols

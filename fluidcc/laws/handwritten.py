@@ -1,7 +1,8 @@
-"""Laws too irregular for SymPy, from a function of numbers written by hand: see `fluidcc.Source.from_kernel`.
+"""Laws too irregular for SymPy, from a function of numbers written by hand: see
+`fluidcc.Source.from_kernel`.
 
-The function enters a law's equations as `Handwritten`, whose derivative nobody knows. It is kept as text, so that such
-a law hashes, pickles and compiles like any other.
+The function enters a law's equations as `Handwritten`, whose derivative nobody knows. It is kept as
+text, so that such a law hashes, pickles and compiles like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _KNOWN = ("math", "np", "numpy")
 
 
 class Handwritten(Function):
-    """Value number k of a function written by hand, at given arguments: ``Handwritten(text, k, *arguments)``."""
+    """Value number k of a function written by hand, at given arguments: ``Handwritten(text, k,
+    *arguments)``.
+    """
 
     @property
     def text(self) -> str:
@@ -62,8 +65,10 @@ class Handwritten(Function):
         if s not in self.free_symbols:
             return Integer(0)
         raise Unsupported(
-            f"the kernel {self.given}() is written by hand, so it has no derivative by {plain(s)}: what needs "
-            "equations (equilibria, linearisation, stability, proofs) cannot use it; simulate it, or write the law in "
+            f"the kernel {self.given}() is written by hand, so it has no derivative by "
+            f"{plain(s)}: what needs "
+            "equations (equilibria, linearisation, stability, proofs) cannot use it; simulate it, "
+            "or write the law in "
             "symbols"
         )
 
@@ -79,7 +84,8 @@ class Handwritten(Function):
 
     def _latex(self, printer: Any, exp: Any = None) -> str:
         inside = ", ".join(printer._print(a) for a in self.args[2:])
-        shown = rf"\mathrm{{{self.given.replace('_', ' ')}}}_{{{int(self.args[1])}}}\left({inside}\right)"
+        name = self.given.replace("_", " ")
+        shown = rf"\mathrm{{{name}}}_{{{int(self.args[1])}}}\left({inside}\right)"
         return shown if exp is None else rf"\left({shown}\right)^{{{exp}}}"
 
     @staticmethod
@@ -104,15 +110,20 @@ def _source_text(kernel: Any, law: str) -> str:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         raise LawError(
-            f"{law}: the source of its kernel {shown(kernel)} cannot be read; write it with def, in a file or notebook "
+            f"{law}: the source of its kernel {shown(kernel)} cannot be read; write it with def, "
+            f"in a file or notebook "
             "cell"
         ) from None
     if not (tree.body and isinstance(tree.body[0], ast.FunctionDef)):
-        raise LawError(f"{law}: its kernel is not a function made by def; write it so, and not as a lambda")
+        raise LawError(
+            f"{law}: its kernel is not a function made by def; write it so, and not as a lambda"
+        )
     head = tree.body[0]
     a = head.args
     if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
-        raise LawError(f"{law}: its kernel {head.name} must name every argument, without * or default values")
+        raise LawError(
+            f"{law}: its kernel {head.name} must name every argument, without * or default values"
+        )
     head.decorator_list, head.returns = [], None
     for argument in a.args:
         argument.annotation = None
@@ -129,7 +140,8 @@ def _refuse_outside(function: Any, name: str, law: str) -> None:
     names -= set(dir(math)) | set(dir(np))  # attributes, which Python lists among the unbound names
     if outside := sorted({*inside.nonlocals, *inside.globals} - {*allowed} | names):
         raise LawError(
-            f"{law}: its kernel {name} uses {outside[0]} from outside; define it inside the kernel, or make it a "
+            f"{law}: its kernel {name} uses {outside[0]} from outside; define it inside the "
+            f"kernel, or make it a "
             "parameter (math and numpy, as np, are there)"
         )
 
@@ -137,7 +149,8 @@ def _refuse_outside(function: Any, name: str, law: str) -> None:
 def handwritten_parts(
     law: str, kernel: Any, states: Sequence[Symbol], params: Sequence[Symbol], rate: Any
 ) -> tuple[dict[Symbol, Expr], Any]:
-    """The flow of each state, and the rate, of a law whose equations are a function written by hand.
+    """The flow of each state, and the rate, of a law whose equations are a function written by
+    hand.
 
     Raises
     ------
@@ -145,20 +158,25 @@ def handwritten_parts(
         If the function cannot be used: the message says why, and what would be right.
     """
     if not isinstance(states, Sequence) or not all(isinstance(z, Symbol) for z in states):
-        raise LawError(f"{law}: states is {shown(states)}; give the symbols of the states in a list")
+        raise LawError(
+            f"{law}: states is {shown(states)}; give the symbols of the states in a list"
+        )
     text = _source_text(kernel, law)
     name = str(ast.parse(text).body[0].name)  # type: ignore[attr-defined]
     known = {plain(s): s for s in (*SOURCE_INPUTS, *params, *states)}
     arguments = [a.arg for a in ast.parse(text).body[0].args.args]  # type: ignore[attr-defined]
     if odd := [a for a in arguments if a not in known]:
         raise LawError(
-            f"{law}: argument {odd[0]} of its kernel {name} is neither a state ({', '.join(map(plain, states))}), a "
+            f"{law}: argument {odd[0]} of its kernel {name} is neither a state "
+            f"({', '.join(map(plain, states))}), a "
             f"parameter ({', '.join(map(plain, params)) or 'none'}) nor a signal "
             f"({', '.join(map(plain, SOURCE_INPUTS))}); rename it, or declare it"
         )
     wanted = len(states) + (rate is None)
     _try_out(law, name, text, len(arguments), wanted, rate is None)
-    values = [Handwritten(Str(text), Integer(k), *(known[a] for a in arguments)) for k in range(wanted)]
+    values = [
+        Handwritten(Str(text), Integer(k), *(known[a] for a in arguments)) for k in range(wanted)
+    ]
     return dict(zip(states, values, strict=False)), values[-1] if rate is None else rate
 
 
@@ -168,10 +186,13 @@ def _try_out(law: str, name: str, text: str, count: int, wanted: int, rate: bool
             got = _function(text)(*np.linspace(0.7, 1.3, count))
     except Exception as error:
         raise LawError(
-            f"{law}: its kernel {name} raises {type(error).__name__} ({error}) where every argument is about 1; "
+            f"{law}: its kernel {name} raises {type(error).__name__} ({error}) where every "
+            f"argument is about 1; "
             "it must return numbers for every value"
         ) from error
     numbers = isinstance(got, tuple) and all(isinstance(v, int | float | np.floating) for v in got)
     if not numbers or len(got) != wanted:
         what = "the derivative of each state" + (", then the rate" if rate else "")
-        raise LawError(f"{law}: its kernel {name} returns {got!r}; return a tuple of {wanted}: {what}")
+        raise LawError(
+            f"{law}: its kernel {name} returns {got!r}; return a tuple of {wanted}: {what}"
+        )

@@ -1,7 +1,7 @@
 """From a law to numbers: NumPy reference functions, and straight-line Python for compiled kernels.
 
-This is the only place that turns SymPy into text. The text is scalar arithmetic on names the caller chooses, with
-functions of the ``math`` module, and is valid both in plain Python and in numba.
+This is the only place that turns SymPy into text. The text is scalar arithmetic on names the caller
+chooses, with functions of the ``math`` module, and is valid both in plain Python and in numba.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class KernelText:
     out : dict of str
         Each output.
     switches : list of str
-        The expressions whose signs decide the modes: mode k is 1 if and only if ``switches[k] > 0``.
+        The expressions whose signs decide the modes: mode k is 1 if and only if ``switches[k] >
+        0``.
     extra : dict of str
         The further expressions asked for.
     """
@@ -65,9 +66,10 @@ def law_reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
     Returns
     -------
     callable
-        ``f(z, u, p)`` with `z` (n_states, ...) in the order of ``law.states``, `u` (n_inputs, ...) in the order of
-        ``law.inputs`` and `p` (n_params, ...) in the order of ``law.params``; it returns the flow (n_states, ...) and
-        the outputs (n_out, ...) in the order of ``law.out``. Max, Piecewise and so on are taken as they are.
+        ``f(z, u, p)`` with `z` (n_states, ...) in the order of ``law.states``, `u` (n_inputs, ...)
+        in the order of ``law.inputs`` and `p` (n_params, ...) in the order of ``law.params``; it
+        returns the flow (n_states, ...) and the outputs (n_out, ...) in the order of ``law.out``.
+        Max, Piecewise and so on are taken as they are.
     """
     arguments = [*law.states, *law.inputs, *law.params]
     F, H = law.system
@@ -79,7 +81,9 @@ def law_reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
         shape = np.broadcast_shapes(*(np.shape(v) for v in values))
         kind = np.result_type(float, *(np.asarray(v).dtype for v in values))
         rows = [np.broadcast_to(np.asarray(v, dtype=kind), shape) for v in function(*values)]
-        return np.array(rows[:n]).reshape(n, *shape), np.array(rows[n:]).reshape(len(rows) - n, *shape)
+        return np.array(rows[:n]).reshape(n, *shape), np.array(rows[n:]).reshape(
+            len(rows) - n, *shape
+        )
 
     return reference
 
@@ -93,14 +97,15 @@ def assignments(
 ) -> KernelText:
     """Text that computes flow, outputs and switches of a law once its branches are chosen by modes.
 
-    Common sub-expressions are computed once; both sides of a branch are evaluated inside a conditional expression, so
-    that the side not taken may be singular.
+    Common sub-expressions are computed once; both sides of a branch are evaluated inside a
+    conditional expression, so that the side not taken may be singular.
 
     Parameters
     ----------
     law : Source or Link
     names : mapping of Symbol to str
-        Text for every state, input and parameter that occurs, such as ``{x: "z[0, i]"}``; text of a number is fine.
+        Text for every state, input and parameter that occurs, such as ``{x: "z[0, i]"}``; text of a
+        number is fine.
     modes : sequence of str
         Text for each mode (a float, 1 or 0), as many as ``law.switches``.
     prefix : str
@@ -115,7 +120,9 @@ def assignments(
     """
     held = law.switched()
     if len(modes) < len(held.switches):
-        raise LawError(f"{law.name} has {len(held.switches)} switches; {len(modes)} mode names were given")
+        raise LawError(
+            f"{law.name} has {len(held.switches)} switches; {len(modes)} mode names were given"
+        )
     named = {**names, **{mode_symbol(k): text for k, text in enumerate(modes)}}
     further = {k: unfold(f) for k, f in (extra or {}).items()}
     roots = [*held.flow.values(), *held.out.values(), *held.switches, *further.values()]
@@ -133,7 +140,9 @@ def assignments(
     )
 
 
-def scalar_text(roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k") -> tuple[list[str], list[str]]:
+def scalar_text(
+    roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k"
+) -> tuple[list[str], list[str]]:
     """Assignments, and one text for each of `roots`, as straight-line scalar Python.
 
     Parameters
@@ -149,7 +158,9 @@ def scalar_text(roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str =
 
 
 class _Writer:
-    """Names branches and powers, shares sub-expressions outside of branches, and orders what results."""
+    """Names branches and powers, shares sub-expressions outside of branches, and orders what
+    results.
+    """
 
     def __init__(self, names: Mapping[Symbol, str], prefix: str) -> None:
         self.names = names
@@ -176,13 +187,17 @@ class _Writer:
         hidden = [self.hide(f) for f in roots]
         tests = [cond for f in list(self.stands_for.values()) for _, cond in f.args]
         if any(cond.has(Piecewise) for cond in tests):
-            raise LawError("a branch is chosen by an expression that itself branches; hold it by a mode first")
+            raise LawError(
+                "a branch is chosen by an expression that itself branches; hold it by a mode first"
+            )
         shared, reduced = cse(hidden, symbols=iter(self._symbols()), order="none", list=True)
         full: dict[Expr, Symbol] = {}
         for symbol, f in shared:
             self.stands_for[symbol] = f
             full[f.xreplace({s: g for g, s in full.items()})] = symbol
-        for f, g in zip(hidden, reduced, strict=True):  # a root that is a branch's value needs no second computation
+        for f, g in zip(
+            hidden, reduced, strict=True
+        ):  # a root that is a branch's value needs no second computation
             if not g.is_Atom and f not in full:
                 full[f] = symbol = self.fresh()
                 self.stands_for[symbol] = g
@@ -201,13 +216,20 @@ class _Writer:
             k += 1
 
     def powers(self, f: Expr) -> Expr:
-        """Name the base of every whole power outside of branches, so that it can be printed as a product."""
+        """Name the base of every whole power outside of branches, so that it can be printed as a
+        product.
+        """
         if isinstance(f, Piecewise) or f.is_Atom:
             return f
         f = f.func(*(self.powers(a) for a in f.args))
         if isinstance(f, Pow) and f.exp.is_Float and float(2 * f.exp).is_integer():
             f = Pow(f.base, Rational(int(2 * f.exp), 2))
-        if isinstance(f, Pow) and f.exp.is_Integer and 2 <= abs(f.exp) <= _LONGEST_PRODUCT and not f.base.is_Atom:
+        if (
+            isinstance(f, Pow)
+            and f.exp.is_Integer
+            and 2 <= abs(f.exp) <= _LONGEST_PRODUCT
+            and not f.base.is_Atom
+        ):
             symbol = self.fresh()
             self.stands_for[symbol] = f.base
             return Pow(symbol, f.exp, evaluate=False)
@@ -230,7 +252,9 @@ class _Writer:
 
 
 class _Printer(PythonCodePrinter):
-    """Scalar Python: floats for numbers, products for whole powers, lazy conditional expressions."""
+    """Scalar Python: floats for numbers, products for whole powers, lazy conditional
+    expressions.
+    """
 
     def __init__(self, names: Mapping[Symbol, str]) -> None:
         super().__init__({"fully_qualified_modules": True})
@@ -273,7 +297,7 @@ class _Printer(PythonCodePrinter):
         return f"({self.parenthesize(base, 100)}**{self.parenthesize(exponent, 100)})"
 
 
-# --- Text of what happens at once: conditions of jumps, and kernels of what a jump or tick makes of the states ---
+# --- Text of what happens at once: conditions of jumps, and kernels of what a jump or tick makes of
 
 
 def decided_text(
@@ -302,10 +326,12 @@ def decided_text(
 
 
 def event_kernel_text(law: Law, own: tuple[Symbol, ...], names: dict[Symbol, str]) -> str:
-    """Text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event `want` of one flow or link.
+    """Text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event `want` of one
+    flow or link.
 
-    Events are the law's jumps, then its ticks. `n` and `su` are the strides of states and parameters, and of signals;
-    ``dz`` takes the new states, ``o[0]`` the refractory time or the period, ``o[1]`` the phase of a tick.
+    Events are the law's jumps, then its ticks. `n` and `su` are the strides of states and
+    parameters, and of signals; ``dz`` takes the new states, ``o[0]`` the refractory time or the
+    period, ``o[1]`` the phase of a tick.
 
     Parameters
     ----------
@@ -326,9 +352,16 @@ def event_kernel_text(law: Law, own: tuple[Symbol, ...], names: dict[Symbol, str
 
 
 def _event(
-    law: Law, own: tuple[Symbol, ...], names: dict[Symbol, str], change: Any, old: tuple[Any, Any], new: Any = None
+    law: Law,
+    own: tuple[Symbol, ...],
+    names: dict[Symbol, str],
+    change: Any,
+    old: tuple[Any, Any],
+    new: Any = None,
 ) -> list[str]:
-    """New states within their bounds, and two times from the old states, or the first of them from the new ones."""
+    """New states within their bounds, and two times from the old states, or the first of them
+    from the new ones.
+    """
     lines, texts = decided_text([*change.values(), *old], names, "k", law.name)
     after = dict(names)
     for z, value in zip(change, texts, strict=False):

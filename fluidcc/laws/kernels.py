@@ -1,4 +1,5 @@
-"""From laws to machine code: the text of kernels, compiled once and kept on disk (`numerics.compiling`).
+"""From laws to machine code: the text of kernels, compiled once and kept on disk
+(`numerics.compiling`).
 
 No name that a user gives enters the text: symbols are numbered, and laws have no name in it.
 """
@@ -32,7 +33,8 @@ SOURCE_ROWS = tuple(plain(signal) for signal in SOURCE_INPUTS)
 LINK_ROWS = ("y", "c", "q", "q_max", "t", "crossing")
 LINK_OUT = ("mark", "price", "drop", "offer", *REPORTING)
 
-#: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not toggle it
+#: a switch this near to 0, relative to its terms, is a tie, and keeps its mode: rounding must not
+#: toggle it
 TIE = 1e-11
 
 _addresses = itertools.count(1)
@@ -44,7 +46,9 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
 
 @lru_cache(maxsize=512)
 def count_switches(law: Law) -> int:
-    """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of its jumps."""
+    """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of
+    its jumps.
+    """
     return count_kinks(law) + len(_bounds(law)) + len(law.jumps)
 
 
@@ -55,7 +59,9 @@ def count_kinks(law: Law) -> int:
 
 
 def _used_switches(law: Law) -> tuple[int, ...]:
-    """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks are not."""
+    """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks
+    are not.
+    """
     held = law.switched()
     outs = [held.out[k] for k in _outputs(law) if k in held.out]
     wanted = [held.flow[z] for z in _own_states(law)] + outs
@@ -72,9 +78,15 @@ def _outputs(law: Law) -> tuple[str, ...]:
     return LINK_OUT if isinstance(law, Link) else ("rate",)
 
 
-def law_names(law: Law, states: list[str], signals: list[str], params: list[str]) -> dict[Symbol, str]:
-    """Text of each symbol of a law: its states, its signals in the order of the rows, its parameters."""
-    names = dict(zip(_own_states(law), states, strict=True)) | dict(zip(law.params, params, strict=True))
+def law_names(
+    law: Law, states: list[str], signals: list[str], params: list[str]
+) -> dict[Symbol, str]:
+    """Text of each symbol of a law: its states, its signals in the order of the rows, its
+    parameters.
+    """
+    names = dict(zip(_own_states(law), states, strict=True)) | dict(
+        zip(law.params, params, strict=True)
+    )
     if isinstance(law, Link):
         from fluidcc import symbols as v
 
@@ -105,7 +117,8 @@ def law_lines(
 
     Notes
     -----
-    A state that is held at a bound is put there first, under its own name: all that follows has it there exactly.
+    A state that is held at a bound is put there first, under its own name: all that follows has it
+    there exactly.
     """
     held = law.switched()
     lines = _put_on_bounds(law, names, mode, prefix, automatic)
@@ -123,7 +136,9 @@ def law_lines(
             [Abs(held.guarded(f)) for f in Add.make_args(held.switches[k])], named, f"{prefix}a{n}_"
         )
         lines += more
-        switches.append(f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)")
+        switches.append(
+            f"({prefix}g{n} if abs({prefix}g{n}) > {TIE}*({' + '.join(sizes)}) else 0.0)"
+        )
     own = _own_states(law)
     roots = [held.flow[z] for z in own] + [held.out[k] for k in _outputs(law) if k in held.out]
     more, texts = scalar_text([held.guarded(f) for f in roots], named, f"{prefix}t")
@@ -139,15 +154,21 @@ def law_lines(
 
 
 def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
-    """The switch of each bound of an own state, the state, the bound, and the sign of the gap between them."""
+    """The switch of each bound of an own state, the state, the bound, and the sign of the gap
+    between them.
+    """
     kinks, sides = len(_used_switches(law)), ((law.lower, ""), (law.upper, "-"))
-    found = [(z, bounds[z], sign) for z in _own_states(law) for bounds, sign in sides if z in bounds]
+    found = [
+        (z, bounds[z], sign) for z in _own_states(law) for bounds, sign in sides if z in bounds
+    ]
     return [(kinks + n, *one) for n, one in enumerate(found)]
 
 
 @lru_cache(maxsize=512)
 def bound_switches(law: Law) -> tuple[int, ...]:
-    """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0 where it is held."""
+    """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0
+    where it is held.
+    """
     return tuple(n for n, *_ in _bounds(law))
 
 
@@ -159,7 +180,9 @@ def bounded_states(law: Law) -> list[int]:
 def _put_on_bounds(
     law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
 ) -> list[str]:
-    """What a held state is: its bound, to the last bit, wherever within rounding it was when it got there."""
+    """What a held state is: its bound, to the last bit, wherever within rounding it was when it
+    got there.
+    """
     lines = []
     for n, z, bound, sign in _bounds(law):
         more, (value,) = scalar_text([unfold(bound)], names, f"{prefix}b{n}_")
@@ -172,10 +195,13 @@ def _put_on_bounds(
 
 
 def _bounded(
-    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], prefix: str, automatic: bool,
+    law: Law, own: tuple[Symbol, ...], texts: list[str], names: dict[Symbol, str], prefix: str,
+    automatic: bool,
     lines: list[str], switches: list[str],
 ) -> list[str]:  # fmt: skip
-    """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow leads away from it."""
+    """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow
+    leads away from it.
+    """
     flows = [f"{prefix}f{j}" for j in range(len(own))]
     lines += [f"{flow} = {text}" for flow, text in zip(flows, texts, strict=False)]
     for n, z, _, sign in _bounds(law):
@@ -202,28 +228,44 @@ from fluidcc.numerics.compiling import cfunc, njit
 _P = types.CPointer(types.float64)
 {functions}
 
-@cfunc(types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64), error_model="numpy")
+_SIGNATURE = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, types.int64)
+
+
+@cfunc(_SIGNATURE, error_model="numpy")
 '''
 
 
 def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
-    """Signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all its symbols."""
+    """Signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all its
+    symbols.
+    """
     rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
     own = _own_states(law)
-    numbers = ([f"{a}{k}" for k in range(n)] for a, n in (("z", len(own)), ("u", len(rows)), ("p", len(law.params))))
+    numbers = (
+        [f"{a}{k}" for k in range(n)]
+        for a, n in (("z", len(own)), ("u", len(rows)), ("p", len(law.params)))
+    )
     return rows, own, law_names(law, *numbers)
 
 
 def kernel_text(law: Law) -> str:
-    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by variable.
+    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by
+    variable.
 
     When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
     """
     rows, own, names = _numbered(law)
-    lines, flows, outputs, switches = law_lines(law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True)
+    lines, flows, outputs, switches = law_lines(
+        law, names, lambda n: f"m[{n}*n + i]", "k", automatic=True
+    )
     used = " ".join([*lines, *flows, *outputs, *switches])
     arrays = (("z", "n", len(own)), ("u", "su", len(rows)), ("p", "n", len(law.params)))
-    load = [f"{a}{k} = {a}[{k}*{step} + i]" for a, step, count in arrays for k in range(count) if f"{a}{k}" in used]
+    load = [
+        f"{a}{k} = {a}[{k}*{step} + i]"
+        for a, step, count in arrays
+        for k in range(count)
+        if f"{a}{k}" in used
+    ]
     body = [*load, *lines]
     body += [f"dz[{k}*n + i] = {text}" for k, text in enumerate(flows)]
     stride = "su" if isinstance(law, Link) else "n"
@@ -244,7 +286,9 @@ _event_kernels: dict[Any, int] = {}
 @lru_cache(maxsize=4096)
 def handwritten(law: Law) -> tuple[str, ...]:
     """Text of the functions written by hand that a law holds."""
-    found = {f.label: f.definition for _, g in law.expressions() for f in unfold(g).atoms(Handwritten)}
+    found = {
+        f.label: f.definition for _, g in law.expressions() for f in unfold(g).atoms(Handwritten)
+    }
     return tuple(found.values())
 
 
@@ -265,13 +309,16 @@ def _build(text: str, law: Law) -> int:
             raise
         reason = str(error).strip().splitlines()[-1]
         raise LawError(
-            f"numba cannot compile the kernel of {law.name} ({reason}); keep to numbers, math and the part of numpy "
+            f"numba cannot compile the kernel of {law.name} ({reason}); keep to numbers, math and "
+            f"the part of numpy "
             "that numba knows"
         ) from error
 
 
 def kernel_address(law: Law) -> int:
-    """Address of the kernel of a law, compiled at the first call for its structure and cached on disk."""
+    """Address of the kernel of a law, compiled at the first call for its structure and cached on
+    disk.
+    """
     return _known(_kernels, law, kernel_text)
 
 

@@ -1,7 +1,9 @@
-"""A law: the flow, outputs, jumps, ticks and bounds of one source or one link, as SymPy expressions.
+"""A law: the flow, outputs, jumps, ticks and bounds of one source or one link, as SymPy
+expressions.
 
-Everything else (LaTeX, compiled kernel, Jacobians, equilibrium relations, unit check, proofs) follows from it. Laws are
-values: frozen, hashable, picklable, equal by content, and checked when they are made.
+Everything else (LaTeX, compiled kernel, Jacobians, equilibrium relations, unit check, proofs)
+follows from it. Laws are values: frozen, hashable, picklable, equal by content, and checked when
+they are made.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ __all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
 @explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Source(Law):
-    """A sender: states z' = flow(z, u), sending rate out["rate"] [bit/s]; u are `fluidcc.symbols.SOURCE_INPUTS`.
+    """A sender: states z' = flow(z, u), sending rate out["rate"] [bit/s]; u are
+    `fluidcc.symbols.SOURCE_INPUTS`.
 
     Parameters
     ----------
@@ -49,11 +52,15 @@ class Source(Law):
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
     outputs: ClassVar[tuple[str, ...]] = SOURCE_OUTPUTS
-    constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in SOURCE_INPUTS if plain(s) in ("e_b", "ell"))
+    constants: ClassVar[tuple[Symbol, ...]] = tuple(
+        s for s in SOURCE_INPUTS if plain(s) in ("e_b", "ell")
+    )
 
     def __post_init__(self) -> None:
         if self.utility is not None:
-            object.__setattr__(self, "utility", expression(self.utility, f"{self.name}: the utility"))
+            object.__setattr__(
+                self, "utility", expression(self.utility, f"{self.name}: the utility")
+            )
         super().__post_init__()
 
     @property
@@ -81,8 +88,8 @@ class Source(Law):
     ) -> Self:
         """Return the same law with another utility U(x), increasing and concave.
 
-        The law's marginal utility, the Let named ``U'`` in its flow, is replaced by dU/dx; parameters that then occur
-        nowhere are dropped.
+        The law's marginal utility, the Let named ``U'`` in its flow, is replaced by dU/dx;
+        parameters that then occur nowhere are dropped.
 
         Parameters
         ----------
@@ -117,8 +124,9 @@ class Source(Law):
     ) -> Self:
         """Make a law too irregular for SymPy from a function of numbers written by hand.
 
-        Such a law runs in `fluidcc.simulate` (not in a fused step), is checked for units by rescaling, and pickles.
-        Its kinks are left to error control. What needs equations refuses it: equilibria, linearisation, proofs.
+        Such a law runs in `fluidcc.simulate` (not in a fused step), is checked for units by
+        rescaling, and pickles. Its kinks are left to error control. What needs equations refuses
+        it: equilibria, linearisation, proofs.
 
         Parameters
         ----------
@@ -126,9 +134,10 @@ class Source(Law):
             Name of the law.
         kernel : callable
             A plain or numba function of numbers, named after states, parameters and signals
-            (`fluidcc.symbols.SOURCE_INPUTS`: e, edot, pi, price, x_tau, e_b, packet, t); those it does not need may be
-            left out. It returns a tuple: the derivative of each state, then the rate [bit/s] unless `rate` is given.
-            It may use ``math`` and numpy as ``np``, and must define whatever else it uses.
+            (`fluidcc.symbols.SOURCE_INPUTS`: e, edot, pi, price, x_tau, e_b, packet, t); those it
+            does not need may be left out. It returns a tuple: the derivative of each state, then
+            the rate [bit/s] unless `rate` is given. It may use ``math`` and numpy as ``np``, and
+            must define whatever else it uses.
         states : sequence of Symbol
             The states, in the order of their derivatives.
         rate : Expr, optional
@@ -149,14 +158,17 @@ class Source(Law):
         >>> def steps(x, e, a):
         ...     target = a if e < 0.1 else a / 2
         ...     return ((target - x) / 1.0,)
-        >>> fc.Source.from_kernel("Steps", steps, states=[x], rate=x, params={a: 1e6}, units={x: "bit/s", a: "bit/s"},
+        >>> fc.Source.from_kernel("Steps", steps, states=[x], rate=x, params={a: 1e6},
+        ...                       units={x: "bit/s", a: "bit/s"},
         ...                       initial={x: a})  # doctest: +SKIP
         source Steps(a=1e+06)
         """
         maps = {"params": params, "lower": lower, "upper": upper, "initial": initial}
         given: dict[str, Any] = {key: {} if value is None else value for key, value in maps.items()}
         if not isinstance(given["params"], Mapping):
-            raise LawError(f"{name}: params is {shown(params)}; give a mapping from symbols to values")
+            raise LawError(
+                f"{name}: params is {shown(params)}; give a mapping from symbols to values"
+            )
         flow, sends = handwritten_parts(name, kernel, states, tuple(given["params"]), rate)
         return cls(name, flow, {"rate": sends}, units=units, ref=ref, **given)
 
@@ -164,11 +176,13 @@ class Source(Law):
 @explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Law):
-    """A queue or price: states z' = flow(z, y), outputs any of ``LINK_OUTPUTS``; inputs `fluidcc.symbols.LINK_INPUTS`.
+    """A queue or price: states z' = flow(z, y), outputs any of ``LINK_OUTPUTS``; inputs
+    `fluidcc.symbols.LINK_INPUTS`.
 
-    Outputs: ``"loss"`` of a full buffer; ``"mark"``, the share that is marked; ``"drop"``, the share that never enters
-    the queue; ``"price"``. What a router tells its sources straight back, past the data: ``"offer"``, a rate [bit/s];
-    or reports, ``"factor"`` and ``"raise"`` [bit/s] of a rate, and ``"reports"``, how many there were so far.
+    Outputs: ``"loss"`` of a full buffer; ``"mark"``, the share that is marked; ``"drop"``, the
+    share that never enters the queue; ``"price"``. What a router tells its sources straight back,
+    past the data: ``"offer"``, a rate [bit/s]; or reports, ``"factor"`` and ``"raise"`` [bit/s] of
+    a rate, and ``"reports"``, how many there were so far.
 
     Parameters
     ----------
@@ -183,7 +197,9 @@ class Link(Law):
     kind: ClassVar[str] = "link"
     inputs: ClassVar[tuple[Symbol, ...]] = LINK_INPUTS
     outputs: ClassVar[tuple[str, ...]] = LINK_OUTPUTS
-    constants: ClassVar[tuple[Symbol, ...]] = tuple(s for s in LINK_INPUTS if plain(s) in ("c", "q_max"))
+    constants: ClassVar[tuple[Symbol, ...]] = tuple(
+        s for s in LINK_INPUTS if plain(s) in ("c", "q_max")
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.queue, Symbol | None):

@@ -41,7 +41,8 @@ __all__ = [
 class Jacobians(NamedTuple):
     """Derivatives of flow and outputs (rows) by states and inputs (columns), in the law's orders.
 
-    A is (states, states), B (states, inputs), C (outputs, states), D (outputs, inputs); outputs as in ``law.out``.
+    A is (states, states), B (states, inputs), C (outputs, states), D (outputs, inputs); outputs as
+    in ``law.out``.
     """
 
     A: Any
@@ -51,7 +52,9 @@ class Jacobians(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Flows (states, ...) and outputs (outputs, ...) on one branch of the kinks, and their `Jacobians`."""
+    """Flows (states, ...) and outputs (outputs, ...) on one branch of the kinks, and their
+    `Jacobians`.
+    """
 
     flow: Any
     out: Any
@@ -67,15 +70,23 @@ class _Power(Function):
 
 
 def flat_steps(f: Expr) -> Expr:
-    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step: 0."""
+    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step:
+    0.
+    """
     if not f.has(floor, ceiling, sign):
         return f
     return f.replace(lambda a: isinstance(a, Subs | Derivative), lambda a: Integer(0))
 
 
 def slope(f: Expr, s: Symbol) -> Expr:
-    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for (y/c)**B."""
-    powers = {p: _Power(*p.args) for p in f.atoms(Pow) if not p.exp.is_number and not p.exp.has(s) and p.base.has(s)}
+    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for
+    (y/c)**B.
+    """
+    powers = {
+        p: _Power(*p.args)
+        for p in f.atoms(Pow)
+        if not p.exp.is_number and not p.exp.has(s) and p.base.has(s)
+    }
     derived = flat_steps(f.xreplace(powers).diff(s))
     return derived.replace(lambda a: isinstance(a, _Power), lambda a: Pow(*a.args))
 
@@ -90,7 +101,13 @@ def _symbolic_of(structure: Structure) -> Jacobians:
     held = law.switched()
     columns = (law.states, law.inputs)
     rows = (list(held.flow.values()), list(held.out.values()))
-    return Jacobians(*(Matrix(len(f), len(v), [slope(g, s) for g in f for s in v]) for f in rows for v in columns))
+    return Jacobians(
+        *(
+            Matrix(len(f), len(v), [slope(g, s) for g in f for s in v])
+            for f in rows
+            for v in columns
+        )
+    )
 
 
 def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
@@ -100,7 +117,8 @@ def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
     ----------
     law : Source or Link
     modes : sequence of 0 or 1, optional
-        The branch: mode k is 1 where ``law.switches[k]`` > 0. By default the matrices keep the mode symbols.
+        The branch: mode k is 1 where ``law.switches[k]`` > 0. By default the matrices keep the mode
+        symbols.
 
     Raises
     ------
@@ -111,13 +129,22 @@ def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
     if modes is None:
         return full
     if len(modes) != len(held.modes):
-        raise InvalidInput(f"{law.name} has {len(held.modes)} switches; {len(modes)} modes were given")
+        raise InvalidInput(
+            f"{law.name} has {len(held.modes)} switches; {len(modes)} modes were given"
+        )
     branch = {m: Integer(int(v)) for m, v in zip(held.modes, modes, strict=True)}
     return Jacobians(*(M.subs(branch) for M in full))
 
 
 def active_modes(
-    law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0, of: str | Sequence[str] = ""
+    law: Law,
+    z: Any,
+    u: Any,
+    p: Any,
+    *,
+    tolerance: float = 0.0,
+    relative: float = 0.0,
+    of: str | Sequence[str] = "",
 ) -> NDArray[Any]:
     """The modes in force at a point, one row a switch.
 
@@ -142,7 +169,8 @@ def active_modes(
     for place in np.argwhere(near)[:1]:
         k, whose = place[0], of if isinstance(of, str) else of[place[-1]]
         raise InvalidInput(
-            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it has no "
+            f"{whose}{law.name} stands on a switching surface, {law.switches[k]} = 0, where it "
+            f"has no "
             f"derivative; move {', '.join(sorted(map(plain, law.switches[k].free_symbols)))} off it"
         )
     return modes
@@ -163,11 +191,15 @@ def modes_at(
             near = near + np.abs(np.asarray(switch.function(*moved, *modes), dtype=float) - value)
         close.append(np.abs(value) <= near)
         modes.append((value > 0).astype(float))
-    return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(len(modes), *shape)
+    return np.array(modes).reshape(len(modes), *shape), np.array(close, bool).reshape(
+        len(modes), *shape
+    )
 
 
 class _Switch(NamedTuple):
-    """A switch by states, inputs, parameters and the modes before it, and which of the first three it reads."""
+    """A switch by states, inputs, parameters and the modes before it, and which of the first
+    three it reads.
+    """
 
     function: Callable[..., Any]
     reads: tuple[int, ...]
@@ -190,11 +222,15 @@ def _switches(structure: Structure) -> tuple[_Switch, ...]:
 def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Arguments one by one, and the shape that their values have together."""
     arrays = [np.asarray(group) for group in groups]
-    return [value for group in arrays for value in group], np.broadcast_shapes(*(a.shape[1:] for a in arrays))
+    return [value for group in arrays for value in group], np.broadcast_shapes(
+        *(a.shape[1:] for a in arrays)
+    )
 
 
 def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.nan) -> Any:
-    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose among a few numbers."""
+    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose
+    among a few numbers.
+    """
     chosen = default
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
         chosen = value if condition is True else np.where(condition, value, chosen)
@@ -205,13 +241,14 @@ _NUMPY = [{"select": _select}, "numpy"]
 
 
 def branch_function(law: Law) -> Callable[..., Branch]:
-    """Flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its structure.
+    """Flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its
+    structure.
 
     Returns
     -------
     callable
-        ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is analytic, so that a
-        complex step differentiates it once more to rounding.
+        ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is
+        analytic, so that a complex step differentiates it once more to rounding.
     """
     return _branch_of(Structure.of(law))
 
@@ -225,7 +262,10 @@ def _branch_of(structure: Structure) -> Callable[..., Branch]:
     changing = [i for i, f in enumerate(rows) if not f.is_number]
     fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
     function = lambdify(
-        [*law.states, *law.inputs, *law.params, *held.modes], [rows[i] for i in changing], _NUMPY, cse=True
+        [*law.states, *law.inputs, *law.params, *held.modes],
+        [rows[i] for i in changing],
+        _NUMPY,
+        cse=True,
     )
     k, h = len(held.flow), len(held.out)
     ends = np.cumsum([k + h, *(M.rows * M.cols for M in matrices)]).tolist()
@@ -237,7 +277,10 @@ def _branch_of(structure: Structure) -> Callable[..., Branch]:
         values[:] = fixed.reshape(-1, *(1 for _ in shape))
         for i, value in zip(changing, function(*arguments), strict=True):
             values[i] = value
-        parts = [values[a:b].reshape(*M.shape, *shape) for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)]
+        parts = [
+            values[a:b].reshape(*M.shape, *shape)
+            for a, b, M in zip(ends[:-1], ends[1:], matrices, strict=True)
+        ]
         return Branch(values[:k], values[k : k + h], Jacobians(*parts))
 
     return branch
@@ -249,8 +292,8 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
     Returns
     -------
     callable
-        ``f(z, u, p, modes=None)`` with arrays as in `active_modes`, which gives the modes by default; it returns
-        `Jacobians` of arrays (rows, columns, ...).
+        ``f(z, u, p, modes=None)`` with arrays as in `active_modes`, which gives the modes by
+        default; it returns `Jacobians` of arrays (rows, columns, ...).
     """
     function = branch_function(law)
 
@@ -261,7 +304,7 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
     return jacobians
 
 
-# --- How a law at rest answers small signals: its Jacobians there, and its transfer functions, as formulas ---
+# --- How a law at rest answers small signals: its Jacobians there, and its transfer functions, as f
 
 
 @dataclass(frozen=True)
@@ -295,7 +338,8 @@ class AtRest:
     def transfer(self, output: str, signal: Symbol, s: Symbol) -> Expr:
         """Transfer function C (sI - A)^{-1} B + D from one input to one output.
 
-        For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s e.
+        For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s
+        e.
 
         Raises
         ------
@@ -319,7 +363,9 @@ class AtRest:
         return (self.C[row, :] * (s * eye(n) - self.A).inv() * b)[0] + d
 
 
-def at_rest(law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: Symbol | None = None) -> AtRest:
+def at_rest(
+    law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: Symbol | None = None
+) -> AtRest:
     """Linearise a law where it stands still.
 
     Parameters
@@ -349,15 +395,21 @@ def at_rest(law: Law, *, given: Mapping[Symbol, Any] | None = None, eliminate: S
     found = list(standstills(law, Steady(True, given=given or {}, eliminate=eliminate)))
     if len(found) != 1:
         number = "no branch" if not found else f"{len(found)} branches"
-        raise Unsupported(f"{law.name} can stand still on {number} of its kinks under what is given; give more of it")
+        raise Unsupported(
+            f"{law.name} can stand still on {number} of its kinks under what is given; give more "
+            f"of it"
+        )
     (still,) = found
     matrices = linearize_law(law, still.modes)
-    put = [M.applyfunc(lambda f: unfold(f).subs(still.values)) if M.shape != (0, 0) else zeros(0, 0) for M in matrices]
+    put = [
+        M.applyfunc(lambda f: unfold(f).subs(still.values)) if M.shape != (0, 0) else zeros(0, 0)
+        for M in matrices
+    ]
     A, B, C, D = put
     return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
 
 
-# --- Sampled laws at a standstill: as laws without ticks that stand still where the sampled ones do ---
+# --- Sampled laws at a standstill: as laws without ticks that stand still where the sampled ones do
 
 
 L = TypeVar("L", bound=Law)
@@ -366,8 +418,9 @@ L = TypeVar("L", bound=Law)
 def standing(law: L, of: str) -> L:
     """A law without ticks whose equilibria are the standstills of a sampled law.
 
-    A state that is held between ticks gets the flow (update - state)/period. A state that integrates between ticks and
-    is set to a fixed value at each, as one that takes averages does, is put in with its value just before a tick.
+    A state that is held between ticks gets the flow (update - state)/period. A state that
+    integrates between ticks and is set to a fixed value at each, as one that takes averages does,
+    is put in with its value just before a tick.
 
     Parameters
     ----------
@@ -388,7 +441,9 @@ def standing(law: L, of: str) -> L:
     for tick in law.ticks:
         for z, f in tick.update.items():
             if z in update:
-                raise Unsupported(f"{of} ({law.name}) has two ticks that change {plain(z)}: simulate it instead")
+                raise Unsupported(
+                    f"{of} ({law.name}) has two ticks that change {plain(z)}: simulate it instead"
+                )
             update[z], period[z] = unfold(f), unfold(tick.every)
     flow = {z: unfold(f) for z, f in law.flow.items()}
     sums = {z: update[z] + period[z] * flow[z] for z in update if flow[z] != 0}
@@ -396,7 +451,8 @@ def standing(law: L, of: str) -> L:
         seen = [f for key, f in flow.items() if key != z] + [unfold(f) for f in law.out.values()]
         if total.free_symbols & {*sums} or any(f.has(z) for f in (*seen, *period.values())):
             raise Unsupported(
-                f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing stands still: "
+                f"{of} ({law.name}): {plain(z)} moves between ticks and is seen there, so nothing "
+                f"stands still: "
                 "simulate it, or look for its limit cycle"
             )
     kept = [z for z in flow if z not in sums]
@@ -405,4 +461,6 @@ def standing(law: L, of: str) -> L:
         for mapping in (law.units, law.lower, law.upper, law.initial)
     )
     held = {z: (update[z].xreplace(sums) - z) / period[z] if z in update else flow[z] for z in kept}
-    return replace(law, flow=held, ticks=(), claims={}, units=units, lower=lower, upper=upper, initial=initial)
+    return replace(
+        law, flow=held, ticks=(), claims={}, units=units, lower=lower, upper=upper, initial=initial
+    )

@@ -1,4 +1,6 @@
-"""Is it true? Proved by algebra, checked to 50 digits at random points, or refuted by a counterexample."""
+"""Is it true? Proved by algebra, checked to 50 digits at random points, or refuted by a
+counterexample.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def settled(kind: str, f: Expr) -> bool:
 
 
 def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
-    """Whether above/below, with a denominator that is not zero where it counts, has the sign wanted."""
+    """Whether above/below, with a denominator that is not zero where it counts, has the sign
+    wanted.
+    """
     if kind == "!=":
         return bool(above.is_nonzero)
     below = factor(below)
@@ -103,7 +107,8 @@ def rises(kind: str, f: Expr, depth: int = 3) -> bool:
         if not start.is_finite or not settled(">=", start):
             continue
         slope = f.diff(s)
-        # On an interval a slope above zero inside is enough, so strictness needs no more than s > 0.
+        # On an interval a slope above zero inside is enough, so strictness needs no more than s >
+        # 0.
         strict = kind if s.is_positive else ">="
         if kind == ">" and strict != ">":
             continue
@@ -119,7 +124,8 @@ def _impossible(kind: str, f: Expr) -> bool:
 
 
 def with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Expr | None]:
-    """`f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive number).
+    """`f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive
+    number).
 
     None means that the conditions contradict one another.
     """
@@ -133,7 +139,9 @@ def with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Exp
         for s in sorted(condition.free_symbols, key=str):
             value = None if kind == "!=" else _bounded(s, kind, condition)
             if value is not None:
-                rest = [(other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k]
+                rest = [
+                    (other, g.subs(s, value)) for i, (other, g) in enumerate(conditions) if i != k
+                ]
                 if s.is_positive and not value.is_positive:
                     rest.append((">", value))
                 elif s.is_nonnegative and not value.is_nonnegative:
@@ -142,7 +150,9 @@ def with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Exp
 
 
 def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
-    """The general value of `s` for which `condition`, linear in it, is as `kind` to zero; None if it is not linear."""
+    """The general value of `s` for which `condition`, linear in it, is as `kind` to zero; None
+    if it is not linear.
+    """
     above, below = fraction(together(condition))
     above = expand(above)
     slope, rest = above.coeff(s, 1), above.coeff(s, 0)
@@ -157,7 +167,7 @@ def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
     return -rest / slope + (excess if direction.is_positive else -excess)
 
 
-# --- Decide a relation between expressions: look for a counterexample, then for a proof, then check to 50 digits ---
+# --- Decide a relation between expressions: look for a counterexample, then for a proof, then check
 
 
 _DIGITS = 50
@@ -176,7 +186,9 @@ class Decision:
 
 
 def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
-    """Decide `statement` (relational, expression meaning zero, or And of them) under the conditions `where`."""
+    """Decide `statement` (relational, expression meaning zero, or And of them) under the
+    conditions `where`.
+    """
     statement, where = _without_functions(sympify(statement), where)
     if statement is true:
         return Decision("proved", "it follows from the assumptions")
@@ -184,10 +196,14 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
         return Decision("refuted", "it contradicts the assumptions")
     if isinstance(statement, And):
         parts = [decide(part, where) for part in statement.args]
-        return max(parts, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status))
+        return max(
+            parts, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status)
+        )
     if not isinstance(statement, Relational):
         if not isinstance(statement, Expr):
-            raise InvalidInput(f"{statement} is neither an expression nor an equation or inequality")
+            raise InvalidInput(
+                f"{statement} is neither an expression nor an equation or inequality"
+            )
         statement = Eq(statement, 0, evaluate=False)
     question = _Question.of(statement, where)
     checked = question.check()
@@ -199,16 +215,19 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
 
 
 def _without_functions(statement: Any, where: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """The same with a symbol for every value and derivative of an undefined function, such as R(x) and R'(x).
+    """The same with a symbol for every value and derivative of an undefined function, such as R(x)
+    and R'(x).
 
-    A smooth function can have any values and slopes at different points, so what holds for all such numbers holds for
-    all functions, and the other way round.
+    A smooth function can have any values and slopes at different points, so what holds for all such
+    numbers holds for all functions, and the other way round.
     """
     names: dict[Any, Symbol] = {}
     for part in (statement, *where):
         for atom in part.atoms(AppliedUndef, Derivative, Subs) if hasattr(part, "atoms") else ():
             if atom.atoms(AppliedUndef):
-                known = {k: True for k in ("positive", "nonnegative", "real") if getattr(atom, f"is_{k}")}
+                known = {
+                    k: True for k in ("positive", "nonnegative", "real") if getattr(atom, f"is_{k}")
+                }
                 names[atom] = Symbol(_name(atom), **known or {"real": True})
 
     def rename(f: Any) -> Any:
@@ -219,7 +238,9 @@ def _without_functions(statement: Any, where: tuple[Any, ...]) -> tuple[Any, tup
         if isinstance(f, Relational):
             return f.func(*map(rename, f.args), evaluate=False)
         # Derivatives first: the function inside them would otherwise be replaced alone.
-        for atom in sorted(names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))):
+        for atom in sorted(
+            names, key=lambda a: -a.count_ops() - 10 * isinstance(a, (Derivative, Subs))
+        ):
             f = f.xreplace({atom: names[atom]})
         return f
 
@@ -237,7 +258,9 @@ def _name(atom: Any) -> str:
 
 @dataclass(frozen=True)
 class _Question:
-    """left = right, or left > right (strictly or not), under conditions that left > right of theirs."""
+    """left = right, or left > right (strictly or not), under conditions that left > right of
+    theirs.
+    """
 
     kind: str  # "==", ">" or ">=" or "!="
     left: Expr
@@ -258,15 +281,19 @@ class _Question:
                 conditions.append((sign, a - b))
         return cls(kind, left, right, tuple(conditions))
 
-    # --- numbers ----------------------------------------------------------------------------------------------------
+    # --- numbers ----------------------------------------------------------------------------------
 
     def check(self) -> Decision:
         """Try random points to 50 digits."""
         symbols = sorted(
-            self.left.free_symbols | self.right.free_symbols | set().union(*(f.free_symbols for _, f in self.where)),
+            self.left.free_symbols
+            | self.right.free_symbols
+            | set().union(*(f.free_symbols for _, f in self.where)),
             key=str,
         )
-        sides = lambdify(symbols, [self.left, self.right, *(f for _, f in self.where)], modules="mpmath")
+        sides = lambdify(
+            symbols, [self.left, self.right, *(f for _, f in self.where)], modules="mpmath"
+        )
         rng, tried = random.Random(7), 0
         with mpmath.workdps(_DIGITS + 15):
             for k in range(_TRIALS if symbols else 1):
@@ -277,7 +304,9 @@ class _Question:
                     continue
                 if not all(_finite(v) for v in (left, right, *conditions)):
                     continue
-                if not all(_holds(kind, v, 0) for (kind, _), v in zip(self.where, conditions, strict=True)):
+                if not all(
+                    _holds(kind, v, 0) for (kind, _), v in zip(self.where, conditions, strict=True)
+                ):
                     continue
                 tried += 1
                 if not _holds(self.kind, left, right) and not self._holds_after_all(sides, point):
@@ -286,11 +315,16 @@ class _Question:
                 if tried >= _POINTS:
                     break
         if not tried:
-            return Decision("undecided", "no point was found at which its conditions hold and both sides are defined")
+            return Decision(
+                "undecided",
+                "no point was found at which its conditions hold and both sides are defined",
+            )
         return Decision("checked", f"it holds to {_DIGITS} digits at {tried} random points")
 
     def _holds_after_all(self, sides: Any, point: list[Any]) -> bool:
-        """Whether a failure was only cancellation: a gap that vanishes with more digits is no gap."""
+        """Whether a failure was only cancellation: a gap that vanishes with more digits is no
+        gap.
+        """
         left, right, *_ = sides(*point)
         with mpmath.workdps(_DIGITS * 8):
             better, other, *_ = sides(*point)
@@ -298,7 +332,7 @@ class _Question:
                 return self.kind in ("==", ">=")
             return _holds(self.kind, better, other)
 
-    # --- algebra ----------------------------------------------------------------------------------------------------
+    # --- algebra ----------------------------------------------------------------------------------
 
     def proof(self) -> str:
         """The argument that proves it on every branch, or ""."""
@@ -312,18 +346,26 @@ class _Question:
             branch = {m: Integer(v) for m, v in zip(collect.modes, modes, strict=True)}
             chosen = [s.subs(branch) for s in collect.switches]
             conditions = [(kind, f.subs(branch)) for kind, f in where]
-            conditions += [(">", s) if v else (">=", -s) for s, v in zip(chosen, modes, strict=True)]
+            conditions += [
+                (">", s) if v else (">=", -s) for s, v in zip(chosen, modes, strict=True)
+            ]
             found = self._on_branch(gap.subs(branch), conditions)
             if found is None:
                 return ""
             possible = possible or found
         if not possible:
             return ""  # nothing satisfies the conditions, and all and nothing would follow
-        how = "the difference simplifies to zero" if self.kind == "==" else "its sign follows from the assumptions"
+        how = (
+            "the difference simplifies to zero"
+            if self.kind == "=="
+            else "its sign follows from the assumptions"
+        )
         return how + (" on every branch" if split else "")
 
     def _on_branch(self, gap: Expr, conditions: list[tuple[str, Expr]]) -> bool | None:
-        """True if it is proved there, False if the conditions contradict one another, None if neither is known."""
+        """True if it is proved there, False if the conditions contradict one another, None if
+        neither is known.
+        """
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return False
@@ -367,7 +409,7 @@ def _holds(kind: str, left: Any, right: Any) -> bool:
     return bool(left > right and not close) if kind == ">" else bool(left >= right or close)
 
 
-# --- Is it true? Proved by algebra, checked to 50 digits at random points, or refuted by a counterexample ---
+# --- Is it true? Proved by algebra, checked to 50 digits at random points, or refuted by a countere
 
 
 @dataclass(frozen=True)
@@ -399,7 +441,10 @@ class Verdict:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{k} = {v:.6g}" for k, v in self.counterexample.items())
-        return f"{self.label + ': ' if self.label else ''}{self.status} ({self.how}{': ' + values if values else ''})"
+        return (
+            f"{self.label + ': ' if self.label else ''}{self.status} "
+            f"({self.how}{': ' + values if values else ''})"
+        )
 
     def _repr_html_(self) -> str:
         return Proof((self,))._repr_html_()
@@ -423,7 +468,9 @@ class Proof(Sequence[Verdict]):
                 if v.label == key:
                     return v
             labels = ", ".join(v.label for v in self.verdicts)
-            raise InvalidInput(f"{self.name} claims nothing called {key!r}: its claims are {labels or 'none'}")
+            raise InvalidInput(
+                f"{self.name} claims nothing called {key!r}: its claims are {labels or 'none'}"
+            )
         return self.verdicts[key]
 
     def __len__(self) -> int:
@@ -448,15 +495,24 @@ class Proof(Sequence[Verdict]):
                 v.status,
                 html.escape(v.how + (f": {values}" if values else "")),
             )
-            rows.append("<tr>" + "".join(f"<td style='text-align:left'>{c}</td>" for c in cells) + "</tr>")
-        head = "".join(f"<th style='text-align:left'>{h}</th>" for h in ("claim", "statement", "verdict", "how"))
+            rows.append(
+                "<tr>" + "".join(f"<td style='text-align:left'>{c}</td>" for c in cells) + "</tr>"
+            )
+        head = "".join(
+            f"<th style='text-align:left'>{h}</th>"
+            for h in ("claim", "statement", "verdict", "how")
+        )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _tex(statement: Any) -> str:
     if isinstance(statement, Steady):
         given = ", ".join(rf"{latex(s)} = {latex(v)}" for s, v in statement.given.items())
-        return _tex(statement.relation) + r"\ \text{at equilibrium}" + (rf",\ {given}" if given else "")
+        return (
+            _tex(statement.relation)
+            + r"\ \text{at equilibrium}"
+            + (rf",\ {given}" if given else "")
+        )
     text = str(latex(statement))
     return text.replace("<", r"\lt ") if isinstance(statement, (Relational, And)) else f"{text} = 0"
 
@@ -468,8 +524,8 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     Parameters
     ----------
     statement : Law, Formula, relational, Expr or And
-        An expression means that it is zero. Symbols range over what their assumptions say, and an undefined function
-        (``Function("R", positive=True)(x)``) over all smooth ones.
+        An expression means that it is zero. Symbols range over what their assumptions say, and an
+        undefined function (``Function("R", positive=True)(x)``) over all smooth ones.
     where : iterable of relational
         Conditions under which the statement is meant.
     label : str
@@ -478,10 +534,11 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     Returns
     -------
     Verdict or Proof
-        A `Proof` (one `Verdict` a claim) for a law or formula. *Proved*: the difference simplifies to zero, or its sign
-        follows from the assumptions, on every branch of Max, Piecewise and so on, or it holds at zero and the
-        difference rises from there. *Checked*: no proof was found, and it holds to 50 digits at random points over many
-        orders of magnitude. *Refuted*: it fails at the values given.
+        A `Proof` (one `Verdict` a claim) for a law or formula. *Proved*: the difference simplifies
+        to zero, or its sign follows from the assumptions, on every branch of Max, Piecewise and so
+        on, or it holds at zero and the difference rises from there. *Checked*: no proof was found,
+        and it holds to 50 digits at random points over many orders of magnitude. *Refuted*: it
+        fails at the values given.
 
     Raises
     ------
@@ -498,21 +555,31 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
     'refuted'
     """
     if isinstance(statement, Law):
-        return Proof(tuple(prove_claim(statement, k, claim) for k, claim in statement.claims.items()), statement.name)
+        return Proof(
+            tuple(prove_claim(statement, k, claim) for k, claim in statement.claims.items()),
+            statement.name,
+        )
     if isinstance(claims := getattr(statement, "claims", None), Mapping):  # a formula
-        return Proof(tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name)
+        return Proof(
+            tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name
+        )
     if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
         raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
     statement = _symbolic("statement", statement)
-    return _verdict(label, statement, decide(statement, tuple(_symbolic("where", given) for given in where)))
+    return _verdict(
+        label, statement, decide(statement, tuple(_symbolic("where", given) for given in where))
+    )
 
 
 def _symbolic(what: str, given: Any) -> Any:
-    """Text is refused: the symbols in it would have no assumptions, and so be others than those of any law."""
+    """Text is refused: the symbols in it would have no assumptions, and so be others than those
+    of any law.
+    """
     if isinstance(given, (Basic, bool, int, float)):
         return sympify(given)
     raise InvalidInput(
-        f"{what} is {type(given).__name__} {str(given)[:40]!r}; give a law, a formula, or a SymPy relation"
+        f"{what} is {type(given).__name__} {str(given)[:40]!r}; give a law, a formula, or a SymPy "
+        f"relation"
     )
 
 
@@ -520,10 +587,17 @@ def prove_claim(law: Law, label: str, claim: Any) -> Verdict:
     """The verdict on one claim of a law; a `Steady` one is about its equilibria."""
     if not isinstance(claim, Steady):
         return _verdict(label, claim, decide(claim, ()))
-    decisions = [decide(_put(claim.relation, still.values), still.conditions) for still in standstills(law, claim)]
+    decisions = [
+        decide(_put(claim.relation, still.values), still.conditions)
+        for still in standstills(law, claim)
+    ]
     if not decisions:
-        return Verdict(label, claim, "refuted", f"{law.name} has no equilibrium under what is given")
-    worst = max(decisions, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status))
+        return Verdict(
+            label, claim, "refuted", f"{law.name} has no equilibrium under what is given"
+        )
+    worst = max(
+        decisions, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status)
+    )
     return _verdict(label, claim, worst, "where the flow vanishes, ")
 
 

@@ -15,7 +15,17 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import Law, Steady
-from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, edot, offer_min, plain, t, unfold, x_tau
+from fluidcc.symbols import (
+    REPORTING,
+    SOURCE_INPUTS,
+    crossing,
+    edot,
+    offer_min,
+    plain,
+    t,
+    unfold,
+    x_tau,
+)
 
 __all__ = [
     "FEW", "Standstill", "Structure", "bounds", "few_packets", "grouped", "refuse_unsteady",
@@ -25,7 +35,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Structure:
-    """A law without the values of its parameters: laws of equal structure are evaluated together."""
+    """A law without the values of its parameters: laws of equal structure are evaluated
+    together.
+    """
 
     key: tuple[Any, ...]
     law: Law = field(compare=False)
@@ -34,7 +46,9 @@ class Structure:
     def of(cls, law: Law) -> Structure:
         maps = (law.flow, law.out, law.lower, law.upper)
         queue = getattr(law, "queue", None)
-        return cls((type(law).__name__, *(tuple(m.items()) for m in maps), tuple(law.params), queue), law)
+        return cls(
+            (type(law).__name__, *(tuple(m.items()) for m in maps), tuple(law.params), queue), law
+        )
 
 
 def grouped(laws: Sequence[Law]) -> list[tuple[Structure, list[int]]]:
@@ -51,17 +65,22 @@ def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
     if spoken := _past_the_data(Structure.of(law)):
         raise Unsupported(
-            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are made: simulate it; the "
-            "fair rates are those of fluidcc.metrics.max_min_rates, and the loop that of fluidcc.sampled_stability"
+            f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are "
+            f"made: simulate it; the "
+            "fair rates are those of fluidcc.metrics.max_min_rates, and the loop that of "
+            "fluidcc.sampled_stability"
         )
     if law.jumps or law.ticks:
         what = "jumps" if law.jumps else "ticks"
         raise Unsupported(
-            f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged law "
+            f"{of} ({law.name}) has {what}, so it cycles and has no equilibrium: use the averaged "
+            f"law "
             "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
         )
     if _depends_on_time(Structure.of(law)):
-        raise Unsupported(f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it")
+        raise Unsupported(
+            f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it"
+        )
 
 
 @lru_cache(maxsize=256)
@@ -99,12 +118,19 @@ def state_bounds(
             continue
         value = sympify(unfold(getattr(law, side)[z]).xreplace({**law.params, **dict(constants)}))
         if not value.is_number:
-            raise Unsupported(f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead")
+            raise Unsupported(
+                f"{law.name} bounds {plain(z)} by {value}, which varies: simulate it instead"
+            )
         out.append(float(value))
     return tuple(out)
 
 
-def bounds(laws: Sequence[Law], states: Sequence[Symbol], side: str, constants: Sequence[Mapping[Any, float]]) -> Any:
+def bounds(
+    laws: Sequence[Law],
+    states: Sequence[Symbol],
+    side: str,
+    constants: Sequence[Mapping[Any, float]],
+) -> Any:
     """Lower or upper bounds of the states, shape (states, laws); infinite where there is none."""
     given = zip(laws, constants, strict=True)
     columns = [state_bounds(law, tuple(states), side, tuple(known.items())) for law, known in given]
@@ -115,7 +141,8 @@ def bounds(laws: Sequence[Law], states: Sequence[Symbol], side: str, constants: 
 
 
 class Standstill(NamedTuple):
-    """One branch on which a law can stand still: put in `values`, then it does, as long as `conditions` hold.
+    """One branch on which a law can stand still: put in `values`, then it does, as long as
+    `conditions` hold.
 
     `modes` are those of ``law.switches`` on that branch.
     """
@@ -151,7 +178,8 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
     Raises
     ------
     Unsupported
-        If a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state the claim as an equation.
+        If a flow is linear in no symbol; name one with ``Steady(eliminate=)`` or state the claim as
+        an equation.
     """
     held = law.switched()
     known = _known(law, claim.given)
@@ -167,7 +195,9 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
             yield Standstill(known | found.values, found.conditions, modes)
 
 
-def _on_branch(law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]) -> Standstill | None:
+def _on_branch(
+    law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]
+) -> Standstill | None:
     """What the flows of one branch determine, or None if one of them cannot vanish."""
     values: dict[Symbol, Expr] = {}
     for z, flow in zip(law.states, flows, strict=True):
@@ -190,21 +220,31 @@ def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Sy
     candidates = [wanted] if wanted is not None else [*law.params, *law.inputs, *law.states]
     for s in candidates:
         slope, rest = above.coeff(s, 1), above.coeff(s, 0)
-        if rest == 0 and s.is_nonzero:  # a positive gain never vanishes: something else makes the flow stand
+        if (
+            rest == 0 and s.is_nonzero
+        ):  # a positive gain never vanishes: something else makes the flow stand
             continue
-        if slope != 0 and not slope.has(s) and not rest.has(s) and (above - slope * s - rest).expand() == 0:
+        if (
+            slope != 0
+            and not slope.has(s)
+            and not rest.has(s)
+            and (above - slope * s - rest).expand() == 0
+        ):
             return s, -rest / slope
     raise Unsupported(
-        f"{law.name}: the flow of {plain(z)} is linear in none of {', '.join(map(plain, candidates))}, "
+        f"{law.name}: the flow of {plain(z)} is linear in none of "
+        f"{', '.join(map(plain, candidates))}, "
         f"so its equilibrium is not expressed by one; state the claim as an equation instead"
     )
 
 
-# --- Windows so small that a fluid says little of them: one sentence, for runs and for equilibria ---
+# --- Windows so small that a fluid says little of them: one sentence, for runs and for equilibria
 
 
 FEW = 3.0
-"""Packets. With windows as small as that, single packets and timeouts rule, which a fluid does not have."""
+"""Packets. With windows as small as that, single packets and timeouts rule, which a fluid does
+not have.
+"""
 
 
 def window_names(law: Law) -> tuple[str, ...]:
@@ -229,8 +269,13 @@ def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
     if not small:
         return []
     least = min(small, key=lambda name: small[name])
-    many = f"the windows of {len(small)} flows are" if len(small) > 1 else f"the window of flow {least!r} is"
+    many = (
+        f"the windows of {len(small)} flows are"
+        if len(small) > 1
+        else f"the window of flow {least!r} is"
+    )
     return [
-        f"{many} below {FEW:g} packets, {small[least]:.2g} {how}at the least: timeouts and single packets then rule, "
+        f"{many} below {FEW:g} packets, {small[least]:.2g} {how}at the least: timeouts and single "
+        f"packets then rule, "
         "which a fluid does not have"
     ]

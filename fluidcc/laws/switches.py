@@ -41,8 +41,9 @@ _KINKS = (Max, Min, Abs, Heaviside, sign, Piecewise)
 class Switched(NamedTuple):
     """A law that is smooth as long as its modes are held.
 
-    Mode k is 1 if and only if ``switches[k] > 0``, else 0. Branches are ``Piecewise((a, mode > 1/2), (b, True))``, so
-    that the branch not taken may be singular. A switch may depend on modes of lower index.
+    Mode k is 1 if and only if ``switches[k] > 0``, else 0. Branches are ``Piecewise((a, mode >
+    1/2), (b, True))``, so that the branch not taken may be singular. A switch may depend on modes
+    of lower index.
     """
 
     flow: dict[Symbol, Expr]
@@ -58,8 +59,8 @@ class Switched(NamedTuple):
     def guarded(self, f: Expr) -> Expr:
         """`f` with kinks decided here and now where the branch not taken may have no value.
 
-        A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative number, however
-        short it is, and so would never see where the branch changes.
+        A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative
+        number, however short it is, and so would never see where the branch changes.
         """
         if not f.has(Piecewise):
             return f
@@ -68,7 +69,9 @@ class Switched(NamedTuple):
             return f.func(f.args[0].xreplace(here), *f.args[1:])
         if isinstance(f, Piecewise):
             fails = any(_may_fail(g) for branch, _ in f.args for g in branch.atoms(Pow, log))
-            return Piecewise(*((self.guarded(g), c.xreplace(here) if fails else c) for g, c in f.args))
+            return Piecewise(
+                *((self.guarded(g), c.xreplace(here) if fails else c) for g, c in f.args)
+            )
         return f.func(*(self.guarded(g) for g in f.args))
 
 
@@ -107,7 +110,9 @@ class Collector:
         return Piecewise((yes, self.above(switch)), (no, True))
 
     def meet(self, switch: Expr, yes: Any, no: Any) -> Expr:
-        """As `choose`, where both sides agree at switch = 0, so that the opposite switch serves as well."""
+        """As `choose`, where both sides agree at switch = 0, so that the opposite switch serves
+        as well.
+        """
         if -switch in self.switches and switch not in self.switches:
             return self.choose(-switch, no, yes)
         return self.choose(switch, yes, no)
@@ -125,7 +130,9 @@ class Collector:
             if isinstance(cond, Lt):
                 return self.above(right - left)
             return Not(self.above(right - left if isinstance(cond, Ge) else left - right))
-        raise LawError(f"{self.name}: a Piecewise condition must compare with <, <=, > or >=, not {cond}")
+        raise LawError(
+            f"{self.name}: a Piecewise condition must compare with <, <=, > or >=, not {cond}"
+        )
 
     def rewrite(self, f: Expr) -> Expr:
         """`f` (without Lets) with every kink held by a mode."""
@@ -136,7 +143,9 @@ class Collector:
         args = [self.rewrite(a) for a in f.args]
         if isinstance(f, (Max, Min)):
             # Numbers first, so that Max(0, a) switches on a and not on -a.
-            value, *rest = [a for a in args if a.is_number] + [a for a in reversed(args) if not a.is_number]
+            value, *rest = [a for a in args if a.is_number] + [
+                a for a in reversed(args) if not a.is_number
+            ]
             for a in rest:
                 value = self.meet(a - value if isinstance(f, Max) else value - a, a, value)
             return value
@@ -157,7 +166,9 @@ def _without_poles(f: Expr, states: Any) -> Expr:
     if not isinstance(f, Mul):
         return f
     for x in states:
-        sums = [a for a in f.args if isinstance(a, Add) and any(_has_pole(term, x) for term in a.args)]
+        sums = [
+            a for a in f.args if isinstance(a, Add) and any(_has_pole(term, x) for term in a.args)
+        ]
         if x in f.args and len(sums) == 1:
             inside = sums[0]
             rest = Mul(*(a for a in f.args if a not in (x, inside)))

@@ -1,8 +1,10 @@
-"""States that only keep account: of the round trip, or of what is in flight. An equilibrium leaves them undetermined.
+"""States that only keep account: of the round trip, or of what is in flight. An equilibrium leaves
+them undetermined.
 
-A state z with z' = a edot/(1 + edot) + b (rate - x_tau/(1 + edot)) is a first integral away: edot/(1 + edot) is the
-round trip's rate of change as the source sees it, and the second bracket that of the data under way, so that
-z - a RTT - b (data under way) never changes. At rest a rate x has x RTT under way.
+A state z with z' = a edot/(1 + edot) + b (rate - x_tau/(1 + edot)) is a first integral away:
+edot/(1 + edot) is the round trip's rate of change as the source sees it, and the second bracket
+that of the data under way, so that z - a RTT - b (data under way) never changes. At rest a rate x
+has x RTT under way.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Account(NamedTuple):
 
 
 def trackers(law: Law) -> dict[Symbol, Account]:
-    """The states of a source that keep account, on the branch on which all of its modes but bounds hold.
+    """The states of a source that keep account, on the branch on which all of its modes but bounds
+    hold.
 
     Parameters
     ----------
@@ -67,7 +70,9 @@ def _trackers(structure: Structure) -> dict[Symbol, Account]:
     for z, flow in held.flow.items():
         if flow.has(Handwritten):  # what it keeps cannot be read off
             continue
-        if flow.free_symbols & {edot, x_tau} and (account := _account(flow, rate, running, held.flow.keys())):
+        if flow.free_symbols & {edot, x_tau} and (
+            account := _account(flow, rate, running, held.flow.keys())
+        ):
             found[z] = account
     return found
 
@@ -84,7 +89,9 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
     if _vanishes(flow):
         return Account(Integer(0), data) if data != 0 else None
     share = flow * (1 + edot) / edot
-    if any(not _vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})):
+    if any(
+        not _vanishes(share - share.subs(s, 1)) for s in share.free_symbols & (signals | {*states})
+    ):
         return None  # at once: to bring it into a plain form takes ten times as long
     delay = _plain(share)
     return None if delay.free_symbols & (signals | {*states}) else Account(delay, data)
@@ -93,7 +100,9 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
 def _vanishes(f: Expr) -> bool:
     """Whether an expression is zero at some points, to forty digits."""
     symbols = sorted(f.free_symbols, key=str)
-    points = ({s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3))
+    points = (
+        {s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3)
+    )
     return all(abs(N(f.subs(point), 40)) < 1e-30 for point in points)
 
 
@@ -124,14 +133,18 @@ def with_levels(law: Source, propagation: float, initial: Any) -> Source:
     for z, account in found.items():
         level, slope = Level(z), account.delay
         put[z] = slope * e + level
-        params[level] = float(initial[plain(z)]) - float(slope.xreplace(dict(law.params))) * propagation
+        params[level] = (
+            float(initial[plain(z)]) - float(slope.xreplace(dict(law.params))) * propagation
+        )
         units[level] = units.pop(z)
     return _without(law, put, params=params, units=units)
 
 
 def settled(law: Source) -> Source:
     """The law at rest, where a rate x has x RTT under way."""
-    put = {z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0}
+    put = {
+        z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0
+    }
     return _without(law, put) if put and not law.jumps else law
 
 
@@ -140,13 +153,16 @@ def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
     flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
     out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
     maps: dict[str, Any] = {
-        k: {z: f for z, f in getattr(law, k).items() if z not in put} for k in ("lower", "upper", "initial")
+        k: {z: f for z, f in getattr(law, k).items() if z not in put}
+        for k in ("lower", "upper", "initial")
     }
     units = {z: u for z, u in more.pop("units", law.units).items() if z not in put}
     return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
 
 
-def values_at_rest(law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float) -> Any:
+def values_at_rest(
+    law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float
+) -> Any:
     """What the trackers show at rest, by name.
 
     Parameters
@@ -158,12 +174,24 @@ def values_at_rest(law: Law, x: float, delay: float, back: float, length: float,
     """
     known = {**law.params, packet: length, e_b: back}
     return shown_at_rest(
-        law, x, delay, back, empty, lambda z: float(start[plain(z)]), lambda f: float(f.xreplace(known))
+        law,
+        x,
+        delay,
+        back,
+        empty,
+        lambda z: float(start[plain(z)]),
+        lambda f: float(f.xreplace(known)),
     )
 
 
 def shown_at_rest(
-    law: Law, x: Any, delay: Any, back: Any, empty: Any, start: Callable[[Symbol], Any], number: Callable[[Expr], Any]
+    law: Law,
+    x: Any,
+    delay: Any,
+    back: Any,
+    empty: Any,
+    start: Callable[[Symbol], Any],
+    number: Callable[[Expr], Any],
 ) -> dict[str, Any]:
     """The same at one point or many.
 

@@ -1,4 +1,6 @@
-"""Queues and prices, one file each: pure data. A law is made, and checked, when it is first asked for."""
+"""Queues and prices, one file each: pure data. A law is made, and checked, when it is first
+asked for.
+"""
 
 from __future__ import annotations
 

@@ -21,12 +21,14 @@ count = symbols("count", positive=True)  # how much a bit counts [1]
 
 @explained
 def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
-    r"""Return a router in packet mode: it counts packets, as if each had `assumed` bits, while they have `mean`.
+    r"""Return a router in packet mode: it counts packets, as if each had `assumed` bits, while they
+    have `mean`.
 
-    Laws here count bits, which is byte mode. In packet mode thresholds, set points and capacity are numbers of packets,
-    and were worked out for packets of one size. Where the packets that come are smaller, each of them still counts as
-    one: the queue that the router sees is assumed/mean times as long, and so is the rate that it measures. The queue
-    itself holds bits and is served by the bit, whatever the router thinks. The mix is taken to be constant.
+    Laws here count bits, which is byte mode. In packet mode thresholds, set points and capacity are
+    numbers of packets, and were worked out for packets of one size. Where the packets that come are
+    smaller, each of them still counts as one: the queue that the router sees is assumed/mean times
+    as long, and so is the rate that it measures. The queue itself holds bits and is served by the
+    bit, whatever the router thinks. The mix is taken to be constant.
 
     Parameters
     ----------
@@ -51,7 +53,8 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
 
     References
     ----------
-    The ECF paper, Section 2.2 ("packets or bytes, depending on the P-AQM is running in byte or packet mode").
+    The ECF paper, Section 2.2 ("packets or bytes, depending on the P-AQM is running in byte or
+    packet mode").
 
     Examples
     --------
@@ -61,14 +64,17 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     """
     if not isinstance(law, Link):
         raise InvalidInput(f"law is {shown(law)}; give a link law, such as fluidcc.RED")
-    sizes = {name: to_si(size, "bit", name) for name, size in (("assumed", assumed), ("mean", mean))}
+    sizes = {
+        name: to_si(size, "bit", name) for name, size in (("assumed", assumed), ("mean", mean))
+    }
     for name, size in sizes.items():
         if not 0 < size < math.inf:
             raise InvalidInput(f"{name} is {size!r}; give the size of a packet, such as '1500 B'")
     own = [z for z in law.states if z != law.queue]
     if any(law.queue is not None and unfold(law.flow[z]).has(c) for z in own):
         raise LawError(
-            f"{law.name} goes by how its queue changes, of which packet mode says nothing; take one such as fluidcc.RED"
+            f"{law.name} goes by how its queue changes, of which packet mode says nothing; take "
+            f"one such as fluidcc.RED"
         )
     seen = {y: count * y} | ({} if law.queue is None else {law.queue: count * law.queue})
 
@@ -89,6 +95,7 @@ def count_packets(law: Link, mean: Any, assumed: Any = "1500 B") -> Link:
     )
     if not any(count in unfold(f).free_symbols for _, f in new.expressions()):
         raise LawError(
-            f"{law.name} measures neither its queue nor what comes, so that it has no modes; take fluidcc.RED"
+            f"{law.name} measures neither its queue nor what comes, so that it has no modes; take "
+            f"fluidcc.RED"
         )
     return new

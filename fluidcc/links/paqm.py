@@ -1,12 +1,16 @@
-"""P-AQM, the inner loop of the ECF paper, equations (1) to (3): a sampled controller that marks, or drops.
+"""P-AQM, the inner loop of the ECF paper, equations (1) to (3): a sampled controller that marks, or
+drops.
 
-Every dT the router knows the bits that came, filters their rate and computes the share of packets that go unmarked,
+Every dT the router knows the bits that came, filters their rate and computes the share of packets
+that go unmarked,
 
-    u = c/r + K (q0 - q) c/(dT r) if r > c, else c/r,   held within [0, 1],   r <- (1 - a) r + a bits/dT.
+    u = c/r + K (q0 - q) c/(dT r) if r > c, else c/r,   held within [0, 1],   r <- (1 - a) r + a
+    bits/dT.
 
-The formulas of the paper are rebuilt from its prose; K, a and dT of its runs are not printed. The queue is a delay
-here, so that q c is what the paper calls q. `PAQM` is the paper's queue for TCP, which marks, so that only a full
-buffer drops; `PAQMDrop` is that for UDP: what it does not let in at the ratio u is lost before the queue.
+The formulas of the paper are rebuilt from its prose; K, a and dT of its runs are not printed. The
+queue is a delay here, so that q c is what the paper calls q. `PAQM` is the paper's queue for TCP,
+which marks, so that only a full buffer drops; `PAQMDrop` is that for UDP: what it does not let in
+at the ratio u is lost before the queue.
 """
 
 from __future__ import annotations

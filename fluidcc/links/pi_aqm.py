@@ -1,4 +1,6 @@
-"""The proportional-integral controller of a queue that marks: Hollot, Misra, Towsley and Gong, INFOCOM 2001."""
+"""The proportional-integral controller of a queue that marks: Hollot, Misra, Towsley and Gong,
+INFOCOM 2001.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ p = symbols("p", nonnegative=True)  # mark ratio [1]
 a, b = symbols("a b", positive=True)  # gains [1/s] of q' and [1/s^2] of q - q_ref
 q_ref = symbols("q_ref", positive=True)  # the queueing delay wanted [s]
 
-# q' as it is: an empty queue does not fall, and a full one does not rise. Within a millionth of the wanted queue, or of
-# the buffer, it counts as empty or full, as a queue that rests on its bound is nowhere on one side of it.
+# q' as it is: an empty queue does not fall, and a full one does not rise. Within a millionth of the
+# wanted queue, or of the buffer, it counts as empty or full, as a queue that rests on its bound is
+# nowhere on one side of it.
 _EDGE = Float("1e-6")
 _change = DropTail.flow[q] * Heaviside(q / q_ref - _EDGE, 0) * Heaviside(1 - _EDGE - q / q_max, 0)
 
-# The continuous law of p(k) = p(k-1) + a (q(k) - q_ref) - b' (q(k-1) - q_ref), with b' = a - b dt, held within [0, 1].
-# Gains are those of a queueing delay: a packet of queue is packet/c seconds, so a gain per packet is multiplied by
-# c/packet. The defaults are the paper's, at 3750 packets/s: a = 1.82e-5 and b = 9.64e-6 a packet.
+# The continuous law of p(k) = p(k-1) + a (q(k) - q_ref) - b' (q(k-1) - q_ref), with b' = a - b dt,
+# held within [0, 1]. Gains are those of a queueing delay: a packet of queue is packet/c seconds, so
+# a gain per packet is multiplied by c/packet. The defaults are the paper's, at 3750 packets/s: a =
+# 1.82e-5 and b = 9.64e-6 a packet.
 PI = Link(
     name="PI",
     flow={**DropTail.flow, p: a * _change + b * (q - q_ref)},

@@ -18,7 +18,10 @@ PenaltyLink = Link(
     out={"price": (y / c) ** B},
     params={B: 8},
     units={B: "1"},
-    claims={"(11) g increases": ((y / c) ** B).diff(y) >= 0, "(11) g is positive": (y / c) ** B >= 0},
+    claims={
+        "(11) g increases": ((y / c) ** B).diff(y) >= 0,
+        "(11) g is positive": (y / c) ** B >= 0,
+    },
     ref="LDCC, equations (11) and (12)",
 )
 

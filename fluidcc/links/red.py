@@ -1,9 +1,11 @@
-"""Random early detection: the gentle form, the original one as a limit of it, and the adaptive form.
+"""Random early detection: the gentle form, the original one as a limit of it, and the adaptive
+form.
 
-The queue is a delay, and so are its thresholds and its average: a threshold of n packets is n packet/c seconds. The
-average of Floyd and Jacobson is taken at every packet with weight w_q; while the link is busy it is the low-pass filter
-of Misra, Gong and Towsley with time constant T = -packet/(c ln(1 - w_q)). `RED` and `AdaptiveRED` mark: that shortens
-no queue, and only a full buffer drops. `REDDrop` and `AdaptiveREDDrop` drop at the same ratio, before the queue.
+The queue is a delay, and so are its thresholds and its average: a threshold of n packets is n
+packet/c seconds. The average of Floyd and Jacobson is taken at every packet with weight w_q; while
+the link is busy it is the low-pass filter of Misra, Gong and Towsley with time constant T =
+-packet/(c ln(1 - w_q)). `RED` and `AdaptiveRED` mark: that shortens no queue, and only a full
+buffer drops. `REDDrop` and `AdaptiveREDDrop` drop at the same ratio, before the queue.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ __all__ = ["RED", "AdaptiveRED", "AdaptiveREDDrop", "REDDrop", "dropping"]
 
 (q,) = DropTail.states
 avg = symbols("avg", nonnegative=True)  # averaged queueing delay [s]
-min_th, max_th, T = symbols("min_th max_th T", positive=True)  # thresholds, time constant of the average [s]
+min_th, max_th, T = symbols(
+    "min_th max_th T", positive=True
+)  # thresholds, time constant of the average [s]
 p_max, gentle = symbols("p_max gentle", positive=True)
 
 _ramp = Let("r", Min(Max((avg - min_th) / (max_th - min_th), 0), 1))
 _steep = Let("g", Min(Max((avg - max_th) / (gentle * max_th), 0), 1))
 
-# From p_max at max_th the ratio grows to 1 within gentle * max_th: 1 is Floyd's gentle option, and near 0 the step of
-# the original, in which every packet beyond max_th is marked.
+# From p_max at max_th the ratio grows to 1 within gentle * max_th: 1 is Floyd's gentle option, and
+# near 0 the step of the original, in which every packet beyond max_th is marked.
 RED = Link(
     name="RED",
     flow={**DropTail.flow, avg: (q - avg) / T},
@@ -40,12 +44,15 @@ RED = Link(
     queue=q,
     claims={"the average is that of the queue": Steady(Eq(avg, q))},
     where=(min_th < max_th,),
-    ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, SIGCOMM 2000",
+    ref="Floyd and Jacobson 1993, gentle as in Floyd 2000; average by Misra, Gong and Towsley, "
+    "SIGCOMM 2000",
 )
 
 
 def dropping(law: Link, name: str) -> Link:
-    """The same law for packets that cannot be marked: what it would mark is dropped before the queue."""
+    """The same law for packets that cannot be marked: what it would mark is dropped before the
+    queue.
+    """
     out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
     return replace(law, name=name, out=out)
 
@@ -59,7 +66,8 @@ _aim = Let("a", (avg - min_th) / (max_th - min_th))
 _below = Heaviside(0.4 - _aim, 0) * Heaviside(maximum - 0.01, 0)
 _above = Heaviside(_aim - 0.6, 0) * Heaviside(0.5 - maximum, 0)
 
-# p_max is a state that is raised or lowered every `interval`, so that the average stays in the middle fifth.
+# p_max is a state that is raised or lowered every `interval`, so that the average stays in the
+# middle fifth.
 AdaptiveRED = replace(
     RED,
     name="AdaptiveRED",
@@ -71,7 +79,9 @@ AdaptiveRED = replace(
     ticks=(
         Tick(
             every=interval,
-            update={maximum: maximum + _above * Min(up, maximum / 4) - _below * (1 - down) * maximum},
+            update={
+                maximum: maximum + _above * Min(up, maximum / 4) - _below * (1 - down) * maximum
+            },
         ),
     ),
     claims={},

@@ -1,7 +1,9 @@
-"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss, shares of queues.
+"""Figures of merit of a result: fairness, utilisation, settling, windowed means, loss, shares of
+queues.
 
-Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same kind. Time averages
-integrate the piecewise-linear curve through the samples exactly; the last windows and settling times are found on it.
+Each takes a DataArray of a simulation or an equilibrium, or a plain array, and returns the same
+kind. Time averages integrate the piecewise-linear curve through the samples exactly; the last
+windows and settling times are found on it.
 """
 
 from __future__ import annotations

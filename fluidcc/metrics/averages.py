@@ -1,4 +1,6 @@
-"""Averages over time and settling times, exact for the piecewise-linear curve through the samples."""
+"""Averages over time and settling times, exact for the piecewise-linear curve through the
+samples.
+"""
 
 from __future__ import annotations
 
@@ -26,37 +28,52 @@ def values_of(x: Any, what: str, finite: bool = False) -> Array:
     return numbers(getattr(x, "values", x), what, "an array of numbers", finite=finite)
 
 
-def reduced(x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None) -> Any:
+def reduced(
+    x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None
+) -> Any:
     """`values`, which lack the axis `dim` of the DataArray `x`, with the labels that remain."""
     import xarray as xr
 
     rest = [d for d in x.dims if d != dim]
-    attrs = {k: v for k, v in x.attrs.items() if k == "units"} if units is None else {"units": units}
-    return xr.DataArray(values, {d: x.coords[d] for d in rest if d in x.coords}, rest, name or x.name, attrs)
+    attrs = (
+        {k: v for k, v in x.attrs.items() if k == "units"} if units is None else {"units": units}
+    )
+    return xr.DataArray(
+        values, {d: x.coords[d] for d in rest if d in x.coords}, rest, name or x.name, attrs
+    )
 
 
 def axis_of(x: Any, dim: str) -> int:
     """Which axis of a DataArray has that name."""
     if not isinstance(dim, str) or dim not in x.dims:
         raise UnknownName(
-            f"{x.name or 'the array'} has no dimension {shown(dim)}: it has {', '.join(map(str, x.dims))}"
+            f"{x.name or 'the array'} has no dimension {shown(dim)}: it has "
+            f"{', '.join(map(str, x.dims))}"
         )
     return int(x.get_axis_num(dim))
 
 
-# --- Averages over time and settling times, exact for the piecewise-linear curve through the samples ---
+# --- Averages over time and settling times, exact for the piecewise-linear curve through the sample
 
 
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
     """(times, values with time as their first axis, the DataArray or None)."""
     if hasattr(x, "dims"):
-        values, t, source = np.moveaxis(values_of(x, "x"), axis_of(x, "time"), 0), values_of(x["time"], "time"), x
+        values, t, source = (
+            np.moveaxis(values_of(x, "x"), axis_of(x, "time"), 0),
+            values_of(x["time"], "time"),
+            x,
+        )
     elif time is None:
-        raise InvalidInput("an array carries no times: give time=, one for each entry of its first axis")
+        raise InvalidInput(
+            "an array carries no times: give time=, one for each entry of its first axis"
+        )
     else:
         values, t, source = np.atleast_1d(values_of(x, "x")), values_of(time, "time"), None
     if t.ndim != 1 or len(t) != len(values):
-        raise InvalidInput(f"there are {t.size} times for {len(values)} samples: give one time for each")
+        raise InvalidInput(
+            f"there are {t.size} times for {len(values)} samples: give one time for each"
+        )
     if len(t) < 2 or not np.all(np.diff(t) > 0):
         raise InvalidInput("the times must increase, and be two at least")
     return t, values, source
@@ -74,7 +91,9 @@ def _integral(t: Array, values: Array, at: Array) -> Array:
 
 
 @explained
-def mean(x: Any, start: float | str | None = None, stop: float | str | None = None, *, time: Any = None) -> Any:
+def mean(
+    x: Any, start: float | str | None = None, stop: float | str | None = None, *, time: Any = None
+) -> Any:
     """Mean over a span of time.
 
     Parameters
@@ -100,7 +119,9 @@ def mean(x: Any, start: float | str | None = None, stop: float | str | None = No
     a = float(t[0]) if start is None else to_si(start, "s", "start")
     b = float(t[-1]) if stop is None else to_si(stop, "s", "stop")
     if not t[0] <= a < b <= t[-1]:
-        raise InvalidInput(f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s")
+        raise InvalidInput(
+            f"the span from {a:g} to {b:g} s is not within the samples, {t[0]:g} to {t[-1]:g} s"
+        )
     ends = _integral(t, values, np.array([a, b]))
     average = (ends[1] - ends[0]) / (b - a)
     if source is not None:
@@ -130,10 +151,13 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
     window = to_si(window, "s", "window")
     count = math.floor((t[-1] - t[0]) / window * (1 + 1e-12)) if window > 0 else 0
     if count > 10_000_000:
-        raise InvalidInput(f"a window of {window:g} s makes {count:.2g} windows of the samples; give a longer one")
+        raise InvalidInput(
+            f"a window of {window:g} s makes {count:.2g} windows of the samples; give a longer one"
+        )
     if count < 1:
         raise InvalidInput(
-            f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: give a shorter one, above 0"
+            f"a window of {window:g} s does not fit into the {t[-1] - t[0]:g} s of samples: give "
+            f"a shorter one, above 0"
         )
     edges = np.minimum(t[0] + window * np.arange(count + 1), t[-1])
     means = np.diff(_integral(t, values, edges), axis=0) / window
@@ -143,13 +167,20 @@ def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
 
     rest = [d for d in source.dims if d != "time"]
     coords = {"time": edges[1:], **{d: source.coords[d] for d in rest if d in source.coords}}
-    out = xr.DataArray(means, coords, ["time", *rest], source.name, {**source.attrs, "window": window})
+    out = xr.DataArray(
+        means, coords, ["time", *rest], source.name, {**source.attrs, "window": window}
+    )
     return out.transpose(*source.dims)
 
 
 @explained
 def settling_time(
-    x: Any, target: Any = None, *, tolerance: float = 0.05, time: Any = None, start: float | str = 0.0
+    x: Any,
+    target: Any = None,
+    *,
+    tolerance: float = 0.05,
+    time: Any = None,
+    start: float | str = 0.0,
 ) -> Any:
     """Time after which a signal stays within a band around its final value.
 
@@ -158,7 +189,8 @@ def settling_time(
     x : DataArray with "time", or array with time as its first axis
         Samples in any unit.
     target : float or array, optional
-        The final value, in the unit of `x`, such as a rate of `fluidcc.equilibrium`; by default the last sample.
+        The final value, in the unit of `x`, such as a rate of `fluidcc.equilibrium`; by default the
+        last sample.
     tolerance : float
         Half the width of the band, relative to the target [1].
     time : array, optional
@@ -176,7 +208,10 @@ def settling_time(
     tolerance = number(tolerance, "tolerance", "a positive number, such as 0.05", above=0.0)
     goal = values[-1] if target is None else values_of(target, "target", finite=True)
     if goal.ndim and goal.shape != values.shape[1:]:
-        raise InvalidInput(f"target has shape {goal.shape}, the signals {values.shape[1:]}; give one target for each")
+        raise InvalidInput(
+            f"target has shape {goal.shape}, the signals {values.shape[1:]}; give one target for "
+            f"each"
+        )
     band = tolerance * np.abs(goal)
     settled = np.empty(values.shape[1:])
     for place in np.ndindex(values.shape[1:]):
@@ -210,7 +245,9 @@ def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> fl
 
 
 @explained
-def utilisation(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
+def utilisation(
+    result: Any, start: float | str | None = None, stop: float | str | None = None
+) -> Any:
     """Mean utilisation of each link: what it carried over what it could have carried.
 
     Parameters
@@ -230,7 +267,8 @@ def utilisation(result: Any, start: float | str | None = None, stop: float | str
 
 @explained
 def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
-    """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by its rate.
+    """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by
+    its rate.
 
     Parameters
     ----------
@@ -246,8 +284,9 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
 
     Notes
     -----
-    The loss ratio at a time is what the source knows then, about data that left one feedback loop ago; the weight is
-    the rate at the same time. Over spans much longer than a round trip the difference vanishes.
+    The loss ratio at a time is what the source knows then, about data that left one feedback loop
+    ago; the weight is the rate at the same time. Over spans much longer than a round trip the
+    difference vanishes.
     """
     rate, ratio = variable(result, "rate"), variable(result, "loss")
     product = (rate * ratio).fillna(0.0).transpose(*rate.dims).assign_attrs(units="bit/s")
@@ -260,5 +299,7 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
 def variable(result: Any, name: str) -> Any:
     """A variable of a result, by name."""
     if not hasattr(result, "data_vars") or name not in result.data_vars:
-        raise InvalidInput(f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns")
+        raise InvalidInput(
+            f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns"
+        )
     return result[name]

@@ -45,7 +45,9 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
     x = values_of(rate, "rate")
     axis = axis_of(rate, dim) if labelled else -1
     if x.ndim == 0 or x.shape[axis] == 0:
-        raise InvalidInput("Jain's index needs the rate of one flow at least: give an array over flows")
+        raise InvalidInput(
+            "Jain's index needs the rate of one flow at least: give an array over flows"
+        )
     if np.any(x < 0):
         raise InvalidInput(f"Jain's index is for rates of 0 and more, and one is {np.min(x):g}")
     top = np.max(x, axis=axis, keepdims=True)
@@ -61,12 +63,17 @@ def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
     """Routing matrix and capacities from a Network, or from arrays."""
     if capacity is None:
         if not hasattr(net, "routing_matrix"):
-            raise InvalidInput(f"the network is {shown(net)}; give a Network, or a routing matrix with its capacity=")
+            raise InvalidInput(
+                f"the network is {shown(net)}; give a Network, or a routing matrix with its "
+                f"capacity="
+            )
         return net.routing_matrix(), np.array([link.capacity for link in net.links.values()])
     routing = np.atleast_2d(values_of(net, "the routing matrix", finite=True))
     c = np.atleast_1d(values_of(capacity, "capacity"))
     if not np.all(c > 0):
-        raise InvalidInput(f"capacity is {shown(capacity)}; give positive numbers, one for each link")
+        raise InvalidInput(
+            f"capacity is {shown(capacity)}; give positive numbers, one for each link"
+        )
     if len(c) != len(routing):
         raise InvalidInput(
             f"the routing matrix has {len(routing)} links and there are {len(c)} capacities: "
@@ -112,7 +119,9 @@ def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
 
 
 @explained
-def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol: float = 1e-6) -> bool:
+def is_max_min_fair(
+    rate: Any, net: Network | Any, capacity: Any = None, *, rtol: float = 1e-6
+) -> bool:
     """Whether rates are max-min fair: no rate can rise without lowering one that is not larger.
 
     Parameters
@@ -126,14 +135,16 @@ def is_max_min_fair(rate: Any, net: Network | Any, capacity: Any = None, *, rtol
 
     Notes
     -----
-    The test is the bottleneck condition: every flow crosses a saturated link on which no flow has a larger rate
-    (Bertsekas and Gallager, Data Networks, Section 6.5.2).
+    The test is the bottleneck condition: every flow crosses a saturated link on which no flow has a
+    larger rate (Bertsekas and Gallager, Data Networks, Section 6.5.2).
     """
     routing, c = _as_problem(net, capacity)
     x, used = values_of(rate, "rate", finite=True), routing > 0
     rtol = number(rtol, "rtol", "a number from 0 to below 1", least=0.0, below=1.0)
     if x.shape != (routing.shape[1],):
-        raise InvalidInput(f"rate has shape {x.shape}, but there are {routing.shape[1]} flows: give one rate each")
+        raise InvalidInput(
+            f"rate has shape {x.shape}, but there are {routing.shape[1]} flows: give one rate each"
+        )
     load = used @ x
     if np.any(load > c * (1 + rtol)):
         return False

@@ -1,4 +1,6 @@
-"""Whose data wait in a queue: a FIFO serves in the order of arrival, so that rates and delays tell."""
+"""Whose data wait in a queue: a FIFO serves in the order of arrival, so that rates and delays
+tell.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,25 @@ __all__ = ["queue_shares"]
 
 @explained
 def queue_shares(result: Any, net: Network) -> Any:
-    """What each flow has in each queue: what it sent, and what arrived there after the data that leave just now.
+    """What each flow has in each queue: what it sent, and what arrived there after the data that
+    leave just now.
 
-    With q the queueing delay at a link, data that arrive at a time s leave at s + q(s). At a time t there are those in
-    the queue that arrived since the s of which s + q(s) is t.
+    With q the queueing delay at a link, data that arrive at a time s leave at s + q(s). At a time t
+    there are those in the queue that arrived since the s of which s + q(s) is t.
 
     Parameters
     ----------
     result : Dataset of `fluidcc.simulate`
-        With ``rate(time, flow)`` and ``queueing_delay(time, link)``; the rate is integrated as a straight line between
-        samples, so take as many as show its bursts.
+        With ``rate(time, flow)`` and ``queueing_delay(time, link)``; the rate is integrated as a
+        straight line between samples, so take as many as show its bursts.
     net : Network
         That was simulated.
 
     Returns
     -------
     DataArray (time, link, flow)
-        Backlogs [bit]; their sum over flows is ``backlog``. Zero where a flow does not cross a link. NaN as long as
-        something may wait that was sent before the first sample.
+        Backlogs [bit]; their sum over flows is ``backlog``. Zero where a flow does not cross a
+        link. NaN as long as something may wait that was sent before the first sample.
 
     Raises
     ------
@@ -49,7 +52,8 @@ def queue_shares(result: Any, net: Network) -> Any:
     >>> for start in (0, 15):
     ...     net = net.flow(f"at {start} s", fc.FAST, route=["l"], start=start, packet=8000)
     >>> run = fc.simulate(net, 40, samples=4001, progress=False)
-    >>> (fc.metrics.queue_shares(run, net)[-1, 0] / 8000).round(1).values.tolist()  # packets: alpha, and (5)
+    >>> packets = fc.metrics.queue_shares(run, net)[-1, 0] / 8000
+    >>> packets.round(1).values.tolist()  # alpha, and (5)
     [50.0, 80.9]
     """
     import xarray as xr
@@ -57,13 +61,19 @@ def queue_shares(result: Any, net: Network) -> Any:
     require_network(net)
     rate, delay = variable(result, "rate"), variable(result, "queueing_delay")
     if list(rate.flow.values) != list(net.flows) or list(delay.link.values) != list(net.links):
-        raise InvalidInput("the result has other flows or links than the network; give those that belong together")
+        raise InvalidInput(
+            "the result has other flows or links than the network; give those that belong together"
+        )
     if "lost" in result and float(result["lost"].max()) > 0:
-        raise Unsupported("queue_shares: data were lost in this run, and what was lost waits in no queue")
+        raise Unsupported(
+            "queue_shares: data were lost in this run, and what was lost waits in no queue"
+        )
     t = rate.time.values
     queue = {name: delay.sel(link=name).values for name in net.links}
     shares = np.zeros((len(t), len(queue), len(net.flows)))
-    oldest = {name: np.interp(t, t + q, t, left=np.nan) for name, q in queue.items()}  # when arrived what leaves now
+    oldest = {
+        name: np.interp(t, t + q, t, left=np.nan) for name, q in queue.items()
+    }  # when arrived what leaves now
     for k, (name, flow) in enumerate(net.flows.items()):
         x = rate.sel(flow=name).values
         sent = np.append(0.0, np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t)))

@@ -1,4 +1,6 @@
-"""A network as a picture in SVG, for Jupyter: links are columns, flows are lines through those they cross."""
+"""A network as a picture in SVG, for Jupyter: links are columns, flows are lines through those
+they cross.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ def topology_svg(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec], l
     drawn = list(flows.values())[:_MOST]
     height = _TOP + _ROW * max(len(drawn), 1) + 24
     width = _LEFT + _COLUMN * max(len(at), 1) + 20
-    body = [_link(describe(spec), name, x, height) for (name, spec), x in zip(links.items(), at.values(), strict=True)]
+    body = [
+        _link(describe(spec), name, x, height)
+        for (name, spec), x in zip(links.items(), at.values(), strict=True)
+    ]
     body += [_flow(flow, i, at) for i, flow in enumerate(drawn)]
     if rest := len(flows) - len(drawn):
         body.append(f'<text x="8" y="{height - 6}" fill="#666">and {rest} more flows</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 '
+        f'{width} {height}" '
         f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(label)}">'
         f'<rect width="{width}" height="{height}" fill="white"/>{"".join(body)}</svg>'
     )
@@ -45,9 +51,12 @@ def topology_svg(links: Mapping[str, LinkSpec], flows: Mapping[str, FlowSpec], l
 
 def _link(text: str, name: str, x: int, height: int) -> str:
     return (
-        f'<rect class="link" x="{x - 14}" y="{_TOP - 18}" width="28" height="{height - _TOP}" rx="6" fill="#e8e8e8" '
-        f'stroke="#888"/><text x="{x}" y="18" text-anchor="middle" font-weight="bold">{escape(name)}</text>'
-        f'<text x="{x}" y="34" text-anchor="middle" font-size="10" fill="#444">{escape(text)}</text>'
+        f'<rect class="link" x="{x - 14}" y="{_TOP - 18}" width="28" height="{height - _TOP}" '
+        f'rx="6" fill="#e8e8e8" '
+        f'stroke="#888"/><text x="{x}" y="18" text-anchor="middle" '
+        f'font-weight="bold">{escape(name)}</text>'
+        f'<text x="{x}" y="34" text-anchor="middle" font-size="10" '
+        f'fill="#444">{escape(text)}</text>'
     )
 
 
@@ -67,12 +76,16 @@ def _flow(flow: FlowSpec, row: int, at: dict[str, int]) -> str:
     label = f"{flow.name}: {flow.law.name}{_when(flow)}"
     return (
         f'<text x="8" y="{y + 4}" fill="{colour}">{escape(label)}</text>'
-        f'<polyline class="flow" points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>{dots}{arrow}'
+        f'<polyline class="flow" points="{points}" fill="none" stroke="{colour}" '
+        f'stroke-width="1.6"/>{dots}{arrow}'
     )
 
 
 def _when(flow: FlowSpec) -> str:
     if flow.intervals == ((-math.inf, math.inf),):
         return ""
-    spans = [f"from {max(a, 0.0):g}{'' if b == math.inf else f' to {b:g}'} s" for a, b in flow.intervals[:2]]
+    spans = [
+        f"from {max(a, 0.0):g}{'' if b == math.inf else f' to {b:g}'} s"
+        for a, b in flow.intervals[:2]
+    ]
     return f" ({', '.join(spans)}{', ...' if len(flow.intervals) > 2 else ''})"

@@ -1,4 +1,6 @@
-"""Flows that differ in nothing but their names: what is true of one is true of all, so that one stands for them."""
+"""Flows that differ in nothing but their names: what is true of one is true of all, so that one
+stands for them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ __all__ = ["Collapsed", "apart", "collapsed", "identical", "in_pairs", "places"]
 
 @dataclass(frozen=True)
 class Collapsed:
-    """A network in which one flow stands for several that are identical, under the name of the first."""
+    """A network in which one flow stands for several that are identical, under the name of the
+    first.
+    """
 
     net: Network
     many: tuple[int, ...]  # by flow of `net`: how many it stands for
@@ -26,7 +30,8 @@ class Collapsed:
 
 
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
-    """Names of the flows of each kind: equal in law, route, on-periods, delays, packet, initial states and pattern.
+    """Names of the flows of each kind: equal in law, route, on-periods, delays, packet, initial
+    states and pattern.
 
     Kinds and their members are in the order of the network.
     """
@@ -77,7 +82,9 @@ def _collapsed(net: Network) -> Collapsed:
 
 
 def _in_pairs(net: Network) -> Collapsed:
-    return _one_for(net, tuple(part for names in identical(net) for part in (names[:1], names[1:]) if part))
+    return _one_for(
+        net, tuple(part for names in identical(net) for part in (names[:1], names[1:]) if part)
+    )
 
 
 def _one_for(net: Network, groups: tuple[tuple[str, ...], ...]) -> Collapsed:

@@ -29,8 +29,10 @@ class Network:
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets")
-    >>> net.flow("a", fc.LDCC, route=["l"]).flow("udp", fc.CBR(rate="500 kbit/s"), route=["l"], start=2)
+    >>> net = fc.Network()
+    >>> net = net.link("l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets")
+    >>> net = net.flow("a", fc.LDCC, route=["l"])
+    >>> net.flow("udp", fc.CBR(rate="500 kbit/s"), route=["l"], start=2)
     Network(links: l; flows: a, udp)
     >>> net.base_rtt("a"), net.links["l"].buffer
     (0.05, 800000.0)
@@ -39,11 +41,12 @@ class Network:
     def __init__(self) -> None:
         self._links: dict[str, LinkSpec] = {}
         self._flows: dict[str, FlowSpec] = {}
-        # As they were given: a changed copy is built anew from these, so that a buffer of "0.5 s" follows its capacity.
+        # As they were given: a changed copy is built anew from these, so that a buffer of "0.5 s"
+        # follows its capacity.
         self._given: dict[tuple[str, str], dict[str, Any]] = {}
         self._derived: dict[Callable[[Network], Any], Any] = {}
 
-    # --- building -------------------------------------------------------------------------------------------------
+    # --- building ---------------------------------------------------------------------------------
 
     @explained
     def link(
@@ -66,14 +69,16 @@ class Network:
         law : Link
             Such as ``fluidcc.DropTail``.
         capacity : float, str or list of pairs
-            Capacity [bit/s], or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]`` where it changes at given times [s].
+            Capacity [bit/s], or ``[(0, "3 Mbit/s"), (10, "2 Mbit/s")]`` where it changes at given
+            times [s].
         delay : float or str
             One-way propagation delay [s].
         buffer : float or str, optional
-            Buffer [bit]; text may be in packets, or in seconds of queueing delay at the capacity of time 0.
-            None is infinite.
+            Buffer [bit]; text may be in packets, or in seconds of queueing delay at the capacity of
+            time 0. None is infinite.
         initial : mapping, optional
-            Initial states by name; a queue also as ``"q"`` [s] or ``"backlog"`` [bit]. Default: the law's.
+            Initial states by name; a queue also as ``"q"`` [s] or ``"backlog"`` [bit]. Default: the
+            law's.
         packet : float or str
             Packet size [bit] by which a buffer in packets is read.
 
@@ -85,7 +90,8 @@ class Network:
         Raises
         ------
         InvalidInput
-            `UnitsError` and `UnknownName` among it: the message names the link, the value and what would be right.
+            `UnitsError` and `UnknownName` among it: the message names the link, the value and what
+            would be right.
         """
         self._new("link", name)
         given = {
@@ -126,8 +132,9 @@ class Network:
         route : sequence of str
             Names of the links, in order.
         start, stop : float, str or list of these, optional
-            When it is on [s]; lists of equal length for a flow that starts and stops more than once.
-            Default: always, also before time 0; but one with an ack clock begins then, with nothing under way.
+            When it is on [s]; lists of equal length for a flow that starts and stops more than
+            once. Default: always, also before time 0; but one with an ack clock begins then, with
+            nothing under way.
         access_delay : float or str
             Propagation delay from the source to the queue of its first link [s].
         return_delay : float or str, optional
@@ -138,8 +145,9 @@ class Network:
             Initial states by name, numbers in SI units or text. Default: the law's.
         pattern : list of pairs or mapping, optional
             For sources without states (CBR), in place of their rate: ``[(0, "1 Mbit/s"), (5, 0)]``;
-            ``{"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": 0.1, "mean_off": 0.1, "shape": 1.25}`` or
-            ``{"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10 ms"}``, drawn by the simulation's seed.
+            ``{"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": 0.1, "mean_off": 0.1,
+            "shape": 1.25}`` or ``{"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10
+            ms"}``, drawn by the simulation's seed.
 
         Returns
         -------
@@ -149,7 +157,8 @@ class Network:
         Raises
         ------
         InvalidInput
-            `UnitsError` and `UnknownName` among it: the message names the flow, the value and what would be right.
+            `UnitsError` and `UnknownName` among it: the message names the flow, the value and what
+            would be right.
         """
         self._new("flow", name)
         given = {
@@ -160,11 +169,12 @@ class Network:
         self._given["flow", name] = given
         return self
 
-    # --- changed copies -------------------------------------------------------------------------------------------
+    # --- changed copies ---------------------------------------------------------------------------
 
     @explained
     def with_link(self, name: str, **changes: Any) -> Self:
-        """A copy in which the arguments `changes` of `link` are others, the rest as they were given.
+        """A copy in which the arguments `changes` of `link` are others, the rest as they were
+        given.
 
         Examples
         --------
@@ -177,9 +187,11 @@ class Network:
 
     @explained
     def with_flow(self, name: str, **changes: Any) -> Self:
-        """A copy in which the arguments `changes` of `flow` are others, the rest as they were given.
+        """A copy in which the arguments `changes` of `flow` are others, the rest as they were
+        given.
 
-        With a law of other states, give their `initial` too, or ``initial=None`` for that law's own.
+        With a law of other states, give their `initial` too, or ``initial=None`` for that law's
+        own.
         """
         return self._with("flow", name, changes)
 
@@ -193,7 +205,9 @@ class Network:
     def only(self, flows: Iterable[str]) -> Self:
         """A copy with these flows alone, in this order."""
         if isinstance(flows, str) or not isinstance(flows, Iterable):
-            raise InvalidInput(f"the flows of only() are {shown(flows)}; give their names in a list")
+            raise InvalidInput(
+                f"the flows of only() are {shown(flows)}; give their names in a list"
+            )
         new = type(self)()
         new._links.update(self._links)
         for name in flows:
@@ -203,7 +217,9 @@ class Network:
         return new
 
     def given(self, kind: str, name: str) -> Mapping[str, Any]:
-        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they were given."""
+        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they
+        were given.
+        """
         return MappingProxyType(self._given[self._known(kind, name)])
 
     def copy(self) -> Self:
@@ -223,12 +239,15 @@ class Network:
         for key in changes:
             if key not in given:
                 hint = near(key, given)
-                raise UnknownName(f"{key} of {kind} {name!r} cannot be changed, there is no such argument; {hint}")
+                raise UnknownName(
+                    f"{key} of {kind} {name!r} cannot be changed, there is no such argument; {hint}"
+                )
         new = self.copy()
         new._given[kind, name] = {**given, **changes}
         if kind == "link":
             new._links[name] = link_spec(name, **new._given[kind, name])
-        # A flow's initial states may depend on its return delay, and that on the delays of the links it crosses.
+        # A flow's initial states may depend on its return delay, and that on the delays of the
+        # links it crosses.
         for flow, spec in self._flows.items():
             if flow == name if kind == "flow" else name in spec.route and "delay" in changes:
                 new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
@@ -240,7 +259,8 @@ class Network:
         self._derived.clear()
         if name in (self._links if kind == "link" else self._flows):
             raise InvalidInput(
-                f"name of {kind} {name!r} is taken; give another, or change that {kind} by with_{kind}()"
+                f"name of {kind} {name!r} is taken; give another, or change that {kind} by "
+                f"with_{kind}()"
             )
 
     def _known(self, kind: str, name: str) -> tuple[str, str]:
@@ -249,7 +269,7 @@ class Network:
             raise UnknownName(f"the network has no {kind} {shown(name)}; {near(str(name), names)}")
         return kind, name
 
-    # --- reading --------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     @property
     def links(self) -> Mapping[str, LinkSpec]:
@@ -272,7 +292,9 @@ class Network:
         return tuple(self._flows)
 
     def routing_matrix(self) -> NDArray[np.floating]:
-        """R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow crosses the link, else 0."""
+        """R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow crosses
+        the link, else 0.
+        """
         row = {name: i for i, name in enumerate(self._links)}
         R = np.zeros((len(self._links), len(self._flows)))
         for j, flow in enumerate(self._flows.values()):
@@ -296,12 +318,14 @@ class Network:
         return self.propagation_delay(flow) + self.return_delay(flow)
 
     def derived(self, make: Callable[[Network], T]) -> T:
-        """What `make` finds of this network: worked out once, and kept until a link or flow is added."""
+        """What `make` finds of this network: worked out once, and kept until a link or flow is
+        added.
+        """
         if make not in self._derived:
             self._derived[make] = make(self)
         return self._derived[make]
 
-    # --- identity -------------------------------------------------------------------------------------------------
+    # --- identity ---------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
@@ -316,7 +340,9 @@ class Network:
 
     def __repr__(self) -> str:
         def some(names: tuple[str, ...]) -> str:
-            return ", ".join(names[:8]) + (f", ... ({len(names)})" if len(names) > 8 else "") or "none"
+            return (
+                ", ".join(names[:8]) + (f", ... ({len(names)})" if len(names) > 8 else "") or "none"
+            )
 
         return f"Network(links: {some(self.link_names)}; flows: {some(self.flow_names)})"
 
@@ -335,5 +361,11 @@ def require_network(net: Any) -> None:
         Naming what was given, and what would be right.
     """
     if not isinstance(net, Network):
-        inside = ", its .net" if isinstance(getattr(net, "net", None), Network) else ", such as fluidcc.Network()"
-        raise InvalidInput(f"the network is {type(net).__name__} {str(net)[:40]!r}; give a Network{inside}")
+        inside = (
+            ", its .net"
+            if isinstance(getattr(net, "net", None), Network)
+            else ", such as fluidcc.Network()"
+        )
+        raise InvalidInput(
+            f"the network is {type(net).__name__} {str(net)[:40]!r}; give a Network{inside}"
+        )

@@ -1,4 +1,6 @@
-"""Rates that change in time: given pairs, and random traffic that is drawn when a simulation's seed is known."""
+"""Rates that change in time: given pairs, and random traffic that is drawn when a simulation's
+seed is known.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Pairs = tuple[tuple[float, float], ...]
 _KINDS = {
     "on_off_pareto": {"peak": "bit/s", "mean_on": "s", "mean_off": "s", "shape": "1"},
     "poisson": {"mean_rate": "bit/s", "interval": "s"},
-    "noise": {"interval": "s"},  # standard normal numbers for laws that hear `fluidcc.symbols.noise`
+    "noise": {
+        "interval": "s"
+    },  # standard normal numbers for laws that hear `fluidcc.symbols.noise`
 }
 
 
@@ -43,12 +47,20 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def quantity(
-    value: Any, unit: str, what: str, *, positive: bool = False, infinite: bool = False, packet: float | None = None
+    value: Any,
+    unit: str,
+    what: str,
+    *,
+    positive: bool = False,
+    infinite: bool = False,
+    packet: float | None = None,
 ) -> float:
     """A number in SI units, nonnegative or positive."""
     number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
     if number < 0 or (positive and number == 0):
-        raise InvalidInput(f"{what} is {shown(value)}; give a {'positive' if positive else 'nonnegative'} number")
+        raise InvalidInput(
+            f"{what} is {shown(value)}; give a {'positive' if positive else 'nonnegative'} number"
+        )
     return number
 
 
@@ -58,29 +70,43 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
         rows = [(t, r) for t, r in value]
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"{what} is {shown(value)}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 Mbit/s')]"
+            f"{what} is {shown(value)}; give a rate, or pairs such as [(0, '3 Mbit/s'), (10, '2 "
+            f"Mbit/s')]"
         ) from None
-    pairs = tuple((quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows)
+    pairs = tuple(
+        (quantity(t, "s", what), quantity(r, "bit/s", what, positive=positive)) for t, r in rows
+    )
     times = [t for t, _ in pairs]
     if not pairs or times[0] != 0:
-        raise InvalidInput(f"{what} starts at {times[0] if times else 'no'} s; its first pair must be at time 0")
+        raise InvalidInput(
+            f"{what} starts at {times[0] if times else 'no'} s; its first pair must be at time 0"
+        )
     for a, b in pairwise(times):
         if b <= a:
-            raise InvalidInput(f"{what} has {b:g} s after {a:g} s; sort its pairs by time, one for each time")
+            raise InvalidInput(
+                f"{what} has {b:g} s after {a:g} s; sort its pairs by time, one for each time"
+            )
     return pairs
 
 
 def is_list(value: Any) -> bool:
     """Whether a value is several: a list, tuple or array, but not text."""
-    return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(value, "ndim", 0) > 0
+    return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(
+        value, "ndim", 0
+    ) > 0
 
 
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
-    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the kind and its values."""
+    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the
+    kind and its values.
+    """
     what = f"pattern of {of}"
     if _hears_noise(law):
         if pattern is not None and not isinstance(pattern, Modulated):
-            raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; its noise follows from the seed")
+            raise InvalidInput(
+                f"{what} is given, but {law.name} sets its own rate; its noise follows from the "
+                f"seed"
+            )
         return Modulated("noise", (("interval", law.parameter("interval")),))
     if pattern is None:  # a law of random traffic carries its own
         kind = _own_kind(law.structure, law)
@@ -88,18 +114,28 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
             return None
         pattern = {"kind": kind, **{k: law.parameter(k) for k in _KINDS[kind]}}
     if law.states:
-        raise InvalidInput(f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR")
+        raise InvalidInput(
+            f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR"
+        )
     if not isinstance(pattern, Mapping):
         return pattern if isinstance(pattern, Modulated) else series(pattern, what, positive=False)
     kind, values = pattern.get("kind"), {k: v for k, v in pattern.items() if k != "kind"}
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise UnknownName(f"{what} is of kind {shown(kind)}; {near(kind if isinstance(kind, str) else '', _KINDS)}")
+        raise UnknownName(
+            f"{what} is of kind {shown(kind)}; "
+            f"{near(kind if isinstance(kind, str) else '', _KINDS)}"
+        )
     if odd := {*values} ^ {*_KINDS[kind]}:
         verb = "has no" if min(odd) in values else "lacks its"
         raise UnknownName(f"{what}: {kind} {verb} {min(odd)!r}; it takes {', '.join(_KINDS[kind])}")
-    numbers = {k: quantity(values[k], unit, f"{what}: {k}", positive=True) for k, unit in _KINDS[kind].items()}
+    numbers = {
+        k: quantity(values[k], unit, f"{what}: {k}", positive=True)
+        for k, unit in _KINDS[kind].items()
+    }
     if numbers.get("shape", 2.0) <= 1:
-        raise InvalidInput(f"{what}: shape is {values['shape']!r}; give more than 1, else periods have no mean")
+        raise InvalidInput(
+            f"{what}: shape is {values['shape']!r}; give more than 1, else periods have no mean"
+        )
     return Modulated(kind, tuple(numbers.items()))
 
 

@@ -1,4 +1,5 @@
-"""Scenarios: a network with the time to run it, from a TOML file with units as text, or from the ready ones.
+"""Scenarios: a network with the time to run it, from a TOML file with units as text, or from the
+ready ones.
 
 Each error is one sentence with the file, the key, the value and what would be right.
 """
@@ -78,7 +79,8 @@ class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True):
 _RIGHT = {
     "access_delay": "a time, such as '5 ms'",
     "buffer": "an amount of data, such as '130 packets', or a queueing delay, such as '300 ms'",
-    "capacity": "a rate, such as '3.5 Mbit/s', or pairs, such as [[0, '3 Mbit/s'], [10, '2 Mbit/s']]",
+    "capacity": "a rate, such as '3.5 Mbit/s', or pairs, such as [[0, '3 Mbit/s'], [10, '2 "
+    "Mbit/s']]",
     "delay": "a time, such as '25 ms'",
     "delays": "'fifo' or 'frozen'",
     "flows": "tables, such as [flows.a]",
@@ -114,15 +116,28 @@ def read(
     if not isinstance(text, str | bytes):
         raise ScenarioError(f"the text of {file} is {shown(text)}; give TOML")
     data = toml(text, file)
-    if not isinstance(changes, Mapping | None) or not all(isinstance(key, str) for key in changes or {}):
-        raise ScenarioError(f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': 2}}")
+    if not isinstance(changes, Mapping | None) or not all(
+        isinstance(key, str) for key in changes or {}
+    ):
+        raise ScenarioError(
+            f"changes is {shown(changes)}; give values by dotted key, such as {{'flows.a.start': "
+            f"2}}"
+        )
     for key, value in (changes or {}).items():
         if isinstance(value, np.ndarray):
-            raise ScenarioError(f"{file}, {key} is {shown(value)}; give what TOML has: text, numbers, lists, tables")
+            raise ScenarioError(
+                f"{file}, {key} is {shown(value)}; give what TOML has: text, numbers, lists, tables"
+            )
         _put(data, key, value, file)
     whole = _convert(data, ScenarioTable, file, [])
-    links = {name: _convert(table, LinkTable, file, ["links", name]) for name, table in whole.links.items()}
-    flows = {name: _convert(table, FlowTable, file, ["flows", name]) for name, table in whole.flows.items()}
+    links = {
+        name: _convert(table, LinkTable, file, ["links", name])
+        for name, table in whole.links.items()
+    }
+    flows = {
+        name: _convert(table, FlowTable, file, ["flows", name])
+        for name, table in whole.flows.items()
+    }
     return whole, links, flows
 
 
@@ -137,10 +152,14 @@ def toml(text: str | bytes, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text if isinstance(text, str) else text.decode())
     except RecursionError:
-        raise ScenarioError(f"{file} cannot be read: its values are nested too deeply; give tables in tables") from None
+        raise ScenarioError(
+            f"{file} cannot be read: its values are nested too deeply; give tables in tables"
+        ) from None
     except ValueError as error:  # no TOML, no UTF-8, or an integer of thousands of digits
         if not isinstance(error, tomllib.TOMLDecodeError | UnicodeDecodeError):
-            raise ScenarioError(f"{file} cannot be read: an integer has thousands of digits; give 1e9, say") from None
+            raise ScenarioError(
+                f"{file} cannot be read: an integer has thousands of digits; give 1e9, say"
+            ) from None
         raise ScenarioError(f"{file} is not TOML: {brief(str(error))}") from None
 
 
@@ -148,12 +167,21 @@ def _put(data: dict[str, Any], key: str, value: Any, file: str) -> None:
     """Set ``flows.a.params.beta``: tables that are missing are made, but no link or flow."""
     *tables, last = names = [part.strip('"') for part in re.findall(r'"[^"]*"|[^.]+', key)] or [""]
     for depth, name in enumerate(tables):
-        below = data.setdefault(name, {}) if depth != 1 or names[0] not in ("links", "flows") else data.get(name)
+        below = (
+            data.setdefault(name, {})
+            if depth != 1 or names[0] not in ("links", "flows")
+            else data.get(name)
+        )
         if below is None:
             known = ", ".join(data)
-            raise ScenarioError(f"{file}, {key}: there is no {names[0][:-1]} {name!r} to change; it has {known}")
+            raise ScenarioError(
+                f"{file}, {key}: there is no {names[0][:-1]} {name!r} to change; it has {known}"
+            )
         if not isinstance(below, dict):
-            raise ScenarioError(f"{file}, {key}: {'.'.join(names[: depth + 1])} is {shown(below)}, which has no parts")
+            raise ScenarioError(
+                f"{file}, {key}: {'.'.join(names[: depth + 1])} is {shown(below)}, which has no "
+                f"parts"
+            )
         data = below
     data[last] = value
 
@@ -172,7 +200,10 @@ def _explain(message: str, data: Any, kind: type, place: list[str]) -> str:
     where = brief(".".join([*place, *keys]))
     if unknown := re.search(r"unknown field `(.*)`", text):
         fields = [f.name for f in msgspec.structs.fields(kind)]
-        return f"{brief('.'.join([*place, unknown[1]]))}: there is no such key here; {near(unknown[1], fields)}"
+        return (
+            f"{brief('.'.join([*place, unknown[1]]))}: there is no such key here; "
+            f"{near(unknown[1], fields)}"
+        )
     if missing := re.search(r"missing required field `(.*)`", text):
         return f"{'.'.join([*place, missing[1]])} is missing; give {_RIGHT[missing[1]]}"
     what = "a table" if isinstance(value, dict) and value else shown(value)
@@ -188,17 +219,23 @@ def _right(keys: list[str], place: list[str]) -> str:
 
 
 def _walk(path: str, data: Any) -> tuple[list[str], Any]:
-    """Keys of msgspec's path and the value there; for [...], some key of a table, the first that is no quantity."""
+    """Keys of msgspec's path and the value there; for [...], some key of a table, the first that
+    is no quantity.
+    """
     keys: list[str] = []
     for name, index in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", path):
         if index == "...":
-            name = next(k for k, v in data.items() if isinstance(v, bool) or not isinstance(v, int | float | str))
+            name = next(
+                k
+                for k, v in data.items()
+                if isinstance(v, bool) or not isinstance(v, int | float | str)
+            )
         keys.append(name or index)
         data = data[name] if name else data[int(index)]
     return keys, data
 
 
-# --- Scenarios: a network with the time to run it, from a TOML file with units as text, or from the ready ones ---
+# --- Scenarios: a network with the time to run it, from a TOML file with units as text, or from the
 
 
 @explained_class
@@ -255,7 +292,8 @@ class Scenario:
         path : str or Path
             A TOML file; or a name in ``fluidcc.scenarios``.
         changes : mapping, optional
-            What replaces values of the file, by dotted key: ``{"flows.a.params.beta": 0.2, "until": "90 s"}``.
+            What replaces values of the file, by dotted key: ``{"flows.a.params.beta": 0.2, "until":
+            "90 s"}``.
 
         Raises
         ------
@@ -264,21 +302,28 @@ class Scenario:
         """
         if not isinstance(path, str | Path):
             raise ScenarioError(
-                f"the scenario is {shown(path)}; give the path of a TOML file, or a name of fluidcc.scenarios"
+                f"the scenario is {shown(path)}; give the path of a TOML file, or a name of "
+                f"fluidcc.scenarios"
             )
         file: Path | Traversable = Path(path)
         try:
             there = file.is_file()
         except OSError as error:  # a name too long, or a folder that must not be read
-            raise ScenarioError(f"{brief(str(path))}: {str(error.strerror).lower()}; give a TOML file") from None
+            raise ScenarioError(
+                f"{brief(str(path))}: {str(error.strerror).lower()}; give a TOML file"
+            ) from None
         if not there:
             if file.is_dir():
-                raise ScenarioError(f"{path} is a folder; give a TOML file in it, or a ready scenario")
+                raise ScenarioError(
+                    f"{path} is a folder; give a TOML file in it, or a ready scenario"
+                )
             if str(path) not in scenarios:
                 said = str(path) if str(path).isprintable() else shown(str(path))
                 close = get_close_matches(Path(path).stem, scenarios, n=3)
                 ready = (
-                    f"did you mean the ready {' or '.join(close)}" if close else "give a TOML file or a ready scenario"
+                    f"did you mean the ready {' or '.join(close)}"
+                    if close
+                    else "give a TOML file or a ready scenario"
                 )
                 raise ScenarioError(f"{said}: no such file; {ready}{'?' if close else ''}")
             file = scenarios.files[str(path)]
@@ -287,13 +332,18 @@ class Scenario:
     @classmethod
     @explained
     def loads(
-        cls, text: str | bytes, name: str = "scenario.toml", changes: Mapping[str, Any] | None = None
+        cls,
+        text: str | bytes,
+        name: str = "scenario.toml",
+        changes: Mapping[str, Any] | None = None,
     ) -> Scenario:
         """Read a scenario from TOML text; `name` is that of its file, for messages."""
         return _build(*read(text, name, changes), name)
 
     def simulate(self, **changes: Any) -> Any:
-        """`fluidcc.simulate` of this scenario; `changes` are arguments of it that win over the scenario's."""
+        """`fluidcc.simulate` of this scenario; `changes` are arguments of it that win over the
+        scenario's.
+        """
         from fluidcc.simulation.simulate import simulate
 
         given = {"until": self.until, "seed": self.seed, "delays": self.delays}
@@ -308,10 +358,12 @@ class Scenario:
         return f"<h4>{escape(self.title or self.name)}</h4>{about}{self.net._repr_html_()}"
 
 
-# --- from the file to the network -------------------------------------------------------------------------------------
+# --- from the file to the network -----------------------------------------------------------------
 
 
-def _build(file: ScenarioTable, links: dict[str, LinkTable], flows: dict[str, FlowTable], name: str) -> Scenario:
+def _build(
+    file: ScenarioTable, links: dict[str, LinkTable], flows: dict[str, FlowTable], name: str
+) -> Scenario:
     net = Network()
     with _located(name, "until"):
         until = quantity(file.until, "s", "until", positive=True)
@@ -327,7 +379,9 @@ def _build(file: ScenarioTable, links: dict[str, LinkTable], flows: dict[str, Fl
     return Scenario(name.removesuffix(".toml"), net, until, **about)
 
 
-def _law(table: LinkTable | FlowTable, room: Any, kind: str, key: str, file: str) -> tuple[Any, dict[str, Any]]:
+def _law(
+    table: LinkTable | FlowTable, room: Any, kind: str, key: str, file: str
+) -> tuple[Any, dict[str, Any]]:
     """The law of a table with its parameters put in, and the other arguments."""
     given = msgspec.structs.asdict(table)
     law, params = given.pop("law"), given.pop("params")
@@ -350,14 +404,15 @@ class _located:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, FluidccError):
-            # The messages of fluidcc.network.network start with the argument: "capacity of link 'a' is ...".
+            # The messages of fluidcc.network.network start with the argument: "capacity of link 'a'
+            # is ...".
             argument = re.match(r"(\w+) of (?:link|flow) ", str(error))
             key = f"{self.key}.{argument[1]}" if argument else self.key
             where = "" if str(error).startswith(f"{key} is ") else f"{key}: "
             raise ScenarioError(f"{self.file}, {where}{error}") from error
 
 
-# --- the ready ones ---------------------------------------------------------------------------------------------------
+# --- the ready ones -------------------------------------------------------------------------------
 
 
 class NoScenario(UnknownName, KeyError):
@@ -368,7 +423,9 @@ class NoScenario(UnknownName, KeyError):
 
 @dataclass
 class _Zoo(Mapping[str, Scenario]):
-    """The ready scenarios by name, read when asked for: networks can be changed, so each time anew."""
+    """The ready scenarios by name, read when asked for: networks can be changed, so each time
+    anew.
+    """
 
     files: dict[str, Traversable] = field(default_factory=dict)
 
@@ -377,12 +434,17 @@ class _Zoo(Mapping[str, Scenario]):
         found = [f for f in folder.iterdir() if f.name.endswith(".toml")]
         self.files = {
             f.name.removesuffix(".toml"): f
-            for f in sorted(found, key=lambda f: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", f.name)])
+            for f in sorted(
+                found,
+                key=lambda f: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", f.name)],
+            )
         }
 
     def __getitem__(self, name: str) -> Scenario:
         if not isinstance(name, str) or name not in self.files:
-            raise NoScenario(f"there is no ready scenario {shown(name)}; {near(str(name), self.files)}")
+            raise NoScenario(
+                f"there is no ready scenario {shown(name)}; {near(str(name), self.files)}"
+            )
         return Scenario.loads(self.files[name].read_bytes(), self.files[name].name)
 
     def __iter__(self) -> Iterator[str]:

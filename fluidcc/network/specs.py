@@ -1,6 +1,7 @@
 """A law placed in a network, with every argument checked: `LinkSpec` and `FlowSpec`.
 
-Each message starts with the argument it is about ("capacity of link 'a' ..."), so that a scenario file can add its key.
+Each message starts with the argument it is about ("capacity of link 'a' ..."), so that a scenario
+file can add its key.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import Dimension, dimension_of, format_si, to_si
 from fluidcc.laws.law import Law, Link, Source
-from fluidcc.network.patterns import Modulated, Pairs, is_list, near, parse_pattern, quantity, series
+from fluidcc.network.patterns import (
+    Modulated,
+    Pairs,
+    is_list,
+    near,
+    parse_pattern,
+    quantity,
+    series,
+)
 from fluidcc.numerics.traffic import intervals, on_off_pareto, poisson_counts
 from fluidcc.symbols import plain, unfold
 
@@ -39,7 +48,8 @@ _ALWAYS: Pairs = ((-math.inf, math.inf),)
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """A link law with its place: capacity [bit/s] from t = 0 and its changes, delay [s], buffer [bit], initial states.
+    """A link law with its place: capacity [bit/s] from t = 0 and its changes, delay [s], buffer
+    [bit], initial states.
 
     `initial` is by state name; a queue is its delay [s].
     """
@@ -55,9 +65,11 @@ class LinkSpec:
 
 @dataclass(frozen=True)
 class FlowSpec:
-    """A source law with its place: route, on-periods [s], delays [s], packet size [bit], initial states by name.
+    """A source law with its place: route, on-periods [s], delays [s], packet size [bit], initial
+    states by name.
 
-    `return_delay` None means the forward propagation delay. `pattern` replaces the rate of a source without states.
+    `return_delay` None means the forward propagation delay. `pattern` replaces the rate of a source
+    without states.
     """
 
     name: str
@@ -71,12 +83,14 @@ class FlowSpec:
     pattern: Pairs | Modulated | None = None
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
+# --- states ---------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=512)
 def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
-    """By state name: symbol, unit, default and bounds, with the law's parameters put in (None where there is none)."""
+    """By state name: symbol, unit, default and bounds, with the law's parameters put in (None
+    where there is none).
+    """
 
     def put(mapping: Mapping[Any, Any], z: Any) -> Any:
         if z not in mapping:
@@ -85,7 +99,13 @@ def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
         return float(value) if value.is_number else value
 
     return {
-        plain(z): (z, law.units.get(z, "1"), put(law.initial, z), put(law.lower, z), put(law.upper, z))
+        plain(z): (
+            z,
+            law.units.get(z, "1"),
+            put(law.initial, z),
+            put(law.lower, z),
+            put(law.upper, z),
+        )
         for z in law.states
     }
 
@@ -97,41 +117,52 @@ def _number(expr: Any, constants: Mapping[Any, float]) -> float:
 def initial_states(
     law: Law, given: Mapping[str, Any] | None, constants: Mapping[Any, float], of: str
 ) -> dict[str, float]:
-    """Initial value of every state of a law: what is given, else the law's default; within the law's bounds."""
+    """Initial value of every state of a law: what is given, else the law's default; within the
+    law's bounds.
+    """
     table = _state_table(law)
     if not isinstance(given, Mapping | None):
         raise InvalidInput(
-            f"initial of {of} is {shown(given)}; give states by name, such as {{{next(iter(table), 'x')!r}: 0.1}}"
+            f"initial of {of} is {shown(given)}; give states by name, such as "
+            f"{{{next(iter(table), 'x')!r}: 0.1}}"
         )
     for name in given or {}:
         if name not in table:
             if not isinstance(name, str):
+                meant = next((n for n in table if n == plain(str(name))), next(iter(table), "x"))
                 raise InvalidInput(
                     f"initial of {of} has the key {shown(name)}; give states by name, such as "
-                    f"{{{next((n for n in table if n == plain(str(name))), next(iter(table), 'x'))!r}: 0.1}}"
+                    f"{{{meant!r}: 0.1}}"
                 )
             hint = near(name, table) if table else "it has none"
-            raise UnknownName(f"initial of {of} names a state {name!r}, which {law.name} does not have; {hint}")
+            raise UnknownName(
+                f"initial of {of} names a state {name!r}, which {law.name} does not have; {hint}"
+            )
     values = {}
     for name, (z, unit, default, lower, upper) in table.items():
         what = f"initial of {of}: {name}"
         if name in (given or {}):
             value = to_si(given[name], unit, what)  # type: ignore[index]
         elif default is None:
-            raise InvalidInput(f"initial of {of} lacks {name}, for which {law.name} has no default; give it in {unit}")
+            raise InvalidInput(
+                f"initial of {of} lacks {name}, for which {law.name} has no default; give it in "
+                f"{unit}"
+            )
         else:
             value = _number(default, constants)
         low = -math.inf if lower is None else _number(lower, constants)
         high = math.inf if upper is None else _number(upper, constants)
         if not low <= value <= high:
-            raise InvalidInput(f"{what} is {value:g} {unit}; {law.name} keeps it between {low:g} and {high:g}")
+            raise InvalidInput(
+                f"{what} is {value:g} {unit}; {law.name} keeps it between {low:g} and {high:g}"
+            )
         if z.is_positive and value == 0:
             raise InvalidInput(f"{what} is 0; {law.name} needs a positive value")
         values[name] = value
     return values
 
 
-# --- links ------------------------------------------------------------------------------------------------------------
+# --- links ----------------------------------------------------------------------------------------
 
 
 def link_spec(
@@ -147,7 +178,9 @@ def link_spec(
     """Check the arguments of `Network.link`, which documents them."""
     of = f"link {name!r}"
     if not isinstance(law, Link):
-        raise InvalidInput(f"law of {of} is {shown(law)}; give a link law, such as fluidcc.DropTail")
+        raise InvalidInput(
+            f"law of {of} is {shown(law)}; give a link law, such as fluidcc.DropTail"
+        )
     packet = quantity(packet, "bit/packet", f"packet of {of}", positive=True)
     pairs = capacity if is_list(capacity) else ((0.0, capacity),)
     rates = series(pairs, f"capacity of {of}", positive=True)
@@ -164,7 +197,9 @@ def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> f
     if value is None:
         return math.inf
     if law.queue is None:
-        raise InvalidInput(f"{what} is {shown(value)}, but {law.name} has no queue; leave buffer out")
+        raise InvalidInput(
+            f"{what} is {shown(value)}, but {law.name} has no queue; leave buffer out"
+        )
     if isinstance(value, str) and dimension_of(value) == Dimension(s=1):
         return quantity(value, "s", what, positive=True) * capacity
     return quantity(value, "bit", what, positive=True, infinite=True, packet=packet)
@@ -188,7 +223,7 @@ def _queue_by_delay(law: Link, given: Any, capacity: float, packet: float, of: s
     return result
 
 
-# --- flows ------------------------------------------------------------------------------------------------------------
+# --- flows ----------------------------------------------------------------------------------------
 
 
 def flow_spec(
@@ -217,14 +252,23 @@ def flow_spec(
     constants = {s: {"e_b": e_b, "ell": ell}[name] for s, name in _OF_A_FLOW.items()}
     start_at = initial_states(law, initial, constants, of)
     return FlowSpec(
-        name, law, path, _intervals(start, stop, of), access, back, ell, start_at, parse_pattern(pattern, law, of)
+        name,
+        law,
+        path,
+        _intervals(start, stop, of),
+        access,
+        back,
+        ell,
+        start_at,
+        parse_pattern(pattern, law, of),
     )
 
 
 def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...]:
     if isinstance(route, str) or not isinstance(route, Iterable):
         raise InvalidInput(
-            f"route of {of} is {shown(route)}; give the links in order, such as ['{next(iter(links), 'a')}']"
+            f"route of {of} is {shown(route)}; give the links in order, such as "
+            f"['{next(iter(links), 'a')}']"
         )
     path = tuple(route)
     if not path:
@@ -232,9 +276,13 @@ def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...
     for i, link in enumerate(path):
         if not isinstance(link, str) or link not in links:
             hint = near(str(link), links) if links else "add it with .link() first"
-            raise UnknownName(f"route of {of} names link {shown(link)}, which the network does not have; {hint}")
+            raise UnknownName(
+                f"route of {of} names link {shown(link)}, which the network does not have; {hint}"
+            )
         if link in path[:i]:
-            raise InvalidInput(f"route of {of} passes link {link!r} twice; a flow crosses a link at most once")
+            raise InvalidInput(
+                f"route of {of} passes link {link!r} twice; a flow crosses a link at most once"
+            )
     return path
 
 
@@ -244,21 +292,32 @@ def _intervals(start: Any, stop: Any, of: str) -> Pairs:
         return _ALWAYS
     starts, stops = (list(v) if is_list(v) else [v] for v in (start, stop))
     if len(starts) != len(stops):
-        raise InvalidInput(f"start of {of} has {len(starts)} and stop {len(stops)} times; give one stop for each start")
+        raise InvalidInput(
+            f"start of {of} has {len(starts)} and stop {len(stops)} times; give one stop for each "
+            f"start"
+        )
     if not starts:
-        raise InvalidInput(f"start of {of} is empty; leave start and stop out for a flow that is always on")
+        raise InvalidInput(
+            f"start of {of} is empty; leave start and stop out for a flow that is always on"
+        )
     result: list[tuple[float, float]] = []
     for a, b in zip(starts, stops, strict=True):
         on = -math.inf if a is None else to_si(a, "s", f"start of {of}", allow_inf=True)
         off = math.inf if b is None else to_si(b, "s", f"stop of {of}", allow_inf=True)
         if on == math.inf or (on < 0 and on != -math.inf):
             raise InvalidInput(
-                f"start of {of} is {shown(a)}; give a time from 0 on, or None for a flow that is already on"
+                f"start of {of} is {shown(a)}; give a time from 0 on, or None for a flow that is "
+                f"already on"
             )
         if off <= max(on, 0.0):
-            raise InvalidInput(f"stop of {of} is {shown(b)}; it must be after its start, {max(on, 0.0):g} s")
+            raise InvalidInput(
+                f"stop of {of} is {shown(b)}; it must be after its start, {max(on, 0.0):g} s"
+            )
         if result and on <= result[-1][1]:
-            raise InvalidInput(f"start of {of} is {shown(a)}; it must be after the stop before it, {result[-1][1]:g} s")
+            raise InvalidInput(
+                f"start of {of} is {shown(a)}; it must be after the stop before it, "
+                f"{result[-1][1]:g} s"
+            )
         result.append((on, off))
     return tuple(result)
 
@@ -274,7 +333,8 @@ def describe(spec: LinkSpec) -> str:
 def resolve_pattern(
     spec: FlowSpec, seed: int, until: float
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
-    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow without one.
+    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow
+    without one.
 
     Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
     """
@@ -285,7 +345,9 @@ def resolve_pattern(
         return times, rates
     seed = whole(seed, "seed")
     words = np.frombuffer(sha256(spec.name.encode()).digest(), dtype="<u4")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words)))
+    rng = np.random.default_rng(
+        np.random.SeedSequence(seed, spawn_key=tuple(int(w) for w in words))
+    )
     values = dict(spec.pattern.parameters)
     if spec.pattern.kind == "noise":
         begun = intervals(until, values["interval"])

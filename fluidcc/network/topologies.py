@@ -25,13 +25,15 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
     Parameters
     ----------
     flows : mapping or sequence
-        A law for each flow, by name; in a sequence they are named flow1, flow2, ... In place of a law, a mapping
-        ``{"law": law, "start": 2, ...}`` with arguments of `Network.flow`.
+        A law for each flow, by name; in a sequence they are named flow1, flow2, ... In place of a
+        law, a mapping ``{"law": law, "start": 2, ...}`` with arguments of `Network.flow`.
     link : mapping
-        Arguments of `Network.link`; the law is ``DropTail`` and the name ``"bottleneck"`` unless given.
+        Arguments of `Network.link`; the law is ``DropTail`` and the name ``"bottleneck"`` unless
+        given.
     rtt : float, str, or one for each flow, optional
-        Round-trip propagation time [s]. The link's delay is then half of the smallest unless given, and what is missing
-        to each flow's is its access delay; the way back takes as long as the way forward unless given.
+        Round-trip propagation time [s]. The link's delay is then half of the smallest unless given,
+        and what is missing to each flow's is its access delay; the way back takes as long as the
+        way forward unless given.
 
     Raises
     ------
@@ -41,7 +43,8 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], dict(capacity="3 Mbit/s", buffer="100 packets"), rtt=["50 ms", "80 ms"])
+    >>> link = dict(capacity="3 Mbit/s", buffer="100 packets")
+    >>> net = fc.dumbbell([fc.LDCC, fc.LDCC], link, rtt=["50 ms", "80 ms"])
     >>> net.links["bottleneck"].delay, net.flows["flow2"].access_delay, net.base_rtt("flow2")
     (0.025, 0.015, 0.08)
     """
@@ -59,11 +62,14 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
         extra = {}
         if name in forward:
             if "access_delay" in given:
-                raise InvalidInput(f"access_delay of flow {name!r} follows from rtt; leave one of the two out")
+                raise InvalidInput(
+                    f"access_delay of flow {name!r} follows from rtt; leave one of the two out"
+                )
             access = forward[name] - net.links[route].delay
             if access < -1e-12:
                 raise InvalidInput(
-                    f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay and the link's delay of "
+                    f"rtt of flow {name!r} is {rtts[name]:g} s, shorter than its return delay and "
+                    f"the link's delay of "
                     f"{net.links[route].delay:g} s together; make it longer"
                 )
             extra["access_delay"] = max(access, 0.0)
@@ -73,23 +79,29 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
 
 
 @explained
-def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Network:
+def parking_lot(
+    long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> Network:
     """Links in a row: some flows cross all of them, others one each.
 
     Parameters
     ----------
     long : mapping or sequence
-        The flows that cross every link, as in `dumbbell`; in a sequence they are named long1, long2, ...
+        The flows that cross every link, as in `dumbbell`; in a sequence they are named long1,
+        long2, ...
     cross : sequence
-        The flows of each link alone: a law, or a mapping or sequence as in `dumbbell`; without names they are cross1,
-        cross2, ... in order. Its length is the number of links; ``[]`` is a link without such a flow.
+        The flows of each link alone: a law, or a mapping or sequence as in `dumbbell`; without
+        names they are cross1, cross2, ... in order. Its length is the number of links; ``[]`` is a
+        link without such a flow.
     link : mapping, or a sequence of one for each link
-        Arguments of `Network.link`; the law is ``DropTail`` and the names link1, link2, ... unless given.
+        Arguments of `Network.link`; the law is ``DropTail`` and the names link1, link2, ... unless
+        given.
 
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], dict(capacity="2.5 Mbit/s", delay="25 ms"))
+    >>> link = dict(capacity="2.5 Mbit/s", delay="25 ms")
+    >>> net = fc.parking_lot([fc.LDCC], [fc.LDCC, fc.LDCC], link)
     >>> {name: flow.route for name, flow in net.flows.items()}
     {'long1': ('link1', 'link2'), 'cross1': ('link1',), 'cross2': ('link2',)}
     """
@@ -97,11 +109,14 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
         raise InvalidInput(f"cross is {shown(cross)}; give a sequence with the flows of each link")
     if not isinstance(link, Mapping) and not is_list(link):
         raise InvalidInput(
-            f"link is {shown(link)}; give arguments such as {{'capacity': '3 Mbit/s'}}, or one for each link"
+            f"link is {shown(link)}; give arguments such as {{'capacity': '3 Mbit/s'}}, or one "
+            f"for each link"
         )
     each = [link] * len(cross) if isinstance(link, Mapping) else list(link)
     if len(each) != len(cross):
-        raise InvalidInput(f"link has {len(each)} entries and cross {len(cross)}; give one of each for each link")
+        raise InvalidInput(
+            f"link has {len(each)} entries and cross {len(cross)}; give one of each for each link"
+        )
     net = Network()
     for i, arguments in enumerate(each):
         _with_link(net, f"link{i + 1}", arguments)
@@ -109,7 +124,11 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
         net.flow(name, **given, route=net.link_names)
     count = 0
     for hop, flows in zip(net.link_names, cross, strict=True):
-        several = flows if is_list(flows) or (isinstance(flows, Mapping) and "law" not in flows) else [flows]
+        several = (
+            flows
+            if is_list(flows) or (isinstance(flows, Mapping) and "law" not in flows)
+            else [flows]
+        )
         named = _named(several, "cross", first=count + 1)
         count += len(named)
         for name, given in named.items():
@@ -118,20 +137,24 @@ def parking_lot(long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Seq
 
 
 @explained
-def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Mapping[str, Any]) -> Network:
+def two_queues(
+    udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Mapping[str, Any]
+) -> Network:
     """A router with a queue for UDP and one for TCP, equation (7) of the ECF paper.
 
-    The scheduler gives each queue the part of the capacity that its flows are of all flows that are on, to UDP
-    c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What the flows of a queue leave unused is
-    not lent to the other: (7) takes this part for the capacity, and the paper tells of no other rule.
+    The scheduler gives each queue the part of the capacity that its flows are of all flows that are
+    on, to UDP c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What the
+    flows of a queue leave unused is not lent to the other: (7) takes this part for the capacity,
+    and the paper tells of no other rule.
 
     Parameters
     ----------
     udp, tcp : mapping or sequence
-        The flows of each queue, as in `dumbbell`; in a sequence they are named udp1, ... and tcp1, ...
+        The flows of each queue, as in `dumbbell`; in a sequence they are named udp1, ... and tcp1,
+        ...
     udp_link, tcp_link : mapping
-        Arguments of `Network.link`; the capacity is that of the router, given for one of them or the same for both.
-        The law is ``DropTail`` unless given, the names are "udp" and "tcp".
+        Arguments of `Network.link`; the capacity is that of the router, given for one of them or
+        the same for both. The law is ``DropTail`` unless given, the names are "udp" and "tcp".
 
     Raises
     ------
@@ -141,15 +164,23 @@ def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Ma
     Examples
     --------
     >>> import fluidcc as fc
-    >>> net = fc.two_queues([fc.CBR], [fc.Reno, {"law": fc.Reno, "start": 5}], dict(capacity="30 Mbit/s"), {})
+    >>> flows = [fc.Reno, {"law": fc.Reno, "start": 5}]
+    >>> net = fc.two_queues([fc.CBR], flows, dict(capacity="30 Mbit/s"), {})
     >>> net.links["udp"].capacity, net.links["udp"].schedule
     (15000000.0, ((5.0, 10000000.0),))
     """
     right = "arguments of Network.link, such as {'capacity': '3 Mbit/s'}"
     links = mapping(udp_link, "udp_link", right), mapping(tcp_link, "tcp_link", right)
-    given = {quantity(link["capacity"], "bit/s", "capacity", positive=True) for link in links if "capacity" in link}
+    given = {
+        quantity(link["capacity"], "bit/s", "capacity", positive=True)
+        for link in links
+        if "capacity" in link
+    }
     if len(given) != 1:
-        raise InvalidInput(f"the router has {len(given)} capacities; give one, for either queue or the same for both")
+        raise InvalidInput(
+            f"the router has {len(given)} capacities; give one, for either queue or the same for "
+            f"both"
+        )
     named = {"udp": _named(udp, "udp"), "tcp": _named(tcp, "tcp")}
     net = Network()
     for queue, link in (("udp", udp_link), ("tcp", tcp_link)):
@@ -162,10 +193,14 @@ def two_queues(udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Ma
     return net
 
 
-def _shares(net: Network, mine: Iterable[str], others: Iterable[str], capacity: float) -> list[tuple[float, float]]:
+def _shares(
+    net: Network, mine: Iterable[str], others: Iterable[str], capacity: float
+) -> list[tuple[float, float]]:
     """What a queue has of the capacity: pairs of time and rate."""
     on = [[net.flows[name].intervals for name in names] for names in (mine, others)]
-    times = {0.0} | {t for flows in on for flow in flows for pair in flow for t in pair if 0.0 < t < math.inf}
+    times = {0.0} | {
+        t for flows in on for flow in flows for pair in flow for t in pair if 0.0 < t < math.inf
+    }
     pairs: list[tuple[float, float]] = []
     for time in sorted(times):
         here, there = (sum(any(a <= time < b for a, b in flow) for flow in flows) for flows in on)
@@ -176,12 +211,15 @@ def _shares(net: Network, mine: Iterable[str], others: Iterable[str], capacity: 
     return pairs
 
 
-def _with_link(net: Network, name: str, arguments: Mapping[str, Any], defaults: Mapping[str, Any] = NONE) -> Network:
+def _with_link(
+    net: Network, name: str, arguments: Mapping[str, Any], defaults: Mapping[str, Any] = NONE
+) -> Network:
     from fluidcc.links import DropTail
 
     if not isinstance(arguments, Mapping):
         raise InvalidInput(
-            f"link is {shown(arguments)}; give arguments such as {{'capacity': '3 Mbit/s', 'delay': '25 ms'}}"
+            f"link is {shown(arguments)}; give arguments such as {{'capacity': '3 Mbit/s', "
+            f"'delay': '25 ms'}}"
         )
     known = ("name", "law", "capacity", "delay", "buffer", "initial", "packet")
     for key in arguments:
@@ -196,11 +234,17 @@ def _named(flows: Flows, stem: str, first: int = 1) -> dict[str, dict[str, Any]]
     """Arguments of `Network.flow` by name."""
     if not isinstance(flows, Mapping | Iterable) or isinstance(flows, str):
         raise InvalidInput(f"flows is {shown(flows)}; give laws in a list, or by name in a dict")
-    pairs = flows.items() if isinstance(flows, Mapping) else ((f"{stem}{i}", f) for i, f in enumerate(flows, first))
+    pairs = (
+        flows.items()
+        if isinstance(flows, Mapping)
+        else ((f"{stem}{i}", f) for i, f in enumerate(flows, first))
+    )
     named = {}
     for name, given in pairs:
         if not isinstance(given, Source) and not (isinstance(given, Mapping) and "law" in given):
-            raise InvalidInput(f"flow {name!r} is {shown(given)}; give a source law, or a mapping with its 'law'")
+            raise InvalidInput(
+                f"flow {name!r} is {shown(given)}; give a source law, or a mapping with its 'law'"
+            )
         named[name] = {"law": given} if isinstance(given, Source) else dict(given)
     return named
 
@@ -211,10 +255,15 @@ def _rtts(rtt: Any, names: list[str]) -> dict[str, float]:
         return {}
     if isinstance(rtt, Mapping):
         if {*rtt} != {*names}:
-            raise InvalidInput(f"rtt is given for {', '.join(rtt) or 'none'}; give one for each of {', '.join(names)}")
+            raise InvalidInput(
+                f"rtt is given for {', '.join(rtt) or 'none'}; give one for each of "
+                f"{', '.join(names)}"
+            )
         values = [rtt[name] for name in names]
     else:
         values = list(rtt) if is_list(rtt) else [rtt] * len(names)
     if len(values) != len(names):
-        raise InvalidInput(f"rtt has {len(values)} entries for {len(names)} flows; give one, or one for each")
+        raise InvalidInput(
+            f"rtt has {len(values)} entries for {len(names)} flows; give one, or one for each"
+        )
     return {n: quantity(v, "s", f"rtt of flow {n!r}") for n, v in zip(names, values, strict=True)}

@@ -1,16 +1,19 @@
-"""numba's ``njit`` and ``cfunc``, with a cache on disk that costs a compilation when it fails, and never a result.
+"""numba's ``njit`` and ``cfunc``, with a cache on disk that costs a compilation when it fails, and
+never a result.
 
-numba's own cache looks at the file of a function, not at the files of the functions that it calls; damaged files end in
-a traceback, and so do folders that cannot be written; and two processes that compile a function for different arguments
-at once may each find the other's code under their own key. Here
+numba's own cache looks at the file of a function, not at the files of the functions that it calls;
+damaged files end in a traceback, and so do folders that cannot be written; and two processes that
+compile a function for different arguments at once may each find the other's code under their own
+key. Here
 
 - the stamp of a compiled function is a hash of every source that its code can come from,
 - what cannot be read is compiled again and written anew, with one warning,
 - where nothing can be written, a process goes on without a cache, with one warning,
 - every entry holds the key under which it was written, and is taken for no other one.
 
-What is compiled from the package's own files stands beside them where that can be written. Generated code stands in
-`cache_folder`: a module's name tells its text, so no source file is needed, or trusted.
+What is compiled from the package's own files stands beside them where that can be written.
+Generated code stands in `cache_folder`: a module's name tells its text, so no source file is
+needed, or trusted.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ from numba.core.types.misc import unliteral
 from fluidcc.base.errors import warn
 
 __all__ = [
-    "OPTIONS", "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text", "njit",
+    "OPTIONS", "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text",
+    "njit",
     "source_hash", "vectorised",
 ]  # fmt: skip
 
@@ -53,7 +57,9 @@ _GENERATED = "__fluidcc_generated__"  # marks the modules that `load_text` makes
 
 
 def cache_folder() -> Path:
-    """Folder of compiled generated code: ``FLUIDCC_CACHE_DIR``, or ``fluidcc`` in the user's cache folder."""
+    """Folder of compiled generated code: ``FLUIDCC_CACHE_DIR``, or ``fluidcc`` in the user's
+    cache folder.
+    """
     given = os.environ.get("FLUIDCC_CACHE_DIR")
     if given:
         return Path(given)
@@ -63,7 +69,9 @@ def cache_folder() -> Path:
 
 @lru_cache(maxsize=16)
 def source_hash(room: str = "") -> str:
-    """Return the hash of the sources in a room of `fluidcc.numerics` and of the files that all its rooms share."""
+    """Return the hash of the sources in a room of `fluidcc.numerics` and of the files that all
+    its rooms share.
+    """
     paths = [*_PACKAGE.glob("*.py"), *((_PACKAGE / room).rglob("*.py") if room else ())]
     digest = hashlib.sha256()
     for path in sorted(paths):
@@ -78,9 +86,9 @@ def source_hash(room: str = "") -> str:
 def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as ``numba.njit`` does, cached as this module says.
 
-    Between compiled functions numba takes a constant argument for a type of its own: ``f(x, 0)`` and ``f(x, 1)`` are
-    compiled apart, and so is all that calls them. Here a function is compiled once for all whole numbers, unless it is
-    inlined by force or asks for more by ``literal=True``.
+    Between compiled functions numba takes a constant argument for a type of its own: ``f(x, 0)``
+    and ``f(x, 1)`` are compiled apart, and so is all that calls them. Here a function is compiled
+    once for all whole numbers, unless it is inlined by force or asks for more by ``literal=True``.
     """
     literal = options.pop("literal", False) or options.get("forceinline", False)
     cached = options.pop("cache", False)
@@ -95,7 +103,10 @@ def njit(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
             resolve = made.get_call_template
 
             def of_types(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-                return resolve(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+                return resolve(
+                    tuple(map(unliteral, args)),
+                    {name: unliteral(kind) for name, kind in kws.items()},
+                )
 
             made.get_call_template = of_types
         if signature:
@@ -120,7 +131,8 @@ def cfunc(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]
 
 @contextlib.contextmanager
 def vectorised() -> Iterator[None]:
-    """What is compiled within has neighbouring scalar operations joined to vectors, where numba by default has not.
+    """What is compiled within has neighbouring scalar operations joined to vectors, where numba by
+    default has not.
 
     That saves a third of the time of the fused step and half of that of the samples.
     """
@@ -181,7 +193,9 @@ class _OwnFolder(UserProvidedCacheLocator):
 
 
 class _Beside(CompileResultCacheImpl):
-    """Of the package's functions: where ``NUMBA_CACHE_DIR`` says, or beside their files if possible."""
+    """Of the package's functions: where ``NUMBA_CACHE_DIR`` says, or beside their files if
+    possible.
+    """
 
     _locator_classes = [UserProvidedCacheLocator, InTreeCacheLocator, _OwnFolder]  # noqa: RUF012
 
@@ -193,7 +207,9 @@ class _Apart(CompileResultCacheImpl):
 
 
 class _Entries(IndexDataCacheFile):
-    """Entries that know what they are: of which function, from which sources, for which arguments."""
+    """Entries that know what they are: of which function, from which sources, for which
+    arguments.
+    """
 
     def save(self, key: Any, data: Any) -> None:
         super().save(key, (self._name_of(key), data))
@@ -218,7 +234,9 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # whatever half a pickle, or something else in its place, leads to
+        except (
+            Exception
+        ) as error:  # whatever half a pickle, or something else in its place, leads to
             text = f"compiled code in {self._cache_path} is damaged ({_short(error)})"
             _say("damaged", f"{text}; it is compiled again, once")
             self._kept(self.flush)
@@ -258,7 +276,10 @@ def _room_of(function: Any) -> str:
 
 
 def _say_unkept(error: Exception) -> None:
-    text = f"compiled code cannot be kept ({_short(error)}), so each process compiles anew what it needs"
+    text = (
+        f"compiled code cannot be kept ({_short(error)}), so each process compiles anew what "
+        f"it needs"
+    )
     _say("unkept", f"{text}; set FLUIDCC_CACHE_DIR to a folder that can be written")
 
 

@@ -1,7 +1,8 @@
-"""The interval map of binary feedback, compiled: all flows go up a step, or down one if the link was over its capacity.
+"""The interval map of binary feedback, compiled: all flows go up a step, or down one if the link
+was over its capacity.
 
-Flows are kept in blocks of equal exponents, so that the loops over them hold no branches and no general powers where
-the exponents are simple.
+Flows are kept in blocks of equal exponents, so that the loops over them hold no branches and no
+general powers where the exponents are simple.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _jit: Any = njit(cache=True, error_model="numpy", nogil=True)
 
 @_jit
 def move(x: Any, by: Any, sign: float, p: float) -> None:  # pragma: no cover - compiled
-    """Add sign*by*x**p to x, in one pass, and without a general power where there is a simpler one."""
+    """Add sign*by*x**p to x, in one pass, and without a general power where there is a simpler
+    one.
+    """
     m = len(x)
     if p == 0.0:
         for i in range(m):
@@ -66,7 +69,9 @@ def _total(x: Any, count: Any) -> float:  # pragma: no cover - compiled
 
 
 @_jit
-def _step(x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool) -> None:  # pragma: no cover
+def _step(
+    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, down: bool
+) -> None:  # pragma: no cover
     """Every flow a step up, or every flow a step down."""
     for j in range(len(blocks) - 1):
         first, last = blocks[j], blocks[j + 1]
@@ -88,15 +93,17 @@ def _keep_up(x: Any, floor: Any) -> bool:  # pragma: no cover - compiled
 
 @_jit
 def advance(
-    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any,
+    capacity: float,
     pending: Any, steps: int, keep: Any, sums: Any, chance: int, missed: float, rng: Any,
 ) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Take `steps` intervals from the rates `x`, in place.
 
-    `pending` is the feedback on its way, oldest first. `keep` (steps, flows) gets the rates of each interval if it has
-    rows. `sums` gets what was sent, lost and carried, the intervals over capacity, and the decreases of any flow.
-    `chance` is 0 if all flows hear of an overload, 1 if one does, drawn by rates; each then misses it with the
-    probability `missed`. Returns the intervals taken, or `FELL`.
+    `pending` is the feedback on its way, oldest first. `keep` (steps, flows) gets the rates of each
+    interval if it has rows. `sums` gets what was sent, lost and carried, the intervals over
+    capacity, and the decreases of any flow. `chance` is 0 if all flows hear of an overload, 1 if
+    one does, drawn by rates; each then misses it with the probability `missed`. Returns the
+    intervals taken, or `FELL`.
     """
     for step in range(steps):
         total = _total(x, count)
@@ -125,9 +132,20 @@ def advance(
 
 @_jit
 def _some(
-    x: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, total: float, chance: int, missed: float, rng: Any
+    x: Any,
+    k: Any,
+    l: Any,
+    lam: Any,
+    sigma: Any,
+    count: Any,
+    total: float,
+    chance: int,
+    missed: float,
+    rng: Any,
 ) -> int:  # pragma: no cover - compiled
-    """An interval in which some flows hear of the overload and go down, and the others go up; how many went down."""
+    """An interval in which some flows hear of the overload and go down, and the others go up;
+    how many went down.
+    """
     left = rng.random() * total if chance == 1 else 0.0
     fell = 0
     for i in range(len(x)):
@@ -156,14 +174,16 @@ def _same(x: Any, y: Any, p: Any, q: Any) -> bool:  # pragma: no cover - compile
 
 @_jit
 def find_cycle(
-    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any, capacity: float,
+    x: Any, blocks: Any, k: Any, l: Any, lam: Any, sigma: Any, count: Any, floor: Any,
+    capacity: float,
     pending: Any, mark: Any, mark_pending: Any, counts: Any, limit: int, rng: Any,
 ) -> int:  # fmt: skip  # pragma: no cover - compiled
     """Brent's search for the cycle that the map, in floating point, runs into; `x` ends on it.
 
-    It goes on where the call before has left `mark`, `mark_pending` and `counts`: the power of two that is tried, the
-    intervals since the mark (at first 1 and 0), and the intervals taken. Returns the period; 0 if there was none within
-    `limit` intervals of this call, `FELL` if a rate fell to zero or below.
+    It goes on where the call before has left `mark`, `mark_pending` and `counts`: the power of two
+    that is tried, the intervals since the mark (at first 1 and 0), and the intervals taken. Returns
+    the period; 0 if there was none within `limit` intervals of this call, `FELL` if a rate fell to
+    zero or below.
     """
     keep, sums = np.empty((0, len(x))), np.zeros(5)
     for _ in range(limit):

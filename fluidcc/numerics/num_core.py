@@ -1,8 +1,8 @@
 """Network utility maximisation on arrays: maximise sum U_r(x_r) subject to R x <= c.
 
-The dual function is smooth and separable, so a bounded quasi-Newton method (SciPy's L-BFGS-B) finds the prices
-roughly and a projected Newton method on the links that bind finishes them to rounding. Solver defaults alone meet
-the optimality conditions to about 1e-4 only.
+The dual function is smooth and separable, so a bounded quasi-Newton method (SciPy's L-BFGS-B) finds
+the prices roughly and a projected Newton method on the links that bind finishes them to rounding.
+Solver defaults alone meet the optimality conditions to about 1e-4 only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ ENOUGH = 1e-12
 
 @dataclass(frozen=True)
 class UtilityGroup:
-    """Flows that share one utility function; the maps take and return one value a flow of the group.
+    """Flows that share one utility function; the maps take and return one value a flow of the
+    group.
 
     Parameters
     ----------
@@ -60,10 +61,14 @@ class NumResult:
     iterations: int
 
 
-def invert_slope(group: UtilityGroup, price: Vector, ceiling: Vector, guess: Vector | None = None) -> Vector:
-    """Solve U'(x) = price on (0, ceiling] by Newton's method in log x on log U', inside a shrinking bracket.
+def invert_slope(
+    group: UtilityGroup, price: Vector, ceiling: Vector, guess: Vector | None = None
+) -> Vector:
+    """Solve U'(x) = price on (0, ceiling] by Newton's method in log x on log U', inside a shrinking
+    bracket.
 
-    In these coordinates the slope of every alpha-fair utility is a straight line, so such a utility takes one step.
+    In these coordinates the slope of every alpha-fair utility is a straight line, so such a utility
+    takes one step.
     """
     low, high = FLOOR * ceiling, ceiling.copy()
     x = np.clip(np.sqrt(low * high) if guess is None else guess, low, high)
@@ -83,9 +88,13 @@ def invert_slope(group: UtilityGroup, price: Vector, ceiling: Vector, guess: Vec
 
 
 class _Dual:
-    """The dual of the problem with the redundant ceilings x_r <= 2 min c, which keep it finite where prices vanish."""
+    """The dual of the problem with the redundant ceilings x_r <= 2 min c, which keep it finite
+    where prices vanish.
+    """
 
-    def __init__(self, routing: csr_array, capacity: Vector, groups: Sequence[UtilityGroup]) -> None:
+    def __init__(
+        self, routing: csr_array, capacity: Vector, groups: Sequence[UtilityGroup]
+    ) -> None:
         self.R, self.c, self.groups = routing, capacity, groups
         self.Rt = csr_array(routing.T)
         links = np.repeat(np.arange(len(capacity)), np.diff(routing.indptr))
@@ -102,7 +111,9 @@ class _Dual:
                 x[g.index] = invert_slope(g, p, top, self.guess[g.index])
             else:
                 with np.errstate(all="ignore"):
-                    x[g.index] = np.where(p > 0, np.clip(g.demand(np.where(p > 0, p, 1.0)), 0.0, top), top)
+                    x[g.index] = np.where(
+                        p > 0, np.clip(g.demand(np.where(p > 0, p, 1.0)), 0.0, top), top
+                    )
         self.guess = np.maximum(x, FLOOR * self.ceiling)
         return x
 
@@ -116,7 +127,9 @@ class _Dual:
         return total, self.c - self.R @ x
 
     def hessian(self, x: Vector, free: NDArray[np.bool_]) -> Vector:
-        """The second derivative of the dual function over the free links: R diag(-1/U'') R^T, dense."""
+        """The second derivative of the dual function over the free links: R diag(-1/U'') R^T,
+        dense.
+        """
         weight = np.zeros(len(x))
         for g in self.groups:
             part = x[g.index]
@@ -129,7 +142,10 @@ class _Dual:
         """(relative duality gap, relative residual of the optimality conditions)."""
         path, slack = self.Rt @ price, self.c - self.R @ x
         worth = max(float(price @ self.c), np.finfo(float).tiny)
-        overload, waste = np.max(-slack / self.c, initial=0.0), np.max(price * np.abs(slack), initial=0.0)
+        overload, waste = (
+            np.max(-slack / self.c, initial=0.0),
+            np.max(price * np.abs(slack), initial=0.0),
+        )
         worst = max(float(overload), float(waste) / worth)
         for g in self.groups:
             p, part = path[g.index], x[g.index]
@@ -143,7 +159,9 @@ class _Dual:
 
 
 def _start(dual: _Dual) -> tuple[Vector, Vector]:
-    """Prices at which every flow takes its fair share of its scarcest link, and the scale of each link's price."""
+    """Prices at which every flow takes its fair share of its scarcest link, and the scale of
+    each link's price.
+    """
     R, count = dual.R, np.diff(dual.R.indptr)
     share = dual.c / np.maximum(count, 1)
     links = np.repeat(np.arange(len(dual.c)), count)
@@ -162,7 +180,9 @@ def _start(dual: _Dual) -> tuple[Vector, Vector]:
 
 
 def _newton_step(hessian: Vector, slack: Vector) -> Vector:
-    """Minus the inverse of the Hessian times the slack, damped just enough where links are redundant."""
+    """Minus the inverse of the Hessian times the slack, damped just enough where links are
+    redundant.
+    """
     size = max(float(np.max(np.diag(hessian), initial=0.0)), 1e-12 * float(np.max(np.abs(slack))))
     for damping in (0.0, 1e-14, 1e-11, 1e-8, 1e-4, 1.0):
         try:
@@ -174,7 +194,9 @@ def _newton_step(hessian: Vector, slack: Vector) -> Vector:
     return -slack / size
 
 
-def _line_search(dual: _Dual, price: Vector, step: Vector, value: float, slack: Vector) -> tuple[Vector, float, Vector]:
+def _line_search(
+    dual: _Dual, price: Vector, step: Vector, value: float, slack: Vector
+) -> tuple[Vector, float, Vector]:
     """Shorten the projected step until the dual function falls enough."""
     for _ in range(50):
         trial = np.maximum(price + step, 0.0)
@@ -183,7 +205,8 @@ def _line_search(dual: _Dual, price: Vector, step: Vector, value: float, slack: 
         noise = 1e-13 * (abs(value) + float(trial @ dual.c))
         if new_value <= value + 1e-4 * slope - noise:
             break
-        # Where the decrease drowns in rounding (cheap links beside dear ones), the slope still tells.
+        # Where the decrease drowns in rounding (cheap links beside dear ones), the slope still
+        # tells.
         if new_value <= value + noise and abs(new_slack @ (trial - price)) <= -0.5 * slope:
             break
         step = 0.5 * step
@@ -205,7 +228,9 @@ def _polish(dual: _Dual, price: Vector, scale: Vector, limit: int) -> tuple[Vect
         free = ~((price <= 0) & (slack >= 0))
         unit = scale[free]
         step = np.zeros_like(price)
-        step[free] = unit * _newton_step(dual.hessian(x, free) * np.outer(unit, unit), unit * slack[free])
+        step[free] = unit * _newton_step(
+            dual.hessian(x, free) * np.outer(unit, unit), unit * slack[free]
+        )
         # Where every rate is at its ceiling the Hessian vanishes: keep the step within sight.
         step *= min(1.0, 100.0 / max(float(np.max(np.abs(step) / (price + scale))), 1.0))
         price, value, slack = _line_search(dual, price, step, value, slack)
@@ -213,7 +238,9 @@ def _polish(dual: _Dual, price: Vector, scale: Vector, limit: int) -> tuple[Vect
 
 
 def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
-    """Primal-dual interior-point method: slower, but at ease with prices that span many orders of magnitude."""
+    """Primal-dual interior-point method: slower, but at ease with prices that span many orders
+    of magnitude.
+    """
     R, x = dual.R, np.full(len(dual.ceiling), np.inf)
     links = np.repeat(np.arange(len(dual.c)), np.diff(R.indptr))
     np.minimum.at(x, R.indices, 0.5 * (dual.c / np.maximum(np.diff(R.indptr), 1))[links])
@@ -243,7 +270,11 @@ def _interior(dual: _Dual, price: Vector, limit: int = 120) -> Vector:
 
 
 def maximise(
-    routing: csr_array, capacity: Vector, groups: Sequence[UtilityGroup], *, max_iterations: int = 300
+    routing: csr_array,
+    capacity: Vector,
+    groups: Sequence[UtilityGroup],
+    *,
+    max_iterations: int = 300,
 ) -> NumResult:
     """Maximise the sum of the utilities over the rates that fit the links.
 
@@ -259,9 +290,9 @@ def maximise(
     Returns
     -------
     NumResult
-        ``kkt`` is the largest of: overload over capacity, price times slack over the worth of all capacities
-        (lambda . c), and |U'(x) - path price| over the price; ``gap`` is the duality gap over lambda . c.
-        Where links are redundant the prices are one valid choice of several.
+        ``kkt`` is the largest of: overload over capacity, price times slack over the worth of all
+        capacities (lambda . c), and |U'(x) - path price| over the price; ``gap`` is the duality gap
+        over lambda . c. Where links are redundant the prices are one valid choice of several.
     """
     routing = csr_array(routing)
     dual = _Dual(routing, np.asarray(capacity, float), groups)

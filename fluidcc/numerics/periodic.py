@@ -1,4 +1,6 @@
-"""Returns of a periodic orbit and their map; integrals and extremes of what is smooth between given times."""
+"""Returns of a periodic orbit and their map; integrals and extremes of what is smooth between
+given times.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ Array = NDArray[np.float64]
 class Recurrence(NamedTuple):
     """How a sequence of marks repeats: `marks` of them make a cycle of length `period`.
 
-    ``changes`` are the largest changes of an interval or state from each cycle to the next, the last one last.
+    ``changes`` are the largest changes of an interval or state from each cycle to the next, the
+    last one last.
     """
 
     marks: int
@@ -34,7 +37,9 @@ class Recurrence(NamedTuple):
     changes: Array
 
 
-def find_recurrence(times: Array, states: Array, close: float = 1e-3, cycles: int = 3) -> Recurrence | None:
+def find_recurrence(
+    times: Array, states: Array, close: float = 1e-3, cycles: int = 3
+) -> Recurrence | None:
     """The shortest cycle in which marks repeat, in the last `cycles` rounds.
 
     Parameters
@@ -44,8 +49,8 @@ def find_recurrence(times: Array, states: Array, close: float = 1e-3, cycles: in
     states : ndarray (marks, n)
         What is there at each, in units of its size.
     close : float
-        Largest change from cycle to cycle that still counts as a repetition: of the intervals, relative to the period,
-        and of the states.
+        Largest change from cycle to cycle that still counts as a repetition: of the intervals,
+        relative to the period, and of the states.
 
     Returns
     -------
@@ -75,12 +80,16 @@ def nearest_recurrence(times: Array, cycles: int = 3) -> Recurrence | None:
     found = []
     for count in range(1, len(times) // (cycles + 1) + 1):
         changes = _changes(times, np.empty((len(times), 0)), count)[: cycles - 1]
-        found.append(Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1])))
+        found.append(
+            Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1]))
+        )
     return min(found, key=lambda one: float(one.changes.max()), default=None)
 
 
 def _changes(times: Array, states: Array, count: int) -> list[float]:
-    """Largest change in each round of `count` marks from the one before it, the last round first."""
+    """Largest change in each round of `count` marks from the one before it, the last round
+    first.
+    """
     gaps = np.diff(times)
     by_time = np.abs(gaps[count:] - gaps[:-count])[::-1] / (times[-1] - times[-1 - count])
     by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)[::-1]
@@ -89,11 +98,15 @@ def _changes(times: Array, states: Array, count: int) -> list[float]:
 
 
 class ReturnMap(NamedTuple):
-    """A linear map of what is seen from one return to the next, on the directions `basis` that were seen to move."""
+    """A linear map of what is seen from one return to the next, on the directions `basis` that
+    were seen to move.
+    """
 
     basis: Array  # (seen, r)
     map: Array  # (r, r)
-    misfit: float  # of what is seen at the later returns, relative: how far it does not follow from the earlier ones
+    # of what is seen at the later returns, relative: how far it does not follow from the earlier
+    # ones
+    misfit: float
     off: Array  # (seen,) of which each has this part
 
     @property
@@ -103,13 +116,16 @@ class ReturnMap(NamedTuple):
         return found[np.lexsort((-found.imag, -np.abs(found).round(9)))]
 
     def error(self, change: Array) -> Array:
-        """Distance from the fixed point at the end of a return that has moved what is seen by `change`."""
+        """Distance from the fixed point at the end of a return that has moved what is seen by
+        `change`.
+        """
         inner = self.basis.T @ change
         return np.asarray(self.map @ np.linalg.solve(self.map - np.eye(len(self.map)), inner))
 
 
 def return_map(responses: Array, noise: float) -> ReturnMap:
-    """The map that takes each response to the next: its eigenvalues are the multipliers of a periodic orbit.
+    """The map that takes each response to the next: its eigenvalues are the multipliers of a
+    periodic orbit.
 
     Parameters
     ----------
@@ -123,13 +139,16 @@ def return_map(responses: Array, noise: float) -> ReturnMap:
     r = int(np.sum(sizes > noise * max(1.0, sizes[0])))
     basis = left[:, :r]
     step = basis.T @ pairs[1] @ right[:r].T / sizes[:r]
-    off = np.linalg.norm(pairs[1] - basis @ step @ basis.T @ pairs[0], axis=1) / max(np.linalg.norm(pairs[1]), 1e-300)
+    off = np.linalg.norm(pairs[1] - basis @ step @ basis.T @ pairs[0], axis=1) / max(
+        np.linalg.norm(pairs[1]), 1e-300
+    )
     off *= bool(r)
     return ReturnMap(basis, step, float(np.linalg.norm(off)), off)
 
 
 HAIR = 4e-11
-"""How far from a jump its one-sided limits are taken, relative to the time, or to one second if that is more; nearer in
+"""How far from a jump its one-sided limits are taken, relative to the time, or to one second if
+that is more; nearer in
 pieces so short that other nodes are as near."""
 
 
@@ -142,7 +161,9 @@ class Pieces(NamedTuple):
     hair: Array  # how far inside the end nodes of each piece stand
 
     def limits(self, values: Array) -> Array:
-        """Values [piece, node] of one variable with those of the end nodes taken on to the very ends."""
+        """Values [piece, node] of one variable with those of the end nodes taken on to the very
+        ends.
+        """
         half = 0.5 * (self.nodes[:, -1] - self.nodes[:, 0])
         slopes = legendre.legder(legendre.legfit(self.place, values.T, len(self.place) - 1))
         ends = values.copy()
@@ -160,17 +181,27 @@ class Pieces(NamedTuple):
         found = [values.ravel()]
         curves = legendre.legval(np.linspace(-1, 1, 101), fits.T)
         for k in {int(np.argmin(curves.min(axis=1))), int(np.argmax(curves.max(axis=1)))}:
-            slope = legendre.legder(fits[k])  # without what is rounding, by which the roots would be divided
-            roots = np.atleast_1d(legendre.legroots(legendre.legtrim(slope, 1e-15 * np.max(np.abs(fits[k])))))
+            slope = legendre.legder(
+                fits[k]
+            )  # without what is rounding, by which the roots would be divided
+            roots = np.atleast_1d(
+                legendre.legroots(legendre.legtrim(slope, 1e-15 * np.max(np.abs(fits[k]))))
+            )
             inside = roots.real[(np.abs(roots.imag) < 1e-9) & (np.abs(roots.real) < 1.0)]
             found.append(np.atleast_1d(legendre.legval(inside, fits[k])))
         every = np.concatenate(found)
-        least, most, low, high = (float(v) for v in (every.min(), every.max(), values.min(), values.max()))
-        rounding = 1e-14 * max(abs(least), abs(most))  # what is so little beyond the nodes is that of the curve
+        least, most, low, high = (
+            float(v) for v in (every.min(), every.max(), values.min(), values.max())
+        )
+        rounding = 1e-14 * max(
+            abs(least), abs(most)
+        )  # what is so little beyond the nodes is that of the curve
         return low if low - least <= rounding else least, high if most - high <= rounding else most
 
 
-def smooth_pieces(start: float, end: float, breaks: Array, *, order: int = 10, least: int = 8) -> Pieces:
+def smooth_pieces(
+    start: float, end: float, breaks: Array, *, order: int = 10, least: int = 8
+) -> Pieces:
     """Nodes for everything that is smooth between `breaks`, in at least `least` pieces.
 
     The end nodes stand a hair inside their piece, so that they show the one-sided limits.
@@ -183,7 +214,9 @@ def smooth_pieces(start: float, end: float, breaks: Array, *, order: int = 10, l
     fine = [np.linspace(a, b, int(np.ceil((b - a) / longest)) + 1)[:-1] for a, b in pairwise(edges)]
     edges = np.append(np.concatenate(fine), end)
     inner = legendre.legroots(legendre.legder([0.0] * (order - 1) + [1.0]))
-    place = np.concatenate([[-1.0], np.sort(inner.real), [1.0]])  # all are real; NumPy from 2.5 on gives complex ones
+    place = np.concatenate(
+        [[-1.0], np.sort(inner.real), [1.0]]
+    )  # all are real; NumPy from 2.5 on gives complex ones
     weights = 2.0 / (order * (order - 1) * legendre.legval(place, [0.0] * (order - 1) + [1.0]) ** 2)
     half = 0.5 * np.diff(edges)[:, None]
     nodes = edges[:-1, None] + half * (1.0 + place)

@@ -1,4 +1,6 @@
-"""The interval map of binary feedback in rational arithmetic: its steps, and cycles by their itinerary."""
+"""The interval map of binary feedback in rational arithmetic: its steps, and cycles by their
+itinerary.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def as_fraction(value: Any, what: str) -> Fraction:
     try:
         return Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise InvalidInput(f"{what} is {shown(value)}; give a number, a Fraction or text such as '1/3'") from None
+        raise InvalidInput(
+            f"{what} is {shown(value)}; give a number, a Fraction or text such as '1/3'"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,13 @@ class RationalFlow:
         """The rate after an interval."""
         new = x - self.sigma * x**self.l if down else x + self.lam * x**-self.k
         if new <= 0:
-            raise NegativeRate(f"the rate {float(x):g} falls to {float(new):g} in one interval; lower sigma")
+            raise NegativeRate(
+                f"the rate {float(x):g} falls to {float(new):g} in one interval; lower sigma"
+            )
         if new.denominator.bit_length() > _DIGITS:
             raise Unsupported(
-                f"exact rates have grown to fractions of more than {_DIGITS} bits: with k = {self.k}, l = {self.l} "
+                f"exact rates have grown to fractions of more than {_DIGITS} bits: with k = "
+                f"{self.k}, l = {self.l} "
                 "their length multiplies at each step; take fewer intervals, or exact=False"
             )
         return new
@@ -50,7 +57,8 @@ class RationalFlow:
         power, change = (self.l, -self.sigma) if down else (-self.k, self.lam)
         if power not in (0, 1):
             raise Unsupported(
-                f"with k = {self.k}, l = {self.l} a step is not affine, so that its cycle is not rational; take "
+                f"with k = {self.k}, l = {self.l} a step is not affine, so that its cycle is not "
+                f"rational; take "
                 "exact=False for the cycle in floating point, or give intervals= for exact steps"
             )
         return (1 + change, Fraction(0)) if power else (Fraction(1), change)
@@ -69,13 +77,17 @@ def iterate(
 
 
 def cycle(
-    flows: Sequence[RationalFlow], start: Sequence[Fraction], capacity: Fraction, limit: int = 1 << 16
+    flows: Sequence[RationalFlow],
+    start: Sequence[Fraction],
+    capacity: Fraction,
+    limit: int = 1 << 16,
 ) -> list[list[Fraction]]:
     """The rates along the periodic orbit to which those from `start` tend.
 
-    The steps are affine, so where the itinerary (when all go down) repeats itself the orbit is the fixed point of its
-    steps, and is then checked interval by interval. An orbit that touches the capacity where the flows go down is
-    approached from above and never reached; it is the attractor all the same.
+    The steps are affine, so where the itinerary (when all go down) repeats itself the orbit is the
+    fixed point of its steps, and is then checked interval by interval. An orbit that touches the
+    capacity where the flows go down is approached from above and never reached; it is the attractor
+    all the same.
 
     Raises
     ------
@@ -96,7 +108,10 @@ def cycle(
             if found:
                 return found
         until *= 2
-    raise SolverError(f"the itinerary did not become periodic in {limit} intervals; give intervals= and take means")
+    raise SolverError(
+        f"the itinerary did not become periodic in {limit} intervals; give intervals= and take "
+        f"means"
+    )
 
 
 def _periods(went: list[bool]) -> Iterator[int]:
@@ -109,7 +124,9 @@ def _periods(went: list[bool]) -> Iterator[int]:
             yield period
 
 
-def _along(flows: Sequence[RationalFlow], itinerary: Sequence[bool], capacity: Fraction) -> list[list[Fraction]]:
+def _along(
+    flows: Sequence[RationalFlow], itinerary: Sequence[bool], capacity: Fraction
+) -> list[list[Fraction]]:
     """The orbit that goes down just where `itinerary` says; empty if there is none."""
     x = [_fixed(f, itinerary) for f in flows]
     found = []
@@ -125,11 +142,15 @@ def _along(flows: Sequence[RationalFlow], itinerary: Sequence[bool], capacity: F
 def sums_of(
     flows: Sequence[RationalFlow], rows: list[list[Fraction]], capacity: Fraction
 ) -> tuple[Fraction, Fraction, Fraction, int]:
-    """What is sent, lost and carried in the intervals of `rows`, and how many of them end in a decrease."""
+    """What is sent, lost and carried in the intervals of `rows`, and how many of them end in a
+    decrease.
+    """
     totals = [_total(flows, row) for row in rows]
     lost = sum((max(v - capacity, Fraction(0)) for v in totals), Fraction(0))
     sent = sum(totals, Fraction(0))
-    falls = sum(after < before for before, after in zip(totals, totals[1:] + totals[:1], strict=True))
+    falls = sum(
+        after < before for before, after in zip(totals, totals[1:] + totals[:1], strict=True)
+    )
     return sent, lost, sent - lost, falls
 
 
@@ -145,8 +166,12 @@ def _fixed(flow: RationalFlow, itinerary: Sequence[bool]) -> Fraction:
         slope, shift = a * slope, a * shift + b
         if slope.denominator.bit_length() > _DIGITS:
             raise Unsupported(
-                f"a cycle of {len(itinerary)} intervals is too long for exact arithmetic; use exact=False"
+                f"a cycle of {len(itinerary)} intervals is too long for exact arithmetic; use "
+                f"exact=False"
             )
     if slope >= 1:
-        raise Unsupported(f"k = {flow.k}, l = {flow.l} does not attract rates to an orbit; give intervals= instead")
+        raise Unsupported(
+            f"k = {flow.k}, l = {flow.l} does not attract rates to an orbit; give intervals= "
+            f"instead"
+        )
     return shift / (1 - slope)

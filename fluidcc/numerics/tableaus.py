@@ -1,15 +1,19 @@
 """Explicit Runge-Kutta pairs of order 5(4) with dense output, as literal tableaus.
 
-Both pairs have seven stages, the last of which is the first of the next step ("first same as last"), and a
-continuous extension of order four that costs no further evaluation and is continuously differentiable.
+Both pairs have seven stages, the last of which is the first of the next step ("first same as
+last"), and a continuous extension of order four that costs no further evaluation and is
+continuously differentiable.
 
 References
 ----------
-.. [1] Ch. Tsitouras, "Runge-Kutta pairs of order 5(4) satisfying only the first column simplifying assumption",
+.. [1] Ch. Tsitouras, "Runge-Kutta pairs of order 5(4) satisfying only the first column simplifying
+assumption",
        Computers & Mathematics with Applications 62 (2011) 770-775.
-.. [2] J. R. Dormand, P. J. Prince, "A family of embedded Runge-Kutta formulae", Journal of Computational and
+.. [2] J. R. Dormand, P. J. Prince, "A family of embedded Runge-Kutta formulae", Journal of
+Computational and
        Applied Mathematics 6 (1980) 19-26.
-.. [3] L. F. Shampine, "Some practical Runge-Kutta formulas", Mathematics of Computation 46 (1986) 135-150.
+.. [3] L. F. Shampine, "Some practical Runge-Kutta formulas", Mathematics of Computation 46 (1986)
+135-150.
 """
 
 from __future__ import annotations
@@ -45,7 +49,8 @@ class Tableau:
     E : ndarray, shape (7,)
         Error weights: the estimate of the local error is ``h * E @ k``.
     P : ndarray, shape (7, 4)
-        Dense output: ``y(t0 + u h) = y0 + h * sum_i k_i * sum_j P[i, j] * u**(j + 1)`` for u in [0, 1].
+        Dense output: ``y(t0 + u h) = y0 + h * sum_i k_i * sum_j P[i, j] * u**(j + 1)`` for u in [0,
+        1].
     """
 
     name: str
@@ -75,7 +80,13 @@ _TSIT5_ROWS: list[list[float]] = [
     [-0.008480655492356989, 0.335480655492357],
     [2.8971530571054935, -6.359448489975075, 4.3622954328695815],
     [5.325864828439257, -11.748883564062828, 7.4955393428898365, -0.09249506636175525],
-    [5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383],
+    [
+        5.86145544294642,
+        -12.92096931784711,
+        8.159367898576159,
+        -0.071584973281401,
+        -0.028269050394068383,
+    ],
     [
         0.09646076681806523,
         0.01,
@@ -140,9 +151,19 @@ DORMAND_PRINCE = Tableau(
         [
             [1.0, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432],
             [0.0, 0.0, 0.0, 0.0],
-            [0.0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799],
+            [
+                0.0,
+                131558114200 / 32700410799,
+                -68118460800 / 10900136933,
+                87487479700 / 32700410799,
+            ],
             [0.0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072],
-            [0.0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632],
+            [
+                0.0,
+                127303824393 / 49829197408,
+                -318862633887 / 49829197408,
+                701980252875 / 199316789632,
+            ],
             [0.0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
             [0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
         ]

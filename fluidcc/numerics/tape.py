@@ -1,7 +1,8 @@
 """Formulas as data: lists of scalar operations on registers, run by one compiled loop.
 
-A formula so written needs no compilation of its own, so that a law which was never seen before costs nothing but the
-writing, and every point of a sweep runs the same instructions in the same order.
+A formula so written needs no compilation of its own, so that a law which was never seen before
+costs nothing but the writing, and every point of a sweep runs the same instructions in the same
+order.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Op(IntEnum):
 class Tape:
     """Instructions (n, 5): operation, register of the result, registers of the arguments.
 
-    Registers hold first the `inputs`, then the `constants`, then the results. `outputs` says where the values stand.
+    Registers hold first the `inputs`, then the `constants`, then the results. `outputs` says where
+    the values stand.
     """
 
     instructions: NDArray[np.int64]
@@ -84,7 +86,9 @@ class Tape:
 
 @njit(**OPTIONS)
 def run(I: Any, first: int, last: int, D: Any, r: int) -> None:
-    """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D from `r` on."""
+    """Run the instructions I[first] to I[last], five numbers each, on registers that stand in D
+    from `r` on.
+    """
     for i in range(first, last, 5):
         o = I[i]
         a, b = D[r + I[i + 2]], D[r + I[i + 3]]

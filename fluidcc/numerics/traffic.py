@@ -1,8 +1,9 @@
-"""Random traffic as piecewise-constant rates: on/off bursts with Pareto periods, Poisson counts an interval.
+"""Random traffic as piecewise-constant rates: on/off bursts with Pareto periods, Poisson counts an
+interval.
 
-Each generator returns the times of the changes and the rates from then on. What it returns up to a time does not depend
-on how much longer it was asked to go on, so that a longer simulation repeats a shorter one. More than 2,000,000 changes
-of one rate are refused.
+Each generator returns the times of the changes and the rates from then on. What it returns up to a
+time does not depend on how much longer it was asked to go on, so that a longer simulation repeats a
+shorter one. More than 2,000,000 changes of one rate are refused.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ _CHUNK = 64  # periods drawn at once
 
 
 def on_off_pareto(
-    rng: np.random.Generator, duration: float, peak: float, mean_on: float, mean_off: float, shape: float
+    rng: np.random.Generator,
+    duration: float,
+    peak: float,
+    mean_on: float,
+    mean_off: float,
+    shape: float,
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Bursts at a peak rate and silences, both of Pareto-distributed length.
 
-    It starts in a burst with probability mean_on/(mean_on + mean_off), and every period is drawn afresh. The first one
-    is not what remains of one met at random, as stationarity would have it: with a <= 2 that has no mean, and such a
-    run may well see no change at all.
+    It starts in a burst with probability mean_on/(mean_on + mean_off), and every period is drawn
+    afresh. The first one is not what remains of one met at random, as stationarity would have it:
+    with a <= 2 that has no mean, and such a run may well see no change at all.
 
     Parameters
     ----------
@@ -40,7 +46,8 @@ def on_off_pareto(
     mean_on, mean_off : float
         Mean length of bursts and silences [s].
     shape : float
-        Exponent a > 1 of P(period > t) = (t_min/t)^a, t_min = mean (a - 1)/a; infinite variance for a <= 2.
+        Exponent a > 1 of P(period > t) = (t_min/t)^a, t_min = mean (a - 1)/a; infinite variance for
+        a <= 2.
 
     Returns
     -------
@@ -58,7 +65,9 @@ def on_off_pareto(
     ends = [np.zeros(1)]
     while ends[-1][-1] < duration:
         if len(ends) * _CHUNK > CHANGES:
-            raise _too_many(f"{CHANGES} periods of means {mean_on:g} and {mean_off:g} s", ends[-1][-1], duration)
+            raise _too_many(
+                f"{CHANGES} periods of means {mean_on:g} and {mean_off:g} s", ends[-1][-1], duration
+            )
         periods = t_min * (1 - rng.random((_CHUNK // 2, 2))) ** (-1 / shape)
         ends.append(ends[-1][-1] + np.cumsum(periods.ravel()))
     times = np.concatenate(ends)
@@ -70,7 +79,8 @@ def on_off_pareto(
 def poisson_counts(
     rng: np.random.Generator, duration: float, interval: float, mean_rate: float, packet: float
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Poisson arrivals, counted: in each interval the rate is that of the packets that fell into it.
+    """Poisson arrivals, counted: in each interval the rate is that of the packets that fell into
+    it.
 
     Parameters
     ----------
@@ -116,5 +126,6 @@ def intervals(duration: float, interval: float) -> NDArray[np.floating]:
 
 def _too_many(what: str, reached: float, duration: float) -> InvalidInput:
     return InvalidInput(
-        f"{what}, the most that are drawn, reach {reached:.3g} s of {duration:g}; make them longer, or the run shorter"
+        f"{what}, the most that are drawn, reach {reached:.3g} s of {duration:g}; make them "
+        f"longer, or the run shorter"
     )

@@ -1,6 +1,7 @@
 """Pictures of results. Each function draws into `ax` or a new figure, and returns the axes.
 
-Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported when a picture is first drawn.
+Rates are in Mbit/s, delays in ms; labels carry the unit. Matplotlib is imported when a picture is
+first drawn.
 """
 
 from __future__ import annotations

@@ -32,17 +32,18 @@ def filled_chart(
     Parameters
     ----------
     data : Dataset of `fluidcc.sweep`
-        Over two numeric axes; the first is drawn across, the second up. Of a sweep over more, fix the others first:
-        ``data.sel(w=2e4)``.
+        Over two numeric axes; the first is drawn across, the second up. Of a sweep over more, fix
+        the others first: ``data.sel(w=2e4)``.
     verdict : str
         The yes-or-no variable; its boundary is a solid line, and what is outside is hatched.
     value : str, optional
-        A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only one that is neither
-        the verdict nor in `over`, if there is one.
+        A variable that is drawn as filled contours, such as ``"gain_margin"``; by default the only
+        one that is neither the verdict nor in `over`, if there is one.
     over : sequence of str, or mapping of str to DataArray
-        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken lines. A mapping may
-        bring them from another sweep over the same two axes, with values of its own along them. Of a variable with
-        other values than yes and no, such as a margin, the line is where it is 1.
+        Further yes-or-no variables, such as sufficient conditions; their boundaries are broken
+        lines. A mapping may bring them from another sweep over the same two axes, with values of
+        its own along them. Of a variable with other values than yes and no, such as a margin, the
+        line is where it is 1.
     ax : Axes, optional
         Where to draw; by default a new figure.
 
@@ -57,16 +58,27 @@ def filled_chart(
     UnknownName
         If it has no such variable.
     """
-    axes = [str(name) for name in data.attrs.get("axes", data.dims) if name in data.dims]  # one may be fixed by isel
+    axes = [
+        str(name) for name in data.attrs.get("axes", data.dims) if name in data.dims
+    ]  # one may be fixed by isel
     if len(axes) != 2 or any(data[name].dtype.kind not in "if" for name in axes):
-        raise InvalidInput(f"a chart is of a sweep over two numeric axes; this one is over {', '.join(axes) or 'none'}")
+        raise InvalidInput(
+            f"a chart is of a sweep over two numeric axes; this one is over "
+            f"{', '.join(axes) or 'none'}"
+        )
     inside = () if isinstance(over, Mapping) else over
     for name in (verdict, *inside, *([] if value is None else [value])):
         if name not in data.data_vars:
-            raise UnknownName(f"the sweep has no variable {name!r}; {near(name, map(str, data.data_vars))}")
+            raise UnknownName(
+                f"the sweep has no variable {name!r}; {near(name, map(str, data.data_vars))}"
+            )
     if value is None:
         known = (verdict, *inside, "measured", "error")
-        numbers = [str(n) for n, v in data.data_vars.items() if v.dims == tuple(axes) and v.dtype.kind == "f"]
+        numbers = [
+            str(n)
+            for n, v in data.data_vars.items()
+            if v.dims == tuple(axes) and v.dtype.kind == "f"
+        ]
         rest = [name for name in numbers if name not in known]
         value = rest[0] if len(rest) == 1 else None
     (one,) = axes_for(ax, 1, (6.8, 4.8))
@@ -76,14 +88,24 @@ def filled_chart(
     _boundary(one, x, y, data[verdict].transpose(*axes), f"{words(verdict)}: boundary", "k", "-")
     for k, (name, more) in enumerate(_more(data, over, axes).items()):
         here, there = (_scaled(more[axis].assign_attrs(data[axis].attrs))[0] for axis in axes)
-        _boundary(one, here, there, more.transpose(*axes), name, f"C{k + 1}", DASHES[k % len(DASHES)])
+        _boundary(
+            one, here, there, more.transpose(*axes), name, f"C{k + 1}", DASHES[k % len(DASHES)]
+        )
     one.set(xlabel=x_label, ylabel=y_label)
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
             _logarithmic(one, axis, places)
-    if found := one.get_legend_handles_labels()[0]:  # below: no place inside is sure to be free of lines
+    if found := one.get_legend_handles_labels()[
+        0
+    ]:  # below: no place inside is sure to be free of lines
         columns = min(len(found), 3)
-        one.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=columns, frameon=False, fontsize="small")
+        one.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.13),
+            ncols=columns,
+            frameon=False,
+            fontsize="small",
+        )
     return one
 
 
@@ -105,7 +127,9 @@ def _more(data: Any, over: Any, axes: list[str]) -> dict[str, Any]:
         return {words(name): data[name] for name in over}
     for name, found in over.items():
         if set(getattr(found, "dims", ())) != set(axes):
-            raise InvalidInput(f"over[{name!r}] must be a DataArray over {' and '.join(axes)}, as the chart is")
+            raise InvalidInput(
+                f"over[{name!r}] must be a DataArray over {' and '.join(axes)}, as the chart is"
+            )
     return dict(over)
 
 
@@ -115,7 +139,9 @@ def _scaled(axis: Any) -> tuple[Any, str]:
 
 
 def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
-    """Filled contours through what was measured where the verdict is yes: elsewhere a margin is to another boundary."""
+    """Filled contours through what was measured where the verdict is yes: elsewhere a margin is
+    to another boundary.
+    """
     from matplotlib.ticker import MaxNLocator
 
     found = values.values
@@ -124,14 +150,22 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     if known.sum() < 4:
         return
     sparse = np.where(known, found, np.nan)
-    rich = max(2, int(known.sum(axis=0).max()) // 2)  # rows of the coarse grid; the others know the boundary alone
+    rich = max(
+        2, int(known.sum(axis=0).max()) // 2
+    )  # rows of the coarse grid; the others know the boundary alone
     whole = _between(_between(sparse, x, rich).T, y, 2).T
     whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
     if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
         return  # all on one line
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
-    levels = MaxNLocator(LEVELS).tick_values(low, high) if high > low else np.array([low - 0.5, low + 0.5])
-    drawn = one.contourf(x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis")
+    levels = (
+        MaxNLocator(LEVELS).tick_values(low, high)
+        if high > low
+        else np.array([low - 0.5, low + 0.5])
+    )
+    drawn = one.contourf(
+        x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis"
+    )
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
 
 
@@ -140,7 +174,9 @@ def _between(values: Any, places: Any, enough: int) -> Any:
     filled = values.copy()
     for line in np.flatnonzero(np.isfinite(values).sum(axis=0) >= enough):
         there = np.isfinite(values[:, line])
-        filled[:, line] = np.interp(places, places[there], values[there, line], left=np.nan, right=np.nan)
+        filled[:, line] = np.interp(
+            places, places[there], values[there, line], left=np.nan, right=np.nan
+        )
     return filled
 
 
@@ -153,10 +189,20 @@ def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, st
 
     yes = np.asarray(verdict.values, dtype=float).T
     if style == "-":
-        one.contourf(x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"])
+        one.contourf(
+            x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"]
+        )
     level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
     if np.nanmin(yes) < level < np.nanmax(yes):
-        one.contour(x, y, np.ma.masked_invalid(yes), [level], colors=[color], linestyles=[style], linewidths=1.6)
+        one.contour(
+            x,
+            y,
+            np.ma.masked_invalid(yes),
+            [level],
+            colors=[color],
+            linestyles=[style],
+            linewidths=1.6,
+        )
     one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))
 
 
@@ -164,14 +210,18 @@ def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, st
 
 
 @explained
-def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None, **of_a_sweep: Any) -> Axes:
-    """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``, or a sweep over two axes.
+def stability_chart(
+    curves: Any, *, labels: Sequence[str] | None = None, ax: Any = None, **of_a_sweep: Any
+) -> Axes:
+    """Draw boundary curves of `fluidcc.stability_boundary` with ``along=``, or a sweep over two
+    axes.
 
     Parameters
     ----------
     curves : BoundaryCurve or sequence of them, or Dataset of `fluidcc.sweep`
-        Over the same two parameters. Of a sweep the margins are filled, with the boundary of stability and those of
-        sufficient conditions on top: see `fluidcc.plotting.chart.filled_chart` for `verdict`, `value` and `over`.
+        Over the same two parameters. Of a sweep the margins are filled, with the boundary of
+        stability and those of sufficient conditions on top: see
+        `fluidcc.plotting.chart.filled_chart` for `verdict`, `value` and `over`.
     labels : sequence of str, optional
         One for each.
     ax : Axes, optional
@@ -180,32 +230,41 @@ def stability_chart(curves: Any, *, labels: Sequence[str] | None = None, ax: Any
     Returns
     -------
     Axes
-        Solid where the curve bounds the region of stability, dotted where another root is unstable already.
+        Solid where the curve bounds the region of stability, dotted where another root is unstable
+        already.
     """
     if hasattr(curves, "data_vars"):
         return filled_chart(curves, ax=ax, **of_a_sweep)
     if of_a_sweep:
-        raise InvalidInput(f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves")
+        raise InvalidInput(
+            f"{', '.join(of_a_sweep)} are for the Dataset of a sweep; leave them out for curves"
+        )
     given = list(curves) if isinstance(curves, Sequence) else [curves]
     for curve in given:
         if not hasattr(curve, "along"):
             raise InvalidInput(
-                f"{shown(curve)} is no curve; give the result of fluidcc.stability_boundary(net, name, along=...)"
+                f"{shown(curve)} is no curve; give the result of fluidcc.stability_boundary(net, "
+                f"name, along=...)"
             )
     if not given or any({(c.along, c.name)} != {(given[0].along, given[0].name)} for c in given):
         raise InvalidInput("a chart needs one or more curves over the same two parameters")
     names = several(labels, "labels") if labels is not None else ["boundary"] * len(given)
     if len(names) != len(given):
-        raise InvalidInput(f"labels has {len(names)} entries for {len(given)} curves; give one for each")
+        raise InvalidInput(
+            f"labels has {len(names)} entries for {len(given)} curves; give one for each"
+        )
     (one,) = axes_for(ax, 1, (6.4, 4.6))
     (x_name, x_size), (y_name, y_size) = (
         scaled(given[0].along, given[0].along_units), scaled(given[0].name, given[0].units),
     )  # fmt: skip
     for k, (curve, name) in enumerate(zip(given, names, strict=True)):
         x, y = curve.x / x_size, curve.y / y_size
-        one.plot(x, np.where(curve.outermost, y, np.nan), color=f"C{k % 10}", linewidth=1.4, label=name)
+        one.plot(
+            x, np.where(curve.outermost, y, np.nan), color=f"C{k % 10}", linewidth=1.4, label=name
+        )
         if not curve.outermost.all():
-            one.plot(x, np.where(curve.outermost, np.nan, y), color=f"C{k % 10}", linewidth=1.0, linestyle=":",
+            one.plot(x, np.where(curve.outermost, np.nan, y), color=f"C{k % 10}", linewidth=1.0,
+            linestyle=":",
                      label=f"{name}: of another root")  # fmt: skip
     every = np.concatenate([c.x for c in given])
     if every.min() > 0 and every.max() / every.min() > 8:

@@ -32,7 +32,9 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
         import matplotlib.pyplot as plt
 
         size = size or (8.0, 1.0 + 2.2 * count)
-        figure, new = plt.subplots(count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained")
+        figure, new = plt.subplots(
+            count, 1, sharex=True, squeeze=False, figsize=size, layout="constrained"
+        )
         figure.align_ylabels()
         return list(new[:, 0])
     given = list(np.ravel(np.asarray(ax, dtype=object)))
@@ -47,7 +49,9 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
 def require_result(ds: Any) -> None:
     """Refuse what is no dataset of a run."""
     if not hasattr(ds, "data_vars") or "time" not in ds.dims:
-        raise InvalidInput(f"the result is {shown_value(ds)}; give the Dataset that fluidcc.simulate returns")
+        raise InvalidInput(
+            f"the result is {shown_value(ds)}; give the Dataset that fluidcc.simulate returns"
+        )
 
 
 def chosen(ds: xr.Dataset, dim: str, names: str | Sequence[str] | None) -> list[str]:
@@ -95,5 +99,6 @@ def legend(ax: Axes) -> None:
         title = f"{MOST} of {len(pairs)}"
         pairs = [*pairs[: MOST - 2], *pairs[-2:]]
     if pairs:
-        ax.legend([h for _, h in pairs], [n for n, _ in pairs], loc="upper left", bbox_to_anchor=(1.01, 1.02),
+        ax.legend([h for _, h in pairs], [n for n, _ in pairs], loc="upper left",
+        bbox_to_anchor=(1.01, 1.02),
                   frameon=False, fontsize="small", title=title)  # fmt: skip

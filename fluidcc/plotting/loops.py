@@ -28,7 +28,10 @@ def _report(of: Any) -> Any:
         return of
     if isinstance(of, Network):
         return stability(of)
-    raise InvalidInput(f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the two")
+    raise InvalidInput(
+        f"a network or the result of fluidcc.stability is drawn, not {shown(of)}; give one of the "
+        f"two"
+    )
 
 
 @explained
@@ -43,13 +46,14 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
     reach : float
         Half the width of the picture; loci outside are cut.
     at : {"flows", "links"}
-        Where the loop is broken, as for `StabilityReport.eigenloci`; margins are always those at the flows.
+        Where the loop is broken, as for `StabilityReport.eigenloci`; margins are always those at
+        the flows.
 
     Returns
     -------
     Axes
-        Loci over positive frequencies (solid) and negative ones (dotted), arrows towards higher frequency; the points
-        at which gain, phase and modulus margins are read.
+        Loci over positive frequencies (solid) and negative ones (dotted), arrows towards higher
+        frequency; the points at which gain, phase and modulus margins are read.
     """
     report = _report(of)
     reach = number(reach, "reach", "a positive number", above=0.0)
@@ -63,7 +67,9 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
                  label="\u03c9 < 0" if k == 0 else None)  # fmt: skip
         _arrow(one, locus, reach, color)
     turn = np.linspace(0, 2 * np.pi, 181)
-    one.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8, linestyle="--", label="unit circle")
+    one.plot(
+        np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8, linestyle="--", label="unit circle"
+    )
     one.plot([-1], [0], "+", color=RED, markersize=11, markeredgewidth=1.8, label="-1")
     _mark_margins(one, report)
     one.axhline(0, color=GREY, linewidth=0.5)
@@ -82,19 +88,31 @@ def _title(report: Any) -> str:
 
 def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
     """Which way frequency rises, in the middle of what is seen."""
-    seen = np.flatnonzero((np.abs(locus.real) < reach) & (np.abs(locus.imag) < reach) & (np.abs(locus) > 0.1))
+    seen = np.flatnonzero(
+        (np.abs(locus.real) < reach) & (np.abs(locus.imag) < reach) & (np.abs(locus) > 0.1)
+    )
     if len(seen) < 3:
         return
     k = int(seen[len(seen) // 2])
     k = min(max(k, 1), len(locus) - 1)
     a, b = locus[k - 1], locus[k]
-    one.annotate("", (b.real, b.imag), (a.real, a.imag), arrowprops={"arrowstyle": "-|>", "color": color})
+    one.annotate(
+        "", (b.real, b.imag), (a.real, a.imag), arrowprops={"arrowstyle": "-|>", "color": color}
+    )
 
 
 def _mark_margins(one: Axes, report: Any) -> None:
     m = report.margins
     if np.isfinite(m.gain) and m.gain > 0:
-        one.plot([-1 / m.gain], [0], "o", color=RED, markersize=5, fillstyle="none", label=f"gain margin {m.gain:.3g}")
+        one.plot(
+            [-1 / m.gain],
+            [0],
+            "o",
+            color=RED,
+            markersize=5,
+            fillstyle="none",
+            label=f"gain margin {m.gain:.3g}",
+        )
     if np.isfinite(m.phase) and np.isfinite(m.crossover):
         at = -np.exp(1j * np.radians(m.phase))
         one.plot([at.real], [at.imag], "s", color=RED, markersize=5, fillstyle="none",
@@ -106,7 +124,9 @@ def _mark_margins(one: Axes, report: Any) -> None:
 
 
 @explained
-def bode(of: Any, *, ax: Any = None, low: float | None = None, high: float | None = None) -> list[Axes]:
+def bode(
+    of: Any, *, ax: Any = None, low: float | None = None, high: float | None = None
+) -> list[Axes]:
     """Draw modulus and phase of the eigenloci of the return ratio.
 
     Parameters
@@ -143,8 +163,10 @@ def bode(of: Any, *, ax: Any = None, low: float | None = None, high: float | Non
     for name, omega, style in marks:
         if np.isfinite(omega) and omega > 0:
             for one in (above, below):
-                one.axvline(omega, color=RED, linewidth=0.8, linestyle="--" if style == "s" else ":",
-                            label=f"{name} {omega:.3g} rad/s" if one is above else None)  # fmt: skip
+                one.axvline(omega, color=RED, linewidth=0.8,
+                linestyle="--" if style == "s" else ":",
+                            label=f"{name} {omega:.3g} rad/s"
+                             if one is above else None)  # fmt: skip
     above.set(ylabel="modulus of \u03bb(L) [1]", title=_title(report))
     above.title.set_fontsize("medium")
     below.set(ylabel="phase of \u03bb(L) [\u00b0]", xlabel="frequency \u03c9 [rad/s]")
@@ -167,8 +189,8 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     Returns
     -------
     Axes
-        Roots of the closed loop, of the differences among identical flows, the imaginary axis, and the line of the
-        decay rate.
+        Roots of the closed loop, of the differences among identical flows, the imaginary axis, and
+        the line of the decay rate.
     """
     report = _report(of)
     count = whole(count, "count", least=1, most=10_000)
@@ -178,7 +200,9 @@ def root_map(of: Any, *, count: int = 12, ax: Any = None) -> Axes:
     one.plot(s.real, s.imag, "x", color="C0", label="closed loop")
     for name, system in report.closed.deviations().items():
         own = system.roots(count=2)
-        one.plot(own.real, own.imag, "o", color="C1", fillstyle="none", label=f"differences in {name}")
+        one.plot(
+            own.real, own.imag, "o", color="C1", fillstyle="none", label=f"differences in {name}"
+        )
     one.axvline(0, color="black", linewidth=0.8)
     one.axvline(-report.decay_rate, color=GREY, linewidth=0.8, linestyle="--",
                 label=f"decay rate {report.decay_rate:.3g} 1/s")  # fmt: skip

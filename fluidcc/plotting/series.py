@@ -11,7 +11,17 @@ import numpy as np
 from fluidcc.base.arguments import explained, number, numbers
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
-from fluidcc.plotting.common import GREY, MOST, axes_for, chosen, legend, require_result, several, shown, words
+from fluidcc.plotting.common import (
+    GREY,
+    MOST,
+    axes_for,
+    chosen,
+    legend,
+    require_result,
+    several,
+    shown,
+    words,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,8 +46,9 @@ def timeseries(
     ds : Dataset of `fluidcc.simulate`
         Also one read back from a file.
     variables : str or sequence of str
-        Names in `ds`. With ``"rate"`` on a network of one link, or with ``"throughput"`` and ``"arrival_rate"``, the
-        capacity is drawn too, dashed, unless every rate is far below it; so is the sum of all rates, as a thin line.
+        Names in `ds`. With ``"rate"`` on a network of one link, or with ``"throughput"`` and
+        ``"arrival_rate"``, the capacity is drawn too, dashed, unless every rate is far below it; so
+        is the sum of all rates, as a thin line.
     flows, links : str or sequence of str, optional
         Those to draw; by default all.
     ax : Axes, or one for each variable, optional
@@ -60,7 +71,11 @@ def timeseries(
     for name in names:
         if name not in ds.data_vars:
             known = [str(n) for n in ds.data_vars]
-            hint = near(name, known) if get_close_matches(name, known) else f"it has {', '.join(known) or 'none'}"
+            hint = (
+                near(name, known)
+                if get_close_matches(name, known)
+                else f"it has {', '.join(known) or 'none'}"
+            )
             raise UnknownName(f"the result has no variable {name!r}; {hint}")
     axes = axes_for(ax, len(names))
     for name, one in zip(names, axes, strict=True):
@@ -94,7 +109,13 @@ def _series(ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: A
     for one in picked:
         y = data.sel({dim: one}).values / size
         if np.any(np.isfinite(y)):  # a flow without this state has none
-            ax.plot(t, y, label=one, color=f"C{known.index(one) % 10}", linewidth=1.2 if len(picked) <= MOST else 0.5)
+            ax.plot(
+                t,
+                y,
+                label=one,
+                color=f"C{known.index(one) % 10}",
+                linewidth=1.2 if len(picked) <= MOST else 0.5,
+            )
     if name in ("rate", "throughput", "arrival_rate"):
         _limits(ds, name, picked == known, links, ax)
     ax.set_xlabel("time [s]")
@@ -107,19 +128,37 @@ def _series(ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: A
 
 
 def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Axes) -> None:
-    """The capacity, where it bounds what is drawn; and the sum of all rates, where they share one link."""
+    """The capacity, where it bounds what is drawn; and the sum of all rates, where they share
+    one link.
+    """
     # Of several links none bounds the rates; of many flows each is far below the capacity.
     if name == "rate" and (ds.sizes["link"] > 1 or ds["rate"].max() < 0.1 * ds["capacity"].min()):
         return
     t = ds["time"].values
     if name == "rate" and all_drawn and ds.sizes["flow"] > 1:
-        ax.plot(t, ds["rate"].sum("flow").values / 1e6, color=GREY, linewidth=0.7, label="sum", zorder=1.5)
+        ax.plot(
+            t,
+            ds["rate"].sum("flow").values / 1e6,
+            color=GREY,
+            linewidth=0.7,
+            label="sum",
+            zorder=1.5,
+        )
     drawn = set()
     for link in chosen(ds, "link", None) if name == "rate" else links:
         c = ds["capacity"].sel(link=link).values / 1e6
         if c.tobytes() not in drawn:
             drawn.add(c.tobytes())
-            ax.step(t, c, where="post", color="black", linestyle="--", linewidth=0.8, label="capacity", zorder=1.6)
+            ax.step(
+                t,
+                c,
+                where="post",
+                color="black",
+                linestyle="--",
+                linewidth=0.8,
+                label="capacity",
+                zorder=1.6,
+            )
 
 
 # --- One rate against another --------------------------------------------------------------------
@@ -127,7 +166,8 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
 
 @explained
 def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any = None) -> Axes:
-    """Draw the rate of one flow against that of another: fairness is the diagonal, full use the falling line.
+    """Draw the rate of one flow against that of another: fairness is the diagonal, full use the
+    falling line.
 
     Parameters
     ----------
@@ -140,8 +180,9 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     Returns
     -------
     Axes
-        With the curve, its start (circle) and end (square), the line of equal rates, and on a network of one link the
-        line on which the two use what the others leave of the capacity at the end.
+        With the curve, its start (circle) and end (square), the line of equal rates, and on a
+        network of one link the line on which the two use what the others leave of the capacity at
+        the end.
 
     Raises
     ------
@@ -153,7 +194,9 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     require_result(ds)
     pair = chosen(ds, "flow", flows)[: None if flows is not None else 2]
     if len(pair) != 2:
-        raise InvalidInput(f"a phase plane is drawn of two flows, not of {len(pair)}: give flows=('a', 'b')")
+        raise InvalidInput(
+            f"a phase plane is drawn of two flows, not of {len(pair)}: give flows=('a', 'b')"
+        )
     (one,) = axes_for(ax, 1, (6.0, 4.5))
     a, b = (ds["rate"].sel(flow=name).values / 1e6 for name in pair)
     one.plot(a, b, color="C0", linewidth=1.0, label="rates")
@@ -164,15 +207,29 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     if ds.sizes["link"] == 1:
         last = ds.isel(time=-1)
         room = (last["capacity"].item() - last["rate"].sum().item()) / 1e6 + a[-1] + b[-1]
-        one.plot([0, room], [room, 0], color="black", linestyle="--", linewidth=0.8, label="link fully used")
-    one.set(xlim=(0, top), ylim=(0, top), xlabel=f"rate of {pair[0]} [Mbit/s]", ylabel=f"rate of {pair[1]} [Mbit/s]")
+        one.plot(
+            [0, room],
+            [room, 0],
+            color="black",
+            linestyle="--",
+            linewidth=0.8,
+            label="link fully used",
+        )
+    one.set(
+        xlim=(0, top),
+        ylim=(0, top),
+        xlabel=f"rate of {pair[0]} [Mbit/s]",
+        ylabel=f"rate of {pair[1]} [Mbit/s]",
+    )
     one.set_aspect("equal")
     legend(one)
     return one
 
 
 @explained
-def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str = "", ax: Any = None) -> Axes:
+def convergence_plane(
+    rates: Any, capacity: float, *, label: str = "", unit: str = "", ax: Any = None
+) -> Axes:
     """Draw how two rates move between the efficiency line and the fairness line, step by step.
 
     Parameters
@@ -191,8 +248,8 @@ def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str
     Returns
     -------
     Axes
-        With the path, its start (circle) and end (square), the fairness line y = x, the efficiency line x + y = C, and
-        the equi-fairness line through the start.
+        With the path, its start (circle) and end (square), the fairness line y = x, the efficiency
+        line x + y = C, and the equi-fairness line through the start.
 
     Raises
     ------
@@ -202,16 +259,33 @@ def convergence_plane(rates: Any, capacity: float, *, label: str = "", unit: str
     path = numbers(rates, "rates", "finite pairs, one a step")
     if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0:
         raise InvalidInput(f"rates has shape {path.shape}; give finite pairs, one a step")
-    capacity = number(capacity, "the capacity", "a positive number, in the unit of the rates", above=0.0)
+    capacity = number(
+        capacity, "the capacity", "a positive number, in the unit of the rates", above=0.0
+    )
     (one,) = axes_for(ax, 1, (6.0, 4.5))
-    (line,) = one.plot(path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates")
+    (line,) = one.plot(
+        path[:, 0], path[:, 1], linewidth=1.0, marker=".", markersize=3, label=label or "rates"
+    )
     one.plot(*path[0], "o", color=line.get_color())
     one.plot(*path[-1], "s", color=line.get_color())
     top = 1.02 * max(capacity, float(path.max()))
     one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label="fairness line")
-    one.plot([0, capacity], [capacity, 0], color="black", linestyle="--", linewidth=0.8, label="efficiency line")
+    one.plot(
+        [0, capacity],
+        [capacity, 0],
+        color="black",
+        linestyle="--",
+        linewidth=0.8,
+        label="efficiency line",
+    )
     reach = top / max(path[0])
-    one.plot([0, reach * path[0, 0]], [0, reach * path[0, 1]], color=GREY, linewidth=0.6, label="equi-fairness line")
+    one.plot(
+        [0, reach * path[0, 0]],
+        [0, reach * path[0, 1]],
+        color=GREY,
+        linewidth=0.6,
+        label="equi-fairness line",
+    )
     text = f" [{unit}]" if unit else ""
     one.set(xlim=(0, top), ylim=(0, top), xlabel=f"rate x{text}", ylabel=f"rate y{text}")
     one.set_aspect("equal")

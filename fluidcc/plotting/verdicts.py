@@ -42,15 +42,24 @@ def claims(table: Iterable[Any], *, ax: Any = None) -> Axes:
     -------
     Axes
     """
-    rows = list(table) if isinstance(table, Iterable) and not isinstance(table, str | Mapping) else []
-    if not all("verdict" in row if isinstance(row, Mapping) else hasattr(row, "verdict") for row in rows):
-        raise InvalidInput(f"the table is {shown(table)}, whose rows have no verdict; give one of fluidcc.claims.table")
+    rows = (
+        list(table) if isinstance(table, Iterable) and not isinstance(table, str | Mapping) else []
+    )
+    if not all(
+        "verdict" in row if isinstance(row, Mapping) else hasattr(row, "verdict") for row in rows
+    ):
+        raise InvalidInput(
+            f"the table is {shown(table)}, whose rows have no verdict; give one of "
+            f"fluidcc.claims.table"
+        )
     counts = Counter(_verdict(row) for row in rows)
     if not counts:
         raise InvalidInput("the table has no rows; give one such as fluidcc.claims.table('ldcc')")
     order = [v for v in _VERDICTS if v in counts] + sorted(v for v in counts if v not in _VERDICTS)
     (one,) = axes_for(ax, 1, (7.0, 1.0 + 0.4 * len(counts)))
-    bars = one.barh(order, [counts[v] for v in order], color=[_VERDICTS.get(v, GREY) for v in order])
+    bars = one.barh(
+        order, [counts[v] for v in order], color=[_VERDICTS.get(v, GREY) for v in order]
+    )
     one.bar_label(bars, padding=3)
     one.invert_yaxis()
     one.margins(x=0.1)

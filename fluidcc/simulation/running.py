@@ -174,8 +174,10 @@ def _failure(space: Workspace, at: Layout, code: int) -> SolverError:
 def _too_many_steps(space: Workspace) -> StepCollapse:
     """Steps so short that those which the flows look back upon do not fit into memory."""
     return StepCollapse(
-        f"more than {int(space.I[s.MASK]) + 1:,} steps within the longest delay before {space.F[s.T]:.9g} s, the last "
-        f"of {space.F[s.H]:.2g} s, at {_worst_state(space, space.at)}: the network is too stiff for this solver; look "
+        f"more than {int(space.I[s.MASK]) + 1:,} steps within the longest delay before "
+        f"{space.F[s.T]:.9g} s, the last "
+        f"of {space.F[s.H]:.2g} s, at {_worst_state(space, space.at)}: the network is too stiff "
+        f"for this solver; look "
         "for a price or gain that grows without bound, or give a larger rtol or atol"
     )
 

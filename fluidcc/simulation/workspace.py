@@ -33,7 +33,10 @@ from fluidcc.symbols import plain
 __all__ = ["Workspace", "sample_rows"]
 
 RING, HEAP = 64, 1024  # records and landings at first; both grow
-MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29  # that a ring may have: beyond them a run would fill the memory
+MOST_RECORDS, MOST_NUMBERS = (
+    2**19,
+    2**29,
+)  # that a ring may have: beyond them a run would fill the memory
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
 

@@ -1,26 +1,32 @@
-"""What window-based sources share: the ack clock, and what a source knows of the delay of an empty path.
+"""What window-based sources share: the ack clock, and what a source knows of the delay of an empty
+path.
 
-An ack-clocked source sends what is acknowledged, plus what its window grows: what it has in flight, F, is its window w.
-A fluid of exactly that has no memory of its own but the path: any pattern of the rate comes round for ever, and its
-equation is neutral. So a part, `pace`, of the packets is sent at `paced`, the mean of acknowledgements over about
-a round trip, instead of at the ack itself,
+An ack-clocked source sends what is acknowledged, plus what its window grows: what it has in flight,
+F, is its window w. A fluid of exactly that has no memory of its own but the path: any pattern of
+the rate comes round for ever, and its equation is neutral. So a part, `pace`, of the packets is
+sent at `paced`, the mean of acknowledgements over about a round trip, instead of at the ack itself,
 
-    rate = max(pace paced + (1 - pace) acked + w' + (w - F)/(burst RTT), trickle w/RTT),   F' = rate - acked,
+    rate = max(pace paced + (1 - pace) acked + w' + (w - F)/(burst RTT), trickle w/RTT),   F' = rate
+    - acked,
 
-and what a window has to spare, at first or after a pause, is sent within about `burst` of a round trip. A source whose
-window is cut below what is in flight sends next to nothing, `trickle` of `paced`, until no more is in
-flight than the window allows. (Not nothing: who sends nothing learns nothing.) From then on F = w while w' > 0.
-With pace = 0 the clock is exact. The static form, rate = w/RTT, is what most papers write; it misstates transients.
+and what a window has to spare, at first or after a pause, is sent within about `burst` of a round
+trip. A source whose window is cut below what is in flight sends next to nothing, `trickle` of
+`paced`, until no more is in flight than the window allows. (Not nothing: who sends nothing learns
+nothing.) From then on F = w while w' > 0. With pace = 0 the clock is exact. The static form, rate =
+w/RTT, is what most papers write; it misstates transients.
 
-The queueing delay that a source sees is RTT less the smallest RTT seen. In laws that jump that is `low`, set anew
-wherever the round trip turns upwards below it: nothing is integrated, so nothing drifts. The largest is RTT + `high`,
-where `high` follows the round trip's falls and decays, down to 0. Both begin at the first acknowledgement. Smooth laws
-have `delta`, the round trip's change reflected at 0: a queue's own equation. A newcomer begins with 0, whatever the
-queue. It is integrated, so the errors of all steps stay in it, in proportion to rtol: with LEDBAT on a path of 40 ms
-they are 20 us after 300 s at rtol 1e-5, 3 us at 1e-6 and 0.2 us at 1e-7, and the queue at rest is off by as much.
+The queueing delay that a source sees is RTT less the smallest RTT seen. In laws that jump that is
+`low`, set anew wherever the round trip turns upwards below it: nothing is integrated, so nothing
+drifts. The largest is RTT + `high`, where `high` follows the round trip's falls and decays, down to
+0. Both begin at the first acknowledgement. Smooth laws have `delta`, the round trip's change
+reflected at 0: a queue's own equation. A newcomer begins with 0, whatever the queue. It is
+integrated, so the errors of all steps stay in it, in proportion to rtol: with LEDBAT on a path of
+40 ms they are 20 us after 300 s at rtol 1e-5, 3 us at 1e-6 and 0.2 us at 1e-7, and the queue at
+rest is off by as much.
 
-Of a window that slides on with every instant the smallest round trip would be a list that grows and shrinks: every one
-that is below all later ones. `fluidcc.sources.windowed` keeps it by periods, which is exact with a state for each.
+Of a window that slides on with every instant the smallest round trip would be a list that grows and
+shrinks: every one that is below all later ones. `fluidcc.sources.windowed` keeps it by periods,
+which is exact with a state for each.
 """
 
 from __future__ import annotations
@@ -37,21 +43,34 @@ from fluidcc.symbols import RTT, Let, edot, packet, x_tau
 __all__ = ["F", "acked", "decay", "delta", "high", "largest", "low", "w", "window_source"]
 
 w = symbols("w", nonnegative=True)  # congestion window [packet]
-F = symbols("F", nonnegative=True)  # in flight: sent, and not yet known to have arrived or been lost [packet]
-delta = symbols("delta", nonnegative=True)  # queueing delay as the source sees it: RTT less the smallest RTT seen [s]
+F = symbols(
+    "F", nonnegative=True
+)  # in flight: sent, and not yet known to have arrived or been lost [packet]
+delta = symbols(
+    "delta", nonnegative=True
+)  # queueing delay as the source sees it: RTT less the smallest RTT seen [s]
 low = symbols("low", positive=True)  # smallest RTT at which it has turned upwards [s]
 high = symbols("high", nonnegative=True)  # largest RTT seen, decaying, less the present one [s]
 decay = symbols("decay", nonnegative=True)  # of the largest RTT [1]
-paced = symbols("paced", nonnegative=True)  # acknowledgements, smoothed over a round trip [packet/s]
-drain = symbols("drain", nonnegative=True)  # 1 after a cut, until what is in flight fits the window; else 0
+paced = symbols(
+    "paced", nonnegative=True
+)  # acknowledgements, smoothed over a round trip [packet/s]
+drain = symbols(
+    "drain", nonnegative=True
+)  # 1 after a cut, until what is in flight fits the window; else 0
 pace, trickle = symbols("pace trickle", nonnegative=True)
 burst = symbols("burst", positive=True)
 
 acked = Let("a", x_tau / (1 + edot) / packet)  # packets/s of which news comes back, arrived or lost
 change = Let("r'", edot / (1 + edot))  # d RTT/dt, as the source sees it
 largest = Let(r"\mathrm{RTT}_{\max}", RTT + high)
-_NEARLY, _SOON = 1 - 1e-12, RTT / 10000  # so that rounding sets nothing anew, and a ripple nothing without end
-_answered = x_tau - packet / (1000 * RTT)  # acknowledgements come: nothing is known before the first of them
+_NEARLY, _SOON = (
+    1 - 1e-12,
+    RTT / 10000,
+)  # so that rounding sets nothing anew, and a ripple nothing without end
+_answered = x_tau - packet / (
+    1000 * RTT
+)  # acknowledgements come: nothing is known before the first of them
 
 
 def window_source(
@@ -77,7 +96,8 @@ def window_source(
     name : str
         Of the law.
     growth : Expr
-        w' [packet/s], in terms of `w`, `delta`, the signals, the parameters and the states of `flow`.
+        w' [packet/s], in terms of `w`, `delta`, the signals, the parameters and the states of
+        `flow`.
     params, units, flow, initial, lower, jumps, limits
         As of `Source`, beyond those of the window and its clock.
     least : Expr
@@ -88,9 +108,18 @@ def window_source(
         Of the rate: a source that pauses or probes.
     """
     states = {w: Let("w'", growth), **(flow or {})}
-    own: dict[str, Any] = {"params": dict(params), "units": {**units, w: "packet"}, "limits": dict(limits or {})}
+    own: dict[str, Any] = {
+        "params": dict(params),
+        "units": {**units, w: "packet"},
+        "limits": dict(limits or {}),
+    }
     own |= {"initial": {w: 10, **(initial or {})}, "lower": {w: least, **(lower or {})}}
-    used = [growth, factor, *states.values(), *(f for jump in jumps for f in (jump.when, *jump.reset.values()))]
+    used = [
+        growth,
+        factor,
+        *states.values(),
+        *(f for jump in jumps for f in (jump.when, *jump.reset.values())),
+    ]
     needed = set().union(*(sympify(f).free_symbols for f in used))
     if delta in needed:
         states[delta] = change * Heaviside(_answered, 0)
@@ -103,13 +132,24 @@ def window_source(
     return Source(name=name, flow=states, out={"rate": factor * rate}, jumps=jumps, **own, **more)
 
 
-def _extremes(states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both: bool) -> list[Jump]:
+def _extremes(
+    states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both: bool
+) -> list[Jump]:
     """Add the smallest round trip, and with `both` the largest, to a law; return what sets them."""
     first: dict[Symbol, Any] = {low: RTT}
-    states[low], own["units"][low], own["initial"][low] = 0, "s", 1e6  # more than any: none has been seen
+    states[low], own["units"][low], own["initial"][low] = (
+        0,
+        "s",
+        1e6,
+    )  # more than any: none has been seen
     if both:
         first[high] = 0
-        states[high], own["units"][high], own["initial"][high], own["lower"][high] = -change - decay, "s", 0, 0
+        states[high], own["units"][high], own["initial"][high], own["lower"][high] = (
+            -change - decay,
+            "s",
+            0,
+            0,
+        )
         own["units"][decay] = "1"
         own["params"].setdefault(decay, 0.001)
     return [
@@ -119,13 +159,20 @@ def _extremes(states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], both
 
 
 def _ack_clock(
-    states: dict[Symbol, Any], own: dict[str, dict[Symbol, Any]], jumps: tuple[Jump, ...], factor: Any
+    states: dict[Symbol, Any],
+    own: dict[str, dict[Symbol, Any]],
+    jumps: tuple[Jump, ...],
+    factor: Any,
 ) -> tuple[Any, tuple[Jump, ...]]:
     """Add an ack clock to a law; return its rate [bit/s] and its jumps."""
     grown = states[w]
-    if not any(w in jump.reset for jump in jumps):  # a window that falls by itself; at its least it falls no more
+    if not any(
+        w in jump.reset for jump in jumps
+    ):  # a window that falls by itself; at its least it falls no more
         grown = Max(grown, (own["lower"][w] - w) / (burst * RTT))
-    rate = Max(pace * paced + (1 - pace) * acked + grown + (w - F) / (burst * RTT), trickle * w / RTT)
+    rate = Max(
+        pace * paced + (1 - pace) * acked + grown + (w - F) / (burst * RTT), trickle * w / RTT
+    )
     states[paced], own["units"][paced], own["initial"][paced] = (acked - paced) / RTT, "packet/s", 0
     own["units"] |= {pace: "1", burst: "1", trickle: "1"}
     own["params"] |= {pace: 0.05, burst: 0.1, trickle: 0.01}

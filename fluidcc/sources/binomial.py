@@ -1,7 +1,9 @@
-"""Binomial controls, window-based and rate-based: one definition, (3) of Loguinov and Radha, for the whole family.
+"""Binomial controls, window-based and rate-based: one definition, (3) of Loguinov and Radha, for
+the whole family.
 
-Without loss a window grows by alpha W^-k a round trip; at a loss, at most once a round trip, it falls by beta W^l. The
-automaton is the law; its fluid limit follows with `averaged`, one jump for each lost packet.
+Without loss a window grows by alpha W^-k a round trip; at a loss, at most once a round trip, it
+falls by beta W^l. The automaton is the law; its fluid limit follows with `averaged`, one jump for
+each lost packet.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ PAPER = "Loguinov and Radha, IEEE/ACM Transactions on Networking 11 (2003)"
 
 
 def binomial(
-    name: str, k: Any, l: Any, params: Mapping[Symbol, float], ref: str, *, up: Any = alpha, down: Any = beta,
+    name: str, k: Any, l: Any, params: Mapping[Symbol, float], ref: str, *, up: Any = alpha,
+    down: Any = beta,
     state: Symbol = W, unit: Any = 1, every: Any = RTT, least: Any = 1, start: Any = 1,
 ) -> Source:  # fmt: skip
-    """z' = up unit (z/unit)^-k / every; at a loss z <- z - down unit (z/unit)^l, once per `every`: (3) and (4).
+    """z' = up unit (z/unit)^-k / every; at a loss z <- z - down unit (z/unit)^l, once per `every`:
+    (3) and (4).
 
     Parameters
     ----------
@@ -53,18 +57,34 @@ def binomial(
         units=dict.fromkeys(params, "1") | {s: _UNITS[s] for s in (state, *params) if s in _UNITS},
         lower={state: least},
         initial={state: start},
-        jumps=(Jump(when=pi, reset={state: state - down * unit * (state / unit) ** l}, refractory=every),),
+        jumps=(
+            Jump(
+                when=pi, reset={state: state - down * unit * (state / unit) ** l}, refractory=every
+            ),
+        ),
         ref=ref,
     )
 
 
 _UNITS = {W: "packet", x: "bit/s", m: "bit/s", C: "bit/s", R: "s"}
 _WINDOW = {alpha: 1, beta: 0.5}
-_RATE: dict[str, Any] = {"state": x, "unit": m, "every": R, "least": m, "start": m}  # rates fall to MTU/RTT at least
+_RATE: dict[str, Any] = {
+    "state": x,
+    "unit": m,
+    "every": R,
+    "least": m,
+    "start": m,
+}  # rates fall to MTU/RTT at least
 
-Binomial = binomial("Binomial", k, l, {k: 0, l: 1, **_WINDOW}, f"{PAPER}, (3); Bansal and Balakrishnan 2001")
-IIAD = binomial("IIAD", 1, 0, _WINDOW, "Bansal and Balakrishnan 2001: inverse increase, additive decrease")
-SQRT = binomial("SQRT", Rational(1, 2), Rational(1, 2), _WINDOW, "Bansal and Balakrishnan 2001: k = l = 1/2")
+Binomial = binomial(
+    "Binomial", k, l, {k: 0, l: 1, **_WINDOW}, f"{PAPER}, (3); Bansal and Balakrishnan 2001"
+)
+IIAD = binomial(
+    "IIAD", 1, 0, _WINDOW, "Bansal and Balakrishnan 2001: inverse increase, additive decrease"
+)
+SQRT = binomial(
+    "SQRT", Rational(1, 2), Rational(1, 2), _WINDOW, "Bansal and Balakrishnan 2001: k = l = 1/2"
+)
 AIAD = binomial("AIAD", 0, 0, _WINDOW, "additive increase, additive decrease: k = l = 0")
 
 # One jump for each lost packet, of which x_tau pi / packet a second left one round trip ago.
@@ -76,11 +96,19 @@ BinomialFluid = Binomial.averaged(
 
 # Table I: MTU/RTT of 100 kbit/s; the control interval is the round trip in most uses.
 RateBinomial = binomial(
-    "RateBinomial", k, l, {k: 0, l: 1, **_WINDOW, m: 1e5, R: 0.1}, f"{PAPER}, (3) and (4), rate-based", **_RATE
+    "RateBinomial",
+    k,
+    l,
+    {k: 0, l: 1, **_WINDOW, m: 1e5, R: 0.1},
+    f"{PAPER}, (3) and (4), rate-based",
+    **_RATE,
 )
-RateAIMD = binomial("RateAIMD", 0, 1, {**_WINDOW, m: 1e5, R: 0.1}, f"{PAPER}, (3) with k = 0, l = 1", **_RATE)
+RateAIMD = binomial(
+    "RateAIMD", 0, 1, {**_WINDOW, m: 1e5, R: 0.1}, f"{PAPER}, (3) with k = 0, l = 1", **_RATE
+)
 ISCC = binomial(
-    "ISCC", k, l, {k: -1.5, l: 2, m_I: 20, m_D: 2, C: 10e6, R: 0.1}, f"{PAPER}, (38)-(41): scaled by the capacity",
+    "ISCC", k, l, {k: -1.5, l: 2, m_I: 20, m_D: 2, C: 10e6, R: 0.1}, f"{PAPER}, (38)-(41): scaled "
+        f"by the capacity",
     up=1 / m_I, down=1 / m_D, state=x, unit=C, every=R, least=0, start=C / 100,
 )  # fmt: skip
 

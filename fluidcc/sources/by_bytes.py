@@ -1,4 +1,6 @@
-"""Sources whose packets are marked by their length: what a router in byte mode does to packets of different sizes."""
+"""Sources whose packets are marked by their length: what a router in byte mode does to packets
+of different sizes.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,23 @@ mean_size = symbols("mean_size", positive=True)  # [bit/packet]
 
 @explained
 def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
-    r"""Return a source whose packets are marked in proportion to their length, instead of all alike.
+    r"""Return a source whose packets are marked in proportion to their length, instead of all
+    alike.
 
-    A router marks a packet with a probability. In packet mode that is the same for all packets, which is how laws here
-    read the ratio of their path. In byte mode every byte has the same chance: a packet of length l is marked at the
-    ratio p l/mean, where p is that of a packet of mean length. So long packets of few are marked as often as short ones
-    of many, and TCP flows of different packet sizes come closer to each other: by the square-root law their rates go as
-    the square root of the length, instead of as the length.
+    A router marks a packet with a probability. In packet mode that is the same for all packets,
+    which is how laws here read the ratio of their path. In byte mode every byte has the same
+    chance: a packet of length l is marked at the ratio p l/mean, where p is that of a packet of
+    mean length. So long packets of few are marked as often as short ones of many, and TCP flows of
+    different packet sizes come closer to each other: by the square-root law their rates go as the
+    square root of the length, instead of as the length.
 
     Parameters
     ----------
     law : Source
         A law that hears losses or marks.
     mean : float or str
-        The mean packet length by which the router scales its ratio, such as "1500 B" or a number of bits.
+        The mean packet length by which the router scales its ratio, such as "1500 B" or a number of
+        bits.
 
     Returns
     -------
@@ -49,8 +54,8 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
 
     Notes
     -----
-    Exact where routers mark. Where they drop, a link still thins all its flows alike, by the ratio of a packet of mean
-    length; a run over such a link carries a warning.
+    Exact where routers mark. Where they drop, a link still thins all its flows alike, by the ratio
+    of a packet of mean length; a run over such a link carries a warning.
 
     References
     ----------
@@ -65,7 +70,9 @@ def marked_by_bytes(law: Source, mean: Any = "1500 B") -> Source:
     if not isinstance(law, Source):
         raise InvalidInput(f"law is {shown(law)}; give a source law, such as fluidcc.Reno")
     if not any(pi in unfold(f).free_symbols for _, f in law.expressions()):
-        raise LawError(f"{law.name} hears neither losses nor marks, so that nothing can be dealt out by bytes")
+        raise LawError(
+            f"{law.name} hears neither losses nor marks, so that nothing can be dealt out by bytes"
+        )
     own = Let(r"\pi_\ell", Min(pi * packet / mean_size, 1))
 
     def told(f: Any) -> Expr:

@@ -1,10 +1,12 @@
-"""Cx-TCP, as the LDCC paper describes it (Section VI): AIMD that also backs off, by chance, on the queueing delay.
+"""Cx-TCP, as the LDCC paper describes it (Section VI): AIMD that also backs off, by chance, on the
+queueing delay.
 
-The probability rises in proportion to the queueing delay up to a threshold, and falls to zero beyond it, so that flows
-that fill the buffer are met on their own terms, by losses. What the description leaves open is read as follows: the
-probability is that of a packet, as if the path marked it (which is how such end-to-end emulation of a router is
-meant); it is `peak` at the threshold `turn`, from where it falls linearly to 0 within `fall`. No values are given: the
-defaults are chosen. The fluid is that of Reno, with one backoff for every packet lost or so drawn.
+The probability rises in proportion to the queueing delay up to a threshold, and falls to zero
+beyond it, so that flows that fill the buffer are met on their own terms, by losses. What the
+description leaves open is read as follows: the probability is that of a packet, as if the path
+marked it (which is how such end-to-end emulation of a router is meant); it is `peak` at the
+threshold `turn`, from where it falls linearly to 0 within `fall`. No values are given: the defaults
+are chosen. The fluid is that of Reno, with one backoff for every packet lost or so drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Delay-based congestion avoidance: FAST and Vegas, equation (1) of the persistent-congestion paper, and LEDBAT."""
+"""Delay-based congestion avoidance: FAST and Vegas, equation (1) of the persistent-congestion
+paper, and LEDBAT.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,20 @@ __all__ = ["FAST", "LEDBAT", "StaticFAST", "StaticVegas", "Vegas"]
 
 alpha, gamma, tau, target, gain = symbols("alpha gamma tau target gain", positive=True)
 
-# u: the queueing delay at which alpha packets of this flow are queued; kappa/u is written so that w may be 0.
+# u: the queueing delay at which alpha packets of this flow are queued; kappa/u is written so that w
+# may be 0.
 _UNITS = {alpha: "packet", gamma: "1", tau: "s"}
 
 
 def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Source:
-    """(1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source takes for its queueing delay."""
+    """(1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source takes for
+    its queueing delay.
+    """
     growth = kappa * (1 - delta * Let("x", w / RTT) / alpha)
     return window_source(
         name, growth, params=params, units={s: _UNITS[s] for s in params}, clock=clock,
-        ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) and (2)",
+        ref="Rodriguez-Perez, Herreria-Alonso, Fernandez-Veiga and Lopez-Garcia, equations (1) "
+            "and (2)",
     )  # fmt: skip
 
 
@@ -36,8 +42,8 @@ Vegas = _avoidance("Vegas", *_VEGAS, clock="ack")
 StaticFAST = _avoidance("StaticFAST", *_FAST, clock="static")
 StaticVegas = _avoidance("StaticVegas", *_VEGAS, clock="static")
 
-# RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is below target.
-# Its answer to loss is not modelled: with a buffer above the target there is none.
+# RFC 6817, Section 2.4.2: a packet a round trip, in proportion to how far the queueing delay is
+# below target. Its answer to loss is not modelled: with a buffer above the target there is none.
 LEDBAT = window_source(
     "LEDBAT",
     gain * (target - delta) / target / RTT,

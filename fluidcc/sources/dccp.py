@@ -1,7 +1,9 @@
-"""DCCP with TCP-like congestion control (CCID 2, RFC 4341): AIMD over marks, once a round trip, with a largest rate.
+"""DCCP with TCP-like congestion control (CCID 2, RFC 4341): AIMD over marks, once a round trip,
+with a largest rate.
 
-A fluid's marks are a ratio, and a window is halved at a mark: at the moment when, by the ratio, one packet has been
-marked since the round trip of the last halving. `fluidcc.Reno` is the mean over random marks of the same.
+A fluid's marks are a ratio, and a window is halved at a mark: at the moment when, by the ratio, one
+packet has been marked since the round trip of the last halving. `fluidcc.Reno` is the mean over
+random marks of the same.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ __all__ = ["DCCP"]
 W = symbols("W", positive=True)  # congestion window [packet]
 marked = symbols("m", nonnegative=True)  # packets marked since the last round trip with a halving
 since = symbols("since", nonnegative=True)  # time since the last halving [s]
-a, b, r_max = symbols("a b r_max", positive=True)  # increase a round trip [packet], decrease factor [1], [bit/s]
+a, b, r_max = symbols(
+    "a b r_max", positive=True
+)  # increase a round trip [packet], decrease factor [1], [bit/s]
 
 _rate = Let("r", packet * W / RTT)
 
 DCCP = Source(
     name="DCCP",
     flow={
-        W: a / RTT * Min(Max(50 * (1 - _rate / r_max), 0), 1),  # no window is opened beyond what the access carries
+        W: a
+        / RTT
+        * Min(
+            Max(50 * (1 - _rate / r_max), 0), 1
+        ),  # no window is opened beyond what the access carries
         marked: x_tau * pi / packet * Heaviside(since - RTT, 0),
         since: 1,
     },

@@ -1,18 +1,22 @@
-r"""Delay-based AIMD (Leith, Shorten, McCullagh, Heffner, Dunn and Baker, PFLDnet 2007), and H-TCP with its increase.
+r"""Delay-based AIMD (Leith, Shorten, McCullagh, Heffner, Dunn and Baker, PFLDnet 2007), and H-TCP
+with its increase.
 
 Where the paper is not of one mind, a parameter or a rule here says which reading was taken:
 
-- (2) prints a minimum with 1, which would never exceed 1; the maximum is meant. `coefficient` is 0.5 as printed; the
-  H-TCP draft and its kernels have 0.25.
-- Algorithm 1 multiplies the increase by 2 (1 - beta), which (1) and (6) do not; it is not multiplied here.
-- Algorithm 1 caps beta at 0.9, unsaid in the text: `cap`. Its line 22 compares with the base threshold where (6) has
-  tau0, and it has no branch for loss; (6) was taken.
-- Backoffs are at least `hold` round trips apart: one until news of the last one comes back, and a part of one until
-  the queue has drained, during which nothing is sent that could tell.
+- (2) prints a minimum with 1, which would never exceed 1; the maximum is meant. `coefficient` is
+  0.5 as printed; the H-TCP draft and its kernels have 0.25.
+- Algorithm 1 multiplies the increase by 2 (1 - beta), which (1) and (6) do not; it is not
+  multiplied here.
+- Algorithm 1 caps beta at 0.9, unsaid in the text: `cap`. Its line 22 compares with the base
+  threshold where (6) has tau0, and it has no branch for loss; (6) was taken.
+- Backoffs are at least `hold` round trips apart: one until news of the last one comes back, and a
+  part of one until the queue has drained, during which nothing is sent that could tell.
 - The smoothed round trip of the text is the round trip itself, as in Algorithm 1.
-- The largest round trip falls by `decay` seconds a second: Algorithm 1's a RTT/cwnd at each acknowledgement.
-- Line 8 compares with a T_max that is never set. What is meant by (7) was taken: as long as the round trip is at its
-  largest, so that what stays is its value when the round trip turns downwards, at the last ack of a round.
+- The largest round trip falls by `decay` seconds a second: Algorithm 1's a RTT/cwnd at each
+  acknowledgement.
+- Line 8 compares with a T_max that is never set. What is meant by (7) was taken: as long as the
+  round trip is at its largest, so that what stays is its value when the round trip turns downwards,
+  at the last ack of a round.
 - Line 12 adds a segment, in bytes, to a window in packets: one packet was taken.
 """
 
@@ -36,13 +40,17 @@ slow, m = symbols("slow m", nonnegative=True)  # 1 in slow start, then 0; max_ss
 probe, cap, hold, beta_min, beta_max = symbols("delta_p cap hold beta_min beta_max", positive=True)
 
 _UNITS: dict[Symbol, str] = {
-    alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s", w0: "packet",
-    gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1", beta_min: "1", beta_max: "1",
+    alpha: "packet", slope: "1/s", coefficient: "1/s^2", offset: "s", Delta: "s", tau0: "s",
+    w0: "packet",
+    gamma: "1", Delta0: "s", kappa: "1", probe: "1", cap: "1", hold: "1", beta_min: "1",
+    beta_max: "1",
     slow: "1", m: "packet",
 }  # fmt: skip
 
 _late = Let("d", Max(Delta - offset, 0))
-_increase = Let("alpha_h", alpha * (1 + slope * _late + coefficient * _late**2))  # (2), packets a round trip
+_increase = Let(
+    "alpha_h", alpha * (1 + slope * _late + coefficient * _late**2)
+)  # (2), packets a round trip
 _HTCP = {alpha: 1, slope: 10, coefficient: 0.5, offset: 1}
 
 _NONE = 1e-9  # seconds that are no queue
@@ -61,7 +69,8 @@ def _law(
     jumps: tuple[Jump, ...] = (),
     **more: Any,
 ) -> Source:
-    """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it is left.
+    """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it
+    is left.
 
     Parameters
     ----------
@@ -85,7 +94,10 @@ def _law(
         units={s: _UNITS[s] for s in (*params, *own, hold, Delta)},
         # Or (4) would not probe, (5) not lie between, and a window grow where it is to be cut.
         limits={s: 1 for s in (probe, gamma, cap, beta_max) if s in params},
-        jumps=(*jumps, *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi))),
+        jumps=(
+            *jumps,
+            *(Jump(when=when, reset=cut, refractory=hold * RTT) for when in (*on_delay, pi)),
+        ),
         ref=ref,
         **more,
     )
@@ -96,7 +108,8 @@ HTCP = _law(
     2 * (1 - (_backoff := Let("beta", Min(Max(low / largest, beta_min), beta_max)))) * _increase,
     _backoff,
     {**_HTCP, coefficient: 0.25, beta_min: 0.5, beta_max: 0.8},
-    "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = RTT_min/RTT_max",
+    "Leith and Shorten, H-TCP, PFLDnet 2004: increase 2 (1 - beta) (1 + 10 d + d^2/4), beta = "
+    "RTT_min/RTT_max",
     where=(beta_min <= beta_max,),
 )
 
@@ -115,7 +128,8 @@ PlainDelayAIMD = _law(
     on_delay=(_delay * Heaviside(w - w0, 0) - tau0,),
 )
 
-# (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max - RTT_min).
+# (6) with (5): no increase above the threshold, and a backoff at most every Delta0 + kappa (RTT_max
+# - RTT_min).
 DelayAIMD = _law(
     "DelayAIMD",
     _increase * (1 - Heaviside(w - w0, 0) * Heaviside(_delay - _limit, 0)),
@@ -125,10 +139,13 @@ DelayAIMD = _law(
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
 )
 
-# The same after slow start as in Section IV: a packet at each ack up to max_ssthresh, then max_ssthresh/2 a round trip,
-# until the first backoff. An exact clock, for it is bursts whose queue tells the rate of the link.
+# The same after slow start as in Section IV: a packet at each ack up to max_ssthresh, then
+# max_ssthresh/2 a round trip, until the first backoff. An exact clock, for it is bursts whose queue
+# tells the rate of the link.
 _few = Heaviside(m - w, 1)
-_turns = Heaviside(_NONE - high, 0) * Heaviside(_delay - _NONE, 0)  # the round trip has been at its largest
+_turns = Heaviside(_NONE - high, 0) * Heaviside(
+    _delay - _NONE, 0
+)  # the round trip has been at its largest
 SlowStartAIMD = _law(
     "SlowStartAIMD",
     slow * (w * _few + m / 2 * (1 - _few))
@@ -138,5 +155,11 @@ SlowStartAIMD = _law(
     "Delay-based AIMD, (2) to (7) and Section IV",
     on_delay=(_delay * Heaviside(w - w0, 0) * Heaviside(Delta - _idle, 0) - _limit,),
     first={slow: 1, m: 1e9},
-    jumps=(Jump(when=-change * slow * _few * _turns, reset={m: w / 4 * tau0 / (RTT - low)}, refractory=RTT / 10),),
+    jumps=(
+        Jump(
+            when=-change * slow * _few * _turns,
+            reset={m: w / 4 * tau0 / (RTT - low)},
+            refractory=RTT / 10,
+        ),
+    ),
 )(pace=0, burst=0.001)

@@ -1,14 +1,17 @@
-"""ECF, explicit congestion feedback: a source that does what routers tell it, equation (12) of the ECF paper.
+"""ECF, explicit congestion feedback: a source that does what routers tell it, equation (12) of the
+ECF paper.
 
-Every router on the path that reports says how to change the rate: x <- MD x, or x <- min(r_max, x + AI). The source
-keeps a rate for each of them, three at most, and sends at the lowest, so that rates are max-min fair. (Were each report
-applied to the rate that is sent, a source over two busy routers would suffer the decreases of both.) Without a router
-that reports it holds r_max. A source that starts goes by the reports that come from then on.
+Every router on the path that reports says how to change the rate: x <- MD x, or x <- min(r_max, x +
+AI). The source keeps a rate for each of them, three at most, and sends at the lowest, so that rates
+are max-min fair. (Were each report applied to the rate that is sent, a source over two busy routers
+would suffer the decreases of both.) Without a router that reports it holds r_max. A source that
+starts goes by the reports that come from then on.
 
-`FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends packets at random at
-the rate that ECF sets, piecewise constant. Their number in an interval, of mean m, is (2 sqrt(m) + z)^2 m/(1 + 4 m)
-with z normal, as the square root of a Poisson number is nearly normal with standard deviation 1/2: never negative, of
-mean m exactly, and of variance m but for 3/8 or less.
+`FramedECF` changes its rate only where a frame or a group of pictures begins; `PoissonECF` sends
+packets at random at the rate that ECF sets, piecewise constant. Their number in an interval, of
+mean m, is (2 sqrt(m) + z)^2 m/(1 + 4 m) with z normal, as the square root of a Poisson number is
+nearly normal with standard deviation 1/2: never negative, of mean m exactly, and of variance m but
+for 3/8 or less.
 """
 
 from __future__ import annotations
@@ -22,14 +25,18 @@ from fluidcc.symbols import Let, factors, noise, packet, raises, reports
 
 __all__ = ["ECF", "FramedECF", "PoissonECF"]
 
-rates = symbols("r1:4", nonnegative=True)  # that the reports of the first, second, third router allow [bit/s]
+rates = symbols(
+    "r1:4", nonnegative=True
+)  # that the reports of the first, second, third router allow [bit/s]
 heard = symbols("n1:4", real=True)  # their reports so far; -1: none yet
 r_max, r_min = symbols("r_max r_min", positive=True)  # [bit/s]
 lowest = Min(*rates)
 
 
 def _report(k: int) -> Jump:
-    """What the report of the k-th router changes. The first one that is there at the start is old, and passed over."""
+    """What the report of the k-th router changes. The first one that is there at the start is
+    old, and passed over.
+    """
     told = Min(Max(factors[k] * rates[k] + raises[k], r_min), r_max)  # (12)
     begun = Min(Max(heard[k] + 1, 0), 1)
     return Jump(
@@ -43,7 +50,12 @@ ECF = Source(
     flow=dict.fromkeys((*rates, *heard), 0),
     out={"rate": lowest},
     params={r_max: 20e6, r_min: 10e3},
-    units={**dict.fromkeys(rates, "bit/s"), **dict.fromkeys(heard, "1"), r_max: "bit/s", r_min: "bit/s"},
+    units={
+        **dict.fromkeys(rates, "bit/s"),
+        **dict.fromkeys(heard, "1"),
+        r_max: "bit/s",
+        r_min: "bit/s",
+    },
     initial={**dict.fromkeys(rates, r_max), **dict.fromkeys(heard, -1)},
     jumps=tuple(_report(k) for k in range(len(rates))),
     where=(r_min <= r_max,),
@@ -62,7 +74,8 @@ FramedECF = replace(
     units={**ECF.units, held: "bit/s", gop: "s"},
     initial={**ECF.initial, held: r_max},
     ticks=(Tick(every=gop, update={held: lowest}),),
-    ref="the ECF paper, Section 2.3: the target rate is not activated until the next frame or group of pictures",
+    ref="the ECF paper, Section 2.3: the target rate is not activated until the next frame or "
+    "group of pictures",
 )
 
 interval = symbols("interval", positive=True)  # in which packets are counted [s]

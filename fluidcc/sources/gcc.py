@@ -1,22 +1,27 @@
-r"""GCC (Google Congestion Control), simplified: it listens to how the delay changes, not to how long it is.
+r"""GCC (Google Congestion Control), simplified: it listens to how the delay changes, not to how
+long it is.
 
-The automaton of the IETF draft (draft-ietf-rmcat-gcc-02, Sections 5.4 and 5.5), with the delay gradient itself in place
-of the filtered estimate. The gradient says over-use above `gamma`, under-use below -`gamma`, else normal:
+The automaton of the IETF draft (draft-ietf-rmcat-gcc-02, Sections 5.4 and 5.5), with the delay
+gradient itself in place of the filtered estimate. The gradient says over-use above `gamma`,
+under-use below -`gamma`, else normal:
 
-    over-use:   to decrease, from any mode: A = alpha R, R the rate received; again after a round trip if it lasts
-    normal:     from decrease to hold, from hold to increase
-    under-use:  from decrease and from increase to hold
+    over-use:   to decrease, from any mode: A = alpha R, R the rate received; again after a round
+    trip if it lasts normal:     from decrease to hold, from hold to increase under-use:  from
+    decrease and from increase to hold
 
-In increase A grows by the factor exp(g) a second, at most towards `cap` R. What is sent is the smaller of A and the
-TCP-friendly rate at the smoothed loss ratio: the loss-based branch, as the LDCC paper describes it.
+In increase A grows by the factor exp(g) a second, at most towards `cap` R. What is sent is the
+smaller of A and the TCP-friendly rate at the smoothed loss ratio: the loss-based branch, as the
+LDCC paper describes it.
 
-- The LDCC paper has the rate decreased until the gradient is below a negative threshold; once the queue is empty that
-  never happens, and the rate would stay where it is. In the draft, and here, no over-use ends the decrease.
-- The thresholds and gains of the LDCC paper's comparison are not printed. `alpha`, `cap` and 8 % a second are the
-  draft's; `gamma` is chosen, below 1 - alpha so that a draining queue is seen as such. `AdaptiveGCC` has the draft's
-  threshold, which follows the gradient: its gains a millisecond are taken a second, and its bounds of 6 and 600 ms as
-  parts of its first value, 12.5 ms.
-- Arrival filter, sustained over-use, the additive increase near a known rate and the encoder are left out.
+- The LDCC paper has the rate decreased until the gradient is below a negative threshold; once the
+  queue is empty that never happens, and the rate would stay where it is. In the draft, and here, no
+  over-use ends the decrease.
+- The thresholds and gains of the LDCC paper's comparison are not printed. `alpha`, `cap` and 8 % a
+  second are the draft's; `gamma` is chosen, below 1 - alpha so that a draining queue is seen as
+  such. `AdaptiveGCC` has the draft's threshold, which follows the gradient: its gains a millisecond
+  are taken a second, and its bounds of 6 and 600 ms as parts of its first value, 12.5 ms.
+- Arrival filter, sustained over-use, the additive increase near a known rate and the encoder are
+  left out.
 """
 
 from __future__ import annotations
@@ -41,7 +46,9 @@ _friendly = tfrc_rate(Max(p, 1e-9), RTT, packet, b)  # without losses there is n
 _increases = m * (m + 1) / 2
 _HALF = Rational(1, 2)
 _size = Max(edot, -edot)
-_calm = Rational(999, 1000) * gamma  # within which it is normal again: a gradient on the threshold changes nothing
+_calm = (
+    Rational(999, 1000) * gamma
+)  # within which it is normal again: a gradient on the threshold changes nothing
 
 GCC = Source(
     name="GCC",
@@ -53,7 +60,8 @@ GCC = Source(
     out={"rate": Min(A, _friendly)},
     params={g: float(log(1.08)), gamma: 0.05, alpha: 0.85, cap: 1.5, T: 0.1, T_p: 1, b: 1},
     units={
-        A: "bit/s", m: "1", p: "1", g: "1/s", gamma: "1", alpha: "1", cap: "1", T: "s", T_p: "s", b: "1",
+        A: "bit/s", m: "1", p: "1", g: "1/s", gamma: "1", alpha: "1", cap: "1", T: "s", T_p: "s",
+        b: "1",
     },
     lower={A: 0, p: 0},
     initial={A: 3e5, m: 1, p: 0},
@@ -67,7 +75,9 @@ GCC = Source(
 )  # fmt: skip
 
 threshold = symbols("gamma", nonnegative=True)  # the gamma that adapts [1]
-gamma0, gamma_min, gamma_max, K_u, K_d = symbols("gamma0 gamma_min gamma_max K_u K_d", positive=True)
+gamma0, gamma_min, gamma_max, K_u, K_d = symbols(
+    "gamma0 gamma_min gamma_max K_u K_d", positive=True
+)
 
 _beyond = Let("d", _size - threshold)
 

@@ -1,15 +1,19 @@
 r"""NADA (Network-Assisted Dynamic Adaptation) of 2013, the form that the LDCC paper compares with.
 
-The receiver smooths what a packet met, its one-way delay plus a delay that stands for a loss or a mark; the sender has
-its rate drawn to where rate above the least times that signal is a given product,
+The receiver smooths what a packet met, its one-way delay plus a delay that stands for a loss or a
+mark; the sender has its rate drawn to where rate above the least times that signal is a given
+product,
 
     R' = kappa/tau_o^2 (theta - (R - R_min) (x + eta tau_o x')),   theta = w (R_max - R_min) x_ref,
 
-within [R_min, R_max]: Zhu and Pan's step kappa delta_s/tau_o^2 (...) each delta_s seconds, as a derivative.
+within [R_min, R_max]: Zhu and Pan's step kappa delta_s/tau_o^2 (...) each delta_s seconds, as a
+derivative.
 
-- x is a one-way delay, not a queueing delay, and x_ref the smallest one seen: the reading under which the equilibrium
-  is the one that the LDCC paper states in Section V-C, OWD_eq = R_MAX OWD_min/R_eq, with w = 1 and R_min = 0.
-- The smallest delay so far is e - delta with delta' = de/dt, reflected at 0 (as for every source that sees a queue).
+- x is a one-way delay, not a queueing delay, and x_ref the smallest one seen: the reading under
+  which the equilibrium is the one that the LDCC paper states in Section V-C, OWD_eq = R_MAX
+  OWD_min/R_eq, with w = 1 and R_min = 0.
+- The smallest delay so far is e - delta with delta' = de/dt, reflected at 0 (as for every source
+  that sees a queue).
 - Slow start of the first seconds and the shaping buffer of the encoder are left out.
 """
 
@@ -42,7 +46,8 @@ NADA = Source(
     out={"rate": R},
     params={R_max: 1.5e6, R_min: 0, weight: 1, kappa: 0.5, eta: 2, tau_o: 0.5, d_L: 1, T: 0.5},
     units={
-        R: "bit/s", x: "s", delta: "s", R_max: "bit/s", R_min: "bit/s", weight: "1", kappa: "1", eta: "1",
+        R: "bit/s", x: "s", delta: "s", R_max: "bit/s", R_min: "bit/s", weight: "1", kappa: "1",
+        eta: "1",
         tau_o: "s", d_L: "s", T: "s",
     },
     lower={R: R_min, x: 0, delta: 0},
@@ -52,7 +57,8 @@ NADA = Source(
         "V-C OWD_eq = R_MAX OWD_min/R_eq": Steady(
             Eq(e, R_max * (e - delta) / R), given={pi: 0, R_min: 0, weight: 1}
         ),
-        "weighted shares": Steady(Eq((R - R_min) * (e + d_L * pi), weight * (R_max - R_min) * (e - delta))),
+        "weighted shares": Steady(Eq((R - R_min) * (e + d_L * pi),
+        weight * (R_max - R_min) * (e - delta))),
     },
     where=(R_min <= R_max,),
     ref="Zhu and Pan, Packet Video Workshop 2013; LDCC, Section V-C",

@@ -1,17 +1,20 @@
-r"""NADA of RFC 8698: sampled, with accelerated ramp-up and gradual updates, beside the form of 2013 in `nada`.
+r"""NADA of RFC 8698: sampled, with accelerated ramp-up and gradual updates, beside the form of 2013
+in `nada`.
 
-Every `delta_s` seconds the composite congestion signal of Section 4.2 is formed from the queueing delay, losses and
-marks,
+Every `delta_s` seconds the composite congestion signal of Section 4.2 is formed from the queueing
+delay, losses and marks,
 
     x = d~ + D_mark (p_mark/PMR_ref)^2 + D_loss (p_loss/PLR_ref)^2,
 
-where d~ is the queueing delay, and falls again beyond `QTH` for a while after a loss, so as to stand up to flows that
-fill the buffer. The rate is updated as Section 4.3 says: while for `LOGWIN` there was neither a loss nor a queue of
-`QEPS`, by (3) and (4) from what was received; else by (5) to (7).
+where d~ is the queueing delay, and falls again beyond `QTH` for a while after a loss, so as to
+stand up to flows that fill the buffer. The rate is updated as Section 4.3 says: while for `LOGWIN`
+there was neither a loss nor a queue of `QEPS`, by (3) and (4) from what was received; else by (5)
+to (7).
 
-- A path tells losses and marks by one ratio: `marked` is the part of it that is marks, 0 where links drop and 1 where
-  they mark.
-- What is received is averaged over `delta_s`, not over `LOGWIN`. There is no noise for a minimum filter to take away.
+- A path tells losses and marks by one ratio: `marked` is the part of it that is marks, 0 where
+  links drop and 1 where they mark.
+- What is received is averaged over `delta_s`, not over `LOGWIN`. There is no noise for a minimum
+  filter to take away.
 - A loss is recent for `MULTILOSS` loss intervals, of the ratio of the last period that had any.
 - The shaping buffer of the encoder is left out.
 """
@@ -30,9 +33,15 @@ __all__ = ["NADA8698"]
 
 r = symbols("r", positive=True)  # reference rate, which is sent [bit/s]
 x_prev, calm, queued, signals, got = symbols("x_prev calm Q S G", nonnegative=True)
-p, left = symbols("p n", nonnegative=True)  # smoothed ratio [1]; packets until a loss is no longer recent
-R_min, R_max, x_ref, kappa, eta, tau, delta_s = symbols("R_min R_max x_ref kappa eta tau delta_s", positive=True)
-LOGWIN, QEPS, DFILT, gamma_max, QBOUND = symbols("LOGWIN QEPS DFILT gamma_max QBOUND", positive=True)
+p, left = symbols(
+    "p n", nonnegative=True
+)  # smoothed ratio [1]; packets until a loss is no longer recent
+R_min, R_max, x_ref, kappa, eta, tau, delta_s = symbols(
+    "R_min R_max x_ref kappa eta tau delta_s", positive=True
+)
+LOGWIN, QEPS, DFILT, gamma_max, QBOUND = symbols(
+    "LOGWIN QEPS DFILT gamma_max QBOUND", positive=True
+)
 MULTILOSS, QTH, slope, PLR_ref, PMR_ref, D_loss, D_mark, a, prio = symbols(
     "MULTILOSS QTH LAMBDA PLR_ref PMR_ref D_loss D_mark alpha prio", positive=True
 )
@@ -50,11 +59,15 @@ _beyond = Heaviside(delta - QTH, 0) * Heaviside(_recent, 0)
 _delay = Let(r"\tilde{d}", delta + _beyond * (QTH * exp(-slope * (delta - QTH) / QTH) - delta))
 _signal = Let(
     r"x_{\mathrm{curr}}",
-    _delay + D_mark * (marked * _ratio / PMR_ref) ** 2 + D_loss * ((1 - marked) * _ratio / PLR_ref) ** 2,
+    _delay
+    + D_mark * (marked * _ratio / PMR_ref) ** 2
+    + D_loss * ((1 - marked) * _ratio / PLR_ref) ** 2,
 )
 
 # (3) and (4)
-_calm = Let("C'", Heaviside(none - queued / delta_s - signals / delta_s, 0) * Min(calm + delta_s, LOGWIN))
+_calm = Let(
+    "C'", Heaviside(none - queued / delta_s - signals / delta_s, 0) * Min(calm + delta_s, LOGWIN)
+)
 _clear = Heaviside(_calm / LOGWIN - (1 - none), 0)
 _gamma = Let("gamma", Min(gamma_max, QBOUND / (RTT + delta_s + DFILT)))
 _accelerated = Max(r, (1 + _gamma) * _received)
@@ -82,16 +95,21 @@ NADA8698 = Source(
     },
     out={"rate": r},
     params={
-        R_min: 150e3, R_max: 1.5e6, prio: 1, x_ref: 0.01, kappa: 0.5, eta: 2, tau: 0.5, delta_s: 0.1,
+        R_min: 150e3, R_max: 1.5e6, prio: 1, x_ref: 0.01, kappa: 0.5, eta: 2, tau: 0.5,
+        delta_s: 0.1,
         LOGWIN: 0.5, QEPS: 0.01, DFILT: 0.12, gamma_max: 0.5, QBOUND: 0.05,
-        MULTILOSS: 7, QTH: 0.05, slope: 0.5, PLR_ref: 0.01, PMR_ref: 0.01, D_loss: 0.01, D_mark: 0.002,
+        MULTILOSS: 7, QTH: 0.05, slope: 0.5, PLR_ref: 0.01, PMR_ref: 0.01, D_loss: 0.01,
+        D_mark: 0.002,
         a: 0.1, marked: 0, none: 1e-9,
     },
     units={
-        r: "bit/s", x_prev: "s", p: "1", left: "packet", calm: "s", queued: "s", signals: "s", got: "bit", delta: "s",
-        R_min: "bit/s", R_max: "bit/s", prio: "1", x_ref: "s", kappa: "1", eta: "1", tau: "s", delta_s: "s",
+        r: "bit/s", x_prev: "s", p: "1", left: "packet", calm: "s", queued: "s", signals: "s",
+        got: "bit", delta: "s",
+        R_min: "bit/s", R_max: "bit/s", prio: "1", x_ref: "s", kappa: "1", eta: "1", tau: "s",
+        delta_s: "s",
         LOGWIN: "s", QEPS: "s", DFILT: "s", gamma_max: "1", QBOUND: "s",
-        MULTILOSS: "packet", QTH: "s", slope: "1", PLR_ref: "1", PMR_ref: "1", D_loss: "s", D_mark: "s",
+        MULTILOSS: "packet", QTH: "s", slope: "1", PLR_ref: "1", PMR_ref: "1", D_loss: "s",
+        D_mark: "s",
         a: "1", marked: "1", none: "1",
     },
     lower={r: R_min, delta: 0},
@@ -116,7 +134,8 @@ NADA8698 = Source(
     ),
     claims={
         "(7) stands where x = PRIO XREF RMAX/r": Eq(
-            _gradual(x_prev, x_prev) - r, kappa * delta_s / tau**2 * (prio * x_ref * R_max - x_prev * r)
+            _gradual(x_prev, x_prev) - r,
+            kappa * delta_s / tau**2 * (prio * x_ref * R_max - x_prev * r)
         ),
         "delay alone": Eq(_signal.subs({left: 0, signals: 0, p: 0}), delta),
     },

@@ -1,4 +1,6 @@
-"""Modulated sources: a run draws their rate, a piecewise-constant pattern, with its seed; they listen to nothing."""
+"""Modulated sources: a run draws their rate, a piecewise-constant pattern, with its seed; they
+listen to nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Gradient sources of network utility maximisation: (12) and (14a) of the LDCC paper, and the primal algorithm."""
+"""Gradient sources of network utility maximisation: (12) and (14a) of the LDCC paper, and the
+primal algorithm.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from fluidcc.symbols import price, x_tau
 __all__ = ["AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"]
 
 x = symbols("x", positive=True)  # sending rate [bit/s]
-w, alpha, a = symbols("w alpha a", positive=True)  # weight [bit/s], gain [bit/s^2], fairness exponent [1]
+w, alpha, a = symbols(
+    "w alpha a", positive=True
+)  # weight [bit/s], gain [bit/s^2], fairness exponent [1]
 kappa = symbols("kappa", positive=True)  # gain [1/s]
 
 U = w * log(x)  # (16); U'(x) = w/x has no dimension, as prices here have none
@@ -41,7 +45,8 @@ PrimalDual = Source(
     ref="LDCC, equation (14a)",
 )
 
-# Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential delay.
+# Mo and Walrand's family: U' = (w/x)^a; a -> 1 is proportional fairness, a = 2 minimum potential
+# delay.
 AlphaFairPrimalDual = PrimalDual.with_utility(
     w**a * x ** (1 - a) / (1 - a), params={a: 2}, units={a: "1"}, name="AlphaFairPrimalDual"
 )

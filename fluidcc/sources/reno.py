@@ -1,4 +1,5 @@
-"""AIMD window control, the hybrid automaton, and Reno, the fluid limit of Misra, Gong and Towsley that follows.
+"""AIMD window control, the hybrid automaton, and Reno, the fluid limit of Misra, Gong and Towsley
+that follows.
 
 Both send their window over the round trip, W/RTT, as the sender hears of it. That is static, where
 TCP is clocked by acknowledgements. For active queue management Reno is a poor stand-in for TCP.
@@ -20,16 +21,20 @@ __all__ = ["AIMD", "Reno"]
 
 a, b = symbols("a b", positive=True)  # increase a round trip [packet], decrease factor [1]
 
-AIMD = binomial("AIMD", 0, 1, {a: 1, b: 0.5}, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001", up=a, down=b)
+AIMD = binomial(
+    "AIMD", 0, 1, {a: 1, b: 0.5}, "Hespanha, Bohacek, Obraczka and Lee, HSCC 2001", up=a, down=b
+)
 
-# dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley, SIGCOMM 2000.
-# One jump for every lost or marked packet, of which x_tau pi / packet a second left one round trip ago.
+# dW/dt = a/RTT - b W x_tau pi/packet, with a = 1 packet and b = 1/2: Misra, Gong and Towsley,
+# SIGCOMM 2000. One jump for every lost or marked packet, of which x_tau pi / packet a second left
+# one round trip ago.
 Reno = AIMD.averaged(
     intensity=x_tau * pi / packet,
     name="Reno",
     claims={
         "square-root law": Steady(Eq(W**2 * pi, a / b)),
     },
-    ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s; static, W/RTT: it misjudges "
+    ref="Misra, Gong and Towsley, SIGCOMM 2000, with the rate in bit/s; static, W/RTT: it "
+    "misjudges "
     "TCP over queues that mark, by factors of about 3 in the critical gain (see fluidcc.stability)",
 )

@@ -1,4 +1,6 @@
-"""Sources whose gain scales with their own round trip: Scalable TCP, and that of Paganini, Doyle and Low."""
+"""Sources whose gain scales with their own round trip: Scalable TCP, and that of Paganini, Doyle
+and Low.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,12 @@ from fluidcc.symbols import RTT, packet, price, x_tau
 __all__ = ["ScalableSource", "ScalableTCP"]
 
 W = symbols("W", positive=True)  # window [packet]
-a, b = symbols("a b", positive=True)  # increase for each acknowledgement [packet], decrease factor for each loss [1]
-alpha, hops, top = symbols("alpha M x_max", positive=True)  # gain [s], links on the route [1], rate without price
+a, b = symbols(
+    "a b", positive=True
+)  # increase for each acknowledgement [packet], decrease factor for each loss [1]
+alpha, hops, top = symbols(
+    "alpha M x_max", positive=True
+)  # gain [s], links on the route [1], rate without price
 
 # Of the x_tau / packet acknowledgements a second a share p, the price, tells of a loss.
 ScalableTCP = Source(

@@ -1,13 +1,16 @@
-"""TFRC: TCP-friendly rate control, the equation of RFC 5348 over the weighted average loss interval (WALI).
+"""TFRC: TCP-friendly rate control, the equation of RFC 5348 over the weighted average loss interval
+(WALI).
 
-`TFRC` begins with given loss intervals, and so does `TFRCFluid`, in which each lost or marked packet is a loss event of
-its own. `SlowStartTFRC` has the start of Section 4.3: in each round trip the rate is twice what was received in the one
-before, until, by the ratio that is heard, one packet has been lost or marked. From then on it is that of the equation,
-and still at most twice what is received (or one packet in `t_mbi`). Its losses come at random, and those within a round
-trip of a loss event belong to it: of n a second, n/(1 + n RTT) make an event. When slow start ends, all intervals are
-those that go with the rate received (Section 6.3.1), by the first term of the equation, which is all of it within 5 %
-from 17 packets a round trip on. What is received is what is known of one round trip ago, and no mean over one; a path
-tells losses and marks by one ratio, so that lost packets count as received here.
+`TFRC` begins with given loss intervals, and so does `TFRCFluid`, in which each lost or marked
+packet is a loss event of its own. `SlowStartTFRC` has the start of Section 4.3: in each round trip
+the rate is twice what was received in the one before, until, by the ratio that is heard, one packet
+has been lost or marked. From then on it is that of the equation, and still at most twice what is
+received (or one packet in `t_mbi`). Its losses come at random, and those within a round trip of a
+loss event belong to it: of n a second, n/(1 + n RTT) make an event. When slow start ends, all
+intervals are those that go with the rate received (Section 6.3.1), by the first term of the
+equation, which is all of it within 5 % from 17 packets a round trip on. What is received is what is
+known of one round trip ago, and no mean over one; a path tells losses and marks by one ratio, so
+that lost packets count as received here.
 """
 
 from __future__ import annotations
@@ -26,7 +29,16 @@ s0 = symbols("s0", nonnegative=True)  # packets since the last loss event
 I = symbols("I1:9", positive=True)  # the last eight loss intervals [packet]
 b, n0 = symbols("b n0", positive=True)  # packets an acknowledgement [1], first intervals [packet]
 
-WEIGHTS = (1, 1, 1, 1, Rational(4, 5), Rational(3, 5), Rational(2, 5), Rational(1, 5))  # Section 5.4
+WEIGHTS = (
+    1,
+    1,
+    1,
+    1,
+    Rational(4, 5),
+    Rational(3, 5),
+    Rational(2, 5),
+    Rational(1, 5),
+)  # Section 5.4
 
 # The open interval counts only when it makes the average longer.
 closed = sum(w * v for w, v in zip(WEIGHTS, I, strict=True))
@@ -42,7 +54,13 @@ TFRC = Source(
     units={s0: "packet", **dict.fromkeys(I, "packet"), b: "1", n0: "packet"},
     initial={s0: 0, **dict.fromkeys(I, n0)},
     # a loss event: losses within a round trip are one
-    jumps=(Jump(when=pi, reset={s0: 0, I[0]: s0, **dict(zip(I[1:], I[:-1], strict=True))}, refractory=RTT),),
+    jumps=(
+        Jump(
+            when=pi,
+            reset={s0: 0, I[0]: s0, **dict(zip(I[1:], I[:-1], strict=True))},
+            refractory=RTT,
+        ),
+    ),
     ref="RFC 5348, Sections 3.1 and 5.4; Floyd, Handley, Padhye and Widmer, SIGCOMM 2000",
 )
 
@@ -55,14 +73,21 @@ _sent = unfold(rate).subs(_rest)
 TFRCFluid = replace(
     TFRCFluid,
     claims={
-        **{f"{z} rests at 1/pi": unfold(f).subs(_rest).subs(x_tau, _sent) for z, f in TFRCFluid.flow.items()},
+        **{
+            f"{z} rests at 1/pi": unfold(f).subs(_rest).subs(x_tau, _sent)
+            for z, f in TFRCFluid.flow.items()
+        },
         "the rate at rest is the equation's": _sent - tfrc_rate(pi, RTT, packet, b),
     },
 )
 
 fast = symbols("fast", nonnegative=True)  # 1 in slow start, then 0
-told = symbols("m", nonnegative=True)  # packets lost or marked in slow start, as expected from the ratio
-v0, t_mbi = symbols("v0 t_mbi", positive=True)  # first packets a round trip; longest time between packets [s]
+told = symbols(
+    "m", nonnegative=True
+)  # packets lost or marked in slow start, as expected from the ratio
+v0, t_mbi = symbols(
+    "v0 t_mbi", positive=True
+)  # first packets a round trip; longest time between packets [s]
 
 _lost = Let("n", x_tau * pi / packet)  # packets lost or marked a second
 _received = Let("R", x_tau / (1 + edot))  # [bit/s]
@@ -74,7 +99,10 @@ SlowStartTFRC = replace(
     TFRCFluid,
     name="SlowStartTFRC",
     flow={
-        **{z: (1 - fast) * f for z, f in TFRC.averaged(intensity=_lost / (1 + _lost * RTT)).flow.items()},
+        **{
+            z: (1 - fast) * f
+            for z, f in TFRC.averaged(intensity=_lost / (1 + _lost * RTT)).flow.items()
+        },
         told: fast * _lost,
         fast: 0,
     },

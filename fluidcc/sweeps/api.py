@@ -18,7 +18,13 @@ from fluidcc.network import Network
 from fluidcc.network.scenarios import Scenario
 from fluidcc.simulation.fused import fits
 from fluidcc.simulation.layout import lay_out
-from fluidcc.simulation.simulate import _check_tolerance, _frozen, _positive, _sample_times, simulate
+from fluidcc.simulation.simulate import (
+    _check_tolerance,
+    _frozen,
+    _positive,
+    _sample_times,
+    simulate,
+)
 from fluidcc.sweeps.batches import STRUCTURAL
 from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
@@ -30,8 +36,6 @@ from fluidcc.sweeps.task import Task
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
 
 
 __all__ = ["make_task", "sweep"]

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-
-
 __all__ = ["ENDINGS", "SweepFile", "check_output", "load_sweep", "run_file", "save", "table"]
 
 Quantity = int | float | str

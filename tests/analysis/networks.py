@@ -1,4 +1,6 @@
-"""Networks for the theorem tests, and their nonlinear answer to a small push from the equilibrium."""
+"""Networks for the theorem tests, and their nonlinear answer to a small push from the
+equilibrium.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,22 @@ def _link(**more: Any) -> fc.Network:
 
 
 def one_link() -> fc.Network:
-    net = _link().flow("a", fc.LDCC(eta=1.0), route=["l"]).flow("b", fc.LDCC, route=["l"], access_delay=0.01)
+    net = (
+        _link()
+        .flow("a", fc.LDCC(eta=1.0), route=["l"])
+        .flow("b", fc.LDCC, route=["l"], access_delay=0.01)
+    )
     return net.flow("push", fc.CBR(rate=0.2e6), route=["l"], access_delay=0.01)
 
 
 def parking_lot() -> fc.Network:
     net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025)
-    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015).flow("push", fc.CBR(rate=0.4e6), route=["l1", "l2"])
-    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow("b", fc.LDCC(beta=0.12), route=["l1"], access_delay=0.003)
+    net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015).flow(
+        "push", fc.CBR(rate=0.4e6), route=["l1", "l2"]
+    )
+    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow(
+        "b", fc.LDCC(beta=0.12), route=["l1"], access_delay=0.003
+    )
     return net.flow("c", fc.LDCC(eta=0.5), route=["l2"])
 
 
@@ -32,23 +42,35 @@ def full_buffers() -> fc.Network:
     net = fc.Network().link("l1", fc.DropTail, capacity=2.5e6, delay=0.025, buffer="12 packets")
     net.link("l2", fc.DropTail, capacity=2.4e6, delay=0.015, buffer="20 packets")
     fast = fc.LDCC(w=80e3, beta=0.2)
-    net.flow("a", fc.Reno, route=["l1", "l2"], access_delay=0.01).flow("b", fast, route=["l1"], access_delay=0.003)
+    net.flow("a", fc.Reno, route=["l1", "l2"], access_delay=0.01).flow(
+        "b", fast, route=["l1"], access_delay=0.003
+    )
     net.flow("d", fast(eta=0.2), route=["l2"])
-    return net.flow("c", fast, route=["l1", "l2"]).flow("push", fc.CBR(rate=0.4e6), route=["l1", "l2"])
+    return net.flow("c", fast, route=["l1", "l2"]).flow(
+        "push", fc.CBR(rate=0.4e6), route=["l1", "l2"]
+    )
 
 
 def trunk() -> fc.Network:
     """All of the first link goes on to the second, which others cross too."""
     net = (
-        fc.Network().link("l1", fc.DropTail, capacity=2e6, delay=0.01).link("l2", fc.DropTail, capacity=3e6, delay=0.02)
+        fc.Network()
+        .link("l1", fc.DropTail, capacity=2e6, delay=0.01)
+        .link("l2", fc.DropTail, capacity=3e6, delay=0.02)
     )
-    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow("b", fc.LDCC(beta=0.12), route=["l1", "l2"], access_delay=0.02)
-    return net.flow("c", fc.LDCC(eta=0.3), route=["l2"]).flow("push", fc.CBR(rate=0.1e6), route=["l1", "l2"])
+    net.flow("a", fc.LDCC, route=["l1", "l2"]).flow(
+        "b", fc.LDCC(beta=0.12), route=["l1", "l2"], access_delay=0.02
+    )
+    return net.flow("c", fc.LDCC(eta=0.3), route=["l2"]).flow(
+        "push", fc.CBR(rate=0.1e6), route=["l1", "l2"]
+    )
 
 
 def penalty_prices() -> fc.Network:
     net = fc.Network().link("l1", fc.PenaltyLink, capacity=3e6, delay=0.025)
-    net.link("l2", fc.PenaltyLink(B=4), capacity=2e6, delay=0.02).flow("a", fc.PrimalPenalty(alpha=4e6), route=["l1"])
+    net.link("l2", fc.PenaltyLink(B=4), capacity=2e6, delay=0.02).flow(
+        "a", fc.PrimalPenalty(alpha=4e6), route=["l1"]
+    )
     net.flow("b", fc.PrimalPenalty(alpha=2e6), route=["l1", "l2"], access_delay=0.01)
     return net.flow("push", fc.CBR(rate=0.2e6), route=["l1"])
 
@@ -61,28 +83,42 @@ def dual_prices() -> fc.Network:
 
 
 def at_random(seed: int, buffers: str = "") -> fc.Network:
-    """Up to three links in a row and three flows of different laws; `buffers` "all" full, "some", or RED's marks."""
+    """Up to three links in a row and three flows of different laws; `buffers` "all" full,
+    "some", or RED's marks.
+    """
     rng = np.random.default_rng(seed)
     net, laws = fc.Network(), [fc.Reno] if buffers == "red" else []
     for l in range(int(rng.integers(1, 4))):
         short = buffers == "all" or (buffers == "some" and l % 2 == 0)
-        net.link(f"l{l}", fc.RED(T=0.3, min_th=0.01, max_th=0.1) if buffers == "red" else fc.DropTail,
+        net.link(f"l{l}", fc.RED(T=0.3, min_th=0.01,
+        max_th=0.1) if buffers == "red" else fc.DropTail,
                  capacity=rng.uniform(1.5e6, 4e6), delay=rng.uniform(0.005, 0.04),
                  buffer=f"{rng.integers(5, 30)} packets" if short else None)  # fmt: skip
     for i in range(int(rng.integers(1, 4))):
         first = int(rng.integers(len(net.links)))
         end = int(rng.integers(first, len(net.links))) + 1
-        own = fc.LDCC(eta=rng.uniform(0.3, 1.2), beta=rng.uniform(0.1, 0.2), w=rng.uniform(2e4, 8e4))
+        own = fc.LDCC(
+            eta=rng.uniform(0.3, 1.2), beta=rng.uniform(0.1, 0.2), w=rng.uniform(2e4, 8e4)
+        )
         route = list(net.link_names)[first:end]
         net.flow(f"f{i}", (laws or [own])[0], route=route, access_delay=rng.uniform(0, 0.03))
     return net
 
 
-ALL: list[Callable[[], fc.Network]] = [one_link, parking_lot, full_buffers, trunk, penalty_prices, dual_prices]
+ALL: list[Callable[[], fc.Network]] = [
+    one_link,
+    parking_lot,
+    full_buffers,
+    trunk,
+    penalty_prices,
+    dual_prices,
+]
 
 
 def started(net: fc.Network, rest: Any, push: float, at: float) -> fc.Network:
-    """The network at its equilibrium, and from some time on a small constant flow beside the flow "push"."""
+    """The network at its equilibrium, and from some time on a small constant flow beside the
+    flow "push".
+    """
     for name, flow in net.flows.items():
         if flow.law.states:
             net = net.with_flow(name, initial=rest.states[name])
@@ -91,19 +127,30 @@ def started(net: fc.Network, rest: Any, push: float, at: float) -> fc.Network:
             net = net.with_link(name, initial=rest.states[name])
     beside = net.flows["push"]
     net = net.copy()
-    return net.flow("more", fc.CBR(rate=push), route=beside.route, access_delay=beside.access_delay, start=at)
+    return net.flow(
+        "more", fc.CBR(rate=push), route=beside.route, access_delay=beside.access_delay, start=at
+    )
 
 
-def push_response(net: fc.Network, times: Any, delays: str = "fifo", begin: float = 1.0) -> dict[str, Any]:
-    """Rates by flow at `times` after a unit step beside "push": nonlinear runs, without their quadratic part.
+def push_response(
+    net: fc.Network, times: Any, delays: str = "fifo", begin: float = 1.0
+) -> dict[str, Any]:
+    """Rates by flow at `times` after a unit step beside "push": nonlinear runs, without their
+    quadratic part.
 
-    A simulation's past knows no losses, so that networks with several full buffers need until `begin` to settle.
+    A simulation's past knows no losses, so that networks with several full buffers need until
+    `begin` to settle.
     """
     rest = fc.equilibrium(net)
-    held = dict(zip(net.link_names, rest.queueing_delay.values, strict=True)) if delays == "frozen" else None
+    held = (
+        dict(zip(net.link_names, rest.queueing_delay.values, strict=True))
+        if delays == "frozen"
+        else None
+    )
     none, one, two = (
         fc.simulate(
-            started(net, rest, n * STEP, begin), begin + times[-1], t_eval=begin + times, rtol=1e-11, atol=1e-13,
+            started(net, rest, n * STEP, begin), begin + times[-1], t_eval=begin + times,
+            rtol=1e-11, atol=1e-13,
             engine="array", delays=delays, frozen_at=held,
         ).rate
         for n in (0, 1, 2)
@@ -113,9 +160,11 @@ def push_response(net: fc.Network, times: Any, delays: str = "fifo", begin: floa
 
 
 def tcp_plant(s: Any, R: float, lag: float, N: float, C: float) -> Any:
-    """From the mark to minus the queue [packet]: Misra's equations linearised, the sender knowing the queue `lag` late.
+    """From the mark to minus the queue [packet]: Misra's equations linearised, the sender knowing
+    the queue `lag` late.
 
-    W' = 1/R - W x(t - R) p/2 and q' = N x - C with x = W/R, R = q(t - lag)/C + T_p, and N x at the link R - lag later.
+    W' = 1/R - W x(t - R) p/2 and q' = N x - C with x = W/R, R = q(t - lag)/C + T_p, and N x at the
+    link R - lag later.
     """
     trip, back, ahead = np.exp(-s * R), np.exp(-s * lag), np.exp(-s * (R - lag))
     own = s + N / (R**2 * C) * (1 + trip)
@@ -127,7 +176,9 @@ def tcp_plant(s: Any, R: float, lag: float, N: float, C: float) -> Any:
 
 
 def inverse_laplace(F: Callable[[Any], Any], times: Any, nodes: int = 32) -> Any:
-    """Fixed Talbot contour (Abate and Valko): a way to the time response that shares nothing with the library."""
+    """Fixed Talbot contour (Abate and Valko): a way to the time response that shares nothing
+    with the library.
+    """
     theta = np.arange(1, nodes) * np.pi / nodes
     r = 2 * nodes / 5
     at = r * theta * (1 / np.tan(theta) + 1j)
@@ -135,5 +186,7 @@ def inverse_laplace(F: Callable[[Any], Any], times: Any, nodes: int = 32) -> Any
     out = []
     for t in times:
         first = 0.5 * np.exp(r) * F(np.array([r / t + 0j]))[..., 0]
-        out.append(r / (nodes * t) * np.real(first + np.sum(np.exp(at) * F(at / t) * weight, axis=-1)))
+        out.append(
+            r / (nodes * t) * np.real(first + np.sum(np.exp(at) * F(at / t) * weight, axis=-1))
+        )
     return np.array(out)

@@ -1,4 +1,6 @@
-"""Boundaries of stability: against an equation worked out by hand, verdicts on both sides, and simulations."""
+"""Boundaries of stability: against an equation worked out by hand, verdicts on both sides, and
+simulations.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _one(capacity: float = 1e6) -> fc.Network:
 
 
 def _by_hand(capacity: float, guess: tuple[float, float]) -> tuple[float, float]:
-    """eta and omega at which s^2 + a s + k (s + v') e^(-s RTT) has a root j omega, from (15) to (19)."""
+    """eta and omega at which s^2 + a s + k (s + v') e^(-s RTT) has a root j omega, from (15) to
+    (19).
+    """
     w, beta, T = 20e3, 0.1, 0.1
     r = w / (beta * capacity)
     e = (0.025 * r + T) / (1 - r)
@@ -54,7 +58,9 @@ def test_hopf_point_of_one_flow(capacity: float) -> None:
 @pytest.mark.parametrize("name", ["a.eta", "beta", "bottleneck.capacity"])
 def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
     net = networks.parking_lot()
-    lively = net.with_flow("a", law=fc.LDCC(eta=1.4)).with_flow("b", law=fc.LDCC(eta=1.4, beta=0.12))
+    lively = net.with_flow("a", law=fc.LDCC(eta=1.4)).with_flow(
+        "b", law=fc.LDCC(eta=1.4, beta=0.12)
+    )
     if name.startswith("bottleneck"):
         lively = fc.dumbbell([fc.LDCC(eta=1.53)], {"capacity": "1.3 Mbit/s"}, rtt="50 ms")
     edge = fc.stability_boundary(lively, name)
@@ -68,25 +74,36 @@ def test_the_root_is_on_the_axis_and_its_slope_is_right(name: str) -> None:
 
 
 def test_bounds_and_names() -> None:
-    with pytest.raises(InvalidInput, match="the network is stable at every eta looked at between 0.01 and 0.1"):
+    with pytest.raises(
+        InvalidInput, match="the network is stable at every eta looked at between 0.01 and 0.1"
+    ):
         fc.stability_boundary(_one(), "eta", (0.01, 0.1))
     with pytest.raises(UnknownName, match="no parameter 'etta'; did you mean"):
         fc.stability_boundary(_one(), "etta")
     with pytest.raises(InvalidInput, match="one of 2 identical flows"):
-        fc.stability_boundary(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), "flow2.eta")
+        fc.stability_boundary(
+            fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt="50 ms"), "flow2.eta"
+        )
     with pytest.raises(
-        InvalidInput, match=r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s"
+        InvalidInput,
+        match=r"along_bounds of capacity are 2e\+06 to 3e\+06 bit/s, but it is 1e\+06 bit/s",
     ):
-        fc.stability_boundary(_one(), "eta", along="capacity", along_bounds=("2 Mbit/s", "3 Mbit/s"))
+        fc.stability_boundary(
+            _one(), "eta", along="capacity", along_bounds=("2 Mbit/s", "3 Mbit/s")
+        )
     with pytest.raises(InvalidInput, match=r"bounds of eta are \(2, 1\)"):
         fc.stability_boundary(_one(), "eta", (2, 1))
-    with pytest.raises(InvalidInput, match="along is 'flow1.eta', but 'eta' turns flow1.eta already"):
+    with pytest.raises(
+        InvalidInput, match="along is 'flow1.eta', but 'eta' turns flow1.eta already"
+    ):
         fc.stability_boundary(_one(), "eta", along="flow1.eta")
 
 
 def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
     net = _one()
-    curve = fc.stability_boundary(net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s"))
+    curve = fc.stability_boundary(
+        net, "eta", along="capacity", along_bounds=("0.6 Mbit/s", "2 Mbit/s")
+    )
     assert isinstance(curve, BoundaryCurve)
     assert curve.ends == ("the bounds", "the bounds")
     np.testing.assert_allclose(curve.x[[0, -1]], [6e5, 2e6], rtol=1e-14)
@@ -99,17 +116,24 @@ def test_a_curve_is_the_boundary_at_each_of_its_points() -> None:
 
 
 def test_a_curve_is_followed_round_its_fold() -> None:
-    """PI has a largest b, with two limits of a below it: L = -1 at s = j omega gives a + b/s by hand."""
+    """PI has a largest b, with two limits of a below it: L = -1 at s = j omega gives a + b/s by
+    hand.
+    """
     net = fc.scenarios["tcp_pi"].net
     net = net.with_link("bottleneck", law=net.links["bottleneck"].law(a=0.15, b=0.5))
-    curve = fc.stability_boundary(net, "bottleneck.a", along="bottleneck.b", along_bounds=(0.45, 2.0))
+    curve = fc.stability_boundary(
+        net, "bottleneck.a", along="bottleneck.b", along_bounds=(0.45, 2.0)
+    )
     assert isinstance(curve, BoundaryCurve)
     turns = np.flatnonzero(np.diff(np.sign(np.diff(curve.x))) != 0)
     assert len(turns) == 1
     np.testing.assert_allclose(curve.x[[0, -1]], 0.45, rtol=1e-14)
     assert abs(curve.y[0] - curve.y[-1]) > 0.15
     rest, link = fc.equilibrium(net), net.links["bottleneck"]
-    R, lag = float(rest.rtt[0]), float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp")
+    R, lag = (
+        float(rest.rtt[0]),
+        float(rest.queueing_delay[0]) + link.delay + net.return_delay("tcp"),
+    )
     s = 1j * curve.frequency
     gains = -3750 / networks.tcp_plant(s, R, lag, 60, 3750)
     np.testing.assert_allclose(curve.y, gains.real, rtol=1e-8)
@@ -117,13 +141,17 @@ def test_a_curve_is_followed_round_its_fold() -> None:
 
 
 def test_a_curve_ends_at_the_bounds_of_either_parameter_on_the_boundary() -> None:
-    """Where it leaves through the bounds of its own parameter, beside it, and where it starts at the bounds."""
+    """Where it leaves through the bounds of its own parameter, beside it, and where it starts at
+    the bounds.
+    """
     capacity = _one().links["bottleneck"].capacity
     start = fc.stability_boundary(_one(), "eta")
     assert isinstance(start, Boundary)
     low = 0.99 * start.value
     for along_bounds, bounds in (((0.3e6, 4e6), (low, 10.0)), ((capacity, 1.3e6), (0.1, 10.0))):
-        curve = fc.stability_boundary(_one(), "eta", bounds, along="capacity", along_bounds=along_bounds)
+        curve = fc.stability_boundary(
+            _one(), "eta", bounds, along="capacity", along_bounds=along_bounds
+        )
         assert isinstance(curve, BoundaryCurve)
         assert curve.ends[1] == "the bounds"
         for i in (0, len(curve) - 1):
@@ -145,13 +173,17 @@ def test_the_end_of_a_curve_says_what_happens_there() -> None:
 
 
 def _stiff(h: float) -> fc.Network:
-    """x' = -k (u(t - 1) + h u(t - 1)^3), u = x/a - 1, on an idle link: h decides beyond k = pi/2."""
+    """x' = -k (u(t - 1) + h u(t - 1)^3), u = x/a - 1, on an idle link: h decides beyond k =
+    pi/2.
+    """
     x, k, a = symbols("x k a", positive=True)
     stiff = symbols("h", real=True)
     u = x_tau / a - 1
     law = fc.Source(
-        name="Stiff", flow={x: -k * a * (u + stiff * u**3)}, out={"rate": x}, params={k: 1.0, a: 1e6, stiff: h},
-        units={x: "bit/s", k: "1/s", a: "bit/s", stiff: "1"}, lower={x: 0}, upper={x: 2 * a}, initial={x: a},
+        name="Stiff", flow={x: -k * a * (u + stiff * u**3)}, out={"rate": x}, params={k: 1.0,
+        a: 1e6, stiff: h},
+        units={x: "bit/s", k: "1/s", a: "bit/s", stiff: "1"}, lower={x: 0}, upper={x: 2 * a},
+        initial={x: a},
     )  # fmt: skip
     return fc.Network().link("l", fc.DropTail, capacity=1e8, delay=0.5).flow("f", law, route=["l"])
 
@@ -183,7 +215,9 @@ def test_where_oscillation_sets_in() -> None:
 
 
 def test_where_oscillation_sets_in_with_constant_delays() -> None:
-    """The runs have the delays of the boundary: those of the equilibrium, queueing delays included."""
+    """The runs have the delays of the boundary: those of the equilibrium, queueing delays
+    included.
+    """
     edge = fc.stability_boundary(_one(), "eta", delays="frozen")
     assert isinstance(edge, Boundary)
     assert edge.delays == "frozen"
@@ -194,7 +228,9 @@ def test_where_oscillation_sets_in_with_constant_delays() -> None:
 
 @pytest.mark.parametrize("flows", [1, 3])
 def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int) -> None:
-    """What is under way is on account: the equilibrium moves in one way, and the roots at zero of accounts stay out."""
+    """What is under way is on account: the equilibrium moves in one way, and the roots at zero
+    of accounts stay out.
+    """
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
     for i in range(flows):
         net.flow(f"f{i}", fc.FAST, route=["l"], packet=8000)
@@ -212,9 +248,13 @@ def test_with_an_ack_clock_the_boundary_is_where_the_verdict_changes(flows: int)
 def test_with_an_ack_clock_the_curve_goes_through_its_boundaries() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="50 ms")
     net.flow("f", fc.FAST, route=["l"], packet=8000)
-    curve = fc.stability_boundary(net, "gamma", ("1", "10"), along="f.return_delay", along_bounds=(0.04, 0.07))
+    curve = fc.stability_boundary(
+        net, "gamma", ("1", "10"), along="f.return_delay", along_bounds=(0.04, 0.07)
+    )
     assert isinstance(curve, BoundaryCurve)
     at = float(np.interp(0.06, np.sort(curve.x), curve.y[np.argsort(curve.x)]))
-    edge = fc.stability_boundary(net.with_flow("f", return_delay=0.06), "gamma", (0.9 * at, 1.1 * at))
+    edge = fc.stability_boundary(
+        net.with_flow("f", return_delay=0.06), "gamma", (0.9 * at, 1.1 * at)
+    )
     assert isinstance(edge, Boundary)
     assert at == pytest.approx(edge.value, rel=1e-2)

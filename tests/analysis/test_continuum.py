@@ -1,4 +1,6 @@
-"""Roots at zero of a continuum of equilibria: which they are, and that the rest is judged as runs show."""
+"""Roots at zero of a continuum of equilibria: which they are, and that the rest is judged as
+runs show.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,24 @@ z = symbols("z", real=True)
 k, T, g, x0 = symbols("k T g x_0", positive=True)
 # Settles wherever the delay is T: how the flows share the link is left open.
 Toward = Source(
-    "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x}, params={k: 2.0, T: 0.15, g: 1.0},
+    "Toward", flow={x: k * x * (T - e - g * edot)}, out={"rate": x}, params={k: 2.0, T: 0.15,
+    g: 1.0},
     units={x: "bit/s", k: "1/s^2", T: "s", g: "s"}, lower={x: 0}, initial={x: 1e6},
 )  # fmt: skip
 # One equilibrium only, at which two roots of its conditions meet.
 Fold = Source(
-    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x}, params={k: 2.0, x0: 1e6},
+    "Fold", flow={x: k * z, z: k * ((x - x0) ** 2 / x0 - z)}, out={"rate": x}, params={k: 2.0,
+    x0: 1e6},
     units={x: "bit/s", z: "bit/s", k: "1/s", x0: "bit/s"}, initial={x: 1e6, z: 0},
 )  # fmt: skip
 
 
 def _shared() -> fc.Network:
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Toward, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=3e6, delay=0.025)
+        .flow("a", Toward, route=["l"])
+    )
     return net.flow("b", Toward(k=1.0, T=0.16), route=["l"], access_delay=0.01)
 
 
@@ -85,15 +93,23 @@ def test_a_push_ends_elsewhere_on_it_and_what_is_left_decays_as_the_other_roots_
 def test_differences_among_identical_flows() -> None:
     net = fc.dumbbell([Toward] * 3 + [Toward(k=1.3)] * 2, {"capacity": 3e6}, rtt="50 ms")
     report = _judged(net)
-    assert [(d.among, d.multiplicity) for d in report.free] == [("", 1), ("flow1 (x3)", 2), ("flow4 (x2)", 1)]
+    assert [(d.among, d.multiplicity) for d in report.free] == [
+        ("", 1),
+        ("flow1 (x3)", 2),
+        ("flow4 (x2)", 1),
+    ]
     assert report.free[0].states == pytest.approx({"flow1 (x3).x": 1, "flow4 (x2).x": -1.5})
     assert report.stable
-    with pytest.raises(InvalidInput, match="one of a continuum, along .* does not move with k in one way"):
+    with pytest.raises(
+        InvalidInput, match="one of a continuum, along .* does not move with k in one way"
+    ):
         fc.stability_boundary(net, "k")
 
 
 def test_redundant_links_of_a_cycle_of_routes() -> None:
-    """Four routes over two of four links: the incidence matrix has full structural rank, and rank three."""
+    """Four routes over two of four links: the incidence matrix has full structural rank, and
+    rank three.
+    """
     net = fc.Network()
     for name in "pqrs":
         net.link(name, fc.DualLink(nu=1e-9), capacity=2e6, delay=0.01)
@@ -106,15 +122,20 @@ def test_redundant_links_of_a_cycle_of_routes() -> None:
 def test_passivity_decides_nothing_where_a_user_integrates() -> None:
     found = passivity(_shared())
     assert not found.stable
-    assert found.verdict == "undecided: flow a has a pole of its own on the imaginary axis or right of it"
+    assert (
+        found.verdict
+        == "undecided: flow a has a pole of its own on the imaginary axis or right of it"
+    )
 
 
 @pytest.mark.parametrize("capacity", [350e3, 380e3, 400e3, 411e3, 440e3])
 def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
-    """No queue moves a window of one packet: lags cancel around the links, and no gain brings the loop to the axis.
+    """No queue moves a window of one packet: lags cancel around the links, and no gain brings the
+    loop to the axis.
 
-    Of the queue's derivatives there is nothing but rounding, and at some capacities not even that. What one flow has
-    more than the others goes round by its own clock: its root at zero leaves with any gain, and a pair soon crosses.
+    Of the queue's derivatives there is nothing but rounding, and at some capacities not even that.
+    What one flow has more than the others goes round by its own clock: its root at zero leaves with
+    any gain, and a pair soon crosses.
     """
     net = fc.dumbbell([fc.Vegas(alpha=0.5)] * 3, {"capacity": capacity}, rtt="10 ms")
     report = _judged(net)
@@ -125,13 +146,17 @@ def test_windows_at_their_bound_leave_a_clock_alone(capacity: float) -> None:
     assert (together.gain_down, together.phase) == (0.0, np.inf)
     (own,) = report.closed.deviations("open").values()
     assert report.gain_margin < 1.05  # 1/0.95 is what the clock itself bears
-    assert [(report.gain_margin * f * own).feedback().count_unstable().unstable for f in (0.999, 1.001)] == [1, 3]
+    assert [
+        (report.gain_margin * f * own).feedback().count_unstable().unstable for f in (0.999, 1.001)
+    ] == [1, 3]
     alone = -np.sort(-np.diag(report.closed.A))  # each state moves as it would by itself
     np.testing.assert_allclose(report.closed.roots(count=5), alone, rtol=1e-7, atol=1e-9)
 
 
 def test_a_fold_is_marginal_and_no_continuum() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Fold, route=["l"])
+    net = (
+        fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", Fold, route=["l"])
+    )
     with pytest.warns(FluidccWarning, match="no flow is connected to a saturated link"):
         report = fc.stability(net)
     assert (report.stable, report.marginal, report.free) == (False, True, ())

@@ -1,4 +1,6 @@
-"""Links that drop before their queue: their equilibria and linearisations against the nonlinear run."""
+"""Links that drop before their queue: their equilibria and linearisations against the nonlinear
+run.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ smoothed = symbols("smoothed", nonnegative=True)
 
 # Drops by the rate that comes, at once or smoothed: it never has a queue, and thins what goes on.
 ByRate = replace(
-    fc.DropTail, name="ByRate", out={**fc.DropTail.out, "drop": steep * y / c}, params={steep: 0.01},
+    fc.DropTail, name="ByRate", out={**fc.DropTail.out, "drop": steep * y / c},
+    params={steep: 0.01},
     units={**fc.DropTail.units, steep: "1"}, claims={},
 )  # fmt: skip
 BySmoothRate = replace(
@@ -33,10 +36,15 @@ RED = fc.REDDrop(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)
 
 
 def network(first: fc.Link) -> fc.Network:
-    """Twenty flows over a link that drops, and one that goes on over a narrower one, which is busy."""
+    """Twenty flows over a link that drops, and one that goes on over a narrower one, which is
+    busy.
+    """
     net = fc.Network().link("a", first, capacity=C, delay=0.02, buffer=400 * PACKET)
     net.link("b", fc.DropTail, capacity=0.15 * C, delay=0.01)
-    for name, law, route in (("near", fc.Reno(a=20, b=0.5 / 20), ["a"]), ("far", fc.LDCC(w=0.2e6), ["a", "b"])):
+    for name, law, route in (
+        ("near", fc.Reno(a=20, b=0.5 / 20), ["a"]),
+        ("far", fc.LDCC(w=0.2e6), ["a", "b"]),
+    ):
         net.flow(name, law, route=route, access_delay=0.01, return_delay=0.03, packet=PACKET)
     return net.flow("push", fc.CBR(rate=1e6), route=["a", "b"], access_delay=0.01)
 
@@ -46,7 +54,9 @@ def test_the_run_rests_at_the_equilibrium(law: fc.Link) -> None:
     rest = fc.equilibrium(network(law))
     ds = fc.simulate(network(law), 200, samples=3, rtol=1e-9, engine="array").isel(time=-1)
     for name in ("rate", "loss", "rtt", "queueing_delay", "arrival_rate"):
-        np.testing.assert_allclose(getattr(rest, name), ds[name], rtol=2e-6, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(rest, name), ds[name], rtol=2e-6, atol=1e-9, err_msg=name
+        )
     np.testing.assert_allclose(rest.admitted_rate, ds.throughput, rtol=2e-6)
     assert float(rest.arrival_rate[0]) > 1.005 * float(rest.admitted_rate[0])
     assert bool(rest.saturated[1])
@@ -54,10 +64,14 @@ def test_the_run_rests_at_the_equilibrium(law: fc.Link) -> None:
 
 @pytest.mark.parametrize("law", [RED, ByRate, BySmoothRate], ids=lambda law: law.name)
 def test_a_small_push_goes_as_the_linear_system_says(law: fc.Link) -> None:
-    """A step beside a constant flow: the run without its quadratic part, and the inverse Laplace transform."""
+    """A step beside a constant flow: the run without its quadratic part, and the inverse Laplace
+    transform.
+    """
     net = network(law)
     system: Any = fc.linearize(net)
-    k = [f.label for f in system.point.classes].index("far")  # it has the route and the delays of the push
+    k = [f.label for f in system.point.classes].index(
+        "far"
+    )  # it has the route and the delays of the push
     times = np.array([0.7, 1.0, 1.5])
     want = networks.inverse_laplace(lambda s: system(s)[:, k] / s, times, 40)
     got = networks.push_response(net, times, begin=40.0)
@@ -75,14 +89,21 @@ def test_breaking_the_loop_at_links_or_at_flows_is_one(law: fc.Link, below: fc.L
     net.flow("on", fc.LDCC(w=0.1e6), route=["a", "b", "last"], access_delay=0.02, packet=PACKET)
     flows, links = (fc.linearize(net, loop) for loop in ("open", "links"))
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
-    det = [np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) * g.characteristic(s) for g in (flows, links)]
+    det = [
+        np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) * g.characteristic(s)
+        for g in (flows, links)
+    ]
     np.testing.assert_allclose(det[0], det[1], rtol=1e-9)
 
 
 def test_drops_and_marks_differ_by_what_they_let_in() -> None:
     """Dropped packets do not load the link: c/(1 - p) is sent where RED drops, c where it marks."""
     for law in (RED, fc.RED(min_th=0.02, max_th=0.06, p_max=0.1, T=0.5)):
-        net = fc.Network().link("l", law, capacity=C, delay=0.02).flow("f", fc.Reno(a=30, b=0.5 / 30), route=["l"])
+        net = (
+            fc.Network()
+            .link("l", law, capacity=C, delay=0.02)
+            .flow("f", fc.Reno(a=30, b=0.5 / 30), route=["l"])
+        )
         rest = fc.equilibrium(net)
         p = float(rest.loss[0])
         sent = C / (1 - p) if law is RED else C
@@ -101,12 +122,25 @@ def test_how_the_equilibrium_moves_is_its_difference() -> None:
 def test_frozen_delays_refuse_a_link_that_drops_before_the_end_of_a_route() -> None:
     with pytest.raises(Unsupported, match="'a' loses packets before the end of a route"):
         fc.linearize(network(RED), delays="frozen")
-    alone = fc.Network().link("a", RED, capacity=C, delay=0.02).flow("f", fc.Reno, route=["a"], packet=PACKET)
+    alone = (
+        fc.Network()
+        .link("a", RED, capacity=C, delay=0.02)
+        .flow("f", fc.Reno, route=["a"], packet=PACKET)
+    )
     assert fc.linearize(alone, delays="frozen").n_states == 3
 
 
 def test_routers_that_report_say_what_to_do_instead() -> None:
-    net = fc.Network().link("a", fc.PAQMECF, capacity=C, delay=0.02).flow("f", fc.ECF, route=["a"], access_delay=0.01)
-    for law, what in ((fc.ECF, "knows more than data carry"), (fc.Reno, "tells sources something past the data")):
-        with pytest.raises(Unsupported, match=f"{what}, .*simulate it; .*max_min_rates, .*sampled_stability"):
+    net = (
+        fc.Network()
+        .link("a", fc.PAQMECF, capacity=C, delay=0.02)
+        .flow("f", fc.ECF, route=["a"], access_delay=0.01)
+    )
+    for law, what in (
+        (fc.ECF, "knows more than data carry"),
+        (fc.Reno, "tells sources something past the data"),
+    ):
+        with pytest.raises(
+            Unsupported, match=f"{what}, .*simulate it; .*max_min_rates, .*sampled_stability"
+        ):
             fc.equilibrium(net.with_flow("f", law=law, initial=None))

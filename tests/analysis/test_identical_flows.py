@@ -1,4 +1,6 @@
-"""Identical flows are linearised as one class: every answer is that of flows that differ by next to nothing."""
+"""Identical flows are linearised as one class: every answer is that of flows that differ by next
+to nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,16 @@ from fluidcc.symbols import e, edot, x_tau
 
 NEXT_TO_NOTHING = 1e-9
 SCALARS = (
-    "stable", "marginal", "unstable", "encirclements", "open_unstable", "gain_margin", "critical_gain", "phase_margin",
+    "stable", "marginal", "unstable", "encirclements", "open_unstable", "gain_margin",
+    "critical_gain", "phase_margin",
     "delay_margin", "modulus_margin", "sensitivity_peak", "complementary_peak", "decay_rate",
 )  # fmt: skip
 
 
 def _hears_itself(loop: float, slope: float) -> fc.Source:
-    """x' = w - loop x(t - RTT) - ..., where links hide as much of its own past from all flows together as `slope`."""
+    """x' = w - loop x(t - RTT) - ..., where links hide as much of its own past from all flows
+    together as `slope`.
+    """
     x = symbols("x", positive=True)
     w, a, b, c, T = symbols("w a b c T", positive=True)
     return fc.Source(
@@ -38,7 +43,9 @@ def _hears_itself(loop: float, slope: float) -> fc.Source:
 
 
 def _runs_away() -> fc.Source:
-    """x' = r x - b (e - T) - c e': unstable by itself; the links hold all flows together, and none alone."""
+    """x' = r x - b (e - T) - c e': unstable by itself; the links hold all flows together, and
+    none alone.
+    """
     x = symbols("x", positive=True)
     r, b, c, T = symbols("r b c T", positive=True)
     return fc.Source(
@@ -66,16 +73,22 @@ NETWORKS = {
     "oscillating": lambda apart: _net((fc.LDCC(eta=3), 3, 0.1), apart=apart),
     "beside another law": lambda apart: _net((fc.LDCC, 5, 0.01), (fc.NADA, 1, 0.02), apart=apart),
     "near and far": lambda apart: _net((fc.LDCC, 5, 0.01), (fc.LDCC, 1, 0.04), apart=apart),
-    "windows over marks": lambda apart: _net((fc.Reno, 3, 0.01), (fc.Reno, 2, 0.04), apart=apart, link=fc.RED),
+    "windows over marks": lambda apart: _net(
+        (fc.Reno, 3, 0.01), (fc.Reno, 2, 0.04), apart=apart, link=fc.RED
+    ),
     "hearing themselves": lambda apart: _net((_hears_itself(15.0, 0.3), 3, 0.01), apart=apart),
     "unstable together": lambda apart: _net((_hears_itself(15.0, 0.9), 3, 0.01), apart=apart),
-    "unstable among themselves": lambda apart: _net((_hears_itself(20.0, 0.9), 4, 0.01), apart=apart),
+    "unstable among themselves": lambda apart: _net(
+        (_hears_itself(20.0, 0.9), 4, 0.01), apart=apart
+    ),
     "running away": lambda apart: _net((_runs_away(), 4, 0.01), apart=apart),
 }
 
 
 ALONE = ("beside another law",)
-"""Judged one by one even in a sweep: the states of NADA act on one another, so that poles are not told at once."""
+"""Judged one by one even in a sweep: the states of NADA act on one another, so that poles are
+not told at once.
+"""
 
 
 def _both(which: str, **how: Any) -> list[Any]:
@@ -88,16 +101,25 @@ def test_verdict_margins_and_roots_are_those_of_flows_that_hardly_differ(which: 
     assert len(alike.point.classes) < len(apart.point.classes) == len(apart.point.net.flows)
     for name in SCALARS:
         assert getattr(alike, name) == pytest.approx(getattr(apart, name), rel=1e-6), name
-    near = np.sort_complex(np.round(alike.rightmost_roots, 5)), np.sort_complex(np.round(apart.rightmost_roots, 5))
+    near = (
+        np.sort_complex(np.round(alike.rightmost_roots, 5)),
+        np.sort_complex(np.round(apart.rightmost_roots, 5)),
+    )
     np.testing.assert_allclose(*near, atol=2e-5)
     assert alike.unstable == alike.encirclements + alike.open_unstable
 
 
 @pytest.mark.filterwarnings("ignore:the equilibrium is one of a continuum")
 @pytest.mark.parametrize("law", [fc.FAST, fc.Vegas], ids=lambda law: law.name)
-def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays_too(law: Any) -> None:
-    """Their difference operator, 1 - 0.475 exp(-h1 s) - 0.475 exp(-h2 s), is strongly stable for all h1 and h2."""
-    alike, apart = (fc.stability(_net((law, 2, 0.01), apart=step)) for step in (0.0, NEXT_TO_NOTHING))
+def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays_too(
+    law: Any,
+) -> None:
+    """Their difference operator, 1 - 0.475 exp(-h1 s) - 0.475 exp(-h2 s), is strongly stable for
+    all h1 and h2.
+    """
+    alike, apart = (
+        fc.stability(_net((law, 2, 0.01), apart=step)) for step in (0.0, NEXT_TO_NOTHING)
+    )
     for name in SCALARS:
         assert getattr(alike, name) == pytest.approx(getattr(apart, name), rel=1e-5), name
     far = fc.stability(_net((law, 2, 0.01), apart=2.0))
@@ -105,8 +127,12 @@ def test_two_flows_with_a_clock_of_acknowledgements_are_judged_at_unequal_delays
     assert far.closed.essential_abscissa < 0
 
 
-@pytest.mark.parametrize("which", ["alike", "near and far", "windows over marks", "hearing themselves"])
-def test_derivatives_conditions_and_proofs_are_those_of_flows_that_hardly_differ(which: str) -> None:
+@pytest.mark.parametrize(
+    "which", ["alike", "near and far", "windows over marks", "hearing themselves"]
+)
+def test_derivatives_conditions_and_proofs_are_those_of_flows_that_hardly_differ(
+    which: str,
+) -> None:
     alike, apart = _both(which, certify=True)
     assert alike.certified is True
     times = {f.label: f.count - 1 for f in alike.point.classes}
@@ -126,7 +152,9 @@ def test_derivatives_conditions_and_proofs_are_those_of_flows_that_hardly_differ
         np.testing.assert_allclose(moved[0][kind] / scale, row / scale, atol=1e-5, err_msg=kind)
     for mine, theirs in zip(alike.sufficient, apart.sufficient, strict=True):
         assert (mine.name, mine.applies, mine.holds) == (theirs.name, theirs.applies, theirs.holds)
-        assert [mine.margin, mine.conservatism] == pytest.approx([theirs.margin, theirs.conservatism], nan_ok=True)
+        assert [mine.margin, mine.conservatism] == pytest.approx(
+            [theirs.margin, theirs.conservatism], nan_ok=True
+        )
     try:
         assert alike.passivity.verdict.split(",")[0] == apart.passivity.verdict.split(",")[0]
     except Unsupported:
@@ -141,21 +169,27 @@ def test_many_points_at_once_are_judged_as_one_by_one(which: str) -> None:
     assert not found.errors
     for i, capacity in enumerate((2.9e6, 3e6)):
         one = fc.stability(net.with_link("l", capacity=capacity))
-        names = ("stable", "unstable", "encirclements", "gain_margin", "phase_margin", "delay_margin", "modulus_margin",
+        names = ("stable", "unstable", "encirclements", "gain_margin", "phase_margin",
+        "delay_margin", "modulus_margin",
                  "decay_rate")  # fmt: skip
         for name in names:
-            assert getattr(found, name)[i] == pytest.approx(float(getattr(one, name)), rel=1e-9), name
+            assert getattr(found, name)[i] == pytest.approx(float(getattr(one, name)), rel=1e-9), (
+                name
+            )
     assert set(found.alone) <= ({0, 1} if which in ALONE else set())
 
 
 def test_differences_among_flows_that_hear_themselves_have_margins_of_their_own() -> None:
-    """Each is s + a exp(-s RTT): its gain may grow by pi/(2 a RTT), and its roots are Lambert's W(-a RTT)/RTT."""
+    """Each is s + a exp(-s RTT): its gain may grow by pi/(2 a RTT), and its roots are Lambert's
+    W(-a RTT)/RTT.
+    """
     from scipy.special import lambertw
 
     for loop in (15.0, 20.0):
-        report = fc.stability(NETWORKS["hearing themselves"](0.0).with_flow(
-            "f00", law=_hears_itself(loop, 0.9)).with_flow("f01", law=_hears_itself(loop, 0.9)).with_flow(
-            "f02", law=_hears_itself(loop, 0.9)))  # fmt: skip
+        net = NETWORKS["hearing themselves"](0.0)
+        for name in ("f00", "f01", "f02"):
+            net = net.with_flow(name, law=_hears_itself(loop, 0.9))
+        report = fc.stability(net)
         trip = float(report.equilibrium.rtt[0])
         assert report.critical_gain == pytest.approx(math.pi / (2 * loop * trip), rel=1e-9)
         (mode,) = (m for m in report.modes if m.among)
@@ -174,7 +208,9 @@ def test_flows_that_run_away_count_as_often_as_there_are() -> None:
 
 
 def test_roots_on_the_axis_make_marginal_only_what_is_not_unstable() -> None:
-    """Swings of their own, a' = b and b' = -a, beside a flow that is stable or not, on another link."""
+    """Swings of their own, a' = b and b' = -a, beside a flow that is stable or not, on another
+    link.
+    """
     x = symbols("x", positive=True)
     a, b = symbols("a b", real=True)
     w, T = symbols("w T", positive=True)

@@ -1,4 +1,6 @@
-"""`linearize`: against the nonlinear network, against formulas worked out by hand, and what it refuses."""
+"""`linearize`: against the nonlinear network, against formulas worked out by hand, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ TIMES = np.array([1.0, 2.0, 3.0, 5.0])
 
 def _pushed(system: Any, net: fc.Network) -> int:
     push = net.flows["push"]
-    same = [f.spec.route == push.route and f.spec.access_delay == push.access_delay for f in system.point.classes]
+    same = [
+        f.spec.route == push.route and f.spec.access_delay == push.access_delay
+        for f in system.point.classes
+    ]
     return same.index(True)
 
 
@@ -48,7 +53,9 @@ def test_two_bottlenecks_tell_the_two_kinds_of_delays_apart() -> None:
     net = networks.parking_lot()
     kinds: list[Any] = [fc.linearize(net, delays=d) for d in ("fifo", "frozen")]
     answers = [networks.inverse_laplace(partial(_step, g), TIMES) for g in kinds]
-    assert np.max(np.abs(answers[0] - answers[1])) > 1e-3  # a hundred times what the test above allows
+    assert (
+        np.max(np.abs(answers[0] - answers[1])) > 1e-3
+    )  # a hundred times what the test above allows
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
@@ -76,7 +83,9 @@ def test_identical_flows_one_by_one_have_the_same_characteristic_function() -> N
     link = {"capacity": 3e6}
     together = fc.linearize(fc.dumbbell([fc.LDCC] * 3, link, rtt="50 ms"))
     # Ever so slightly different laws are three classes.
-    apart = fc.linearize(fc.dumbbell([fc.LDCC(w=20e3 + d) for d in (0, 1e-4, -1e-4)], link, rtt="50 ms"))
+    apart = fc.linearize(
+        fc.dumbbell([fc.LDCC(w=20e3 + d) for d in (0, 1e-4, -1e-4)], link, rtt="50 ms")
+    )
     s = np.array([0.3 + 0.2j, -1 + 3j, 2 - 5j])
     (mode,) = together.deviations().values()
     assert (together.n_states, apart.n_states) == (2, 4)
@@ -89,9 +98,13 @@ def test_closed_loop_is_the_open_one_closed(make: Any) -> None:
     opened, closed = (fc.linearize(make(), loop) for loop in ("open", "closed"))
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j])
     back = np.moveaxis(np.eye(opened.n_inputs)[..., None] + opened(s), -1, 0)
-    np.testing.assert_allclose(np.moveaxis(closed(s), -1, 0), np.linalg.inv(back), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        np.moveaxis(closed(s), -1, 0), np.linalg.inv(back), rtol=1e-8, atol=1e-8
+    )
     loops = np.linalg.det(back)
-    np.testing.assert_allclose(closed.characteristic(s), opened.characteristic(s) * loops, rtol=1e-8)
+    np.testing.assert_allclose(
+        closed.characteristic(s), opened.characteristic(s) * loops, rtol=1e-8
+    )
 
 
 def _eigenloci(system: Any, s: Any) -> Any:
@@ -105,33 +118,49 @@ CASES.remove((networks.full_buffers, "frozen"))
 
 @pytest.mark.parametrize(("make", "delays"), CASES)
 def test_breaking_the_loop_at_links_or_at_flows_is_one(make: Any, delays: str) -> None:
-    """K (I - T)^-1 R at the flows and (I - T)^-1 R K at the links share their eigenvalues, zeros aside."""
+    """K (I - T)^-1 R at the flows and (I - T)^-1 R K at the links share their eigenvalues, zeros
+    aside.
+    """
     net = make()
     flows, links, closed = (fc.linearize(net, loop, delays) for loop in ("open", "links", "closed"))
-    assert links.inputs == links.outputs == tuple(n for n in net.link_names if (make, n) != (networks.trunk, "l1"))
+    assert (
+        links.inputs
+        == links.outputs
+        == tuple(n for n in net.link_names if (make, n) != (networks.trunk, "l1"))
+    )
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
-    of_flows, of_links = (np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (flows, links))
+    of_flows, of_links = (
+        np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (flows, links)
+    )
     if make is not networks.full_buffers:  # there one of the laws hears its own past
         np.testing.assert_allclose(of_links, of_flows, rtol=1e-9)
         n = min(flows.n_inputs, links.n_inputs)
         for a, b in zip(_eigenloci(flows, s), _eigenloci(links, s), strict=True):
             most = [v[np.argsort(-np.abs(v))][:n] for v in (a, b)]
             np.testing.assert_allclose(most[0], most[1], rtol=1e-7)
-    np.testing.assert_allclose(closed.characteristic(s), links.characteristic(s) * of_links, rtol=1e-8)
+    np.testing.assert_allclose(
+        closed.characteristic(s), links.characteristic(s) * of_links, rtol=1e-8
+    )
 
 
-@pytest.mark.parametrize("make", [networks.penalty_prices, networks.dual_prices], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [networks.penalty_prices, networks.dual_prices], ids=lambda make: make.__name__
+)
 def test_breaking_the_loop_at_its_prices_is_the_same_again(make: Any) -> None:
     net = make()
     links, prices = (fc.linearize(net, loop) for loop in ("links", "marks"))
     assert prices.inputs == tuple(f"{l}.price" for l in net.link_names)
     s = np.array([0.3 + 0.2j, 1 + 3j, 2 - 5j, 9j])
-    of_links, of_prices = (np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (links, prices))
+    of_links, of_prices = (
+        np.linalg.det(np.eye(g.n_inputs) + np.moveaxis(g(s), -1, 0)) for g in (links, prices)
+    )
     np.testing.assert_allclose(of_prices, of_links, rtol=1e-9)
 
 
 def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
-    """(34) for one flow on one link, C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b, of arrivals."""
+    """(34) for one flow on one link, C^-1 R_f s^-1 (s - K x U'')^-1 K x (v' + s) R_b, of
+    arrivals.
+    """
     w, beta, T, eta, c = 20e3, 0.1, 0.1, 0.4, 3e6
     loop = fc.linearize(fc.dumbbell([fc.LDCC], {"capacity": c}, rtt="50 ms"), "links")
     r = w / (beta * c)
@@ -143,10 +172,19 @@ def test_the_loop_at_links_of_one_queue_is_the_papers() -> None:
 
 
 def test_without_a_link_that_answers_there_is_nothing_to_break() -> None:
-    net = fc.Network().link("far", fc.DropTail, capacity=9e6, delay=0.3).flow("a", fc.LDCC, route=["far"])
-    with pytest.raises(InvalidInput, match="no link answers the flows, so there is no loop to break at the links"):
+    net = (
+        fc.Network()
+        .link("far", fc.DropTail, capacity=9e6, delay=0.3)
+        .flow("a", fc.LDCC, route=["far"])
+    )
+    with pytest.raises(
+        InvalidInput, match="no link answers the flows, so there is no loop to break at the links"
+    ):
         fc.linearize(net, "links")
-    with pytest.raises(InvalidInput, match="no link on a route sends a mark or a price, so there is no loop to break"):
+    with pytest.raises(
+        InvalidInput,
+        match="no link on a route sends a mark or a price, so there is no loop to break",
+    ):
         fc.linearize(networks.one_link(), "marks")
 
 
@@ -158,7 +196,11 @@ def test_a_tracker_is_a_parameter_and_reported() -> None:
     x, base, count, a = symbols("x base count a", positive=True)
     law = fc.Source(
         name="Tracking",
-        flow={x: (a - x * (e - base)) / RTT**2 - x * edot / RTT, base: -Max(base - e, 0) / RTT, count: x},
+        flow={
+            x: (a - x * (e - base)) / RTT**2 - x * edot / RTT,
+            base: -Max(base - e, 0) / RTT,
+            count: x,
+        },
         out={"rate": x},
         params={a: 60e3},
         units={x: "bit/s", a: "bit", base: "s", count: "bit"},
@@ -196,7 +238,9 @@ def _rest_without_counters(net: fc.Network, rate: float, queue: float) -> Any:
     like = fc.equilibrium(net.with_flow("f", law=fc.LDCC, initial=None))
     given = {"f": {"x": rate, "base": 0.05, "count": 1.0}, "l": {"q": queue}}
     delay = 0.05 + queue
-    return like.changed(given, rate=rate, queueing_delay=queue, one_way_delay=delay, rtt=delay + 0.05)
+    return like.changed(
+        given, rate=rate, queueing_delay=queue, one_way_delay=delay, rtt=delay + 0.05
+    )
 
 
 @pytest.mark.parametrize("law", [fc.PenaltyLink(B=2.5), fc.DualLink, fc.DropTail, fc.RED])
@@ -209,7 +253,9 @@ def test_a_link_that_nobody_crosses_changes_nothing(law: fc.Link) -> None:
 
 
 def test_a_second_queue_in_series_drains() -> None:
-    """However slowly: what is left of it goes with the rate, which nears the capacity by a law of little gain."""
+    """However slowly: what is left of it goes with the rate, which nears the capacity by a law
+    of little gain.
+    """
     net = fc.Network()
     for name in ("one", "two"):
         net.link(name, fc.DropTail, capacity=2e6, delay=0.01)
@@ -221,8 +267,12 @@ def test_a_second_queue_in_series_drains() -> None:
 
 def test_surfaces_are_named() -> None:
     series = fc.Network().link("one", fc.DropTail, capacity=3e6, delay=0.02)
-    series.link("two", fc.DropTail, capacity=3e6, delay=0.02).flow("a", fc.LDCC, route=["one", "two"])
-    with pytest.raises(InvalidInput, match=r"link 'two' stands on a switching surface: its queue is empty"):
+    series.link("two", fc.DropTail, capacity=3e6, delay=0.02).flow(
+        "a", fc.LDCC, route=["one", "two"]
+    )
+    with pytest.raises(
+        InvalidInput, match=r"link 'two' stands on a switching surface: its queue is empty"
+    ):
         fc.linearize(series)
     # LDCC never comes to rest at e = T, so a law that does.
     from sympy import Max, symbols
@@ -240,7 +290,9 @@ def test_surfaces_are_named() -> None:
         initial={x: 1e6},
     )
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.05).flow("a", law, route=["l"])
-    with pytest.raises(InvalidInput, match=r"flow 'a': Kinked stands on a switching surface, -?T? ?[-+] ?e"):
+    with pytest.raises(
+        InvalidInput, match=r"flow 'a': Kinked stands on a switching surface, -?T? ?[-+] ?e"
+    ):
         fc.linearize(net)
 
 
@@ -252,7 +304,9 @@ def test_bad_cases_say_what_is_wrong() -> None:
         fc.linearize(net.copy().flow("a", fc.AIMD, route=["l"]))
     with pytest.raises(NoEquilibrium, match="raises its rate without limit"):
         fc.linearize(net.copy().flow("a", fc.Reno, route=["l"]))
-    with pytest.raises(InvalidInput, match="loop is 'half'; give 'closed', 'open', 'links' or 'marks'"):
+    with pytest.raises(
+        InvalidInput, match="loop is 'half'; give 'closed', 'open', 'links' or 'marks'"
+    ):
         fc.linearize(net.copy().flow("a", fc.LDCC, route=["l"]), "half")
     with pytest.raises(InvalidInput, match="eta is 0, but must be positive"):
         fc.LDCC(eta=0)
@@ -272,8 +326,14 @@ def test_many_different_flows() -> None:
 
 def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=[(0, 3e6), (10, 1e6)], delay=0.025)
-    net.flow("a", fc.LDCC(eta=1.3), route=["l"], stop=20).flow("b", fc.LDCC(eta=1.3), route=["l"], start=5)
-    steady = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025).flow("a", fc.LDCC(eta=1.3), route=["l"])
+    net.flow("a", fc.LDCC(eta=1.3), route=["l"], stop=20).flow(
+        "b", fc.LDCC(eta=1.3), route=["l"], start=5
+    )
+    steady = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=3e6, delay=0.025)
+        .flow("a", fc.LDCC(eta=1.3), route=["l"])
+    )
     same: dict[float | str, fc.Network] = {
         0: steady,
         "12 s": fc.dumbbell([fc.LDCC(eta=1.3)] * 2, {"capacity": 1e6, "delay": 0.025}),
@@ -288,16 +348,23 @@ def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
             assert fc.stability(net, at=given).rightmost_roots == pytest.approx(wanted, rel=1e-9)
         found.append(wanted[0])
     assert len({complex(np.round(s, 6)) for s in found}) == 3
-    with pytest.raises(InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of this network"):
+    with pytest.raises(
+        InvalidInput, match="the equilibrium given as at= knows no 'a'; give one of this network"
+    ):
         fc.linearize(net, at=fc.equilibrium(networks.penalty_prices().without_flow("a")))
 
 
 @pytest.mark.parametrize(
     ("net", "who"),
     [
-        (fc.dumbbell([fc.SampledLDCC], {"capacity": 3e6}, rtt=0.05), r"flow 'flow1' \(SampledLDCC\)"),
         (
-            fc.Network().link("l", fc.AdaptiveRED, capacity=3e6, delay=0.05).flow("a", fc.Reno, route=["l"]),
+            fc.dumbbell([fc.SampledLDCC], {"capacity": 3e6}, rtt=0.05),
+            r"flow 'flow1' \(SampledLDCC\)",
+        ),
+        (
+            fc.Network()
+            .link("l", fc.AdaptiveRED, capacity=3e6, delay=0.05)
+            .flow("a", fc.Reno, route=["l"]),
             r"link 'l' \(AdaptiveRED\)",
         ),
     ],
@@ -306,7 +373,8 @@ def test_where_capacities_change_the_time_says_which_network_is_meant() -> None:
 def test_sampled_laws_are_refused(net: fc.Network, who: str) -> None:
     with pytest.raises(
         Unsupported,
-        match=f"{who} is sampled, so it has no Jacobian in continuous time: (use its|simulate it, use a law)",
+        match=f"{who} is sampled, so it has no Jacobian in continuous time: (use its|simulate it, "
+        f"use a law)",
     ):
         fc.linearize(net)
 
@@ -331,7 +399,12 @@ def test_links_with_nothing_in_common_are_judged_by_themselves() -> None:
         own = fc.Network().link(f"l{l}", fc.DropTail, capacity=9e6, delay=net.links[f"l{l}"].delay)
         for name in net.flows:
             if name.startswith(f"f{l}."):
-                own.flow(name, net.flows[name].law, route=[f"l{l}"], access_delay=net.flows[name].access_delay)
+                own.flow(
+                    name,
+                    net.flows[name].law,
+                    route=[f"l{l}"],
+                    access_delay=net.flows[name].access_delay,
+                )
         alone.append(fc.stability(own, roots=6))
     roots = np.concatenate([r.rightmost_roots for r in alone])
     roots = roots[np.argsort(-roots.real, kind="stable")]
@@ -343,7 +416,9 @@ def test_links_with_nothing_in_common_are_judged_by_themselves() -> None:
 
 
 def test_dense_slow_roots_of_many_flows_are_all_found() -> None:
-    """Forty flows have forty slow roots within a few hundredths: each is a root, and the argument principle agrees."""
+    """Forty flows have forty slow roots within a few hundredths: each is a root, and the
+    argument principle agrees.
+    """
     closed = fc.linearize(_apart(1, 40))
     roots = closed.roots(count=30)
     assert len(roots) >= 30

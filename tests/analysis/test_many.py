@@ -1,4 +1,6 @@
-"""Verdicts at many points are those of `stability` at each, whatever points are asked for together."""
+"""Verdicts at many points are those of `stability` at each, whatever points are asked for
+together.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from fluidcc.equilibria.many import Columns
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
 
-FIELDS = ("stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin", "delay_margin",
+FIELDS = ("stable", "marginal", "unstable", "encirclements", "gain_margin", "phase_margin",
+    "delay_margin",
           "modulus_margin", "crossover", "decay_rate")  # fmt: skip
 
 
@@ -26,7 +29,9 @@ def dumbbell() -> fc.Network:
 
 
 def tandem() -> fc.Network:
-    """Two links of which either may saturate, one with a buffer that may fill, and traffic that does not listen."""
+    """Two links of which either may saturate, one with a buffer that may fill, and traffic that
+    does not listen.
+    """
     net = fc.Network()
     net.link("first", fc.DropTail, capacity="4 Mbit/s", delay="5 ms", buffer="60 ms")
     net.link("second", fc.DropTail, capacity="3 Mbit/s", delay="15 ms")
@@ -38,8 +43,14 @@ def tandem() -> fc.Network:
 
 
 CASES: dict[str, tuple[Any, dict[str, tuple[float, float]]]] = {
-    "dumbbell": (dumbbell, {"eta": (0.1, 4.0), "capacity": (2e6, 6e6), "b.access_delay": (0.0, 0.1)}),
-    "tandem": (tandem, {"first.capacity": (1.5e6, 6e6), "short.beta": (0.05, 0.3), "long.eta": (0.2, 1.5)}),
+    "dumbbell": (
+        dumbbell,
+        {"eta": (0.1, 4.0), "capacity": (2e6, 6e6), "b.access_delay": (0.0, 0.1)},
+    ),
+    "tandem": (
+        tandem,
+        {"first.capacity": (1.5e6, 6e6), "short.beta": (0.05, 0.3), "long.eta": (0.2, 1.5)},
+    ),
     "same again": (dumbbell, {"flows.beta": (0.05, 0.3), "flows.access_delay": (0.001, 0.1)}),
     "full buffers": (
         networks.full_buffers,
@@ -50,7 +61,10 @@ CASES: dict[str, tuple[Any, dict[str, tuple[float, float]]]] = {
         {"a.alpha": (1e7, 5e7), "l.delay": (0.005, 0.2), "flows.access_delay": (0.0, 0.02)},
     ),
     "penalties": (networks.penalty_prices, {"a.alpha": (1e6, 8e6), "l1.delay": (0.005, 0.4)}),
-    "round trips": (lambda: fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"), {"rtt": (0.01, 0.3)}),
+    "round trips": (
+        lambda: fc.dumbbell([fc.LDCC] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"),
+        {"rtt": (0.01, 0.3)},
+    ),
 }
 
 
@@ -61,7 +75,9 @@ def cases(name: str, count: int) -> tuple[fc.Network, dict[str, Any], dict[str, 
     return net, {axis: find_target(net, axis) for axis in values}, values
 
 
-def one_by_one(net: fc.Network, targets: dict[str, Any], values: dict[str, Any], found: Verdicts) -> None:
+def one_by_one(
+    net: fc.Network, targets: dict[str, Any], values: dict[str, Any], found: Verdicts
+) -> None:
     columns = Columns(system_of(net, np.inf), net, targets, values)
     for i in range(columns.points):
         if i in found.errors:
@@ -71,7 +87,9 @@ def one_by_one(net: fc.Network, targets: dict[str, Any], values: dict[str, Any],
             continue
         report = fc.stability(columns.network(i))
         got = [getattr(found, name)[i] for name in FIELDS]
-        np.testing.assert_allclose(got, [float(getattr(report, name)) for name in FIELDS], rtol=1e-9, err_msg=str(i))
+        np.testing.assert_allclose(
+            got, [float(getattr(report, name)) for name in FIELDS], rtol=1e-9, err_msg=str(i)
+        )
         np.testing.assert_allclose(found.rightmost_root[i], report.rightmost_roots[0], rtol=1e-9)
 
 
@@ -96,16 +114,24 @@ def test_no_bit_depends_on_the_company(name: str) -> None:
 
 def test_only_what_is_asked_for() -> None:
     net, targets, values = cases("dumbbell", 5)
-    roots, margins = verdicts_at(net, targets, values, margins=False), verdicts_at(net, targets, values, roots=False)
+    roots, margins = (
+        verdicts_at(net, targets, values, margins=False),
+        verdicts_at(net, targets, values, roots=False),
+    )
     assert np.isnan([roots.phase_margin, margins.stable]).all()
     assert not np.isnan([roots.stable, margins.phase_margin]).any()
 
 
 def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity="1 Mbit/s", delay="5 ms", buffer="300 ms")
-    net.flow("a", fc.NADA, route=["l"], return_delay="40 ms")  # at rest one of its states follows from the others
+    net.flow(
+        "a", fc.NADA, route=["l"], return_delay="40 ms"
+    )  # at rest one of its states follows from the others
     targets = {axis: find_target(net, axis) for axis in ("capacity", "kappa")}
-    values = {"capacity": np.array([0.6e6, 1.0e6, 1.4e6, 2.0e6]), "kappa": np.array([0.3, 0.5, 0.7, 0.5])}
+    values = {
+        "capacity": np.array([0.6e6, 1.0e6, 1.4e6, 2.0e6]),
+        "kappa": np.array([0.3, 0.5, 0.7, 0.5]),
+    }
     found = verdicts_at(net, targets, values, roots=False)
     assert list(found.alone) == [3]  # where its rate is at its bound, and does not press
     assert list(found.errors) == [3]
@@ -125,4 +151,9 @@ def test_points_that_need_more_are_judged_alone_and_failures_are_told() -> None:
     assert "axis" in found.alone[1]
     assert found.reasons()[2].startswith("NoEquilibrium: ")
     assert np.isnan(found.stable[2])
-    one_by_one(net, targets, {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])}, found)
+    one_by_one(
+        net,
+        targets,
+        {"beta": np.array([0.1, 0.1, 0.001]), "eta": np.array([0.4, edge.value, 0.4])},
+        found,
+    )

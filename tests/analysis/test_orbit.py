@@ -57,7 +57,9 @@ def test_the_cycle_of_one_flow_is_the_closed_form() -> None:
 def test_synchronised_flows_contract_by_one_minus_b(b: float) -> None:
     net = bottleneck()
     for i in range(3):
-        net.flow(f"f{i}", aimd(b), route=["l"], return_delay=BACK, initial={"x": (1 + 1.5 * i) * 1e6})
+        net.flow(
+            f"f{i}", aimd(b), route=["l"], return_delay=BACK, initial={"x": (1 + 1.5 * i) * 1e6}
+        )
     cycle = fc.limit_cycle(net)
     # two differences shrink so; what all have together is the same again after one cycle
     np.testing.assert_allclose(cycle.multipliers, [1 - b, 1 - b], rtol=1e-6)
@@ -91,7 +93,9 @@ def test_flows_of_different_round_trips_lock_to_one_period() -> None:
     cycle = fc.limit_cycle(net)
     assert sorted(set(cycle.jumps.of.values)) == ["f0", "f1"]
     mean, least, most = (d.AIMD_W for d in (cycle.mean, cycle.least, cycle.most))
-    np.testing.assert_allclose(least, most / 2, rtol=1e-6)  # each window is halved once, from its largest value
+    np.testing.assert_allclose(
+        least, most / 2, rtol=1e-6
+    )  # each window is halved once, from its largest value
     assert np.all((least < mean) & (mean < most))
     again = fc.limit_cycle(net, rtol=1e-8, tol=1e-7)
     assert again.period == pytest.approx(cycle.period, rel=1e-6)
@@ -108,31 +112,56 @@ def test_what_has_no_cycle_is_refused_with_the_reason() -> None:
 
 
 def test_a_search_ends_with_its_steps_and_says_how_far_it_came() -> None:
-    """Flows of unequal round trips whose jumps come round again and again: thousands of steps for every second."""
+    """Flows of unequal round trips whose jumps come round again and again: thousands of steps
+    for every second.
+    """
     net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="10 ms")
     for k, back in enumerate((0.02, 0.05)):
-        net.flow(f"f{k}", fc.PlainDelayAIMD, route=["l"], access_delay=back - 0.01, return_delay=back)
-    with pytest.raises(SolverError, match=r"within .* s and \d+ steps of the solver: .* Give a larger max_steps"):
+        net.flow(
+            f"f{k}", fc.PlainDelayAIMD, route=["l"], access_delay=back - 0.01, return_delay=back
+        )
+    with pytest.raises(
+        SolverError, match=r"within .* s and \d+ steps of the solver: .* Give a larger max_steps"
+    ):
         fc.limit_cycle(net, max_steps=20_000)
     with pytest.raises(InvalidInput, match="max_steps"):
         fc.limit_cycle(net, max_steps=0)
 
 
 def test_a_search_takes_no_more_steps_than_it_may() -> None:
-    """Near a cycle of 20,000 steps, at the approach's accuracy, it says what the next look would take."""
-    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets")
-    net.flow("a", fc.PlainDelayAIMD(slope=0, coefficient=0, tau0=0.002), route=["l"], start=0, initial={"w": 100})
+    """Near a cycle of 20,000 steps, at the approach's accuracy, it says what the next look would
+    take.
+    """
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets"
+    )
+    net.flow(
+        "a",
+        fc.PlainDelayAIMD(slope=0, coefficient=0, tau0=0.002),
+        route=["l"],
+        start=0,
+        initial={"w": 100},
+    )
     net.flow("v", fc.FAST(alpha=40), route=["l"], start=0.5)
     for most in (20_000, 100_000):
-        with pytest.raises(SolverError, match="give a larger max_steps|Give a larger max_steps") as refused:
+        with pytest.raises(
+            SolverError, match="give a larger max_steps|Give a larger max_steps"
+        ) as refused:
             fc.limit_cycle(net, max_steps=most)
-        used = [int(n) for n in re.findall(r"(\d+) (?:of \d+ are used|steps of the solver:)", str(refused.value))]
+        used = [
+            int(n)
+            for n in re.findall(
+                r"(\d+) (?:of \d+ are used|steps of the solver:)", str(refused.value)
+            )
+        ]
         assert len(used) == 1
         assert used[0] < 1.2 * most  # what is under way is not cut short
 
 
 def test_a_cycle_of_many_even_ticks_is_found_by_its_states() -> None:
-    """x <- x/2 + 10^4 k at each tick while k counts to 53: what intervals cannot tell, states do."""
+    """x <- x/2 + 10^4 k at each tick while k counts to 53: what intervals cannot tell, states
+    do.
+    """
     k, last, every = symbols("k", nonnegative=True), 52, 0.03125
     P, K = symbols("P K", positive=True)
     count = (k + 1) * Heaviside(last - Rational(1, 2) - k, 0)
@@ -153,7 +182,9 @@ def test_a_cycle_of_many_even_ticks_is_found_by_its_states() -> None:
 
 
 def late_and_small(first: fc.Source, second: fc.Source, **more: Any) -> fc.Network:
-    net = fc.Network().link("l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets")
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity="20 Mbit/s", delay="20 ms", buffer="200 packets"
+    )
     net.flow("a", first, route=["l"], start=0)
     return net.flow("b", second, route=["l"], **{"start": 2, **more})
 
@@ -166,7 +197,8 @@ PLAIN = fc.PlainDelayAIMD(slope=0, coefficient=0)
     [
         (late_and_small(fc.AIMD, PLAIN(tau0=1), start=30), [r"'b' has never seen .* 40\.\d+ ms"]),
         (late_and_small(PLAIN(tau0=0.002), fc.CBR(rate="19.8 Mbit/s")), [
-            "window of flow 'a' is below 3 packets", "threshold of flow 'a', 2 ms, lies below the smallest queueing",
+            "window of flow 'a' is below 3 packets", "threshold of flow 'a', 2 ms, lies below the "
+                                                     "smallest queueing",
         ]),
         (late_and_small(PLAIN, fc.CBR(rate="1 Mbit/s")), []),
     ],
@@ -178,7 +210,9 @@ def test_what_makes_a_cycle_doubtful_stands_with_it(net: fc.Network, doubts: lis
     for text, one in zip(cycle.warnings, doubts, strict=True):
         assert re.search(one, text)
         assert text in repr(cycle)
-    assert repr(cycle).startswith(f"limit cycle of {cycle.period:.6g} s with {len(cycle.jumps)} jump")
+    assert repr(cycle).startswith(
+        f"limit cycle of {cycle.period:.6g} s with {len(cycle.jumps)} jump"
+    )
     assert f"{float(cycle.most.queueing_delay[0]):.6g}" in repr(cycle)
     assert len(repr(cycle).splitlines()) < 20
 
@@ -195,7 +229,9 @@ def test_what_the_integration_cannot_resolve_is_told() -> None:
 PACKET = 8000.0
 
 
-def delay_aimd(n: int, alpha: float, rate: float, trip: float, threshold: float, **more: Any) -> fc.Network:
+def delay_aimd(
+    n: int, alpha: float, rate: float, trip: float, threshold: float, **more: Any
+) -> fc.Network:
     """`n` equal flows with an exact ack clock and a constant increase, at `rate` packets/s."""
     net = fc.Network().link("l", fc.DropTail, capacity=rate * PACKET, delay=trip / 2)
     law = fc.PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0, tau0=threshold)
@@ -204,7 +240,9 @@ def delay_aimd(n: int, alpha: float, rate: float, trip: float, threshold: float,
     return net
 
 
-def delay_aimd_cycle(n: int, alpha: float, rate: float, trip: float, threshold: float) -> LimitCycle:
+def delay_aimd_cycle(
+    n: int, alpha: float, rate: float, trip: float, threshold: float
+) -> LimitCycle:
     """Their cycle, from windows in its middle."""
     first = {"w": rate * (trip + threshold / 2) / n}
     return fc.limit_cycle(delay_aimd(n, alpha, rate, trip, threshold, initial=first), rtol=1e-11)
@@ -214,7 +252,9 @@ def extremes(cycle: LimitCycle, name: str) -> tuple[float, float]:
     return tuple(float(one[name].values[0]) for one in (cycle.least, cycle.most))  # type: ignore[return-value]
 
 
-PLACES = {  # flows, increase of each [packet], capacity [packet/s], propagation delay there and back, threshold [s]
+# flows, increase of each [packet], capacity [packet/s], propagation delay there and back, threshold
+# [s]
+PLACES = {
     "Fig. 2": (3, 1.0, 6250.0, 0.12, 0.02),
     "slow and near": (4, 0.25, 625.0, 0.02, 0.005),
     "fast and far": (2, 2.5, 62500.0, 0.25, 0.05),
@@ -222,8 +262,12 @@ PLACES = {  # flows, increase of each [packet], capacity [packet/s], propagation
 }
 
 
-@pytest.fixture(scope="module", params=list(PLACES), ids=[name.replace(" ", "-") for name in PLACES])
-def place(request: pytest.FixtureRequest) -> tuple[tuple[int, float, float, float, float], LimitCycle]:
+@pytest.fixture(
+    scope="module", params=list(PLACES), ids=[name.replace(" ", "-") for name in PLACES]
+)
+def place(
+    request: pytest.FixtureRequest,
+) -> tuple[tuple[int, float, float, float, float], LimitCycle]:
     """Where flows are, and the cycle of one with the increase of all."""
     n, alpha, *path = PLACES[request.param]
     return (n, alpha, *path), delay_aimd_cycle(1, n * alpha, *path)  # type: ignore[return-value]
@@ -236,8 +280,11 @@ def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
     window, queue = extremes(one, "PlainDelayAIMD_w"), extremes(one, "queueing_delay")
     assert one.period == pytest.approx(closed.period, rel=1e-9)
     assert window == pytest.approx((closed.window_low, closed.window_high), rel=1e-9)
-    # a queue is a time, and times are resolved to 1e-11 s: below that is the smallest one's ninth digit
-    assert queue == pytest.approx((closed.queue_low, closed.queue_high), rel=1e-9, abs=1e-9 * closed.queue_high)
+    # a queue is a time, and times are resolved to 1e-11 s: below that is the smallest one's ninth
+    # digit
+    assert queue == pytest.approx(
+        (closed.queue_low, closed.queue_high), rel=1e-9, abs=1e-9 * closed.queue_high
+    )
     assert float(one.mean.utilisation[0]) == pytest.approx(1, abs=1e-9)
     assert one.contraction < 0.05  # a backoff forgets what was before it
 
@@ -245,23 +292,35 @@ def test_the_cycle_of_delay_based_aimd_is_the_closed_form(place: Any) -> None:
 @pytest.mark.parametrize("first", [None, 0.3, 0.8, 1.0, 1.25])  # window over what the path holds
 @pytest.mark.parametrize("place", ["Fig. 2", "steep"])
 def test_the_cycle_does_not_remember_how_it_was_reached(place: str, first: float | None) -> None:
-    """From any first window, at the default accuracy: what a coarse run loses of the data in flight is found again."""
+    """From any first window, at the default accuracy: what a coarse run loses of the data in
+    flight is found again.
+    """
     n, alpha, rate, trip, threshold = PLACES[place]
     more = {} if first is None else {"initial": {"w": first * rate * trip}}
     cycle = fc.limit_cycle(delay_aimd(1, n * alpha, rate, trip, threshold, **more))
-    closed = late_cycle(n * alpha, threshold, trip, rate, trickle=fc.PlainDelayAIMD.parameter("trickle"))
+    closed = late_cycle(
+        n * alpha, threshold, trip, rate, trickle=fc.PlainDelayAIMD.parameter("trickle")
+    )
     assert cycle.period == pytest.approx(closed.period, rel=1e-9)
-    assert extremes(cycle, "PlainDelayAIMD_w") == pytest.approx((closed.window_low, closed.window_high), rel=1e-9)
+    assert extremes(cycle, "PlainDelayAIMD_w") == pytest.approx(
+        (closed.window_low, closed.window_high), rel=1e-9
+    )
     queue = closed.queue_low, closed.queue_high
-    assert extremes(cycle, "queueing_delay") == pytest.approx(queue, rel=1e-9, abs=1e-9 * closed.queue_high)
+    assert extremes(cycle, "queueing_delay") == pytest.approx(
+        queue, rel=1e-9, abs=1e-9 * closed.queue_high
+    )
 
 
 def test_a_smoothed_ack_clock_gives_one_period_too() -> None:
     """With pace > 0 the data in flight are remembered no less; H-TCP with losses shows it most."""
-    net = fc.Network().link("l", fc.DropTail, capacity="10 Mbit/s", delay="20 ms", buffer="400 kbit")
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity="10 Mbit/s", delay="20 ms", buffer="400 kbit"
+    )
     periods = []
     for first in (10.0, 60.0, 90.0):
-        at = net.copy().flow("f", fc.HTCP, route=["l"], return_delay="20 ms", start=0, initial={"w": first})
+        at = net.copy().flow(
+            "f", fc.HTCP, route=["l"], return_delay="20 ms", start=0, initial={"w": first}
+        )
         periods.append(fc.limit_cycle(at).period)
     assert periods == pytest.approx([periods[0]] * 3, rel=1e-9)
 
@@ -287,13 +346,19 @@ def two_by_delay(pace: float, apart: float = 0.0) -> fc.Network:
 
 
 def test_a_difference_of_two_windows_shrinks_by_beta_a_cycle() -> None:
-    """beta = T/(T + tau0) = 6/7: by the map of returns, and by a run from windows that differ by a tenth."""
+    """beta = T/(T + tau0) = 6/7: by the map of returns, and by a run from windows that differ by
+    a tenth.
+    """
     np.testing.assert_allclose(fc.limit_cycle(two_by_delay(0.5)).multipliers, [6 / 7], rtol=1e-3)
-    with pytest.warns(FluidccWarning, match="not all multipliers are given: what PlainDelayAIMD_paced"):
+    with pytest.warns(
+        FluidccWarning, match="not all multipliers are given: what PlainDelayAIMD_paced"
+    ):
         found = fc.limit_cycle(two_by_delay(0.0)).multipliers
     np.testing.assert_allclose(np.abs(found).max(), 6 / 7, rtol=0.01)
     run = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0)
     backoffs = run.jump_time.values[(run.jump_of.values == "f0") & (run.jump_rule.values == 0)]
-    windows = fc.simulate(two_by_delay(0.0, apart=20.0), 80.0, t_eval=backoffs).PlainDelayAIMD_w.values
+    windows = fc.simulate(
+        two_by_delay(0.0, apart=20.0), 80.0, t_eval=backoffs
+    ).PlainDelayAIMD_w.values
     apart = windows[:, 0] - windows[:, 1]
     np.testing.assert_allclose(apart[1:] / apart[:-1], np.abs(found).max(), rtol=2e-3)

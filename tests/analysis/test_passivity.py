@@ -1,4 +1,6 @@
-"""Candidates for Lyapunov functions: those that are known to be, and those that are known not to be."""
+"""Candidates for Lyapunov functions: those that are known to be, and those that are known not to
+be.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import pytest
 from sympy import Float, Symbol, log
 
 import fluidcc as fc
-from fluidcc.analysis.passivity import Storage, check_storage, evaluated, paper_storage, repaired_storage, steepest
+from fluidcc.analysis.passivity import (
+    Storage,
+    check_storage,
+    evaluated,
+    paper_storage,
+    repaired_storage,
+    steepest,
+)
 from fluidcc.analysis.undelayed import Undelayed, undelayed
 from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
 
@@ -54,7 +63,9 @@ def test_the_repaired_function_never_grows(free: Undelayed, held: Undelayed) -> 
 
 
 def test_growth_by_a_hundred_millionth_is_growth(held: Undelayed) -> None:
-    """V' = little f1 f2 of terms f1 f2 and -(1 - little) f1 f2: of their sizes little/2, up or down."""
+    """V' = little f1 f2 of terms f1 f2 and -(1 - little) f1 f2: of their sizes little/2, up or
+    down.
+    """
     one, other, _ = held.states
     for little in (1e-8, 1e-10):
         kept = Float(1 - little, 30)
@@ -65,7 +76,9 @@ def test_growth_by_a_hundred_millionth_is_growth(held: Undelayed) -> None:
 
 
 def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> None:
-    """By public names alone: sum (x - x^)^2 + (q - q^)^2 is positive definite, and is told from V* by its growth."""
+    """By public names alone: sum (x - x^)^2 + (q - q^)^2 is positive definite, and is told from
+    V* by its growth.
+    """
     system = fc.undelayed(fc.dumbbell([fc.LDCC] * 2, {"capacity": 3.5e6}, rtt=0.05), held="k")
     assert isinstance(system, Undelayed)
     assert system.check(system.repaired_storage(), samples=64)
@@ -73,20 +86,28 @@ def test_candidates_are_made_and_checked_by_the_undelayed_network_itself() -> No
         found = system.check(printed, samples=64)
         assert (found.positive_definite, found.decreasing) == (True, False)
     squares = sum((z / system.point[z] - 1) ** 2 for z in system.states)
-    bare, named = system.check(squares, samples=64), system.check(system.storage(squares, "squares"), samples=64)
+    bare, named = (
+        system.check(squares, samples=64),
+        system.check(system.storage(squares, "squares"), samples=64),
+    )
     assert (bare.name, named.name) == ("V", "squares")
     assert (bare.positive_definite, bare.decreasing, bare.rate) == (True, False, named.rate)
     state = dict(zip(system.states, bare.counterexample.values(), strict=True))
     grows = sum(squares.diff(z) * f for z, f in system.flow.items()).subs(state)
     assert grows > 0
-    with pytest.raises(InvalidInput, match=r"storage is 3; give a candidate, such as system.paper_storage\(\)"):
+    with pytest.raises(
+        InvalidInput, match=r"storage is 3; give a candidate, such as system.paper_storage\(\)"
+    ):
         system.check(3)
     with pytest.raises(InvalidInput, match="V contains y, no states of the network"):
         system.check(Symbol("y") ** 2)
 
 
-def test_the_repaired_function_with_a_wrong_gain_is_found_out(free: Undelayed, held: Undelayed) -> None:
-    # Its integral holds k where the network's k moves with the delay: close, but no Lyapunov function.
+def test_the_repaired_function_with_a_wrong_gain_is_found_out(
+    free: Undelayed, held: Undelayed
+) -> None:
+    # Its integral holds k where the network's k moves with the delay: close, but no Lyapunov
+    # function.
     wrong = Storage("V* with a constant k", repaired_storage(held).gradient)
     assert not check_storage(free, wrong, samples=256).decreasing
 
@@ -94,10 +115,17 @@ def test_the_repaired_function_with_a_wrong_gain_is_found_out(free: Undelayed, h
 def test_a_formula_and_its_gradient_agree(free: Undelayed) -> None:
     x1, x2, q = free.states
     parts = [z - free.point[z] - free.point[z] * log(z / free.point[z]) for z in (x1, x2)]
-    formula = Storage.of(free, parts[0] + parts[1] + 3.5e6 * (q - free.point[q]) ** 2 / 2, "by formula")
-    separate = Storage("by gradient", {**{z: 1 - free.point[z] / z for z in (x1, x2)}, q: 3.5e6 * (q - free.point[q])})
+    formula = Storage.of(
+        free, parts[0] + parts[1] + 3.5e6 * (q - free.point[q]) ** 2 / 2, "by formula"
+    )
+    separate = Storage(
+        "by gradient",
+        {**{z: 1 - free.point[z] / z for z in (x1, x2)}, q: 3.5e6 * (q - free.point[q])},
+    )
     states = np.array([[1e6, 2e6, 0.3], [3e5, 4e6, 0.01]]).T
-    np.testing.assert_allclose(separate.values(free, states), formula.values(free, states), rtol=1e-9)
+    np.testing.assert_allclose(
+        separate.values(free, states), formula.values(free, states), rtol=1e-9
+    )
     assert formula.separable
     assert separate.separable
     assert abs(formula.offset) < 1e-9
@@ -117,7 +145,9 @@ def test_the_printed_link_function_is_not_zero_at_rest() -> None:
 
 def test_a_function_that_is_not_positive_or_misses_a_state_is_reported(free: Undelayed) -> None:
     x1, x2, q = free.states
-    negative = check_storage(free, Storage.of(free, -((q - free.point[q]) ** 2) - (x1 - x2) ** 2), samples=64)
+    negative = check_storage(
+        free, Storage.of(free, -((q - free.point[q]) ** 2) - (x1 - x2) ** 2), samples=64
+    )
     assert not negative.positive_definite
     some = check_storage(free, Storage.of(free, (q - free.point[q]) ** 2), samples=64)
     assert not some.positive_definite
@@ -138,7 +168,11 @@ def test_what_does_not_apply_is_refused() -> None:
         repaired_storage(different)
     with pytest.raises(InvalidInput, match="no states of the network"):
         Storage.of(different, Symbol("z") ** 2)
-    other = undelayed(fc.Network().link("l", fc.PenaltyLink, capacity=2e6).flow("f", fc.PrimalPenalty, route=["l"]))
+    other = undelayed(
+        fc.Network()
+        .link("l", fc.PenaltyLink, capacity=2e6)
+        .flow("f", fc.PrimalPenalty, route=["l"])
+    )
     with pytest.raises(Unsupported, match="no definition 'k'"):
         paper_storage(other)
 
@@ -154,7 +188,10 @@ def test_the_report_is_readable(held: Undelayed) -> None:
 def test_wrong_arguments_are_told(held: Undelayed) -> None:
     storage = paper_storage(held)
     assert repr(held) == "Undelayed(states: x_flow1, x_flow2, q_bottleneck; held: k)"
-    with pytest.raises(UnknownName, match="no law of the network has a definition 'q' to be held; did you mean .*'k'"):
+    with pytest.raises(
+        UnknownName,
+        match="no law of the network has a definition 'q' to be held; did you mean .*'k'",
+    ):
         undelayed(held.net, held=("q",))
     with pytest.raises(InvalidInput, match=r"system is Storage.*; give an undelayed network"):
         check_storage(storage, held)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""The positive-real argument: against the answer by hand, and against the roots of undelayed networks."""
+"""The positive-real argument: against the answer by hand, and against the roots of undelayed
+networks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def test_the_index_is_that_of_the_printed_answer() -> None:
     rest = fc.equilibrium(net)
     R, x = float(rest.rtt[0]), float(rest.rate[0])
     a, zero = 0.4 * 20e3 / (x * R), (0.1 - 20e3 / x) / R
-    # eta (s + v')/(s + a), of x/RTT: between eta v'/a at 0 and eta at infinity, the real part is monotone.
+    # eta (s + v')/(s + a), of x/RTT: between eta v'/a at 0 and eta at infinity, the real part is
+    # monotone.
     (user,) = found.users
     assert user.index == pytest.approx(min(0.4, 0.4 * zero / a), rel=1e-6)
     assert user.kyp
@@ -36,7 +39,9 @@ def test_networks_that_it_calls_stable_have_no_unstable_root(seed: int) -> None:
     assert passivity(net).stable
     system = undelayed(net)
     state = [float(system.point[z]) for z in system.states]
-    J = lambdify(system.states, Matrix(list(system.flow.values())).jacobian(list(system.states)), "numpy")(*state)
+    J = lambdify(
+        system.states, Matrix(list(system.flow.values())).jacobian(list(system.states)), "numpy"
+    )(*state)
     assert np.linalg.eigvals(np.array(J, float)).real.max() < 0
 
 

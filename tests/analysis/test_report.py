@@ -24,14 +24,22 @@ def _one(eta: float = 0.4, capacity: float = 3e6, count: int = 1) -> fc.Network:
 
 
 def _paper_loop(eta: float, capacity: float, count: int = 1) -> Any:
-    """(40) and (43) of the LDCC paper for N flows on one link: L(s) by hand, and its round-trip time."""
+    """(40) and (43) of the LDCC paper for N flows on one link: L(s) by hand, and its round-trip
+    time.
+    """
     w, beta, T, x = 20e3, 0.1, 0.1, capacity / count
     r = w / (beta * x)
     trip = (0.025 * r + T) / (1 - r) + 0.025
 
     def loop(omega: Any) -> Any:
         s = 1j * np.asarray(omega)
-        return eta * np.exp(-s * trip) / (s * trip) * ((beta - w / x) / trip + s) / (s + eta * w / (x * trip))
+        return (
+            eta
+            * np.exp(-s * trip)
+            / (s * trip)
+            * ((beta - w / x) / trip + s)
+            / (s + eta * w / (x * trip))
+        )
 
     return loop
 
@@ -68,7 +76,9 @@ def test_a_flow_of_its_own() -> None:
     report = fc.stability(_one(eta=1.2, count=2))
     alone = report.of_flow("flow2")
     other = fc.stability(
-        fc.dumbbell([fc.LDCC(eta=1.2), fc.LDCC(eta=1.2, w=20e3 + 1e-6)], {"capacity": 3e6}, rtt="50 ms")
+        fc.dumbbell(
+            [fc.LDCC(eta=1.2), fc.LDCC(eta=1.2, w=20e3 + 1e-6)], {"capacity": 3e6}, rtt="50 ms"
+        )
     )
     assert alone.delay == pytest.approx(other.of_flow("flow2").delay, rel=1e-6)
     # One of two can take more than both together.
@@ -84,7 +94,8 @@ def test_encirclements_are_right_half_plane_roots(data: Any) -> None:
     number = st.floats(0, 1)
     net = fc.Network()
     for l in range(data.draw(st.integers(1, 2))):
-        net.link(f"l{l}", fc.DropTail, capacity=2e6 * (1 + data.draw(number)), delay=0.01 + 0.03 * data.draw(number),
+        net.link(f"l{l}", fc.DropTail, capacity=2e6 * (1 + data.draw(number)),
+        delay=0.01 + 0.03 * data.draw(number),
                  buffer=data.draw(st.sampled_from([None, "15 packets"])))  # fmt: skip
     names = net.link_names
     for i in range(data.draw(st.integers(1, 3))):
@@ -124,7 +135,12 @@ def _at_random(seed: int) -> fc.Network:
     rng = np.random.default_rng(seed)
     net = fc.Network()
     for l in range(1 + seed % 2):
-        net.link(f"l{l}", fc.DropTail, capacity=2e6 * (1 + rng.random()), delay=0.01 + 0.03 * rng.random())
+        net.link(
+            f"l{l}",
+            fc.DropTail,
+            capacity=2e6 * (1 + rng.random()),
+            delay=0.01 + 0.03 * rng.random(),
+        )
     alone = seed % 3 == 2
     for name, route in (("a", net.link_names), ("b", net.link_names[-1:]))[: 1 if alone else 2]:
         eta = 1.4 + 0.05 * rng.random() if alone else 0.3 + 0.9 * rng.random()
@@ -135,11 +151,15 @@ def _at_random(seed: int) -> fc.Network:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
-    """To six digits: a recursion of as many terms as roots are left, fitted to the odd part of two runs."""
+    """To six digits: a recursion of as many terms as roots are left, fitted to the odd part of
+    two runs.
+    """
     net = _at_random(seed)
     report, rest = fc.stability(net, roots=6), fc.equilibrium(net)
     roots = report.rightmost_roots
-    slow = [s for s in roots if s.real > 4 * roots[0].real]  # the others are gone when these are still there
+    slow = [
+        s for s in roots if s.real > 4 * roots[0].real
+    ]  # the others are gone when these are still there
     begin = 16 / (-roots[len(slow)].real + roots[0].real)
     step = (0.5 if len(slow) == 1 else 1.2) / np.max(np.abs(slow))
     times = begin + step * np.arange(40)
@@ -150,10 +170,14 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
             start = start.with_link(name, initial=rest.states[name])
         for name, size in zip(net.flows, (3e-4, -2e-4), strict=False):
             start = start.with_flow(name, initial={"x": rest.states[name]["x"] * (1 + sign * size)})
-        run = fc.simulate(start, times[-1], t_eval=times, rtol=1e-12, atol=1e-14, engine="array", progress=False)
+        run = fc.simulate(
+            start, times[-1], t_eval=times, rtol=1e-12, atol=1e-14, engine="array", progress=False
+        )
         odd = odd + sign * run.rate.values
     n = len(slow)
-    past = np.concatenate([np.column_stack([x[n - 1 - i : len(x) - 1 - i] for i in range(n)]) for x in odd.T])
+    past = np.concatenate(
+        [np.column_stack([x[n - 1 - i : len(x) - 1 - i] for i in range(n)]) for x in odd.T]
+    )
     fitted = np.linalg.lstsq(past, np.concatenate([x[n:] for x in odd.T]))[0]
     found = np.log(np.roots([1, *-fitted]).astype(complex)) / step
     assert np.abs(found - roots[0]).min() < 1e-6 * abs(roots[0])
@@ -161,7 +185,9 @@ def test_rightmost_roots_are_the_decay_of_random_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
-    """Of random networks: a flow's own loop is det(I + L) over that of the others, less one, on a dense grid."""
+    """Of random networks: a flow's own loop is det(I + L) over that of the others, less one, on
+    a dense grid.
+    """
     control = pytest.importorskip("control")
     report = fc.stability(_at_random(seed))
     names = [f.label for f in report.point.classes]
@@ -177,7 +203,9 @@ def test_margins_of_each_flow_are_those_of_python_control(seed: int) -> None:
         assert found.gain == pytest.approx(np.min(gains[gains > 1], initial=np.inf), rel=1e-4)
         lags = phases % 360
         assert found.phase == pytest.approx(np.min(lags, initial=np.inf), rel=1e-4)
-        assert found.delay == pytest.approx(np.min(np.radians(lags) / w_phase, initial=np.inf), rel=1e-4)
+        assert found.delay == pytest.approx(
+            np.min(np.radians(lags) / w_phase, initial=np.inf), rel=1e-4
+        )
         if len(lags):
             assert found.crossover == pytest.approx(w_phase[np.argmin(lags)], rel=1e-4)
         assert found.modulus == pytest.approx(np.min(moduli), rel=1e-4)
@@ -201,7 +229,12 @@ def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
     for delays in ("fifo", "frozen"):
         report = fc.stability(net, delays=delays)
         closed, opened = (fc.linearize(net, loop, delays) for loop in ("closed", "open"))
-        for found in (closed.margins(), opened.margins(), report.closed.margins(), report.open.margins()):
+        for found in (
+            closed.margins(),
+            opened.margins(),
+            report.closed.margins(),
+            report.open.margins(),
+        ):
             assert found.phase == report.phase_margin
             assert (found.gain, found.delay, found.modulus) == (
                 report.gain_margin,
@@ -209,7 +242,10 @@ def test_the_margins_of_a_linearised_network_are_those_of_its_report() -> None:
                 report.modulus_margin,
             )
         assert closed.margins("far").delay == pytest.approx(report.of_flow("far").delay)
-        at_queue, at_delays = fc.linearize(net, "links", delays).margins(), closed.margins(at="delays")
+        at_queue, at_delays = (
+            fc.linearize(net, "links", delays).margins(),
+            closed.margins(at="delays"),
+        )
         assert at_queue.phase == pytest.approx(report.phase_margin)
         assert at_delays.phase < report.phase_margin - 10
         late = at_delays.delay  # more of it in every delay puts a root on the axis
@@ -239,7 +275,8 @@ def test_windows_of_one_round_trip_are_judged_whatever_their_gains() -> None:
     for report in (apart, near, equal):
         assert report.stable
         root = report.rightmost_roots[0]
-        # the clock of acknowledgements shifts windows among flows at a rate of its own, whatever the gains
+        # the clock of acknowledgements shifts windows among flows at a rate of its own, whatever
+        # the gains
         assert root == pytest.approx(equal.rightmost_roots[0], rel=1e-6)
     trip = float(equal.equilibrium.rtt.values[0])
     assert apart.closed.essential_abscissa == pytest.approx(np.log(0.95) / trip, rel=1e-6)
@@ -249,7 +286,8 @@ def test_regimes() -> None:
     found = {make.__name__: fc.stability(make()).regime for make in networks.ALL}
     assert found == {
         "one_link": "delay-driven", "parking_lot": "delay-driven", "trunk": "delay-driven",
-        "full_buffers": "loss-driven", "penalty_prices": "price-driven", "dual_prices": "price-driven",
+        "full_buffers": "loss-driven", "penalty_prices": "price-driven",
+        "dual_prices": "price-driven",
     }  # fmt: skip
     mixed = networks.parking_lot().with_link("l1", buffer="5 packets")
     assert fc.stability(mixed).regime == "mixed"
@@ -261,7 +299,9 @@ def test_unstable_and_shown() -> None:
     assert (report.stable, report.marginal, bool(report)) == (False, False, False)
     assert report.unstable == report.encirclements == 2
     assert report.decay_rate < 0
-    assert repr(report).startswith("StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0.")
+    assert repr(report).startswith(
+        "StabilityReport(unstable, delay-driven: 2 unstable roots, critical gain 0."
+    )
     page = report._repr_html_()
     assert "unstable" in page
     assert "data:image/png;base64," in page
@@ -275,8 +315,15 @@ def test_on_the_boundary_it_is_marginal() -> None:
 
 
 def test_without_a_saturated_link_there_is_no_loop() -> None:
-    net = fc.Network().link("far", fc.DropTail, capacity=9e6, delay=0.3).flow("a", fc.LDCC, route=["far"])
-    with pytest.warns(FluidccWarning, match=r"no flow is connected to a saturated link or a price \(far carry less"):
+    net = (
+        fc.Network()
+        .link("far", fc.DropTail, capacity=9e6, delay=0.3)
+        .flow("a", fc.LDCC, route=["far"])
+    )
+    with pytest.warns(
+        FluidccWarning,
+        match=r"no flow is connected to a saturated link or a price \(far carry less",
+    ):
         report = fc.stability(net)
     assert report.stable
     assert report.regime == "no feedback"
@@ -298,7 +345,9 @@ def test_certified_on_request() -> None:
     assert fc.stability(_one()).certified is None
 
 
-@pytest.mark.parametrize(("seed", "buffers"), [(2, ""), (5, "all"), (10, "some"), (8, "red"), (35, "red"), (7, "red")])
+@pytest.mark.parametrize(
+    ("seed", "buffers"), [(2, ""), (5, "all"), (10, "some"), (8, "red"), (35, "red"), (7, "red")]
+)
 def test_random_networks_are_certified_as_they_are_judged(seed: int, buffers: str) -> None:
     report = fc.stability(networks.at_random(seed, buffers), certify=True)
     assert report.certified is report.stable
@@ -322,7 +371,8 @@ net = fc.dumbbell([fc.LDCC] * 2, {{"capacity": "3 Mbit/s"}}, rtt=["20 ms", "150 
 with np.errstate(all="ignore"):  # as compiled code has it
     report = fc.stability(net)
 first = report.rightmost_roots[0]
-print(json.dumps([report.gain_margin, report.phase_margin, report.delay_margin, first.real, first.imag]))
+found = [report.gain_margin, report.phase_margin, report.delay_margin]
+print(json.dumps([*found, first.real, first.imag]))
 """
 
 

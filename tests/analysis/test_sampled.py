@@ -1,4 +1,6 @@
-"""The sampled law (25): its monodromy against the recursion by hand, the continuous limit, and the engine."""
+"""The sampled law (25): its monodromy against the recursion by hand, the continuous limit, and
+the engine.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,20 @@ def _numbers(eta: float) -> tuple[float, float, float, float]:
     return trip, eta * 20e3 / (C * trip), (0.1 - 20e3 / C) / trip, eta / trip
 
 
-@pytest.mark.parametrize(("eta", "trips"), [(0.4, 1.0), (0.4, 2.0), (1.0, 1.0), (2.2, 3.0), (0.7, 0.35), (0.9, 2.6)])
+@pytest.mark.parametrize(
+    ("eta", "trips"), [(0.4, 1.0), (0.4, 2.0), (1.0, 1.0), (2.2, 3.0), (0.7, 0.35), (0.9, 2.6)]
+)
 def test_one_flow_is_a_short_recursion(eta: float, trips: float) -> None:
     trip, a, slope, k = _numbers(eta)
     h = trip / trips
     found = fc.sampled_stability(_net(eta), h)
-    # x+ = x - h a x - k c (v' int q + the change of q), of the period that ended a round trip, m + f periods, ago.
+    # x+ = x - h a x - k c (v' int q + the change of q), of the period that ended a round trip, m +
+    # f periods, ago.
     m = int(trips + 1e-9)
     f = max(trips - m, 0.0)
-    M = np.zeros((m + 3, m + 3))  # x[0], ..., x[-m - 1], q at the tick; a period at x[-j] brings h x[-j]/c
+    M = np.zeros(
+        (m + 3, m + 3)
+    )  # x[0], ..., x[-m - 1], q at the tick; a period at x[-j] brings h x[-j]/c
     area, rise = np.zeros((2, m + 3))
     area[-1] = h  # of q now, less what came since
     area[1 : m + 1] -= h * h / C
@@ -94,13 +101,17 @@ def _two() -> fc.Network:
 def _lot() -> fc.Network:
     net = fc.Network().link("l", fc.DropTail, capacity=2.5e6, delay=0.025)
     net.link("m", fc.DropTail, capacity=2.3e6, delay=0.015)
-    net.flow("a", fc.LDCC(eta=0.9), route=["l", "m"]).flow("b", fc.LDCC(eta=0.5), route=["l"], access_delay=0.003)
+    net.flow("a", fc.LDCC(eta=0.9), route=["l", "m"]).flow(
+        "b", fc.LDCC(eta=0.5), route=["l"], access_delay=0.003
+    )
     return net.flow("c", fc.LDCC(eta=0.7), route=["m"])
 
 
 @pytest.mark.parametrize(("make", "h"), [(_two, 0.08), (_lot, 0.11)])
 def test_several_flows_and_links_run_as_the_multipliers_say(make: Any, h: float) -> None:
-    """Once those below 0.2 have died out, the odd part of two runs obeys the recursion of the other multipliers."""
+    """Once those below 0.2 have died out, the odd part of two runs obeys the recursion of the
+    other multipliers.
+    """
     net = make()
     periods = dict.fromkeys(net.flows, h)
     _as_the_multipliers_say(net, periods, fc.sampled_stability(net, h), 20, 60)
@@ -118,21 +129,27 @@ def test_flows_that_tick_at_different_periods_run_as_the_multipliers_say() -> No
     _as_the_multipliers_say(net, periods, found, 7, 25)
 
 
-def _as_the_multipliers_say(net: fc.Network, periods: dict[str, float], found: Any, late: int, end: int) -> None:
+def _as_the_multipliers_say(
+    net: fc.Network, periods: dict[str, float], found: Any, late: int, end: int
+) -> None:
     rest, h = fc.equilibrium(net), found.period
     assert found.stable
     odd: Any = 0.0
     for sign in (1, -1):
         start = net
         for i, (name, flow) in enumerate(net.flows.items()):
-            law = fc.SampledLDCC(**{plain(v): value for v, value in flow.law.params.items()}, T_s=periods[name])
+            law = fc.SampledLDCC(
+                **{plain(v): value for v, value in flow.law.params.items()}, T_s=periods[name]
+            )
             x = rest.states[name]["x"] * (1 + sign * 1e-4 * (i + 1))
             start = start.with_flow(name, law=law, initial={"x": x, "E": 0, "S": 0})
         for name in net.links:
             start = start.with_link(name, initial=rest.states[name])
         held = dict(zip(net.links, rest.queueing_delay.values, strict=True))
-        run = fc.simulate(start, end * h, t_eval=(np.arange(late, end) - 0.01) * h, rtol=1e-11, atol=1e-13,
-                          engine="array", delays="frozen", frozen_at=held, progress=False)  # fmt: skip
+        run = fc.simulate(start, end * h, t_eval=(np.arange(late, end) - 0.01) * h, rtol=1e-11,
+        atol=1e-13,
+                          engine="array", delays="frozen", frozen_at=held,
+                          progress=False)  # fmt: skip
         odd = odd + sign * run.rate.values
 
     some = found.multipliers[np.abs(found.multipliers) > 0.2]
@@ -144,7 +161,9 @@ def _as_the_multipliers_say(net: fc.Network, periods: dict[str, float], found: A
 def test_a_limit_cycle_of_one_tick_has_the_multipliers_of_the_period_by_which_the_engine_decays(
     count: int, trips: float
 ) -> None:
-    """A rest of sampled flows is a cycle of one tick; with three flows the network is that of Appendix A.2."""
+    """A rest of sampled flows is a cycle of one tick; with three flows the network is that of
+    Appendix A.2.
+    """
     cap, rtt = (3e6, 0.05) if count == 3 else (3e6, 0.08)
     net = fc.dumbbell([fc.LDCC(eta=0.4)] * count, {"capacity": cap}, rtt=rtt)
     h = float(fc.equilibrium(net).rtt[0]) / trips
@@ -163,14 +182,21 @@ def test_a_limit_cycle_of_one_tick_has_the_multipliers_of_the_period_by_which_th
 def _left(odd: Any, multipliers: Any) -> float:
     """What the powers of these leave of a sequence, relative to its largest."""
     powers = multipliers ** np.arange(len(odd))[:, None]
-    return float(np.abs(odd - powers @ np.linalg.lstsq(powers, odd.astype(complex))[0]).max() / np.abs(odd).max())
+    return float(
+        np.abs(odd - powers @ np.linalg.lstsq(powers, odd.astype(complex))[0]).max()
+        / np.abs(odd).max()
+    )
 
 
 def test_a_link_that_marks_everything_stops_the_flow_at_its_next_tick() -> None:
-    """At a mark ratio of one the signal of (23) is one over zero: what is received is one packet at least."""
+    """At a mark ratio of one the signal of (23) is one over zero: what is received is one packet
+    at least.
+    """
     q = fc.DropTail.queue
     assert q is not None
-    marking = replace(fc.DropTail, name="Marking", out={**fc.DropTail.out, "mark": Min(1, q / 0.02)}, claims={})
+    marking = replace(
+        fc.DropTail, name="Marking", out={**fc.DropTail.out, "mark": Min(1, q / 0.02)}, claims={}
+    )
     net = fc.Network().link("l", marking, capacity=1e6, delay=0.02)
     net.flow("a", fc.SampledLDCC(T_s=0.1, w=3e5), route=["l"], initial={"x": 2e6})
     run = fc.simulate(net, 3.0, t_eval=np.arange(0.05, 3, 0.1), progress=False)
@@ -195,8 +221,10 @@ def test_a_parking_lot_has_its_multipliers() -> None:
     assert fc.sampled_stability(lot, 0.1).stable
 
 
-def test_identical_flows_have_the_multipliers_of_one_with_the_same_share_and_of_their_differences() -> None:
-    """Of (25) with the loss and the slope at zero x keeps 1 - eta (w/x) T_s/RTT of a difference at each tick."""
+def test_identical_flows_have_multipliers_of_one_with_their_share_and_of_differences() -> None:
+    """Of (25) with the loss and the slope at zero x keeps 1 - eta (w/x) T_s/RTT of a difference
+    at each tick.
+    """
     for period in (0.05, 0.15625):
         alone, many = (
             fc.sampled_stability(_net(), period),
@@ -205,7 +233,9 @@ def test_identical_flows_have_the_multipliers_of_one_with_the_same_share_and_of_
         rest = fc.equilibrium(_net())
         kept = 1 - 0.4 * 20e3 / float(rest.rate[0]) * period / float(rest.rtt[0])
         expected = np.append(alone.multipliers, [kept, kept])
-        np.testing.assert_allclose(many.multipliers, expected[np.argsort(-np.abs(expected), kind="stable")], rtol=1e-9)
+        np.testing.assert_allclose(
+            many.multipliers, expected[np.argsort(-np.abs(expected), kind="stable")], rtol=1e-9
+        )
         assert many.decay_rate == pytest.approx(-np.log(kept) / period)
         assert alone.decay_rate > 3 * many.decay_rate
 
@@ -226,12 +256,18 @@ def test_differences_among_identical_sampled_flows_fade_as_their_multiplier_says
 @pytest.mark.parametrize(
     "make",
     [
-        lambda apart: fc.dumbbell([fc.LDCC(eta=0.4 + i * apart) for i in range(3)], {"capacity": 3e6}, rtt="50 ms"),
-        lambda apart: fc.dumbbell([fc.LDCC(eta=0.7 + i * apart) for i in range(4)], {"capacity": 1e6}, rtt="150 ms"),
+        lambda apart: fc.dumbbell(
+            [fc.LDCC(eta=0.4 + i * apart) for i in range(3)], {"capacity": 3e6}, rtt="50 ms"
+        ),
+        lambda apart: fc.dumbbell(
+            [fc.LDCC(eta=0.7 + i * apart) for i in range(4)], {"capacity": 1e6}, rtt="150 ms"
+        ),
     ],
 )
 @pytest.mark.parametrize("period", [0.05, 0.15625, 0.4])
-def test_identical_flows_have_the_multipliers_of_flows_that_hardly_differ(make: Any, period: float) -> None:
+def test_identical_flows_have_the_multipliers_of_flows_that_hardly_differ(
+    make: Any, period: float
+) -> None:
     alike, apart = (fc.sampled_stability(make(step), period) for step in (0.0, 1e-9))
     assert alike.stable is apart.stable
     assert alike.decay_rate == pytest.approx(apart.decay_rate, rel=1e-6)
@@ -243,7 +279,11 @@ def test_identical_flows_have_the_multipliers_of_flows_that_hardly_differ(make: 
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(InvalidInput, match="the period is 0"):
         fc.sampled_stability(_net(), 0)
-    net = fc.Network().link("l", fc.PenaltyLink, capacity=1e6, delay=0.01).flow("f", fc.PrimalPenalty, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.PenaltyLink, capacity=1e6, delay=0.01)
+        .flow("f", fc.PrimalPenalty, route=["l"])
+    )
     with pytest.raises(Unsupported, match="has the law PrimalPenalty"):
         fc.sampled_stability(net, 0.1)
     with pytest.raises(Unsupported, match="answer by loss"):
@@ -254,12 +294,14 @@ def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
     laws = [fc.SampledLDCC(eta=eta, T_s=0.1) for eta in (0.4, 0.7)]
     net = fc.dumbbell(laws, {"capacity": C}, rtt=0.08)
     same = fc.dumbbell([fc.LDCC(eta=eta) for eta in (0.4, 0.7)], {"capacity": C}, rtt=0.08)
-    assert fc.sampled_stability(net).multipliers == pytest.approx(fc.sampled_stability(same, "100 ms").multipliers)
+    assert fc.sampled_stability(net).multipliers == pytest.approx(
+        fc.sampled_stability(same, "100 ms").multipliers
+    )
     with pytest.raises(InvalidInput, match=r"flow 'flow1' \(LDCC\) is not sampled; give one"):
         fc.sampled_stability(same)
 
 
-# --- routers ---------------------------------------------------------------------------------------------------------
+# --- routers --------------------------------------------------------------------------------------
 
 
 def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:
@@ -271,7 +313,8 @@ def _ecf(link: fc.Link, far: float, count: int = 3) -> fc.Network:
 
 @pytest.mark.parametrize("trip", [0.02, 0.07, 0.12, 0.15])
 def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -> None:
-    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R). What is measured is the new rate alone, as T_s = T - R.
+    """V1: z^2 - (R/T) z + R/T. V2: 0 and -R/(T - R). What is measured is the new rate alone, as T_s
+    = T - R.
 
     All of the three sources are told the same factor, so that two shares stay as they are.
     """
@@ -289,7 +332,9 @@ def test_explicit_feedback_has_the_multipliers_of_its_closed_form(trip: float) -
 
 def _always_in_full(law: fc.Link) -> fc.Link:
     """The same router without switches: it always tells the factor r'/r, below and above 1."""
-    factor, rise, rests = (next(z for z in law.states if str(z) == name) for name in ("MD", "AI", "rests"))
+    factor, rise, rests = (
+        next(z for z in law.states if str(z) == name) for name in ("MD", "AI", "rests")
+    )
     (least,) = law.ticks[-1].update[factor].atoms(Min)
     (share,) = (a for a in least.args if a != 1)
     tick = replace(law.ticks[-1], update={**law.ticks[-1].update, factor: share, rise: 0, rests: 0})
@@ -304,10 +349,17 @@ def _near_and_far(version: fc.Link) -> fc.Network:
 
 
 def _two_routers(version: fc.Link) -> fc.Network:
-    """A flow that obeys the second router, behind the queue of the first, with a period of its own."""
+    """A flow that obeys the second router, behind the queue of the first, with a period of its
+    own.
+    """
     net = fc.Network().link("one", version, capacity=30e6, delay=0.01)
     net.link("two", _always_in_full(fc.PAQMECF(T_ECF=0.24, T_s=0.1)), capacity=12e6, delay=0.01)
-    for name, route in {"long": ["one", "two"], "a": ["two"], "c": ["one"], "d": ["one", "two"]}.items():
+    for name, route in {
+        "long": ["one", "two"],
+        "a": ["two"],
+        "c": ["one"],
+        "d": ["one", "two"],
+    }.items():
         net.flow(name, fc.ECF(r_max=60e6), route=route, access_delay=0.002 + 0.004 * (name == "c"))
     return net
 
@@ -337,10 +389,15 @@ def test_networks_of_explicit_feedback_run_as_the_multipliers_say(which: str) ->
                 above = {f"r{k}": 2 * x for k in (1, 2, 3)}
                 filled = net.flows[name].route
                 own = 1 + filled.index("two") if "two" in filled else 1
-                start = start.with_flow(name, initial={**above, f"r{own}": x * (1 + sign * 1e-5 * (i + 1))})
+                start = start.with_flow(
+                    name, initial={**above, f"r{own}": x * (1 + sign * 1e-5 * (i + 1))}
+                )
         for name, link in net.links.items():
-            start = start.with_link(name, initial={"q": link.law.parameter("aim"), "r": link.capacity})
-        run = fc.simulate(start, end * found.period, t_eval=(np.arange(late, end) - 0.01) * found.period, rtol=1e-11,
+            start = start.with_link(
+                name, initial={"q": link.law.parameter("aim"), "r": link.capacity}
+            )
+        run = fc.simulate(start, end * found.period, t_eval=(np.arange(late,
+        end) - 0.01) * found.period, rtol=1e-11,
                           atol=1e-13, engine="array", progress=False)  # fmt: skip
         odd = odd + sign * np.hstack([run.rate.values, run.queueing_delay.values * 1e8])
     some = found.multipliers[np.abs(found.multipliers) > 0.05]
@@ -367,15 +424,21 @@ REFUSED = {
         "s0", law=fc.Reno, initial=None
     ),
     "is filled and tells nothing": lambda: (
-        _ecf(fc.PAQMECF, 0.01).link("more", fc.DropTail, capacity=1e6, delay=0.1).with_flow("s0", route=["aqm", "more"])
+        _ecf(fc.PAQMECF, 0.01)
+        .link("more", fc.DropTail, capacity=1e6, delay=0.1)
+        .with_flow("s0", route=["aqm", "more"])
     ),
     "aims at a queue of 0.028 s, from where it drops": lambda: _ecf(fc.PAQMECF(q_0=0.02), 0.01),
     "no router is filled": lambda: _ecf(fc.PAQMECF, 0.01).with_link("aqm", capacity=1e9),
     "by link 'aqm', its r_max": lambda: _ecf(fc.PAQMECF, 0.01).with_link("aqm", capacity=180e6),
-    "is filled by constant rates alone": lambda: _ecf(fc.PAQMECF, 0.01).flow("u", fc.CBR(rate=30e6), route=["aqm"]),
+    "is filled by constant rates alone": lambda: _ecf(fc.PAQMECF, 0.01).flow(
+        "u", fc.CBR(rate=30e6), route=["aqm"]
+    ),
     "crossed in both orders": lambda: _crossed(),
     "multipliers of its queue there are where it drops": lambda: (
-        fc.Network().link("l", fc.PAQMDrop, capacity=1e6, delay=0.01).flow("f", fc.CBR(rate=0.9e6), route=["l"])
+        fc.Network()
+        .link("l", fc.PAQMDrop, capacity=1e6, delay=0.01)
+        .flow("f", fc.CBR(rate=0.9e6), route=["l"])
     ),
 }
 
@@ -383,8 +446,12 @@ REFUSED = {
 def _crossed() -> fc.Network:
     net = fc.Network()
     for name in ("one", "two"):
-        net.link(name, fc.PAQMECF, capacity=30e6, delay=0.01).flow(name, fc.ECF(r_max=60e6), route=[name])
-    return net.flow("there", fc.CBR, route=["one", "two"]).flow("back", fc.CBR, route=["two", "one"])
+        net.link(name, fc.PAQMECF, capacity=30e6, delay=0.01).flow(
+            name, fc.ECF(r_max=60e6), route=[name]
+        )
+    return net.flow("there", fc.CBR, route=["one", "two"]).flow(
+        "back", fc.CBR, route=["two", "one"]
+    )
 
 
 @pytest.mark.parametrize("said", REFUSED)

@@ -39,7 +39,8 @@ def test_all_parameters(make: Any) -> None:
 
 
 @pytest.mark.parametrize(("seed", "buffers", "regime"), [
-    (0, "", "delay-driven"), (1, "all", "loss-driven"), (13, "all", "loss-driven"), (8, "some", "mixed"),
+    (0, "", "delay-driven"), (1, "all", "loss-driven"), (13, "all", "loss-driven"), (8, "some",
+    "mixed"),
     (23, "red", "mark-driven"),
 ])  # fmt: skip
 def test_some_parameters_of_random_networks(seed: int, buffers: str, regime: str) -> None:
@@ -55,12 +56,18 @@ def _agree_with_differences(net: fc.Network, report: Any, chosen: Any) -> None:
     for p in chosen:
         turned = knob(report.point, p.name)
         step = 1e-4 * p.value
-        sides = [_quantities(fc.stability(turned.network(net, report.point, p.value + h))) for h in (step, -step)]
+        sides = [
+            _quantities(fc.stability(turned.network(net, report.point, p.value + h)))
+            for h in (step, -step)
+        ]
         change = (sides[0] - sides[1]) / (2 * step)
         scale = np.abs(_quantities(report)) / p.value
         got = np.array(list(report.sensitivities.of(p.name).values()))
         for name, one, other, size in zip(QUANTITIES, got, change, scale, strict=True):
-            assert one == pytest.approx(other, rel=1e-4, abs=1e-5 * size, nan_ok=True), (p.name, name)
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-5 * size, nan_ok=True), (
+                p.name,
+                name,
+            )
 
 
 def test_table() -> None:

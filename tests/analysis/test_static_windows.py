@@ -1,4 +1,6 @@
-"""Windows sent over the round trip, W/RTT, over queues that mark: how far they misjudge TCP, and that this is said."""
+"""Windows sent over the round trip, W/RTT, over queues that mark: how far they misjudge TCP, and
+that this is said.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _net(law: fc.Source, per_packet: float, link: fc.Link = PROPORTIONAL) -> fc.
 
 
 def _misra(per_packet: float) -> fc.DelayLTI:
-    """W' = 1/R - W W(t-R) p(t-R)/(2 R(t-R)), q' = N W/R - C, R = T + q/C, p = k q, linearised by hand: closed."""
+    """W' = 1/R - W W(t-R) p(t-R)/(2 R(t-R)), q' = N W/R - C, R = T + q/C, p = k q, linearised by
+    hand: closed.
+    """
     R, k = TRIP, per_packet
     decay, queue, marks = MARKS * WINDOW / (2 * R), 1 / (PACKETS * R**2), WINDOW**2 / (2 * R)
     now = [[-decay, -queue], [FLOWS / R, -FLOWS * WINDOW / (PACKETS * R**2)]]
@@ -47,7 +51,8 @@ def _misra(per_packet: float) -> fc.DelayLTI:
 
 
 def _clocked(omega: Any) -> Any:
-    """What is in flight is the window, so that q = N W - C T: k at which W' = 1/R - W (C/N) p(t-R)/2 has a root there.
+    """What is in flight is the window, so that q = N W - C T: k at which W' = 1/R - W (C/N)
+    p(t-R)/2 has a root there.
 
     Marks come with acknowledgements, at the constant rate of the queue.
     """
@@ -82,7 +87,9 @@ def test_the_critical_gains_are_as_the_report_says() -> None:
 def test_static_windows_over_queues_that_mark_are_doubtful(law: fc.Source) -> None:
     report = fc.stability(_net(law, 5e-5))
     (said,) = report.warnings
-    assert said.startswith(f"flow 'f0' ({law.name}) sends its window over the round trip that it hears of, W/RTT")
+    assert said.startswith(
+        f"flow 'f0' ({law.name}) sends its window over the round trip that it hears of, W/RTT"
+    )
     assert said in repr(report)
     assert "clocked by acknowledgements" in report._repr_html_()
     assert "it misjudges TCP over queues that mark" in fc.Reno.ref
@@ -101,5 +108,8 @@ def test_many_points_carry_what_one_does() -> None:
     values = [4e-5 * PACKETS, 5e-5 * PACKETS]
     found = verdicts_at(net, {"k": find_target(net, "l.gain")}, {"k": values})
     for i, value in enumerate(values):
-        assert found.warnings[i] == fc.stability(net.with_link("l", law=PROPORTIONAL(gain=value))).warnings
+        assert (
+            found.warnings[i]
+            == fc.stability(net.with_link("l", law=PROPORTIONAL(gain=value))).warnings
+        )
     assert not found.alone

@@ -1,4 +1,6 @@
-"""No command replaces what it reads, or a file that is there unless it is forced; the ending decides the format."""
+"""No command replaces what it reads, or a file that is there unless it is forced; the ending
+decides the format.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from fluidcc.base.files import check_new
 from fluidcc.cli import main
 from fluidcc.papers import Table
 
-OWN = 'until = "1 s"\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = "LDCC"\nroute = ["l"]\n'
+OWN = (
+    'until = "1 s"\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = '
+    '"LDCC"\nroute = ["l"]\n'
+)
 SWEEP = 'scenario = "own.toml"\nmeasure = "equilibrium_rtt"\n[grid]\nbeta = [0.1, 0.2]\n'
 SECRET = b"of somebody else"
 
@@ -51,11 +56,26 @@ ENDINGS: list[tuple[list[str], str]] = [
     (["simulate", "own.toml", "--output", "mine.csv"], "mine.csv: its name must end in .nc"),
     (["simulate", "own.toml", "--output", "mine"], "mine: its name must end in .nc"),
     (["simulate", "own.toml", "--output", "a.png"], "a.png: its name must end in .nc"),
-    (["simulate", "own.toml", "--figure", "own.toml"], "own.toml: its name must end in .pdf, .png or .svg"),
-    (["simulate", "own.toml", "--figure", "x.jpeg"], "--figure x.jpeg: its name must end in .pdf, .png or .svg"),
-    (["stability", "own.toml", "-o", "own.toml"], "own.toml: its name must end in .pdf, .png or .svg"),
-    (["sweep", "grid.toml", "-o", "grid.toml"], "grid.toml: its name must end in .nc, .zarr, .parquet or .csv"),
-    (["sweep", "grid.toml", "-o", "x.txt"], "x.txt: its name must end in .nc, .zarr, .parquet or .csv"),
+    (
+        ["simulate", "own.toml", "--figure", "own.toml"],
+        "own.toml: its name must end in .pdf, .png or .svg",
+    ),
+    (
+        ["simulate", "own.toml", "--figure", "x.jpeg"],
+        "--figure x.jpeg: its name must end in .pdf, .png or .svg",
+    ),
+    (
+        ["stability", "own.toml", "-o", "own.toml"],
+        "own.toml: its name must end in .pdf, .png or .svg",
+    ),
+    (
+        ["sweep", "grid.toml", "-o", "grid.toml"],
+        "grid.toml: its name must end in .nc, .zarr, .parquet or .csv",
+    ),
+    (
+        ["sweep", "grid.toml", "-o", "x.txt"],
+        "x.txt: its name must end in .nc, .zarr, .parquet or .csv",
+    ),
 ]
 
 
@@ -85,7 +105,9 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("kind", ["a file", "a link to a file", "a link to nothing"])
-def test_a_file_that_is_there_is_not_replaced(command: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_there_is_not_replaced(
+    command: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     args, name = COMMANDS[command]
     if kind == "a file":
         Path(name).write_bytes(SECRET)
@@ -93,23 +115,49 @@ def test_a_file_that_is_there_is_not_replaced(command: str, kind: str, capsys: p
         Path(name).symlink_to(Path("letter").absolute())
     if kind == "a link to a file":
         Path("letter").write_bytes(SECRET)
-    refused(args, "it is there already" if args[0] != "reproduce" else "is there already, and not made by", capsys)
+    refused(
+        args,
+        "it is there already" if args[0] != "reproduce" else "is there already, and not made by",
+        capsys,
+    )
 
 
 READ: dict[str, tuple[Callable[[Path, Path], Any], str, list[str]]] = {
-    "a hard link to the scenario": (os.link, "own.toml", ["simulate", "own.toml", "--output", "x.nc"]),
-    "a link to the scenario": (os.symlink, "own.toml", ["simulate", "own.toml", "--output", "x.nc"]),
-    "a figure that is the scenario": (os.symlink, "own.toml", ["simulate", "own.toml", "--figure", "x.png"]),
-    "a figure that is the output": (os.symlink, "y.nc", ["simulate", "own.toml", "-o", "y.nc", "--figure", "x.png"]),
+    "a hard link to the scenario": (
+        os.link,
+        "own.toml",
+        ["simulate", "own.toml", "--output", "x.nc"],
+    ),
+    "a link to the scenario": (
+        os.symlink,
+        "own.toml",
+        ["simulate", "own.toml", "--output", "x.nc"],
+    ),
+    "a figure that is the scenario": (
+        os.symlink,
+        "own.toml",
+        ["simulate", "own.toml", "--figure", "x.png"],
+    ),
+    "a figure that is the output": (
+        os.symlink,
+        "y.nc",
+        ["simulate", "own.toml", "-o", "y.nc", "--figure", "x.png"],
+    ),
     "a judged scenario": (os.link, "own.toml", ["stability", "own.toml", "-o", "x.png"]),
     "a sweep's file": (os.link, "grid.toml", ["sweep", "grid.toml", "-o", "x.csv"]),
     "a sweep's scenario": (os.link, "own.toml", ["sweep", "grid.toml", "-o", "x.nc"]),
-    "a sweep's store": (os.symlink, "sub", ["sweep", "grid.toml", "--store", "sub", "-o", "x.zarr"]),
+    "a sweep's store": (
+        os.symlink,
+        "sub",
+        ["sweep", "grid.toml", "--store", "sub", "-o", "x.zarr"],
+    ),
 }
 
 
 @pytest.mark.parametrize("case", READ)
-def test_what_a_command_reads_is_never_replaced(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_command_reads_is_never_replaced(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     link, target, args = READ[case]
     name = next(a for a in reversed(args) if a.startswith("x."))
     link(Path(target), Path(name))
@@ -125,7 +173,9 @@ def test_a_store_is_no_output(capsys: pytest.CaptureFixture[str]) -> None:
     refused(["sweep", "grid.toml", "-o", "s.zarr", "--force"], "is the store of a sweep", capsys)
     Path("sub/letter").write_bytes(SECRET)
     Path("sub").rename("sub.zarr")
-    refused(["sweep", "grid.toml", "-o", "sub.zarr", "--force"], "is a folder of something else", capsys)
+    refused(
+        ["sweep", "grid.toml", "-o", "sub.zarr", "--force"], "is a folder of something else", capsys
+    )
 
 
 def test_what_is_forced_is_replaced() -> None:
@@ -137,7 +187,9 @@ def test_what_is_forced_is_replaced() -> None:
     assert main(["stability", "own.toml", "-o", "loop.png", "--force"]) == 0
     assert main(["sweep", "grid.toml", "-o", "grid.csv", "--executor", "serial", "--force"]) == 0
     for _ in range(2):
-        assert main(["sweep", "grid.toml", "-o", "grid.ZARR", "--executor", "serial", "--force"]) == 0
+        assert (
+            main(["sweep", "grid.toml", "-o", "grid.ZARR", "--executor", "serial", "--force"]) == 0
+        )
     with xr.open_zarr("grid.ZARR") as found:
         np.testing.assert_array_equal(found.beta, [0.1, 0.2])
     assert Path("own.png").read_bytes()[:4] == Path("loop.png").read_bytes()[:4] == b"\x89PNG"
@@ -152,7 +204,9 @@ def test_reproduce_replaces_what_it_has_made_itself(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(room, "_drawings", lambda: {"fig": lambda: None})
     monkeypatch.setattr(room, "_save", lambda figure, path: path.write_text("drawn"))
     Path("sub/fig.png").write_bytes(SECRET)
-    with pytest.raises(InvalidInput, match=r"fig\.png is there already, and not made by `fluidcc reproduce`"):
+    with pytest.raises(
+        InvalidInput, match=r"fig\.png is there already, and not made by `fluidcc reproduce`"
+    ):
         claims.reproduce("sub")
     assert Path("sub/fig.png").read_bytes() == SECRET
     claims.reproduce("sub", force=True)
@@ -163,7 +217,9 @@ def test_reproduce_replaces_what_it_has_made_itself(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["a\0.nc", f"{'x' * 300}.nc", "own.toml/x.nc"])
 def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"--output .*(cannot be written|there is no folder)") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"--output .*(cannot be written|there is no folder)"
+    ) as caught:
         check_new(Path(name), "--output", (".nc",))
     assert "\0" not in str(caught.value)
 
@@ -173,5 +229,7 @@ def test_a_full_disk_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip("this system has no /dev/full")
     Path("full.nc").symlink_to("/dev/full")
     refused(
-        ["simulate", "own.toml", "-o", "full.nc", "--figure", "f.png", "--force"], "no space left on device", capsys
+        ["simulate", "own.toml", "-o", "full.nc", "--figure", "f.png", "--force"],
+        "no space left on device",
+        capsys,
     )

@@ -51,7 +51,9 @@ def test_by_default_a_bar_after_two_seconds_in_a_terminal(
         assert ("20 of 60 s" in screen.getvalue()) is terminal
 
 
-def test_after_a_late_start_the_bar_moves_on_steadily(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_late_start_the_bar_moves_on_steadily(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     screen = Screen(True)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "INTERVAL", 0.0)

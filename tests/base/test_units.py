@@ -132,13 +132,17 @@ def test_format(value: float, unit: str, text: str) -> None:
     st.sampled_from(["bit/s", "s", "bit", "packet", "bit/packet"]),
 )
 def test_what_is_formatted_reads_back(value: float, unit: str) -> None:
-    assert to_si(format_si(value, unit, digits=17), unit) == pytest.approx(value, rel=1e-14, abs=1e-300)
+    assert to_si(format_si(value, unit, digits=17), unit) == pytest.approx(
+        value, rel=1e-14, abs=1e-300
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["1 bit//s", "1 bit/s)", "5 bit/s/", "5 (bit/s", "5 bit/(s", "5 *bit/s", "5 bit/s*", "5 bit()/s", "5 ((bit/s))",
-     "5 bit^/s", "3 Mbit^999999999/s", "3 Mbit^10/s", "1__0 Mbit/s", "1_ Mbit/s", "1_.5 Mbit/s", "5 /s",
+    ["1 bit//s", "1 bit/s)", "5 bit/s/", "5 (bit/s", "5 bit/(s", "5 *bit/s", "5 bit/s*",
+    "5 bit()/s", "5 ((bit/s))",
+     "5 bit^/s", "3 Mbit^999999999/s", "3 Mbit^10/s", "1__0 Mbit/s", "1_ Mbit/s", "1_.5 Mbit/s",
+     "5 /s",
      "5 bit^9 Tbit^9 Tbit^9 Tbit^9 Tbit^9/s"],
 )  # fmt: skip
 def test_text_that_is_no_product_of_powers_is_refused(text: str) -> None:

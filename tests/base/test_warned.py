@@ -48,10 +48,16 @@ def _series() -> fc.Network:
 
 
 def _lone() -> fc.Network:
-    return fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms").flow("f", fc.ECF, route=["l"])
+    return (
+        fc.Network()
+        .link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
+        .flow("f", fc.ECF, route=["l"])
+    )
 
 
-@pytest.mark.parametrize("ask", [lambda: fc.equilibrium(_series()), lambda: fc.simulate(_lone(), 1)])
+@pytest.mark.parametrize(
+    "ask", [lambda: fc.equilibrium(_series()), lambda: fc.simulate(_lone(), 1)]
+)
 def test_a_warning_is_of_the_line_that_asks(ask: Any) -> None:
     """So that Python shows it once for each such line."""
     with pytest.warns(FluidccWarning) as told:

@@ -34,7 +34,9 @@ def shell(*args: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProc
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-m", "fluidcc", *args]
     env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=env)
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=env
+    )
 
 
 def test_a_scenario_becomes_a_result_and_a_figure() -> None:
@@ -52,8 +54,18 @@ def test_a_scenario_becomes_a_result_and_a_figure() -> None:
 
 def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
-    given = ["--set", "flows.a.params.beta=0.2", "--set", "flows.b.initial.x=1 Mbit/s", "--set", "until=9 s"]
-    assert main(["simulate", "p1", *given, "--rtol", "1e-4", "-o", "out/r.nc", "--figure", "f.svg"]) == 0
+    given = [
+        "--set",
+        "flows.a.params.beta=0.2",
+        "--set",
+        "flows.b.initial.x=1 Mbit/s",
+        "--set",
+        "until=9 s",
+    ]
+    assert (
+        main(["simulate", "p1", *given, "--rtol", "1e-4", "-o", "out/r.nc", "--figure", "f.svg"])
+        == 0
+    )
     assert capsys.readouterr().out.split() == [str(Path("out/r.nc")), "f.svg"]
     result = opened("out/r.nc")
     net = fc.scenarios["p1"].net
@@ -66,7 +78,8 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_scenario_file(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(
-        'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = "LDCC"\nroute = ["l"]\n'
+        'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = '
+        '"LDCC"\nroute = ["l"]\n'
     )
     assert main(["simulate", "mine.toml", "--figure", "mine.pdf"]) == 0
     assert capsys.readouterr().out.split() == ["mine.nc", "mine.pdf"]
@@ -81,17 +94,34 @@ def test_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     ("args", "says"),
     [
         (["simulate", "ldcc_fig55"], "ldcc_fig55: no such file; did you mean the ready ldcc_fig5"),
-        (["simulate", "nowhere.toml"], "nowhere.toml: no such file; give a TOML file or a ready scenario"),
-        (["simulate", "p1", "--set", "beta"], "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2"),
-        (["simulate", "p1", "--set", "flows.z.start=3"], "p1.toml, flows.z.start: there is no flow 'z' to change"),
-        (["simulate", "p1", "--set", "flows.a.params.bta=3"], "p1.toml, flows.a.params: LDCC has no parameter 'bta'"),
+        (
+            ["simulate", "nowhere.toml"],
+            "nowhere.toml: no such file; give a TOML file or a ready scenario",
+        ),
+        (
+            ["simulate", "p1", "--set", "beta"],
+            "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2",
+        ),
+        (
+            ["simulate", "p1", "--set", "flows.z.start=3"],
+            "p1.toml, flows.z.start: there is no flow 'z' to change",
+        ),
+        (
+            ["simulate", "p1", "--set", "flows.a.params.bta=3"],
+            "p1.toml, flows.a.params: LDCC has no parameter 'bta'",
+        ),
         (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
         (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
-        (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
+        (
+            ["simulate", "p1", "--output", "no/x.nc"],
+            "--output no/x.nc: there is no folder no; make it",
+        ),
         (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
     ],
 )
-def test_a_mistake_is_answered_by_one_line(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_answered_by_one_line(
+    args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(args) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -131,7 +161,9 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "fluidcc: stopped\n"
 
 
-def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_are_lines_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import warnings
 
     def warn(_: Any) -> None:
@@ -144,7 +176,9 @@ def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 
 @pytest.mark.parametrize(("style", "text"), [("text", "a table"), ("md", "| a | table |")])
-def test_claims(style: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims(
+    style: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked: list[str | None] = []
 
     class Table:
@@ -181,7 +215,10 @@ def test_reproduce(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert main(["reproduce"]) == 0
     assert main(["reproduce", "--folder", "x"]) == 0
     assert asked == [Path("figures"), Path("x")]
-    assert capsys.readouterr().out.splitlines()[0] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
+    assert (
+        capsys.readouterr().out.splitlines()[0]
+        == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
+    )
 
 
 def test_list_names_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,14 +235,22 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_starts_without_the_libraries() -> None:
-    code = "import sys, fluidcc.cli; print([m for m in ('numba', 'sympy', 'xarray', 'matplotlib') if m in sys.modules])"
+    code = (
+        "import sys, fluidcc.cli; print([m for m in ('numba', 'sympy', 'xarray', 'matplotlib') "
+        "if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_stability_is_a_text_and_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stability", "ldcc_fig5", "-o", "loop.png", "--set", "flows.flow1.params.eta=0.5"]) == 0
-    said = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    assert (
+        main(["stability", "ldcc_fig5", "-o", "loop.png", "--set", "flows.flow1.params.eta=0.5"])
+        == 0
+    )
+    said = dict(
+        line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line
+    )
     from fluidcc.network.scenarios import Scenario
 
     report = fc.stability(Scenario.load("ldcc_fig5", {"flows.flow1.params.eta": 0.5}).net)

@@ -13,13 +13,19 @@ from fluidcc.equilibria.assembly import assemble, capacity_at, constant_rate, is
 
 
 def net() -> fc.Network:
-    out = fc.Network().link("l", fc.DropTail, capacity=[(0, 4e6), (10, 2e6)], delay=0.02, buffer=1e6)
+    out = fc.Network().link(
+        "l", fc.DropTail, capacity=[(0, 4e6), (10, 2e6)], delay=0.02, buffer=1e6
+    )
     out.link("m", fc.DropTail, capacity=9e6)
     out.flow("a", fc.LDCC, route=["l", "m"], start=[1, 5], stop=[2, None])
-    return out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)]).flow("c", fc.Reno, route=["m"], stop=7)
+    return out.flow("b", fc.CBR, route=["l"], pattern=[(0, 1e6), (3, 2e6)]).flow(
+        "c", fc.Reno, route=["m"], stop=7
+    )
 
 
-@pytest.mark.parametrize(("at", "on"), [(0, False), (1, True), (2, False), (5, True), (math.inf, True)])
+@pytest.mark.parametrize(
+    ("at", "on"), [(0, False), (1, True), (2, False), (5, True), (math.inf, True)]
+)
 def test_periods_include_their_start(at: float, on: bool) -> None:
     assert is_on(net().flows["a"], at) == on
 

@@ -9,7 +9,7 @@ import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, NoEquilibrium, UnknownName, Unsupported
 from tests.at_rest import T, bottleneck, with_flows
 
-# --- time, and what is off ----------------------------------------------------------------------------------------
+# --- time, and what is off ------------------------------------------------------------------------
 
 
 def test_time_chooses_flows_and_capacities() -> None:
@@ -31,16 +31,27 @@ def test_a_window_flow_that_stops_leaves_the_others_as_if_it_had_never_been() ->
     assert eq.rate.sel(flow="stops") == 0
     assert eq.rate.sel(flow="stays") == fc.equilibrium(alone).rate.item()
     assert dict(eq.states["stops"]) == {}
-    assert fc.stability(both).phase_margin == pytest.approx(fc.stability(alone).phase_margin, rel=1e-9)
+    assert fc.stability(both).phase_margin == pytest.approx(
+        fc.stability(alone).phase_margin, rel=1e-9
+    )
     omega = [0.1, 1.0]
     wanted = fc.linearize(alone).frequency_response(omega)
     np.testing.assert_allclose(fc.linearize(both).frequency_response(omega), wanted, rtol=1e-9)
-    assert fc.equilibrium(both, at=1).states["stops"]["W"] == fc.equilibrium(both, at=1).states["stays"]["W"]
+    assert (
+        fc.equilibrium(both, at=1).states["stops"]["W"]
+        == fc.equilibrium(both, at=1).states["stays"]["W"]
+    )
 
 
 def test_result_is_labelled_and_shown() -> None:
     eq = fc.equilibrium(with_flows(bottleneck(buffer=1e5), 2, fc.LDCC))
-    for name, units in {"rate": "bit/s", "one_way_delay": "s", "rtt": "s", "loss": "1", "queueing_delay": "s"}.items():
+    for name, units in {
+        "rate": "bit/s",
+        "one_way_delay": "s",
+        "rtt": "s",
+        "loss": "1",
+        "queueing_delay": "s",
+    }.items():
         assert getattr(eq, name).attrs["units"] == units
         assert getattr(eq, name).name == name
     assert eq.full.dtype == bool
@@ -50,30 +61,42 @@ def test_result_is_labelled_and_shown() -> None:
     assert set(eq.states["l"]) == {"q"}
 
 
-# --- there is none ------------------------------------------------------------------------------------------------
+# --- there is none --------------------------------------------------------------------------------
 
 
 def test_20_is_given_as_the_reason() -> None:
     net = with_flows(bottleneck(3e5), 2, fc.LDCC)
     with pytest.raises(NoEquilibrium) as caught:
         fc.equilibrium(net)
-    for text in ("link 'l' has 300000 bit/s", "400000 bit/s", "'LDCC0' 200000", "w/beta = 200000 bit/s, (20)"):
+    for text in (
+        "link 'l' has 300000 bit/s",
+        "400000 bit/s",
+        "'LDCC0' 200000",
+        "w/beta = 200000 bit/s, (20)",
+    ):
         assert text in str(caught.value)
 
 
 def test_constant_rate_overloads_an_infinite_buffer() -> None:
-    with pytest.raises(NoEquilibrium, match=r"link 'l' has 300000 bit/s .* send 500000 bit/s \('udp' 500000\); give"):
+    with pytest.raises(
+        NoEquilibrium,
+        match=r"link 'l' has 300000 bit/s .* send 500000 bit/s \('udp' 500000\); give",
+    ):
         fc.equilibrium(bottleneck(3e5).flow("udp", fc.CBR(rate=5e5), route=["l"]))
 
 
 def test_reno_needs_a_finite_buffer() -> None:
-    with pytest.raises(NoEquilibrium, match=r"flow 'Reno0' .* hears losses, but no buffer on l is finite"):
+    with pytest.raises(
+        NoEquilibrium, match=r"flow 'Reno0' .* hears losses, but no buffer on l is finite"
+    ):
         fc.equilibrium(with_flows(bottleneck(), 1, fc.Reno))
 
 
 @pytest.mark.parametrize("buffer", [None, 1e5])
 def test_deaf_flows_grow_without_limit(buffer: float | None) -> None:
-    with pytest.raises(NoEquilibrium, match=r"flow 'PrimalDual0' .* without limit.*give l a law whose signal"):
+    with pytest.raises(
+        NoEquilibrium, match=r"flow 'PrimalDual0' .* without limit.*give l a law whose signal"
+    ):
         fc.equilibrium(with_flows(bottleneck(buffer=buffer), 1, fc.PrimalDual))
 
 
@@ -82,7 +105,9 @@ def test_round_trips_without_delay() -> None:
     with pytest.raises(InvalidInput, match=r"flow 'a' \(LDCC\) has no finite rate of change"):
         fc.equilibrium(net)
     net = fc.Network().link("l", fc.DropTail, capacity=1e6).flow("a", fc.LDCC, route=["l"])
-    assert fc.equilibrium(net).queueing_delay.item() == pytest.approx(T / 0.8, rel=1e-12)  # (19) with e_b = 0
+    assert fc.equilibrium(net).queueing_delay.item() == pytest.approx(
+        T / 0.8, rel=1e-12
+    )  # (19) with e_b = 0
 
 
 def test_laws_without_rest_are_refused() -> None:
@@ -95,7 +120,17 @@ def test_laws_without_rest_are_refused() -> None:
 def test_it_prints_as_a_short_table() -> None:
     text = repr(fc.equilibrium(with_flows(bottleneck(4e6), 14, fc.LDCC)))
     lines = text.splitlines()
-    assert lines[0].split() == ["flow", "rate", "[bit/s]", "one_way_delay", "[s]", "rtt", "[s]", "loss", "[1]"]
+    assert lines[0].split() == [
+        "flow",
+        "rate",
+        "[bit/s]",
+        "one_way_delay",
+        "[s]",
+        "rtt",
+        "[s]",
+        "loss",
+        "[1]",
+    ]
     assert "... and 2 more" in lines
     assert lines[-1].split()[0] == "l"
     assert max(map(len, lines)) < 100
@@ -103,8 +138,12 @@ def test_it_prints_as_a_short_table() -> None:
 
 @pytest.mark.parametrize("rtt", [0.002, 0.05, 1.0])
 @pytest.mark.parametrize("udp", [0.0, 0.5, 0.8, 0.9])
-def test_a_queue_that_outruns_the_gain_on_the_way_still_finds_its_end(udp: float, rtt: float) -> None:
-    """(19) with what constant traffic leaves: LDCC's gain falls with the delay, so that a search can lose itself."""
+def test_a_queue_that_outruns_the_gain_on_the_way_still_finds_its_end(
+    udp: float, rtt: float
+) -> None:
+    """(19) with what constant traffic leaves: LDCC's gain falls with the delay, so that a search
+    can lose itself.
+    """
     capacity = 3e6
     flows = {"a": fc.LDCC, "b": fc.LDCC, **({"udp": fc.CBR(rate=udp * capacity)} if udp else {})}
     net = fc.dumbbell(flows, {"capacity": capacity}, rtt=rtt)

@@ -1,4 +1,6 @@
-"""Rests that are found, or known not to be, by the length of a queue; and points that only look like rests."""
+"""Rests that are found, or known not to be, by the length of a queue; and points that only look
+like rests.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ x, k = symbols("x k", positive=True)
 def growing(least: float) -> Any:
     units: dict[Symbol, str] = {x: "bit/s", k: "1/s"}
     return fc.Source(
-        "Growing", flow={x: k * x}, out={"rate": x}, lower={x: least}, params={k: 1}, units=units, initial={x: 2e6}
+        "Growing",
+        flow={x: k * x},
+        out={"rate": x},
+        lower={x: least},
+        params={k: 1},
+        units=units,
+        initial={x: 2e6},
     )
 
 
@@ -41,7 +49,9 @@ def test_a_rate_that_grows_away_from_its_least_value_does_not_rest_there(
 
 
 def timely() -> Any:
-    """The original TIMELY as 'ECN or Delay' (CoNEXT 2016) models it, with the queue's gradient from `edot`."""
+    """The original TIMELY as 'ECN or Delay' (CoNEXT 2016) models it, with the queue's gradient
+    from `edot`.
+    """
     R, g = symbols("R", positive=True), symbols("g", real=True)
     delta, alpha, beta, low, high, least, segment = symbols(
         r"\delta \alpha \beta T_{low} T_{high} D_{min} Seg", positive=True
@@ -56,9 +66,11 @@ def timely() -> Any:
             g: alpha / every * (-g + edot * every / least),
         },
         out={"rate": R}, lower={R: 1e5}, initial={R: 1e9, g: 0},
-        params={delta: 10e6, alpha: 0.875, beta: 0.8, low: 50e-6, high: 500e-6, least: 20e-6, segment: 128e3},
+        params={delta: 10e6, alpha: 0.875, beta: 0.8, low: 50e-6, high: 500e-6, least: 20e-6,
+        segment: 128e3},
         units={
-            R: "bit/s", g: "1", delta: "bit/s", alpha: "1", beta: "1", low: "s", high: "s", least: "s", segment: "bit",
+            R: "bit/s", g: "1", delta: "bit/s", alpha: "1", beta: "1", low: "s", high: "s",
+            least: "s", segment: "bit",
         },
     )  # fmt: skip
 
@@ -66,7 +78,9 @@ def timely() -> Any:
 @pytest.mark.parametrize("capacity", [1e9, 1e10])
 @pytest.mark.parametrize("flows", [1, 2, 10])
 def test_the_original_timely_rests_nowhere(capacity: float, flows: int) -> None:
-    """It has no fixed point: where the queue stands still g = 0, and rates rise up to T_high and fall beyond it."""
+    """It has no fixed point: where the queue stands still g = 0, and rates rise up to T_high and
+    fall beyond it.
+    """
     net = fc.dumbbell([timely()] * flows, {"capacity": capacity, "delay": 5e-6}, rtt=20e-6)
     with pytest.raises(NoEquilibrium, match="switch where its queueing delay is 0.0005 s"):
         fc.equilibrium(net)
@@ -76,7 +90,9 @@ def test_the_original_timely_rests_nowhere(capacity: float, flows: int) -> None:
 def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
     """The near flow takes nearly all, at e = T; (18) then gives the rate of the far one."""
     net = fc.Network().link("l", fc.DropTail, capacity=capacity)
-    net.flow("near", fc.LDCC, route=["l"], access_delay="25 ms").flow("far", fc.LDCC, route=["l"], access_delay="50 ms")
+    net.flow("near", fc.LDCC, route=["l"], access_delay="25 ms").flow(
+        "far", fc.LDCC, route=["l"], access_delay="50 ms"
+    )
     eq = fc.equilibrium(net)
     near, far = eq.rate.values
     e, rtt = eq.one_way_delay.values[1], eq.rtt.values[1]
@@ -90,21 +106,33 @@ def test_ldcc_shares_any_capacity_as_18_says(capacity: float) -> None:
 
 @pytest.mark.parametrize("law", [fc.NADA8698, fc.NADA])
 @pytest.mark.parametrize("capacity", [0.5e6, 1e6, 1.4e6])
-def test_nada_rests_where_its_delay_and_rate_have_a_given_product(law: Any, capacity: float) -> None:
+def test_nada_rests_where_its_delay_and_rate_have_a_given_product(
+    law: Any, capacity: float
+) -> None:
     """RFC 8698: r x = PRIO XREF RMAX while no loss is recent; that of 2013: r e = R_max e_min."""
-    net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay="10 ms").flow("a", law, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=capacity, delay="10 ms")
+        .flow("a", law, route=["l"])
+    )
     wanted = 0.01 * 1.5e6 / capacity - (0.01 if law is fc.NADA else 0)
     assert fc.equilibrium(net).queueing_delay.item() == pytest.approx(wanted, rel=1e-9)
 
 
 def test_nada_without_a_queue_rests_at_its_largest_rate() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms").flow("a", fc.NADA8698, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity="3 Mbit/s", delay="10 ms")
+        .flow("a", fc.NADA8698, route=["l"])
+    )
     eq = fc.equilibrium(net)
     assert eq.rate.item() == 1.5e6
     assert eq.states["a"]["calm"] == 0.5  # it counts to LOGWIN, and no further
 
 
-@pytest.mark.parametrize("law", [fc.FAST, fc.LEDBAT, fc.Vegas, fc.NADA, fc.NADA8698], ids=lambda law: law.name)
+@pytest.mark.parametrize(
+    "law", [fc.FAST, fc.LEDBAT, fc.Vegas, fc.NADA, fc.NADA8698], ids=lambda law: law.name
+)
 @pytest.mark.parametrize("axis", ["l.delay", "a.access_delay"])
 def test_many_points_know_the_path_of_each(law: Any, axis: str) -> None:
     """What follows the round trip counts from the empty path of its own point."""
@@ -113,8 +141,12 @@ def test_many_points_know_the_path_of_each(law: Any, axis: str) -> None:
     delays = [0.005, 0.02, 0.05]
     many = equilibria(net, {axis: find_target(net, axis)}, {axis: delays})
     for i, d in enumerate(delays):
-        one = net.with_link("l", delay=d) if axis == "l.delay" else net.with_flow("a", access_delay=d)
-        assert many.queueing_delay[i, 0] == pytest.approx(fc.equilibrium(one).queueing_delay.item(), rel=1e-9)
+        one = (
+            net.with_link("l", delay=d) if axis == "l.delay" else net.with_flow("a", access_delay=d)
+        )
+        assert many.queueing_delay[i, 0] == pytest.approx(
+            fc.equilibrium(one).queueing_delay.item(), rel=1e-9
+        )
 
 
 def test_reasons_are_the_same_for_one_point_and_for_many() -> None:
@@ -128,12 +160,15 @@ def test_reasons_are_the_same_for_one_point_and_for_many() -> None:
 
 
 def test_rates_that_stay_at_any_value_are_not_said_to_switch() -> None:
-    """x' = 0 between two delays: what arrives there is what arrived before, which says nothing of a rest."""
+    """x' = 0 between two delays: what arrives there is what arrived before, which says nothing
+    of a rest.
+    """
     a, low, high = symbols("a low high", positive=True)
     flow = Piecewise((a, Gt(low, RTT)), (-a, Gt(RTT, high)), (0, True))
     law = fc.Source(
         "Still", flow={x: flow}, out={"rate": x}, lower={x: 1},
-        params={a: 1e6, low: 0.03, high: 0.04}, units={x: "bit/s", a: "bit/s^2", low: "s", high: "s"},
+        params={a: 1e6, low: 0.03, high: 0.04}, units={x: "bit/s", a: "bit/s^2", low: "s",
+        high: "s"},
         initial={x: 1e5},
     )  # fmt: skip
     net = fc.dumbbell([law], {"capacity": 1e6, "delay": 0.01}, rtt=0.02)
@@ -143,16 +178,24 @@ def test_rates_that_stay_at_any_value_are_not_said_to_switch() -> None:
 
 
 def test_a_price_that_nobody_hears_grows_without_limit() -> None:
-    """NADA hears no price, so that 12 Mbit/s come to a link of 6 for ever; a price of 1e33 was called a rest."""
+    """NADA hears no price, so that 12 Mbit/s come to a link of 6 for ever; a price of 1e33 was
+    called a rest.
+    """
     net = fc.Network().link("l", fc.DualLink, capacity=6e6, delay=0.02)
     for i in range(8):
         net.flow(f"f{i}", fc.NADA, route=["l"])
-    with pytest.raises(NoEquilibrium, match=r"state lambda of link 'l' \(DualLink\) grows without limit"):
+    with pytest.raises(
+        NoEquilibrium, match=r"state lambda of link 'l' \(DualLink\) grows without limit"
+    ):
         fc.equilibrium(net)
 
 
 def test_no_buffer_is_asked_of_a_link_without_a_queue() -> None:
-    net = fc.Network().link("l", fc.DualLink, capacity=6e6, delay=0.02).flow("a", fc.Reno, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DualLink, capacity=6e6, delay=0.02)
+        .flow("a", fc.Reno, route=["l"])
+    )
     with pytest.raises(NoEquilibrium, match="give l a law whose signal"):
         fc.equilibrium(net)
 
@@ -164,5 +207,8 @@ def test_a_round_trip_without_delay_is_only_blamed_where_there_is_one() -> None:
         units={x: "bit/s", k: "1/s", a: "bit/s"}, initial={x: 1e6},
     )  # fmt: skip
     net = fc.Network().link("l", fc.DualLink, capacity=5e5, delay=0.02).flow("a", law, route=["l"])
-    with pytest.raises(FluidccError, match=r"flow 'a' \(Odd\) has no finite rate of change at its start: give other"):
+    with pytest.raises(
+        FluidccError,
+        match=r"flow 'a' \(Odd\) has no finite rate of change at its start: give other",
+    ):
         fc.equilibrium(net)

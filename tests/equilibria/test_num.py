@@ -1,4 +1,6 @@
-"""Network utility maximisation on networks: exact solutions, mixed utilities, and refusals that name the culprit."""
+"""Network utility maximisation on networks: exact solutions, mixed utilities, and refusals that
+name the culprit.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_constant_rates_come_first() -> None:
 def test_each_flow_has_its_own_utility() -> None:
     # w/x1 = 0.01 and (v/x2)^2 = 0.01 on a link of x1 + x2 = c.
     net = fc.Network().link("l", fc.DualLink, capacity=3e6)
-    net.flow("a", fc.PrimalDual(w=1e4), route=["l"]).flow("b", fc.AlphaFairPrimalDual(w=2e5), route=["l"])
+    net.flow("a", fc.PrimalDual(w=1e4), route=["l"]).flow(
+        "b", fc.AlphaFairPrimalDual(w=2e5), route=["l"]
+    )
     solution = fc.num.solve(net)
     np.testing.assert_allclose(solution.rate, [1e6, 2e6], rtol=1e-12)
     np.testing.assert_allclose(solution.price, [0.01], rtol=1e-12)
@@ -54,7 +58,12 @@ def test_utility_without_closed_form_inverse() -> None:
     x = fc.PrimalDual.out["rate"]
     w = next(s for s in fc.PrimalDual.params if str(s) == "w")
     law = fc.PrimalDual.with_utility(w * log(x) + w * log(1 + x / w), name="Odd")
-    net = fc.Network().link("l", fc.DualLink, capacity=4e4).flow("a", law, route=["l"]).flow("b", law, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DualLink, capacity=4e4)
+        .flow("a", law, route=["l"])
+        .flow("b", law, route=["l"])
+    )
     solution = fc.num.solve(net)
     np.testing.assert_allclose(solution.rate, 2e4, rtol=1e-12)
     np.testing.assert_allclose(solution.price, 1.5, rtol=1e-12)
@@ -63,7 +72,9 @@ def test_utility_without_closed_form_inverse() -> None:
 
 def test_time_chooses_flows_and_capacities() -> None:
     net = fc.Network().link("l", fc.DualLink, capacity=[(0, 2e6), (10, 6e6)])
-    net.flow("a", fc.PrimalDual, route=["l"]).flow("b", fc.PrimalDual, route=["l"], start=5, stop=20)
+    net.flow("a", fc.PrimalDual, route=["l"]).flow(
+        "b", fc.PrimalDual, route=["l"], start=5, stop=20
+    )
     np.testing.assert_allclose(fc.num.solve(net, at=0).rate, [2e6, 0], rtol=1e-12)
     np.testing.assert_allclose(fc.num.solve(net, at=5).rate, [1e6, 1e6], rtol=1e-12)
     np.testing.assert_allclose(fc.num.solve(net, at=10).rate, [3e6, 3e6], rtol=1e-12)
@@ -74,7 +85,9 @@ def test_infeasible_names_link_and_numbers() -> None:
     net = lot(1).flow("udp", fc.CBR(rate=4e6), route=["l0"])
     with pytest.raises(Infeasible, match=r"link 'l0' has 3e\+06 bit/s .*'udp'.* 4e\+06 bit/s"):
         fc.num.solve(net)
-    with pytest.raises(Infeasible, match=r"link 'l0' .*'udp' take all of it, so nothing is left for 'long', 's0'"):
+    with pytest.raises(
+        Infeasible, match=r"link 'l0' .*'udp' take all of it, so nothing is left for 'long', 's0'"
+    ):
         fc.num.solve(net.with_flow("udp", law=fc.CBR(rate=3e6)))
 
 
@@ -93,7 +106,9 @@ def test_flows_without_utility_are_refused() -> None:
 
 
 def test_only_constant_rates() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=1e6).flow("udp", fc.CBR(rate=4e5), route=["l"])
+    net = (
+        fc.Network().link("l", fc.DropTail, capacity=1e6).flow("udp", fc.CBR(rate=4e5), route=["l"])
+    )
     solution = fc.num.solve(net)
     assert solution.rate.item() == 4e5
     assert solution.price.item() == 0
@@ -105,7 +120,9 @@ def test_rates_do_not_depend_on_the_units_of_utility() -> None:
     for name in net.flow_names:
         scaled = scaled.with_flow(name, law=fc.PrimalDual(w=20e3 * 1e6))
     np.testing.assert_allclose(fc.num.solve(scaled).rate, fc.num.solve(net).rate, rtol=1e-12)
-    np.testing.assert_allclose(fc.num.solve(scaled).price, 1e6 * fc.num.solve(net).price, rtol=1e-12)
+    np.testing.assert_allclose(
+        fc.num.solve(scaled).price, 1e6 * fc.num.solve(net).price, rtol=1e-12
+    )
 
 
 def test_parameters_may_be_in_the_utility_of_one_group() -> None:

@@ -1,4 +1,6 @@
-"""Over ten decades of capacity and six of delay a law rests where its equations hold, or there is a reason."""
+"""Over ten decades of capacity and six of delay a law rests where its equations hold, or there
+is a reason.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from fluidcc.base.errors import NoEquilibrium, SolverError
 from fluidcc.equilibria.equilibrium import system_of
 from fluidcc.laws.kernel_text import law_reference
 
-RESTING = [getattr(fc, name) for name in ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")]
+RESTING = [
+    getattr(fc, name)
+    for name in ("LDCC", "Reno", "StaticFAST", "Vegas", "NADA", "LEDBAT", "Kelly", "CxTCP")
+]
 TOLERANCE = 1e-6
 
 
 def left(net: fc.Network, eq: Any, name: str) -> tuple[Any, Any]:
-    """What a law's flows and rate leave at a result, and how they change as each argument changes by one part in 1e6.
+    """What a law's flows and rate leave at a result, and how they change as each argument changes
+    by one part in 1e6.
 
     The law is read by NumPy from its own expressions, no code of the search.
     """
@@ -62,7 +68,9 @@ def test_a_rest_holds_at_every_scale(law: Any) -> None:
     for buffer in (None, "0.05 s"):
         for capacity in (1e3, 1e8, 1e13):
             for delay in (1e-6, 1.0):
-                net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer)
+                net = fc.Network().link(
+                    "l", fc.DropTail, capacity=capacity, delay=delay, buffer=buffer
+                )
                 net.flow("a", law, route=["l"]).flow("b", law, route=["l"], access_delay=delay)
                 try:
                     eq = fc.equilibrium(net)
@@ -77,5 +85,12 @@ def test_a_rest_holds_at_every_scale(law: Any) -> None:
                     assert y * kept == pytest.approx(capacity, rel=1e-7)
                 for name in net.flows:
                     here, allowed = left(net, eq, name)
-                    assert np.all(np.abs(here) <= allowed), (buffer, capacity, delay, name, here, allowed)
+                    assert np.all(np.abs(here) <= allowed), (
+                        buffer,
+                        capacity,
+                        delay,
+                        name,
+                        here,
+                        allowed,
+                    )
     assert rests or law is fc.Kelly

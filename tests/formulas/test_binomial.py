@@ -1,4 +1,6 @@
-"""The binomial paper's closed forms against direct integration of the sawtooth, and against each other."""
+"""The binomial paper's closed forms against direct integration of the sawtooth, and against each
+other.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ tops = st.floats(0.1, 1e3)
 
 def over_time(k: float, low: float, high: float, value: Callable[[float], float]) -> float:
     """Integral of value(x) over the time in which x climbs from low to high, x' = x**-k."""
-    found, _ = quad(lambda y: value(np.exp(y)) * np.exp((k + 1) * y), np.log(low), np.log(high), epsrel=1e-12, epsabs=0)
+    found, _ = quad(
+        lambda y: value(np.exp(y)) * np.exp((k + 1) * y),
+        np.log(low),
+        np.log(high),
+        epsrel=1e-12,
+        epsabs=0,
+    )
     return float(found)
 
 
@@ -52,7 +60,12 @@ def test_a_cycle_of_the_differential_equation(k: float, l: float) -> None:
     reached = lambda t, x: x[0] - U  # noqa: E731
     reached.terminal, reached.direction = True, 1  # type: ignore[attr-defined]
     run = solve_ivp(
-        lambda t, x: [lam * x[0] ** -k, x[0]], (0, 1e4), [U - sigma * U**l, 0.0], events=reached, rtol=1e-12, atol=1e-12
+        lambda t, x: [lam * x[0] ** -k, x[0]],
+        (0, 1e4),
+        [U - sigma * U**l, 0.0],
+        events=reached,
+        rtol=1e-12,
+        atol=1e-12,
     )
     assert run.t[-1] == pytest.approx(f.cycle_time(k, l, lam, sigma, U), rel=1e-9)
     assert run.y[1, -1] == pytest.approx(f.cycle_data(k, l, lam, sigma, U), rel=1e-9)
@@ -67,7 +80,9 @@ def test_the_convergence_factor_is_the_derivative_of_a_cycle(k: float, l: float)
     start = np.array([U - small, U + small])
     run = solve_ivp(up, (0, 1e4), start - sigma * start**l, events=reached, rtol=1e-13, atol=1e-13)
     end = run.y[:, -1]
-    assert (end[1] - end[0]) / (2 * small) == pytest.approx(f.convergence_factor(k, l, sigma, U), rel=1e-5)
+    assert (end[1] - end[0]) / (2 * small) == pytest.approx(
+        f.convergence_factor(k, l, sigma, U), rel=1e-5
+    )
 
 
 def test_growth_of_the_loss() -> None:
@@ -86,7 +101,9 @@ def test_the_paper_s_numbers() -> None:
     assert int(f.max_flows(-0.5, 0.5, 100)) == 158
     assert f.efficiency(0, 1, 0.5, 1e6) == 0.75
     assert f.tcp_friendly_alpha(0.5) == 1.0
-    assert f.scalability_exponent(*np.array([[0, 1], [1, 0], [0.5, 0.5], [-1.5, 2]]).T).tolist() == [2, 3, 2.5, 0]
+    assert f.scalability_exponent(
+        *np.array([[0, 1], [1, 0], [0.5, 0.5], [-1.5, 2]]).T
+    ).tolist() == [2, 3, 2.5, 0]
 
 
 def test_iscc_is_binomial_with_its_parameters() -> None:
@@ -94,7 +111,9 @@ def test_iscc_is_binomial_with_its_parameters() -> None:
     for C in (1.0, 1.5e6):
         lam, sigma = f.iscc_parameters(k, l, C, m_I, m_D)
         n = np.array([1, 2, 50])
-        assert f.iscc_loss(k, l, m_I, m_D, n) == pytest.approx(f.loss(k, l, lam, sigma, C, n), rel=1e-12)
+        assert f.iscc_loss(k, l, m_I, m_D, n) == pytest.approx(
+            f.loss(k, l, lam, sigma, C, n), rel=1e-12
+        )
         x = np.linspace(0.01, 1, 50) * C
         assert np.all(lam * x**-k <= x / m_I * (1 + 1e-12))  # (40)
         assert np.all(sigma * x**l <= x / m_D * (1 + 1e-12))

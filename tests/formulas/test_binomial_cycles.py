@@ -1,4 +1,6 @@
-"""The binomial paper's cycle, (26) to (28), against limit cycles of the jump automata in the network engine."""
+"""The binomial paper's cycle, (26) to (28), against limit cycles of the jump automata in the
+network engine.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ AFTER = 1e-12  # a look just after a jump [s]
 @pytest.mark.parametrize("flows", [1, 3])
 @pytest.mark.parametrize(
     ("k", "l", "alpha", "beta"),
-    [(0, 1, 0.3, 0.5), (1, 0, 0.5, 2.0), (0.5, 0.5, 0.4, 1.0), (-1.5, 2, 0.02, 0.03), (-2, 3, 3e-3, 2e-3),
+    [(0, 1, 0.3, 0.5), (1, 0, 0.5, 2.0), (0.5, 0.5, 0.4, 1.0), (-1.5, 2, 0.02, 0.03), (-2, 3, 3e-3,
+    2e-3),
      (-1, 1, 0.05, 0.4)],
 )  # fmt: skip
-def test_the_cycle_of_the_automaton_is_the_formula_s(k: float, l: float, alpha: float, beta: float, flows: int) -> None:
+def test_the_cycle_of_the_automaton_is_the_formula_s(
+    k: float, l: float, alpha: float, beta: float, flows: int
+) -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=flows * C, delay=0.002, buffer=1e3)
     law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
     for i in range(flows):
@@ -37,7 +42,8 @@ def test_the_cycle_of_the_automaton_is_the_formula_s(k: float, l: float, alpha: 
 
 
 def test_the_automaton_s_steps_are_those_of_the_interval_model() -> None:
-    # one definition in SymPy, one compiled: R_I and R_D of the law against a step of fc.synchronized
+    # one definition in SymPy, one compiled: R_I and R_D of the law against a step of
+    # fc.synchronized
     for k, l, alpha, beta in ((0, 1, 0.3, 0.5), (0.5, 0.5, 0.4, 1.0), (-1.5, 2, 0.02, 0.03)):
         law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
         (x,) = law.states
@@ -54,8 +60,12 @@ def test_the_limit_cycle_of_the_jump_solver() -> None:
     for k, l, alpha, beta in ((0, 1, 0.3, 0.5), (0.5, 0.5, 0.4, 1.0)):
         net = fc.Network().link("l", fc.DropTail, capacity=C, delay=0.002, buffer=1e3)
         law = fc.RateBinomial(k=k, l=l, alpha=alpha, beta=beta, m=UNIT, R=INTERVAL)
-        cycle = fc.limit_cycle(net.flow("f", law, route=["l"], return_delay=0.002, initial={"x": 0.9 * C}))
+        cycle = fc.limit_cycle(
+            net.flow("f", law, route=["l"], return_delay=0.002, initial={"x": 0.9 * C})
+        )
         lam, sigma = binomial.window_to_rate(alpha, beta, k, l, UNIT, 1.0)
         U, mean = float(cycle.most.rate[0]), float(cycle.mean.rate[0])
         assert mean / U == pytest.approx(binomial.efficiency(k, l, sigma, U), rel=1e-9)
-        assert cycle.period == pytest.approx(binomial.cycle_time(k, l, lam, sigma, U, INTERVAL), rel=1e-9)
+        assert cycle.period == pytest.approx(
+            binomial.cycle_time(k, l, lam, sigma, U, INTERVAL), rel=1e-9
+        )

@@ -1,4 +1,6 @@
-"""The sawtooth of delay-based AIMD: closed forms against integration of the window's own equation."""
+"""The sawtooth of delay-based AIMD: closed forms against integration of the window's own
+equation.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,12 @@ def test_what_a_formula_claims_is_proved(formula: str, label: str) -> None:
     assert verdict.status == "proved", verdict
 
 
-def sawtooth(alpha: float, tau0: float, T: float, C: float, beta: float, n: int) -> tuple[float, float, float]:
-    """Period, data sent over C times the period, and mean queueing delay, by quadrature over the windows of a cycle."""
+def sawtooth(
+    alpha: float, tau0: float, T: float, C: float, beta: float, n: int
+) -> tuple[float, float, float]:
+    """Period, data sent over C times the period, and mean queueing delay, by quadrature over the
+    windows of a cycle.
+    """
     top = C * (T + tau0)
     edges = np.unique([beta * top, np.clip(C * T, beta * top, top), top])
     period = sent = delay = 0.0
@@ -57,7 +63,9 @@ def test_the_cycle_is_that_of_the_window_equation(
     assert found.period == pytest.approx(period, rel=1e-11)
     assert found.utilisation == pytest.approx(used, rel=1e-11)
     assert found.mean_queueing_delay == pytest.approx(delay, rel=1e-9)
-    assert da.mean_queueing_delay(tau0, T, beta) == pytest.approx(found.mean_queueing_delay, rel=1e-14)
+    assert da.mean_queueing_delay(tau0, T, beta) == pytest.approx(
+        found.mean_queueing_delay, rel=1e-14
+    )
 
 
 def test_the_adaptive_backoff_keeps_the_link_busy_and_half_a_backoff_does_not() -> None:
@@ -73,18 +81,24 @@ def test_the_growth_is_the_integral_of_the_increase() -> None:
     for coefficient, offset in ((0.5, 1.0), (0.25, 0.0)):
         edges = np.array([0.0, offset, Delta])
         total = sum(
-            (b - a) / 2 * np.dot(WEIGHTS, da.increase((a + b) / 2 + (b - a) / 2 * NODES, coefficient, offset))
+            (b - a)
+            / 2
+            * np.dot(WEIGHTS, da.increase((a + b) / 2 + (b - a) / 2 * NODES, coefficient, offset))
             for a, b in pairwise(edges)
             if b > a
         )
-        assert da.epoch_growth(Delta, rtt, coefficient, offset) == pytest.approx(total / rtt, rel=1e-13)
+        assert da.epoch_growth(Delta, rtt, coefficient, offset) == pytest.approx(
+            total / rtt, rel=1e-13
+        )
 
 
 def test_the_epoch_is_the_inverse_of_the_growth() -> None:
     window = np.array([2.0, 100.0, 1e4, 5e6])
     T = da.epoch_duration(window, 0.1, 0.7)
     np.testing.assert_allclose(da.epoch_growth(T, 0.1), 0.3 * window, rtol=1e-10)
-    assert da.epoch_duration(10.0, 0.1, 0.5) == pytest.approx(0.5)  # five round trips, one packet in each
+    assert da.epoch_duration(10.0, 0.1, 0.5) == pytest.approx(
+        0.5
+    )  # five round trips, one packet in each
 
 
 def test_epochs_broadcast_over_every_argument() -> None:
@@ -101,7 +115,9 @@ def test_a_queue_at_the_backoff_is_part_of_the_window() -> None:
 
 def test_for_small_thresholds_rates_are_inverse_to_the_propagation_delays() -> None:
     assert da.rtt_unfairness(0.04, 0.12, 1e-9) == pytest.approx(3.0, rel=1e-6)
-    assert da.rtt_unfairness("40 ms", "120 ms", "20 ms") == pytest.approx(np.log(1.5) / np.log(7 / 6), rel=1e-12)
+    assert da.rtt_unfairness("40 ms", "120 ms", "20 ms") == pytest.approx(
+        np.log(1.5) / np.log(7 / 6), rel=1e-12
+    )
 
 
 def test_whole_round_trips_tend_to_the_fluid() -> None:
@@ -128,9 +144,15 @@ def test_a_difference_decays_to_a_tenth_in_eight_backoffs_of_three_quarters() ->
         (lambda: da.max_ssthresh(100, 0.02, 0.1, 0.1), "a queue must have been seen"),
         (lambda: da.cycle(1, 0.02, 0.1, 1e4, 1.0), "a backoff leaves a part"),
         (lambda: da.epoch_duration(-5, 0.1), "window is -5, but must be positive"),
-        (lambda: da.epoch_duration(100, 0.1, 1.0), "beta is 1, but must be below 1: a backoff leaves a part"),
+        (
+            lambda: da.epoch_duration(100, 0.1, 1.0),
+            "beta is 1, but must be below 1: a backoff leaves a part",
+        ),
         (lambda: da.epoch_duration(100, 0.1, "half"), "beta of epoch_duration is 'half'"),
-        (lambda: da.epoch_duration(100, 0.1, offset=float("nan")), "offset is nan, but must be at least 0"),
+        (
+            lambda: da.epoch_duration(100, 0.1, offset=float("nan")),
+            "offset is nan, but must be at least 0",
+        ),
         (lambda: da.epoch_duration(100, 0.1, rounds=2), "rounds is 2; give True or False"),  # type: ignore[arg-type]
         (lambda: da.epoch_duration([100, 200], [0.1, 0.2, 0.3]), "do not go together"),
         (lambda: da.epoch_duration(100), "epoch_duration.. lacks rtt"),  # type: ignore[call-arg]

@@ -1,4 +1,6 @@
-"""Closed forms of P-AQM and ECF against recursions that follow from the laws, and against exact sampled loops."""
+"""Closed forms of P-AQM and ECF against recursions that follow from the laws, and against exact
+sampled loops.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_claims_hold(formula: fc.formulas.Formula) -> None:
 
 @pytest.mark.parametrize("gain", [0.05, 0.2, 0.25, 0.3, 0.5, 0.9])
 def test_inner_radii_are_those_of_the_recursions(gain: float) -> None:
-    assert ecf.inner_radius_late(gain) == pytest.approx(np.abs(np.roots([1, -1, gain])).max(), rel=1e-7)
+    assert ecf.inner_radius_late(gain) == pytest.approx(
+        np.abs(np.roots([1, -1, gain])).max(), rel=1e-7
+    )
     assert ecf.inner_radius(gain) == pytest.approx(1 - gain)
 
 
@@ -37,7 +41,9 @@ def test_outer_radii_are_those_of_the_exact_sampled_loop(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "limit"), [(1, 1.0), (2, 0.5)])
-def test_the_sampled_loop_is_stable_iff_the_period_is_long_enough(version: int, limit: float) -> None:
+def test_the_sampled_loop_is_stable_iff_the_period_is_long_enough(
+    version: int, limit: float
+) -> None:
     for share in (0.3, 0.9, 0.99, 1.01, 1.3, 1.7):
         assert outer_loop(version, 1.0, share * limit).stable == (share < 1)
 
@@ -52,7 +58,9 @@ def test_eigenvalues_from_the_law() -> None:
 
 
 def test_the_hold_form_is_within_its_bound() -> None:
-    """Of V1 it finds the critical round trip 14 % too long, at a crossover where its error is some 8 %."""
+    """Of V1 it finds the critical round trip 14 % too long, at a crossover where its error is
+    some 8 %.
+    """
     x = np.linspace(0.01, 3, 50)
     assert np.all(ecf.hold_error(x, 1) <= x**2 / 12)
     cross = brentq(lambda v: 2 * np.sin(v / 2) - v**2, 0.5, 1.5)
@@ -70,6 +78,8 @@ def test_printed_numbers() -> None:
     assert round(ecf.overhead(100, 0.52) / 1e3) == 86
     assert ecf.period(0.02, 0.14, 0.02) == pytest.approx(0.16)
     assert ecf.period("20 ms", "131 ms", "20 ms") == pytest.approx(0.16)
-    np.testing.assert_allclose(ecf.fair_share(np.arange(1, 6), 30e6, 20e6), [20e6, 15e6, 10e6, 7.5e6, 6e6])
+    np.testing.assert_allclose(
+        ecf.fair_share(np.arange(1, 6), 30e6, 20e6), [20e6, 15e6, 10e6, 7.5e6, 6e6]
+    )
     with pytest.raises(InvalidInput, match="R below 0.1"):
         ecf.v1_radius(0.1, 0.2)

@@ -35,7 +35,9 @@ def test_the_threshold_of_the_paper_is_108_ms() -> None:
 @settings(deadline=None)
 @given(flows, capacities, alphas)
 def test_rates_and_backlog_are_an_equilibrium(n: int, C: float, alpha: float) -> None:
-    """(2) for each flow: alpha packets above what it takes for propagation; and the link is full."""
+    """(2) for each flow: alpha packets above what it takes for propagation; and the link is
+    full.
+    """
     rate, own = fast.equilibrium_rates(n, C, alpha), fast.newcomer_backlog(n, alpha)
     queue = (own + n * alpha) / C
     assert rate.newcomer == pytest.approx(alpha / (queue - n * alpha / C), rel=1e-12)
@@ -51,11 +53,15 @@ def test_unfairness_grows_as_the_square_root_of_the_flows() -> None:
 
 @settings(deadline=None)
 @given(st.integers(1, 40), capacities, alphas)
-def test_each_arrival_is_an_equilibrium_and_the_backlog_is_more_than_fair(m: int, C: float, alpha: float) -> None:
+def test_each_arrival_is_an_equilibrium_and_the_backlog_is_more_than_fair(
+    m: int, C: float, alpha: float
+) -> None:
     backlog, rate = fast.arrival_recursion(m, C, alpha)
     met = np.concatenate([[0.0], backlog[:-1]])
     for j in range(m):
-        np.testing.assert_allclose(rate[j, : j + 1], alpha * C / (backlog[j] - met[: j + 1]), rtol=1e-9)
+        np.testing.assert_allclose(
+            rate[j, : j + 1], alpha * C / (backlog[j] - met[: j + 1]), rtol=1e-9
+        )
         assert rate[j].sum() == pytest.approx(C, rel=1e-12)
         assert np.all(np.diff(rate[j, : j + 1]) > 0)  # the later, the more
     assert np.all(backlog >= alpha * np.arange(1, m + 1) * (1 - 1e-12))
@@ -69,20 +75,35 @@ def test_the_second_arrival_is_the_closed_form() -> None:
 
 
 @settings(deadline=None)
-@given(flows, capacities, alphas, st.floats(-2.0, 0.99).filter(lambda v: abs(v) > 1e-3), st.floats(1e-3, 1.0))
-def test_the_estimator_finds_flows_capacity_and_delay(n: int, C: float, alpha: float, theta: float, t: float) -> None:
+@given(
+    flows,
+    capacities,
+    alphas,
+    st.floats(-2.0, 0.99).filter(lambda v: abs(v) > 1e-3),
+    st.floats(1e-3, 1.0),
+)
+def test_the_estimator_finds_flows_capacity_and_delay(
+    n: int, C: float, alpha: float, theta: float, t: float
+) -> None:
     x0, d = fast.equilibrium_rates(n, C, alpha).newcomer, 0.04
     change = fast.rtt_change(theta, t, x0, C)
     assert fast.estimate_flows(theta, t, change) == pytest.approx(n, rel=1e-9)
     assert fast.estimate_capacity(theta, t, change, x0) == pytest.approx(C, rel=1e-9)
     taken = d + n * alpha / C
-    assert fast.corrected_delay(taken, theta, t, change, alpha, x0) == pytest.approx(d, abs=1e-9 * taken)
+    assert fast.corrected_delay(taken, theta, t, change, alpha, x0) == pytest.approx(
+        d, abs=1e-9 * taken
+    )
     assert fast.probe_backlog(theta, t, x0) == pytest.approx(-change * C, rel=1e-9)
 
 
 def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
-    assert fast.equilibrium_rates(8, "12.5 kpackets/s", "50 packets") == fast.equilibrium_rates(8, 12500, 50)
-    text, plain = fast.arrival_recursion(3, "12500 packets/s", 50), fast.arrival_recursion(3, 12500, 50)
+    assert fast.equilibrium_rates(8, "12.5 kpackets/s", "50 packets") == fast.equilibrium_rates(
+        8, 12500, 50
+    )
+    text, plain = (
+        fast.arrival_recursion(3, "12500 packets/s", 50),
+        fast.arrival_recursion(3, 12500, 50),
+    )
     assert np.array_equal(text.rate, plain.rate)
     for formula in (fast.equilibrium_rates, fast.rate_reduction_threshold, fast.arrival_recursion):
         assert re.search(r"^ *C : .*\n.*\[packet/s\]", formula.__doc__ or "", re.MULTILINE)
@@ -93,15 +114,27 @@ def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
     [
         (lambda: fast.newcomer_backlog(-1, 50), "n is -1, but must be at least 0"),
         (lambda: fast.unfairness(float("nan")), "n is nan"),
-        (lambda: fast.estimate_flows(0.5, 0.1, -0.01), "changes the round trip by at most theta t_eps"),
+        (
+            lambda: fast.estimate_flows(0.5, 0.1, -0.01),
+            "changes the round trip by at most theta t_eps",
+        ),
         (lambda: fast.estimate_flows(1.5, 0.1, 0.01), "theta is the part of its rate"),
         (lambda: fast.estimate_flows(0.5, 0.1, 0), "delta_r is 0, but must be finite and not 0"),
-        (lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50), "C of equilibrium_rates .* a packet rate in packet/s"),
-        (lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]), r"do not go together: n \(2,\), alpha \(3,\)"),
+        (
+            lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50),
+            "C of equilibrium_rates .* a packet rate in packet/s",
+        ),
+        (
+            lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]),
+            r"do not go together: n \(2,\), alpha \(3,\)",
+        ),
         (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0; give a whole number of at least 1"),
         (lambda: fast.arrival_recursion(float("nan"), 1e4, 50), "m is nan; give a whole number"),  # type: ignore[arg-type]
         (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1, but must be positive"),
-        (lambda: fast.arrival_recursion(3, "100 Mbit/s", 50), "C of arrival_recursion .* a packet rate in packet/s"),
+        (
+            lambda: fast.arrival_recursion(3, "100 Mbit/s", 50),
+            "C of arrival_recursion .* a packet rate in packet/s",
+        ),
         (lambda: fast.arrival_recursion(3, [1e4], 50), r"C is \[10000.0\]; give one number"),
         (lambda: fast.arrival_recursion(3, 1e4, None), "alpha is None; give a number"),
         (lambda: fast.arrival_recursion(3, 1e4), "arrival_recursion.. lacks alpha"),  # type: ignore[call-arg]

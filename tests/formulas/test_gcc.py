@@ -26,9 +26,16 @@ def test_what_it_claims_is_proved(formula: fc.formulas.Formula) -> None:
 
 @pytest.mark.parametrize(
     ("g", "gamma", "alpha", "z", "delay"),
-    [(G, 0.05, 0.85, 1.0, DELAY), (0.3, 0.02, 0.7, 1.0, 0.1), (G, 0.05, 0.85, 0.6, DELAY), (0.15, 0.1, 0.5, 0.3, 0.01)],
+    [
+        (G, 0.05, 0.85, 1.0, DELAY),
+        (0.3, 0.02, 0.7, 1.0, 0.1),
+        (G, 0.05, 0.85, 0.6, DELAY),
+        (0.15, 0.1, 0.5, 0.3, 0.01),
+    ],
 )
-def test_it_is_the_limit_cycle_of_the_law(g: float, gamma: float, alpha: float, z: float, delay: float) -> None:
+def test_it_is_the_limit_cycle_of_the_law(
+    g: float, gamma: float, alpha: float, z: float, delay: float
+) -> None:
     capacity = 2e6
     net = fc.Network().link("l", fc.DropTail, capacity=capacity, delay=delay)
     net.flow("f", fc.GCC(g=g, gamma=gamma, alpha=alpha), route=["l"])
@@ -36,7 +43,9 @@ def test_it_is_the_limit_cycle_of_the_law(g: float, gamma: float, alpha: float, 
         net.flow("udp", fc.CBR(rate=(1 - z) * capacity), route=["l"])
     found, closed = fc.limit_cycle(net), gcc.cycle(2 * delay, g, gamma, alpha, z)
     assert found.period == pytest.approx(closed.period, rel=1e-9)
-    rate, queue = (v.isel({k: 0}) for v, k in ((found.mean.rate, "flow"), (found.mean.queueing_delay, "link")))
+    rate, queue = (
+        v.isel({k: 0}) for v, k in ((found.mean.rate, "flow"), (found.mean.queueing_delay, "link"))
+    )
     assert float(rate) / capacity == pytest.approx(closed.rate_mean, rel=1e-9)
     assert float(queue) == pytest.approx(closed.queue_mean, rel=1e-8)
     assert float(found.most.queueing_delay[0]) == pytest.approx(closed.queue_max, rel=1e-8)
@@ -56,7 +65,9 @@ def test_its_mean_queue_is_the_integral_of_the_queue() -> None:
 
 
 def test_the_queue_is_about_a_square() -> None:
-    """For slow growth z (exp(g t) - 1) is g t, so that the largest queue is about (gamma/g + rtt)^2 g/2."""
+    """For slow growth z (exp(g t) - 1) is g t, so that the largest queue is about (gamma/g +
+    rtt)^2 g/2.
+    """
     g = 1e-3
     c = gcc.cycle(0.05, g, 1e-3, 0.85)
     assert c.queue_max == pytest.approx((1.0 + 0.05) ** 2 * g / 2, rel=2e-3)

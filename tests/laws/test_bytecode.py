@@ -40,7 +40,9 @@ from fluidcc.laws.steady import Structure
 from fluidcc.symbols import e, e_b, edot, noise, packet, pi, price, t, x_tau
 
 ALL = [law for name in sources.__all__ if isinstance(law := getattr(sources, name), Source)]
-LAWS = [law for law in ALL if not {s for _, f in law.expressions() for s in f.free_symbols} & {t, noise}]
+LAWS = [
+    law for law in ALL if not {s for _, f in law.expressions() for s in f.free_symbols} & {t, noise}
+]
 a, b, c = symbols("a b c", real=True)
 
 
@@ -49,14 +51,25 @@ def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
     k, signals = len(law.states), (e, pi, price, x_tau)
     names = (*law.states, *signals, edot, e_b, packet, *law.params)
     point = dict(zip(names, [3e5 + 7 * i for i in range(k)], strict=False))
-    point |= {e: 0.2, pi: 0.01, price: 0.02, x_tau: 2e5, edot: 0.0, e_b: 0.05, packet: 8000.0, **law.params}
+    point |= {
+        e: 0.2,
+        pi: 0.01,
+        price: 0.02,
+        x_tau: 2e5,
+        edot: 0.0,
+        e_b: 0.05,
+        packet: 8000.0,
+        **law.params,
+    }
     F, H = law.system
     H = H[[list(law.out).index("rate")], :]
     G = F.col_join(H) if k else H
     J = G.jacobian([*law.states, x_tau, e, pi, price])
     values = source_tape(Structure.of(law))(*(float(point[s]) for s in names))
     wanted = [*G, *J]
-    numbers = [complex(f.doit().replace(DiracDelta, lambda *_: S.Zero).subs(point)).real for f in wanted]
+    numbers = [
+        complex(f.doit().replace(DiracDelta, lambda *_: S.Zero).subs(point)).real for f in wanted
+    ]
     np.testing.assert_allclose(values, numbers, rtol=1e-11, atol=1e-30)
 
 
@@ -70,10 +83,13 @@ def test_link_tape_leaves_the_queue_out() -> None:
 
 
 FORMULAS = [
-    a / b, -a * b / 3, (a - b) ** 3, (a + b) ** -2, sqrt(1 + a**2), 1 / sqrt(1 + b**2), (1 + a**2) ** 0.3,
-    exp(-a) * log(1 + b**2), Max(a, b, c), Min(a, 2 * b), Abs(a - b), sign(a) * Heaviside(b), tanh(a) + floor(3 * b),
+    a / b, -a * b / 3, (a - b) ** 3, (a + b) ** -2, sqrt(1 + a**2), 1 / sqrt(1 + b**2),
+    (1 + a**2) ** 0.3,
+    exp(-a) * log(1 + b**2), Max(a, b, c), Min(a, 2 * b), Abs(a - b), sign(a) * Heaviside(b),
+    tanh(a) + floor(3 * b),
     ceiling(2 * a), Piecewise((a, a > b), (b**2, Or(b > c, Ne(a, c))), (c, True)),
-    Piecewise((log(a), a > 0), (c, And(b <= c, Not(a >= c))), (1, True)), 2 * a * b / (c * (1 + a**2)) - 1.5,
+    Piecewise((log(a), a > 0), (c, And(b <= c, Not(a >= c))), (1, True)),
+    2 * a * b / (c * (1 + a**2)) - 1.5,
 ]  # fmt: skip
 
 
@@ -81,7 +97,9 @@ FORMULAS = [
 @given(point=st.tuples(*[st.floats(-3, 3)] * 3))
 def test_formulas_are_numpys(point: tuple[float, ...]) -> None:
     with np.errstate(all="ignore"):
-        wanted = [complex(lambdify([a, b, c], f, ["numpy"])(*map(np.float64, point))) for f in FORMULAS]
+        wanted = [
+            complex(lambdify([a, b, c], f, ["numpy"])(*map(np.float64, point))) for f in FORMULAS
+        ]
     got = tape([a, b, c], FORMULAS)(*point)
     real = [v.real if v.imag == 0 else np.nan for v in wanted]
     np.testing.assert_allclose(got, real, rtol=1e-13, atol=1e-300)

@@ -36,7 +36,9 @@ KNOWN: dict[str, tuple[Any, Dim | str | None]] = {
 
 
 @pytest.mark.parametrize(("f", "dim"), KNOWN.values(), ids=KNOWN)
-def test_dimension_is_the_power_by_which_an_expression_rescales(f: Any, dim: Dim | str | None) -> None:
+def test_dimension_is_the_power_by_which_an_expression_rescales(
+    f: Any, dim: Dim | str | None
+) -> None:
     got = measure(f + 0, DIMS)
     assert got == (pytest.approx(dim) if isinstance(dim, Dim) else dim)
 

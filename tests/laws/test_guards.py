@@ -1,4 +1,6 @@
-"""Kinks that keep a law away from where it has no value: the branch taken is that of the values here and now."""
+"""Kinks that keep a law away from where it has no value: the branch taken is that of the values
+here and now.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def _law(g: Any, target: Any = 2) -> Any:
 
 def _run(law: Any, until: Any = 6, **kwargs: Any) -> Any:
     net = fc.Network().link("l", Timed, capacity=1e9, delay=0.02)
-    return fc.simulate(net.flow("f", law, route=["l"], return_delay=0.03, initial={"x": RATE}), until, **kwargs)
+    return fc.simulate(
+        net.flow("f", law, route=["l"], return_delay=0.03, initial={"x": RATE}), until, **kwargs
+    )
 
 
 def _exponential(times: Any, edges: Any, targets: Any) -> Any:
@@ -72,7 +76,9 @@ def _exponential(times: Any, edges: Any, targets: Any) -> Any:
 
 @pytest.mark.parametrize("name", GUARDS)
 def test_a_guard_holds_when_a_mark_jumps(name: Any) -> None:
-    """The exact solution, through jumps of the mark to 1 and back; branches were held while a jump arrived."""
+    """The exact solution, through jumps of the mark to 1 and back; branches were held while a
+    jump arrived.
+    """
     g, low, high = GUARDS[name]
     run = _run(_law(10 + g / 100), rtol=1e-9, engine="array")
     goals = [RATE * (12 + v / 100) for v in (low, high, low)]
@@ -89,13 +95,20 @@ def test_a_guard_holds_in_fused_steps_too() -> None:
 
 
 def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
-    """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)) up to s = 0 after a time that is an integral, then s = 0.
+    """x' = a (2 w - x + w s/10), s = sqrt(1 - x/(1.5 w)) up to s = 0 after a time that is an
+    integral, then s = 0.
 
-    With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', which is integrated by quadrature.
+    With s as the variable, x = 1.5 w (1 - s^2) and dt = -3 w s ds/x', which is integrated by
+    quadrature.
     """
     from scipy.integrate import quad
 
-    run = _run(_law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10), rtol=1e-10, atol=1e-13, engine="array")
+    run = _run(
+        _law(sqrt(Max(1 - x / (w * Rational(3, 2)), 0)) / 10),
+        rtol=1e-10,
+        atol=1e-13,
+        engine="array",
+    )
     slope = lambda s: FAST * (2 - 1.5 * (1 - s * s) + s / 10)  # noqa: E731  of x/w
     when, _ = quad(lambda s: 3 * s / slope(s), 0.0, np.sqrt(1 / 3), epsabs=1e-13)
     after = run.time.values > when
@@ -105,11 +118,19 @@ def test_a_root_is_left_where_its_argument_becomes_negative() -> None:
 
 
 def test_a_link_decides_afresh_when_arrivals_jump() -> None:
-    """The mark sqrt(Max(y/c - 1, 0))/10 of what enters is 1/10 with two flows, and 0 when one has stopped."""
+    """The mark sqrt(Max(y/c - 1, 0))/10 of what enters is 1/10 with two flows, and 0 when one
+    has stopped.
+    """
     from fluidcc.symbols import c, y
 
     mark = sqrt(Max(y / c - 1, 0)) / 10
-    law = replace(Timed, name="Rooted", out={**fc.DropTail.out, "mark": mark}, params={}, units=fc.DropTail.units)
+    law = replace(
+        Timed,
+        name="Rooted",
+        out={**fc.DropTail.out, "mark": mark},
+        params={},
+        units=fc.DropTail.units,
+    )
     net = fc.Network().link("l", law, capacity=1e6, delay=0.02)
     net.flow("stays", fc.CBR(rate=5e5), route=["l"], return_delay=0.03)
     net.flow("stops", fc.CBR(rate=1.5e6), route=["l"], return_delay=0.03, stop=2)
@@ -118,4 +139,6 @@ def test_a_link_decides_afresh_when_arrivals_jump() -> None:
     heard = run.time.values - LAG
     expected = np.where((heard > 1e-9) & (heard < 2 + queue), 0.1, 0.0)
     inside = np.abs(heard - (2 + queue)) > 1e-6
-    assert run.loss.sel(flow="stays").values[inside][10:] == pytest.approx(expected[inside][10:], abs=1e-9)
+    assert run.loss.sel(flow="stays").values[inside][10:] == pytest.approx(
+        expected[inside][10:], abs=1e-9
+    )

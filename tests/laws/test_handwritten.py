@@ -1,4 +1,6 @@
-"""A law from a function written by hand is the law from symbols, where both exist; without symbols it is refused."""
+"""A law from a function written by hand is the law from symbols, where both exist; without
+symbols it is refused.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,17 @@ PLACE: dict[str, Any] = {
 }
 
 
-def ldcc(x: float, e: float, edot: float, pi: float, e_b: float, w: float, beta: float, T: float, eta: float) -> Any:
+def ldcc(
+    x: float,
+    e: float,
+    edot: float,
+    pi: float,
+    e_b: float,
+    w: float,
+    beta: float,
+    T: float,
+    eta: float,
+) -> Any:
     """(15) to (17) of the LDCC paper, as a programmer writes them."""
     rtt = e + e_b
     penalty = 0.0
@@ -48,7 +60,9 @@ def net(law: Any) -> fc.Network:
 
 
 def runs(law: Any, **options: Any) -> Any:
-    return fc.simulate(net(law), 12.0, rtol=1e-9, atol=1e-11, samples=121, engine="array", **options)
+    return fc.simulate(
+        net(law), 12.0, rtol=1e-9, atol=1e-11, samples=121, engine="array", **options
+    )
 
 
 def test_right_hand_sides_agree_with_the_symbolic_law() -> None:
@@ -64,7 +78,9 @@ def test_right_hand_sides_agree_with_the_symbolic_law() -> None:
 
 
 def test_runs_agree_with_the_symbolic_law() -> None:
-    """The rate may be a value of the kernel, or the state itself; kinks are then not located, hence the tolerance."""
+    """The rate may be a value of the kernel, or the state itself; kinks are then not located,
+    hence the tolerance.
+    """
     wanted = runs(fc.LDCC)
     as_state = fc.Source.from_kernel("ByHand", decorated, rate=x, **PLACE)
     for law in (BY_HAND, as_state):
@@ -97,20 +113,33 @@ def test_it_pickles_to_a_fresh_process(tmp_path: Path) -> None:
     code = (
         "import pickle, sys, fluidcc as fc\n"
         f"law = pickle.load(open({str(tmp_path / 'law.pickle')!r}, 'rb'))\n"
-        "net = fc.Network().link('l', fc.DropTail, capacity=2e6, delay=0.025).flow('a', law, route=['l'])\n"
+        "net = fc.Network().link('l', fc.DropTail, capacity=2e6, delay=0.025).flow('a', law, "
+        "route=['l'])\n"
         "print(float(fc.simulate(net, 1.0, engine='array').rate[-1, 0]))\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    here = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.025).flow("a", BY_HAND, route=["l"])
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    here = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=2e6, delay=0.025)
+        .flow("a", BY_HAND, route=["l"])
+    )
     assert float(result.stdout) == float(fc.simulate(here, 1.0, engine="array").rate[-1, 0])
 
 
 def test_what_needs_equations_refuses_it() -> None:
     words = r"the kernel ldcc\(\) is written by hand, so it has no derivative by"
-    for call in (lambda: fc.equilibrium(net(BY_HAND)), lambda: BY_HAND.jacobians, lambda: fc.linearize(net(BY_HAND))):
+    for call in (
+        lambda: fc.equilibrium(net(BY_HAND)),
+        lambda: BY_HAND.jacobians,
+        lambda: fc.linearize(net(BY_HAND)),
+    ):
         with pytest.raises(Unsupported, match=words):
             call()
-    with pytest.raises(fc.errors.InvalidInput, match="ByHand is a kernel written by hand, which a fused step"):
+    with pytest.raises(
+        fc.errors.InvalidInput, match="ByHand is a kernel written by hand, which a fused step"
+    ):
         fc.compile(net(BY_HAND))
 
 
@@ -137,9 +166,17 @@ def default(x, e=1.0):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (outside, "its kernel outside uses net from outside; define it inside the kernel, or make it a parameter"),
+        (
+            outside,
+            "its kernel outside uses net from outside; define it inside the kernel, or make it a "
+            "parameter",
+        ),
         (unknown, "argument queue of its kernel unknown is neither a state"),
-        (short, "its kernel short returns .*; return a tuple of 2: the derivative of each state, then the rate"),
+        (
+            short,
+            "its kernel short returns .*; return a tuple of 2: the derivative of each state, then "
+            "the rate",
+        ),
         (hidden, "the flow of x mixes units: .* what it holds besides numbers must be a parameter"),
         (default, "its kernel default must name every argument, without"),
         (lambda x: (x, x), "is not a function made by def|cannot be read"),

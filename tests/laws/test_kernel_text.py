@@ -26,7 +26,9 @@ from tests.some_laws import all_laws, random_values
 LAWS = pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
 
 
-def run(law: Law, values: dict[Symbol, float], **options: Any) -> tuple[list[float], list[float], list[float]]:
+def run(
+    law: Law, values: dict[Symbol, float], **options: Any
+) -> tuple[list[float], list[float], list[float]]:
     """Flow, outputs and modes from the text, the modes found from the switches in order."""
     names = {s: f"a[{i}]" for i, s in enumerate(values)}
     modes = [f"m[{k}]" for k in range(len(law.switches))]
@@ -36,7 +38,11 @@ def run(law: Law, values: dict[Symbol, float], **options: Any) -> tuple[list[flo
         exec("\n".join(text.lines), scope)
         scope["m"][k] = float(eval(switch, scope) > 0)
     exec("\n".join(text.lines), scope)
-    return ([eval(f, scope) for f in text.flow], [eval(f, scope) for f in text.out.values()], scope["m"])
+    return (
+        [eval(f, scope) for f in text.flow],
+        [eval(f, scope) for f in text.out.values()],
+        scope["m"],
+    )
 
 
 @LAWS
@@ -48,7 +54,9 @@ def test_text_agrees_with_lambdify_to_a_few_ulps(law: Law) -> None:
     flow, out = law_reference(law)(z, u, p)
     for i in range(40):
         got_flow, got_out, _ = run(law, {s: float(v[i]) for s, v in values.items()})
-        terms = max(np.abs(flow[:, i]).max(initial=0), np.abs(u[:, i]).max(), 1.0) * 100  # cancellation within sums
+        terms = (
+            max(np.abs(flow[:, i]).max(initial=0), np.abs(u[:, i]).max(), 1.0) * 100
+        )  # cancellation within sums
         np.testing.assert_allclose(got_flow, flow[:, i], rtol=1e-14, atol=4e-16 * terms)
         np.testing.assert_allclose(got_out, out[:, i], rtol=1e-14, atol=4e-16 * terms)
 
@@ -60,7 +68,8 @@ def test_modes_are_the_signs_of_the_switches(law: Law) -> None:
         at = {s: float(v[i]) for s, v in values.items()}
         modes = run(law, at)[2]
         assert modes == [
-            float(float(s.subs(at | dict(zip(law.switched().modes, modes, strict=True)))) > 0) for s in law.switches
+            float(float(s.subs(at | dict(zip(law.switched().modes, modes, strict=True)))) > 0)
+            for s in law.switches
         ]
 
 
@@ -78,7 +87,10 @@ def test_nested_kinks_agree_with_numpy() -> None:
     p, q = symbols("p q", real=True)
     law = Source(
         "Kinky",
-        flow={z: (Max(p, Min(q, z) - q, exp(edot) * z) + Abs(Max(q, z)) - sign(z - p) * Heaviside(q)) / RTT},
+        flow={
+            z: (Max(p, Min(q, z) - q, exp(edot) * z) + Abs(Max(q, z)) - sign(z - p) * Heaviside(q))
+            / RTT
+        },
         out={"rate": Piecewise((z, (z > p) & (q >= 0)), (p, z <= q), (q * q, True)) * packet / RTT},
         params={p: 1, q: 2},
         units={z: "1", p: "1", q: "1"},
@@ -101,7 +113,9 @@ def test_powers_are_products() -> None:
     assert "**" not in text.replace("u**v", "")
     scope = {"math": math, "u": 1.7, "v": 0.3}
     exec("\n".join(lines), scope)
-    assert [eval(t, scope) for t in texts] == pytest.approx([2.0**3, 1.7**-2, math.sqrt(1.7), 1.7**0.3], rel=1e-15)
+    assert [eval(t, scope) for t in texts] == pytest.approx(
+        [2.0**3, 1.7**-2, math.sqrt(1.7), 1.7**0.3], rel=1e-15
+    )
 
 
 def test_a_missing_name_is_refused() -> None:

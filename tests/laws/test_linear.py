@@ -22,7 +22,8 @@ STEP = 1e-40
 def test_jacobians_equal_complex_steps(law: Law) -> None:
     values = random_values(law, N, seed=3)
     z, u, p = (
-        np.array([values[s] for s in group]).reshape(len(group), N) for group in (law.states, law.inputs, law.params)
+        np.array([values[s] for s in group]).reshape(len(group), N)
+        for group in (law.states, law.inputs, law.params)
     )
     found = jacobian_function(law)(z, u, p)
     reference = law_reference(law)
@@ -33,7 +34,9 @@ def test_jacobians_equal_complex_steps(law: Law) -> None:
             flow, out = reference(moved, u, p) if columns is z else reference(z, moved, p)
             for matrix, rows in zip(matrices, (flow, out), strict=True):
                 scale = np.abs(matrix).max(initial=1.0)
-                np.testing.assert_allclose(matrix[:, j], rows.imag / STEP, rtol=1e-12, atol=1e-13 * scale)
+                np.testing.assert_allclose(
+                    matrix[:, j], rows.imag / STEP, rtol=1e-12, atol=1e-13 * scale
+                )
 
 
 def test_the_branch_can_be_given() -> None:
@@ -56,16 +59,22 @@ def test_a_switching_surface_is_refused() -> None:
 
 
 def test_reno_has_the_coefficients_of_hollot_misra_towsley_gong() -> None:
-    """INFOCOM 2001, (5): W0^2 p0 = 2 and dW' = -(N/(R^2 C)) (dW + dW_R) - (R C^2/(2 N^2)) dp, less queue terms."""
+    """INFOCOM 2001, (5): W0^2 p0 = 2 and dW' = -(N/(R^2 C)) (dW + dW_R) - (R C^2/(2 N^2)) dp,
+    less queue terms.
+    """
     (W,), (a, b) = Reno.states, Reno.params
     A, B, *_ = linearize_law(Reno)
     W0 = packet * 0 + W
     at = {pi: 2 / W0**2, x_tau: packet * W0 / (e + e_b), a: 1, b: 1 / unfold(2)}
     own = A[0, 0].subs(at)
-    delayed = (B[0, Reno.inputs.index(x_tau)] * packet / (e + e_b)).subs(at)  # through x_tau = packet W_R/R
+    delayed = (B[0, Reno.inputs.index(x_tau)] * packet / (e + e_b)).subs(
+        at
+    )  # through x_tau = packet W_R/R
     assert simplify(own + 1 / (W0 * (e + e_b))) == 0  # N/(R^2 C) = 1/(W0 R), as W0 = R C/N
     assert simplify(delayed - own) == 0
-    assert simplify(B[0, Reno.inputs.index(pi)].subs(at) + W0**2 / (2 * (e + e_b))) == 0  # R C^2/(2 N^2)
+    assert (
+        simplify(B[0, Reno.inputs.index(pi)].subs(at) + W0**2 / (2 * (e + e_b))) == 0
+    )  # R C^2/(2 N^2)
 
 
 def test_a_power_with_a_symbol_as_exponent_has_a_slope_at_zero() -> None:

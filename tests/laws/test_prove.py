@@ -5,7 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sympy import Abs, And, Eq, Function, Max, Min, Ne, Piecewise, Rational, cos, exp, log, sin, sqrt, symbols
+from sympy import (
+    Abs,
+    And,
+    Eq,
+    Function,
+    Max,
+    Min,
+    Ne,
+    Piecewise,
+    Rational,
+    cos,
+    exp,
+    log,
+    sin,
+    sqrt,
+    symbols,
+)
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws import Law, Source, Steady
@@ -67,7 +83,9 @@ def test_proved(statement: Any, where: tuple[Any, ...]) -> None:
     assert verdict
 
 
-@pytest.mark.parametrize(("statement", "where"), [*RISING.values(), *FUNCTIONS.values()], ids=[*RISING, *FUNCTIONS])
+@pytest.mark.parametrize(
+    ("statement", "where"), [*RISING.values(), *FUNCTIONS.values()], ids=[*RISING, *FUNCTIONS]
+)
 def test_proved_by_slopes_and_for_all_functions(statement: Any, where: tuple[Any, ...]) -> None:
     verdict = prove(statement, where=where)
     assert verdict.status == "proved"  # type: ignore[union-attr]
@@ -112,7 +130,9 @@ def test_contradictory_conditions_are_undecided() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="statement is tuple .*give a law, a formula, or a SymPy relation"):
+    with pytest.raises(
+        InvalidInput, match="statement is tuple .*give a law, a formula, or a SymPy relation"
+    ):
         prove((p, q))
     with pytest.raises(InvalidInput, match="the condition p is no equation"):
         prove(p > q, where=(p,))
@@ -184,9 +204,14 @@ def test_results_show_themselves() -> None:
     assert repr(prove(PrimalDual(w=1), label="ignored"))
 
 
-@pytest.mark.parametrize(("statement", "where"), [("p > q", ()), (object(), ()), (p > q, ("p > 2*q",))])
+@pytest.mark.parametrize(
+    ("statement", "where"), [("p > q", ()), (object(), ()), (p > q, ("p > 2*q",))]
+)
 def test_what_is_no_statement_is_refused(statement: Any, where: tuple[Any, ...]) -> None:
-    with pytest.raises(InvalidInput, match=r"^(statement|where) is (str|object) .*give a law, a formula, or a SymPy"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"^(statement|where) is (str|object) .*give a law, a formula, or a SymPy",
+    ):
         prove(statement, where=where)
 
 
@@ -202,7 +227,11 @@ def test_what_fails_where_two_branches_meet_is_not_proved() -> None:
 def test_a_claim_about_equilibria_is_as_good_as_the_worst_of_them() -> None:
     """RTT z' = a - z + 2 max(z - 2 a, 0) stands still at a, and at 3 a."""
     x, a = symbols("x a", positive=True)
-    claims = {"either": Steady(x >= a), "the one": Steady(Eq(x, a)), "the other": Steady(Eq(x, 3 * a))}
+    claims = {
+        "either": Steady(x >= a),
+        "the one": Steady(Eq(x, a)),
+        "the other": Steady(Eq(x, 3 * a)),
+    }
     law = Source(
         "Two", {x: (a - x + 2 * Max(x - 2 * a, 0)) / RTT}, {"rate": x}, {a: 1e6},
         {x: "bit/s", a: "bit/s"}, claims=claims,

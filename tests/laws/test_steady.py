@@ -16,7 +16,9 @@ def test_laws_of_equal_structure_go_together() -> None:
 
 
 def test_bounds() -> None:
-    np.testing.assert_array_equal(bounds([fc.Reno, fc.Reno], fc.Reno.states, "lower", [{}, {}]), [[1, 1]])
+    np.testing.assert_array_equal(
+        bounds([fc.Reno, fc.Reno], fc.Reno.states, "lower", [{}, {}]), [[1, 1]]
+    )
     np.testing.assert_array_equal(bounds([fc.Reno], fc.Reno.states, "upper", [{}]), [[np.inf]])
 
 

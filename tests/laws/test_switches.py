@@ -34,7 +34,12 @@ KINKS: dict[str, tuple[Expr, int]] = {
     "the same twice": (Max(p, q) + Heaviside(p - q), 1),
     "its opposite": (Max(p, q) - Abs(q - p) + Min(p, q), 1),
 }
-POINTS = [(a, b, c) for a in (-2, Rational(1, 2), 3) for b in (-1, Rational(3, 4), 2) for c in (-3, Rational(1, 3), 4)]
+POINTS = [
+    (a, b, c)
+    for a in (-2, Rational(1, 2), 3)
+    for b in (-1, Rational(3, 4), 2)
+    for c in (-3, Rational(1, 3), 4)
+]
 
 
 @pytest.mark.parametrize(("f", "count"), KINKS.values(), ids=KINKS)
@@ -46,7 +51,9 @@ def test_branches_are_those_the_switches_choose(f: Expr, count: int) -> None:
     for point in POINTS:
         values: dict[Symbol, Any] = dict(zip((p, q, r), point, strict=True))
         for mode, switch in zip(collect.modes, collect.switches, strict=True):
-            values[mode] = int(bool(switch.subs(values) > 0))  # in order: it may depend on earlier modes
+            values[mode] = int(
+                bool(switch.subs(values) > 0)
+            )  # in order: it may depend on earlier modes
         assert held.subs(values) == f.subs(values)
 
 
@@ -63,7 +70,10 @@ def test_conditions_are_exact_at_equality(f: Expr) -> None:
     collect = Collector("test")
     held = collect.rewrite(f)
     values = {p: 1, q: 2, r: 2}
-    modes = {m: int(bool(s.subs(values) > 0)) for m, s in zip(collect.modes, collect.switches, strict=True)}
+    modes = {
+        m: int(bool(s.subs(values) > 0))
+        for m, s in zip(collect.modes, collect.switches, strict=True)
+    }
     assert held.subs(values | modes) == f.subs(values)
 
 
@@ -86,13 +96,19 @@ def test_a_pole_that_cancels_at_rate_zero_is_cancelled() -> None:
 
 def test_a_pole_that_stays_is_left_alone() -> None:
     x, g = symbols("x g", positive=True)
-    law = Source("Pole", {x: g * (g / x - 1) / RTT}, {"rate": x}, {g: 1.0}, {x: "bit/s", g: "bit/s"})
-    assert (law.switched().flow[x] - g * (g / x - 1) / (e + Symbol("e_b", nonnegative=True))).simplify() == 0
+    law = Source(
+        "Pole", {x: g * (g / x - 1) / RTT}, {"rate": x}, {g: 1.0}, {x: "bit/s", g: "bit/s"}
+    )
+    assert (
+        law.switched().flow[x] - g * (g / x - 1) / (e + Symbol("e_b", nonnegative=True))
+    ).simplify() == 0
 
 
 def test_the_place_of_a_switch_takes_few_evaluations() -> None:
     """P1 has one, which leaves what counts as 0 suddenly; the rest are right-hand limits."""
-    attrs = simulate(as_network(P1), P1.until, delays=delays(P1), rtol=5e-8, atol=5e-10, engine="array").attrs
+    attrs = simulate(
+        as_network(P1), P1.until, delays=delays(P1), rtol=5e-8, atol=5e-10, engine="array"
+    ).attrs
     passes = attrs["steps"] + attrs["rejections"] + attrs["extra_passes"]
     assert attrs["events"] == 2
     assert attrs["nfev"] - 6 * passes < 45

@@ -21,7 +21,10 @@ def accounts(law: fc.Source) -> dict[str, Account]:
 
 
 def test_windows_keep_account_of_the_round_trip_and_of_what_is_under_way() -> None:
-    assert accounts(fc.FAST) == {"delta": Account(Integer(1), Integer(0)), "F": Account(Integer(0), 1 / packet)}
+    assert accounts(fc.FAST) == {
+        "delta": Account(Integer(1), Integer(0)),
+        "F": Account(Integer(0), 1 / packet),
+    }
     assert accounts(fc.StaticFAST) == {"delta": Account(Integer(1), Integer(0))}
     assert accounts(fc.LDCC) == accounts(fc.Reno) == {}
 
@@ -33,7 +36,9 @@ def network(law: fc.Source, flows: int = 1, rtt: float = 0.1) -> fc.Network:
     return net
 
 
-@pytest.mark.parametrize("law", [fc.FAST, fc.StaticFAST, fc.Vegas, fc.StaticVegas], ids=lambda law: law.name)
+@pytest.mark.parametrize(
+    "law", [fc.FAST, fc.StaticFAST, fc.Vegas, fc.StaticVegas], ids=lambda law: law.name
+)
 def test_the_equilibrium_is_that_of_flows_that_know_their_path(law: fc.Source) -> None:
     """(2) with d^ = d: each has alpha packets in the queue."""
     rest = fc.equilibrium(network(law, 3))

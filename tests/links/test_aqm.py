@@ -1,4 +1,6 @@
-"""RED and PI: their marks against closed forms, and TCP over them as Hollot, Misra, Towsley and Gong have it."""
+"""RED and PI: their marks against closed forms, and TCP over them as Hollot, Misra, Towsley and
+Gong have it.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +16,57 @@ from fluidcc.equilibria.equilibrium import Equilibrium
 
 PACKET = 8000.0
 C = 3750 * PACKET
-TCP_RED = fc.RED(min_th=0.04, max_th=0.04 + 0.1 / (1.86e-4 * 3750), p_max=0.1, T=200)  # slope 1.86e-4 a packet
+TCP_RED = fc.RED(
+    min_th=0.04, max_th=0.04 + 0.1 / (1.86e-4 * 3750), p_max=0.1, T=200
+)  # slope 1.86e-4 a packet
 TCP_PI = fc.PI(q_ref=175 / 3750)
 
 
-def tcp(law: fc.Link, flows: int, trip: float, start: Equilibrium | None = None, push: float = 1.0) -> fc.Network:
-    """`flows` equal Reno flows as one of their common window, which they are: a n packets up, b/n of it down."""
+def tcp(
+    law: fc.Link, flows: int, trip: float, start: Equilibrium | None = None, push: float = 1.0
+) -> fc.Network:
+    """`flows` equal Reno flows as one of their common window, which they are: a n packets up,
+    b/n of it down.
+    """
     initial = {} if start is None else start.states
-    net = fc.Network().link("l", law, capacity=C, delay=trip / 2, buffer=4000 * PACKET, initial=initial.get("l"))
+    net = fc.Network().link(
+        "l", law, capacity=C, delay=trip / 2, buffer=4000 * PACKET, initial=initial.get("l")
+    )
     window = {"W": initial["tcp"]["W"] * push} if initial else None
     reno = fc.Reno(a=flows, b=0.5 / flows)
     return net.flow("tcp", reno, route=["l"], return_delay=trip / 2, packet=PACKET, initial=window)
 
 
-# --- marks -----------------------------------------------------------------------------------------------------------
+# --- marks ----------------------------------------------------------------------------------------
 
 
 def test_red_marks_by_its_average() -> None:
     law = fc.RED(min_th=0.1, max_th=0.3, p_max=0.2)
-    mark = lambdify(law.states[1], law.system[1][list(law.out).index("mark")].subs(law.params), "numpy")
+    mark = lambdify(
+        law.states[1], law.system[1][list(law.out).index("mark")].subs(law.params), "numpy"
+    )
     averages = np.array([0.0, 0.1, 0.15, 0.3, 0.45, 0.6, 1.0])
-    np.testing.assert_allclose([mark(a) for a in averages], [0, 0, 0.05, 0.2, 0.6, 1, 1], atol=1e-15)
+    np.testing.assert_allclose(
+        [mark(a) for a in averages], [0, 0, 0.05, 0.2, 0.6, 1, 1], atol=1e-15
+    )
     steep = law(gentle=1e-9)
-    mark = lambdify(law.states[1], steep.system[1][list(law.out).index("mark")].subs(steep.params), "numpy")
+    mark = lambdify(
+        law.states[1], steep.system[1][list(law.out).index("mark")].subs(steep.params), "numpy"
+    )
     np.testing.assert_allclose([mark(0.2), mark(0.3), mark(0.3 + 1e-8)], [0.1, 0.2, 1], rtol=1e-6)
 
 
 def test_the_average_lags_behind_a_growing_queue() -> None:
-    net = fc.Network().link("l", fc.RED(T=0.7), capacity=1e6, delay=0.01).flow("f", fc.CBR(rate=1.5e6), route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.RED(T=0.7), capacity=1e6, delay=0.01)
+        .flow("f", fc.CBR(rate=1.5e6), route=["l"])
+    )
     ds = fc.simulate(net, 3, rtol=1e-9)
     t = ds.time.values
-    np.testing.assert_allclose(ds.RED_avg.values[:, 0], 0.5 * (t - 0.7 * (1 - np.exp(-t / 0.7))), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        ds.RED_avg.values[:, 0], 0.5 * (t - 0.7 * (1 - np.exp(-t / 0.7))), rtol=1e-7, atol=1e-9
+    )
 
 
 def test_pi_integrates_what_the_queue_does() -> None:
@@ -74,7 +96,11 @@ def test_pi_stays_within_zero_and_one() -> None:
 
 
 def test_adaptive_red_raises_and_lowers_its_maximum_every_half_second() -> None:
-    low = fc.Network().link("l", fc.AdaptiveRED, capacity=1e6, delay=0.01).flow("f", fc.CBR(rate=5e5), route=["l"])
+    low = (
+        fc.Network()
+        .link("l", fc.AdaptiveRED, capacity=1e6, delay=0.01)
+        .flow("f", fc.CBR(rate=5e5), route=["l"])
+    )
     p, wanted = 0.1, []
     for _ in range(30):
         p *= 0.9 if p > 0.01 else 1
@@ -95,7 +121,9 @@ def test_adaptive_red_raises_and_lowers_its_maximum_every_half_second() -> None:
 
 @pytest.mark.parametrize("flows", [20, 60, 150])
 def test_adaptive_red_keeps_the_average_in_the_middle(flows: int) -> None:
-    """Between 0.4 and 0.6 of the way from one threshold to the other, unless its maximum is at its own least."""
+    """Between 0.4 and 0.6 of the way from one threshold to the other, unless its maximum is at
+    its own least.
+    """
     ds = fc.simulate(tcp(fc.AdaptiveRED(min_th=0.04, max_th=0.12), flows, 0.2), 150, samples=1501)
     share = (ds.AdaptiveRED_avg.values[1200:, 0] - 0.04) / 0.08
     p = float(ds.AdaptiveRED_p[-1, 0])
@@ -104,12 +132,14 @@ def test_adaptive_red_keeps_the_average_in_the_middle(flows: int) -> None:
     assert (p < 0.01) == (flows == 20)
 
 
-# --- TCP over them ---------------------------------------------------------------------------------------------------
+# --- TCP over them --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", [TCP_RED, TCP_PI], ids=lambda law: law.name)
 def test_equilibrium_of_hollot_misra_towsley_gong(law: fc.Link) -> None:
-    """Printed: N = 60, C = 3750 packets/s, T_p = 0.2 s give W0 = 15, p0 = 0.008, and R0 = 0.246 s at a queue of 175."""
+    """Printed: N = 60, C = 3750 packets/s, T_p = 0.2 s give W0 = 15, p0 = 0.008, and R0 = 0.246
+    s at a queue of 175.
+    """
     rest = fc.equilibrium(tcp(law, 60, 0.2))
     queue = float(rest.queueing_delay[0])
     window = rest.states["tcp"]["W"] / 60
@@ -153,14 +183,22 @@ def test_the_published_loop_and_the_exact_one_judge(
     assert (exact.feedback().count_unstable().unstable == 0) is stable
 
 
-@pytest.mark.parametrize(("law", "flows", "trip", "stable"), [(*case[:3], case[4]) for case in VERDICTS])
-def test_the_exact_verdict_is_what_the_nonlinear_run_does(law: fc.Link, flows: int, trip: float, stable: bool) -> None:
-    """A push dies out, or grows until it hits the ends; while small it grows at the rate and frequency of the root."""
+@pytest.mark.parametrize(
+    ("law", "flows", "trip", "stable"), [(*case[:3], case[4]) for case in VERDICTS]
+)
+def test_the_exact_verdict_is_what_the_nonlinear_run_does(
+    law: fc.Link, flows: int, trip: float, stable: bool
+) -> None:
+    """A push dies out, or grows until it hits the ends; while small it grows at the rate and
+    frequency of the root.
+    """
     net = tcp(law, flows, trip)
     report = fc.stability(net)
     assert bool(report) is stable
     rest = fc.equilibrium(net)
-    ds = fc.simulate(tcp(law, flows, trip, rest, 1 + 1e-7), 300, rtol=1e-10, atol=1e-14, samples=30_001)
+    ds = fc.simulate(
+        tcp(law, flows, trip, rest, 1 + 1e-7), 300, rtol=1e-10, atol=1e-14, samples=30_001
+    )
     off, t = ds.queueing_delay.values[:, 0] - float(rest.queueing_delay[0]), ds.time.values
     if stable:
         assert np.abs(off[20_000:]).max() < 1e-2 * np.abs(off).max()
@@ -169,7 +207,9 @@ def test_the_exact_verdict_is_what_the_nonlinear_run_does(law: fc.Link, flows: i
     size = np.abs(off)
     peaks = np.flatnonzero((size[1:-1] > size[:-2]) & (size[1:-1] >= size[2:])) + 1
     end = t[np.argmax(size > 1e-3)]
-    peaks = peaks[(t[peaks] > 5 / (root - other).real) & (t[peaks] < end)]  # the other modes are gone
+    peaks = peaks[
+        (t[peaks] > 5 / (root - other).real) & (t[peaks] < end)
+    ]  # the other modes are gone
     assert len(peaks) > 4
     assert np.polyfit(t[peaks], np.log(size[peaks]), 1)[0] == pytest.approx(root.real, rel=0.02)
     assert math.pi / np.diff(t[peaks]).mean() == pytest.approx(abs(root.imag), rel=0.01)

@@ -1,4 +1,6 @@
-"""The inner loop of P-AQM: its samples against the recursion (1) to (3), and the gains for which it settles."""
+"""The inner loop of P-AQM: its samples against the recursion (1) to (3), and the gains for which
+it settles.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from fluidcc.papers.ecf.common import inner_map
 C, DT = 1e6, 0.02
 
 
-def recursion(rate: float, steps: int, K: float = 0.3, a: float = 0.5, target: float = 0.04) -> np.ndarray:
+def recursion(
+    rate: float, steps: int, K: float = 0.3, a: float = 0.5, target: float = 0.04
+) -> np.ndarray:
     """(1) to (3) in bits, as printed, of a constant rate that nobody slows down."""
     r, rows = 0.0, []
     for k in range(1, steps + 1):
@@ -25,7 +29,11 @@ def recursion(rate: float, steps: int, K: float = 0.3, a: float = 0.5, target: f
 
 @pytest.mark.parametrize("rate", [0.6e6, 1.1e6, 1.3e6, 4e6])
 def test_samples_are_those_of_the_recursion(rate: float) -> None:
-    net = fc.Network().link("l", fc.PAQM(dT=DT), capacity=C, delay=0.01).flow("f", fc.CBR(rate=rate), route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.PAQM(dT=DT), capacity=C, delay=0.01)
+        .flow("f", fc.CBR(rate=rate), route=["l"])
+    )
     ds = fc.simulate(net, 31 * DT, t_eval=DT * np.arange(1, 31) + 0.3 * DT)
     wanted = recursion(rate, 30)
     np.testing.assert_allclose(ds.PAQM_r.values[:, 0], wanted[:, 0], rtol=1e-9)
@@ -33,7 +41,11 @@ def test_samples_are_those_of_the_recursion(rate: float) -> None:
 
 
 def test_an_idle_link_marks_nothing() -> None:
-    net = fc.Network().link("l", fc.PAQM, capacity=C, delay=0.01).flow("f", fc.CBR(rate=0), route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.PAQM, capacity=C, delay=0.01)
+        .flow("f", fc.CBR(rate=0), route=["l"])
+    )
     assert np.all(fc.simulate(net, 1).PAQM_u.values == 1)
 
 
@@ -46,7 +58,7 @@ def test_marks_slow_tcp_down_before_the_buffer_is_full() -> None:
     assert float(ds.loss.max()) > 0.01
 
 
-# --- the loop of a queue that drops by u, linear about r > c and q = q0 -----------------------------------------------
+# --- the loop of a queue that drops by u, linear about r > c and q = q0 ---------------------------
 
 
 def test_eigenvalues_of_the_inner_loop() -> None:
@@ -69,9 +81,11 @@ def test_eigenvalues_with_a_period_of_computing_delay() -> None:
 
 
 def test_the_recommended_gains_are_those_that_settle_fast_with_and_without_the_delay() -> None:
-    """Printed: K from 0.2 to 0.5. Just there the late loop loses at least 27 % of an error a period.
+    """Printed: K from 0.2 to 0.5. Just there the late loop loses at least 27 % of an error a
+    period.
 
-    Without delay such gains are free of overshoot, 0 < 1 - K < 1; beyond either end the late loop is slower.
+    Without delay such gains are free of overshoot, 0 < 1 - K < 1; beyond either end the late loop
+    is slower.
     """
 
     def slowest(gain: float) -> float:

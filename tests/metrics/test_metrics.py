@@ -68,12 +68,15 @@ def test_jain_refuses_what_are_no_rates() -> None:
 
 
 def test_max_min_of_the_textbook() -> None:
-    # Bertsekas and Gallager, Example 6.4's kind: filling stops at 1/3 on the first link, then 2/3 on the second.
+    # Bertsekas and Gallager, Example 6.4's kind: filling stops at 1/3 on the first link, then 2/3
+    # on the second.
     R = [[1, 1, 1, 0], [0, 0, 1, 1]]
     rate = metrics.max_min_rates(R, [1.0, 1.0])
     np.testing.assert_allclose(rate, [1 / 3, 1 / 3, 1 / 3, 2 / 3], rtol=1e-15)
     assert metrics.is_max_min_fair(rate, R, [1.0, 1.0])
-    assert not metrics.is_max_min_fair([0.5, 0.25, 0.25, 0.75], R, [1.0, 1.0])  # the first takes from the second
+    assert not metrics.is_max_min_fair(
+        [0.5, 0.25, 0.25, 0.75], R, [1.0, 1.0]
+    )  # the first takes from the second
     assert not metrics.is_max_min_fair([0.3, 0.3, 0.3, 0.6], R, [1.0, 1.0])  # room to spare
     assert not metrics.is_max_min_fair([0.4, 0.4, 0.4, 0.6], R, [1.0, 1.0])  # too much
 
@@ -154,7 +157,9 @@ def test_settling_time() -> None:
     x = np.exp(-t)[:, None] * [1.0, -1.0] + 1.0
     # |x - 1| = e^-t = 0.05 at t = log 20.
     np.testing.assert_allclose(metrics.settling_time(x, 1.0, time=t), math.log(20), atol=1e-4)
-    np.testing.assert_allclose(metrics.settling_time(x, 1.0, time=t, start=1.0), math.log(20) - 1, atol=1e-4)
+    np.testing.assert_allclose(
+        metrics.settling_time(x, 1.0, time=t, start=1.0), math.log(20) - 1, atol=1e-4
+    )
     assert metrics.settling_time(np.ones(5), time=np.arange(5.0)) == 0.0
     assert math.isnan(metrics.settling_time([0.0, 0.0], 1.0, time=[0.0, 1.0]))
     labelled = metrics.settling_time(ramp(), 10.0)

@@ -15,13 +15,26 @@ def drawn(net: fc.Network) -> ET.Element:
 
 def test_every_link_and_flow_is_drawn() -> None:
     link = {"capacity": "2.5 Mbit/s", "delay": "25 ms", "buffer": "100 packets"}
-    net = fc.parking_lot([fc.LDCC], [fc.LDCC, {"late": {"law": fc.LDCC, "start": 100, "stop": 260}}], link)
+    net = fc.parking_lot(
+        [fc.LDCC], [fc.LDCC, {"late": {"law": fc.LDCC, "start": 100, "stop": 260}}], link
+    )
     svg = drawn(net)
     texts = [t.text for t in svg.iter(f"{SVG}text")]
-    assert {"link1", "link2", "2.5 Mbit/s, 25 ms, buffer 800 kbit", "late: LDCC (from 100 to 260 s)"} <= {*texts}
-    columns = [float(r.attrib["x"]) + 14 for r in svg.iter(f"{SVG}rect") if r.get("class") == "link"]
+    assert {
+        "link1",
+        "link2",
+        "2.5 Mbit/s, 25 ms, buffer 800 kbit",
+        "late: LDCC (from 100 to 260 s)",
+    } <= {*texts}
+    columns = [
+        float(r.attrib["x"]) + 14 for r in svg.iter(f"{SVG}rect") if r.get("class") == "link"
+    ]
     dots = [float(c.attrib["cx"]) for c in svg.iter(f"{SVG}circle")]
-    assert dots == [*columns, columns[0], columns[1]]  # the long flow crosses both, the others one each
+    assert dots == [
+        *columns,
+        columns[0],
+        columns[1],
+    ]  # the long flow crosses both, the others one each
     assert len([*svg.iter(f"{SVG}polyline")]) == 3
 
 

@@ -1,4 +1,6 @@
-"""Identical flows: found by value, worked out once, and told as if each had been worked out by itself."""
+"""Identical flows: found by value, worked out once, and told as if each had been worked out by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +39,33 @@ def _one_by_one(monkeypatch: pytest.MonkeyPatch, act: Any) -> Any:
 
 def test_kinds_are_found_by_value() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.01)
-    same: list[dict[str, Any]] = [{}, {"access_delay": "0 ms"}, {"law": fc.LDCC(beta="0.1")}, {"packet": 8000.0}]
+    same: list[dict[str, Any]] = [
+        {},
+        {"access_delay": "0 ms"},
+        {"law": fc.LDCC(beta="0.1")},
+        {"packet": 8000.0},
+    ]
     others: list[dict[str, Any]] = [
-        {"law": fc.LDCC(beta=0.2)}, {"access_delay": 0.01}, {"return_delay": 0.02}, {"packet": 4000},
+        {"law": fc.LDCC(beta=0.2)}, {"access_delay": 0.01}, {"return_delay": 0.02},
+        {"packet": 4000},
         {"start": 1}, {"initial": {"x": 5e5}}, {"law": fc.Reno},
     ]  # fmt: skip
     for i, given in enumerate([*same, *others]):
         net.flow(f"f{i}", **{"law": fc.LDCC, "route": ["l"], **given})
-    assert identical(net) == (("f0", "f1", "f2", "f3"), *((f"f{4 + i}",) for i in range(len(others))))
+    assert identical(net) == (
+        ("f0", "f1", "f2", "f3"),
+        *((f"f{4 + i}",) for i in range(len(others))),
+    )
 
 
 def test_one_stands_for_all_of_its_kind() -> None:
     net = _crowd(n=3)
     few, pairs = collapsed(net), in_pairs(net)
-    assert (few.net.flow_names, few.many, few.where.tolist()) == (("a0", "b0"), (3, 3), [0, 1, 0, 1, 0, 1])
+    assert (few.net.flow_names, few.many, few.where.tolist()) == (
+        ("a0", "b0"),
+        (3, 3),
+        [0, 1, 0, 1, 0, 1],
+    )
     assert (pairs.net.flow_names, pairs.many) == (("a0", "a1", "b0", "b1"), (1, 2, 1, 2))
     assert pairs.where.tolist() == [0, 2, 1, 3, 1, 3]
     alone = _crowd(n=1)
@@ -74,7 +89,9 @@ def test_what_was_found_is_forgotten_when_the_network_grows() -> None:
 @pytest.mark.parametrize(
     "law", [fc.LDCC, fc.Reno, fc.StaticFAST, fc.FAST, fc.NADA, fc.PrimalDual], ids=lambda k: k.name
 )
-def test_equilibria_are_those_of_every_flow_by_itself(law: Any, link: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equilibria_are_those_of_every_flow_by_itself(
+    law: Any, link: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     net = _crowd(law, n=4, law=link, **({"buffer": None} if link.queue is None else {}))
 
     def found() -> Any:
@@ -87,7 +104,16 @@ def test_equilibria_are_those_of_every_flow_by_itself(law: Any, link: Any, monke
     if isinstance(theirs, str):
         assert ours == theirs
         return
-    for name in ("rate", "one_way_delay", "rtt", "loss", "queueing_delay", "price", "arrival_rate", "admitted_rate"):
+    for name in (
+        "rate",
+        "one_way_delay",
+        "rtt",
+        "loss",
+        "queueing_delay",
+        "price",
+        "arrival_rate",
+        "admitted_rate",
+    ):
         np.testing.assert_allclose(ours.array(name), theirs.array(name), rtol=1e-12, atol=1e-15)
     assert (ours.free, list(ours.states)) == (theirs.free, list(theirs.states))
     for name, states in theirs.states.items():
@@ -109,12 +135,16 @@ def test_verdicts_are_those_of_every_flow_by_itself(monkeypatch: pytest.MonkeyPa
     assert repr(ours) == repr(theirs)
     assert ours.closed.states == theirs.closed.states
     assert (
-        ours.closed.classes == theirs.closed.classes == {"a0 (x3)": ("a0", "a1", "a2"), "b0 (x3)": ("b0", "b1", "b2")}
+        ours.closed.classes
+        == theirs.closed.classes
+        == {"a0 (x3)": ("a0", "a1", "a2"), "b0 (x3)": ("b0", "b1", "b2")}
     )
     np.testing.assert_allclose(ours.rightmost_roots, theirs.rightmost_roots, rtol=1e-9)
     assert ours.of_flow("b2").delay == pytest.approx(theirs.of_flow("b2").delay, rel=1e-9)
     some, each = ours.sensitivities.per_relative, theirs.sensitivities.per_relative
-    hair = 1e-12 * np.abs(each).max()  # what does not depend on a parameter may do so by its rounding
+    hair = (
+        1e-12 * np.abs(each).max()
+    )  # what does not depend on a parameter may do so by its rounding
     np.testing.assert_allclose(some, each, rtol=1e-6, atol=hair)
 
 
@@ -129,7 +159,9 @@ def test_the_number_of_identical_flows_makes_no_work(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Search, "__init__", counted)
     work, systems = [], []
     for n in (3, 300):
-        net = _crowd(n=n, capacity=f"{2 * n} Mbit/s", buffer=None).with_link("m", capacity=f"{3 * n} Mbit/s")
+        net = _crowd(n=n, capacity=f"{2 * n} Mbit/s", buffer=None).with_link(
+            "m", capacity=f"{3 * n} Mbit/s"
+        )
         report = fc.stability(net)
         fc.equilibrium(net)
         work.append(tuple(sizes))
@@ -152,7 +184,9 @@ def test_an_equilibrium_that_tells_identical_flows_apart_parts_them() -> None:
 
 
 def test_flows_of_one_law_that_start_apart_are_one_class() -> None:
-    """They are searched by themselves, as where they end may depend on where they start; here it does not."""
+    """They are searched by themselves, as where they end may depend on where they start; here it
+    does not.
+    """
     net = fc.Network().link("l", fc.DropTail, **LINK, delay=0.025)
     for i in range(3):
         net.flow(f"f{i}", fc.LDCC, route=["l"], initial={"x": (1 + i) * 1e5})
@@ -166,11 +200,15 @@ def test_what_identical_flows_share_in_any_way_is_free() -> None:
         "Toward", flow={x: k * x * (T - e)}, out={"rate": x}, params={k: 2.0, T: 0.15},
         units={x: "bit/s", k: "1/s^2", T: "s"}, lower={x: 0}, initial={x: 1e6},
     )  # fmt: skip
-    with pytest.warns(FluidccWarning, match="continuum: nothing determines flow1.x, flow2.x, flow3.x"):
+    with pytest.warns(
+        FluidccWarning, match="continuum: nothing determines flow1.x, flow2.x, flow3.x"
+    ):
         rest = fc.equilibrium(fc.dumbbell([law] * 3, {"capacity": 3e6}, rtt="50 ms"))
     assert rest.free == ("flow1.x", "flow2.x", "flow3.x")
 
 
 def test_a_reason_names_every_flow() -> None:
     with pytest.raises(NoEquilibrium, match="'flow1' .*'flow2' .*'flow3' "):
-        fc.equilibrium(fc.dumbbell([fc.CBR(rate="2 Mbit/s")] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms"))
+        fc.equilibrium(
+            fc.dumbbell([fc.CBR(rate="2 Mbit/s")] * 3, {"capacity": "3 Mbit/s"}, rtt="50 ms")
+        )

@@ -19,17 +19,43 @@ from fluidcc.laws import Link
 
 
 def two_links() -> fc.Network:
-    net = fc.Network().link("l1", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets")
+    net = fc.Network().link(
+        "l1", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets"
+    )
     return net.link("l2", fc.DropTail, capacity=2e6, delay=0.01)
 
 
 def test_text_and_numbers_say_the_same() -> None:
     a = fc.Network().link(
-        "l", fc.DropTail, capacity="3 Mbit/s", delay="25 ms", buffer="100 packets", initial={"q": "5 ms"}
+        "l",
+        fc.DropTail,
+        capacity="3 Mbit/s",
+        delay="25 ms",
+        buffer="100 packets",
+        initial={"q": "5 ms"},
     )
-    b = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.025, buffer=8e5, initial={"backlog": "15 kbit"})
-    a.flow("f", fc.LDCC, route=["l"], start="2 s", stop="4 s", access_delay="1 ms", initial={"x": "0.2 Mbit/s"})
-    b.flow("f", fc.LDCC, route=("l",), start=[2], stop=[4.0], access_delay=1e-3, packet="1 KB", initial={"x": 2e5})
+    b = fc.Network().link(
+        "l", fc.DropTail, capacity=3e6, delay=0.025, buffer=8e5, initial={"backlog": "15 kbit"}
+    )
+    a.flow(
+        "f",
+        fc.LDCC,
+        route=["l"],
+        start="2 s",
+        stop="4 s",
+        access_delay="1 ms",
+        initial={"x": "0.2 Mbit/s"},
+    )
+    b.flow(
+        "f",
+        fc.LDCC,
+        route=("l",),
+        start=[2],
+        stop=[4.0],
+        access_delay=1e-3,
+        packet="1 KB",
+        initial={"x": 2e5},
+    )
     assert a == b
     assert a.links["l"].initial == {"q": pytest.approx(0.005)}
 
@@ -49,13 +75,15 @@ def test_defaults() -> None:
 
 
 def test_capacity_that_changes() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=[(0, "3 Mbit/s"), ("10 s", 2e6)], buffer="0.5 s")
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity=[(0, "3 Mbit/s"), ("10 s", 2e6)], buffer="0.5 s"
+    )
     assert net.links["l"].capacity == 3e6
     assert net.links["l"].schedule == ((10.0, 2e6),)
     assert net.links["l"].buffer == 1.5e6
-    assert fc.Network().link("l", fc.DropTail, capacity=np.array([[0, 3e6], [10, 2e6]])).links["l"].schedule == (
-        (10, 2e6),
-    )
+    assert fc.Network().link("l", fc.DropTail, capacity=np.array([[0, 3e6], [10, 2e6]])).links[
+        "l"
+    ].schedule == ((10, 2e6),)
 
 
 def test_flow_may_start_and_stop_more_than_once() -> None:
@@ -75,7 +103,8 @@ LINK: dict[str, Any] = {"law": fc.DropTail, "capacity": "3 Mbit/s"}
 FLOW: dict[str, Any] = {"law": fc.LDCC, "route": ["l1"]}
 
 
-# The change to the arguments, the error and its message; @ stands for "of link 'new'" or "of flow 'new'".
+# The change to the arguments, the error and its message; @ stands for "of link 'new'" or "of flow
+# 'new'".
 LINK_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"capacity": -1}, InvalidInput, "capacity @ is -1; give a positive number"),
     ({"capacity": 0}, InvalidInput, "capacity @ is 0; give a positive number"),
@@ -92,8 +121,10 @@ LINK_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"buffer": "2 Mbit/s"}, UnitsError, "buffer @ is '2 Mbit/s', a rate; give an amount of data"),
     ({"initial": {"q": -1}}, InvalidInput, "initial @: q is -1 s; DropTail keeps it between 0 and"),
     ({"initial": {"q": 1}, "buffer": 1e6}, InvalidInput, "keeps it between 0 and 0.3333"),
-    ({"initial": {"q": 1, "backlog": 1}}, InvalidInput, "gives its queue as q and as backlog; give one"),
-    ({"initial": {"x": 1}}, UnknownName, "names a state 'x', which DropTail does not have; did you mean 'q'"),
+    ({"initial": {"q": 1, "backlog": 1}}, InvalidInput, "gives its queue as q and as backlog; "
+                                                        "give one"),
+    ({"initial": {"x": 1}}, UnknownName, "names a state 'x', which DropTail does not have; did "
+                                         "you mean 'q'"),
     ({"initial": 3}, InvalidInput, "initial @ is 3; give states by name"),
     ({"law": fc.LDCC}, InvalidInput, "law @ is source LDCC.*; give a link law"),
     ({"name": "l1"}, InvalidInput, "name of link 'l1' is taken"),
@@ -101,7 +132,8 @@ LINK_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"route": ["l3"]}, UnknownName, "route @ names link 'l3', .*; did you mean 'l[12]' or 'l[12]'"),
+    ({"route": ["l3"]}, UnknownName,
+    "route @ names link 'l3', .*; did you mean 'l[12]' or 'l[12]'"),
     ({"route": []}, InvalidInput, "route @ is empty"),
     ({"route": "l1"}, InvalidInput, r"route @ is 'l1'; give the links in order, such as \['l1'\]"),
     ({"route": ["l1", "l2", "l1"]}, InvalidInput, "route @ passes link 'l1' twice"),
@@ -116,7 +148,8 @@ FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"access_delay": -1}, InvalidInput, "access_delay @ is -1; give a nonnegative"),
     ({"return_delay": "-1 ms"}, InvalidInput, "return_delay @ is '-1 ms'; give a nonnegative"),
     ({"packet": 0}, InvalidInput, "packet @ is 0; give a positive"),
-    ({"initial": {"y": 1}}, UnknownName, "names a state 'y', which LDCC does not have; did you mean 'x'"),
+    ({"initial": {"y": 1}}, UnknownName, "names a state 'y', which LDCC does not have; did you "
+                                         "mean 'x'"),
     ({"initial": {"x": -1}}, InvalidInput, "initial @: x is -1 bit/s; LDCC keeps it between"),
     ({"initial": {"x": 0}}, InvalidInput, "x is 0; LDCC needs a positive value"),
     ({"initial": {"x": "3 ms"}}, UnitsError, "initial @: x is '3 ms', a time; give a rate"),
@@ -124,16 +157,23 @@ FLOW_CASES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"law": "LDCC"}, InvalidInput, "law @ is 'LDCC'; give a source law"),
     ({"pattern": [(0, 1e6)]}, InvalidInput, "pattern @ is given, but LDCC sets its own rate"),
     ({"law": fc.CBR, "initial": {"x": 1}}, UnknownName, "CBR does not have; it has none"),
-    ({"law": fc.CBR, "pattern": [(0, -1e6)]}, InvalidInput, "pattern @ is -1000000.0; give a nonneg"),
+    ({"law": fc.CBR, "pattern": [(0, -1e6)]}, InvalidInput, "pattern @ is -1000000.0; give a "
+                                                            "nonneg"),
     ({"law": fc.CBR, "pattern": 3}, InvalidInput, "pattern @ is 3; give a rate, or pairs"),
-    ({"law": fc.CBR, "pattern": {"kind": "posson"}}, UnknownName, "of kind 'posson'; did you mean 'poisson'"),
-    ({"law": fc.CBR, "pattern": {"kind": "poisson", "interval": 1}}, UnknownName, "poisson lacks its 'mean_rate'"),
+    ({"law": fc.CBR, "pattern": {"kind": "posson"}}, UnknownName, "of kind 'posson'; did you mean "
+        "'poisson'"),
+    ({"law": fc.CBR, "pattern": {"kind": "poisson", "interval": 1}}, UnknownName,
+    "poisson lacks its 'mean_rate'"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("kind", "change", "error", "message"),
-    [(kind, *case) for kind, cases in (("link", LINK_CASES), ("flow", FLOW_CASES)) for case in cases],
+    [
+        (kind, *case)
+        for kind, cases in (("link", LINK_CASES), ("flow", FLOW_CASES))
+        for case in cases
+    ],
 )
 def test_wrong_arguments_are_answered_in_one_sentence(
     kind: str, change: dict[str, Any], error: type[Exception], message: str
@@ -149,8 +189,12 @@ def test_wrong_arguments_are_answered_in_one_sentence(
 
 @pytest.mark.parametrize("buffer", [1.2e6, "1.2 Mbit", "150 KB", "100 packets", "0.4 s", "400 ms"])
 def test_a_buffer_in_bits_bytes_packets_or_seconds_is_the_same_buffer(buffer: float | str) -> None:
-    """Packets are those of the link; seconds are of queueing delay at its capacity. The run loses the same."""
-    net = fc.Network().link("l", fc.DropTail, capacity="3 Mbit/s", delay="5 ms", buffer=buffer, packet="1500 B")
+    """Packets are those of the link; seconds are of queueing delay at its capacity. The run
+    loses the same.
+    """
+    net = fc.Network().link(
+        "l", fc.DropTail, capacity="3 Mbit/s", delay="5 ms", buffer=buffer, packet="1500 B"
+    )
     assert net.links["l"].buffer == pytest.approx(1.2e6, rel=1e-15)
     run = fc.simulate(net.flow("f", fc.CBR(rate=5e6), route=["l"], start=0), 1, samples=3)
     assert float(run.lost[-1, 0]) == pytest.approx(5e6 - 3e6 - 1.2e6, rel=1e-9)
@@ -160,20 +204,31 @@ def test_a_buffer_needs_a_queue() -> None:
     lam, nu = symbols("lambda", nonnegative=True), symbols("nu", positive=True)
     y, c = Link.inputs[:2]
     law = Link(
-        "Price", flow={lam: nu * (y - c)}, out={"price": lam}, params={nu: 1e-6}, units={lam: "1", nu: "1/bit"},
+        "Price", flow={lam: nu * (y - c)}, out={"price": lam}, params={nu: 1e-6}, units={lam: "1",
+        nu: "1/bit"},
         lower={lam: 0},
     )  # fmt: skip
     with pytest.raises(InvalidInput, match="buffer of link 'l' is 100, but Price has no queue"):
         fc.Network().link("l", law, capacity=1e6, buffer=100)
-    with pytest.raises(InvalidInput, match="initial of link 'l' lacks lambda, for which Price has no default"):
+    with pytest.raises(
+        InvalidInput, match="initial of link 'l' lacks lambda, for which Price has no default"
+    ):
         fc.Network().link("l", law, capacity=1e6)
-    assert fc.Network().link("l", law, capacity=1e6, initial={"lambda": 0.5}).links["l"].initial == {"lambda": 0.5}
+    assert fc.Network().link("l", law, capacity=1e6, initial={"lambda": 0.5}).links[
+        "l"
+    ].initial == {"lambda": 0.5}
 
 
 def test_changed_copies() -> None:
-    net = two_links().flow("a", fc.LDCC, route=["l1"]).flow("b", fc.LDCC(beta=0.2), route=["l1", "l2"])
+    net = (
+        two_links()
+        .flow("a", fc.LDCC, route=["l1"])
+        .flow("b", fc.LDCC(beta=0.2), route=["l1", "l2"])
+    )
     before = net.copy()
-    other = net.with_link("l1", capacity="4 Mbit/s").with_flow("a", law=fc.LDCC(w=1e4), initial={"x": 5e4})
+    other = net.with_link("l1", capacity="4 Mbit/s").with_flow(
+        "a", law=fc.LDCC(w=1e4), initial={"x": 5e4}
+    )
     assert net == before != other
     assert other.links["l1"].capacity == 4e6
     assert other.links["l1"].buffer == net.links["l1"].buffer
@@ -183,20 +238,28 @@ def test_changed_copies() -> None:
     assert net.without_flow("a").flow_names == ("b",)
     with pytest.raises(UnknownName, match="no link 'l3'"):
         net.with_link("l3", delay=1)
-    with pytest.raises(UnknownName, match=r"capcity of link 'l1' cannot be changed.*did you mean 'capacity'"):
+    with pytest.raises(
+        UnknownName, match=r"capcity of link 'l1' cannot be changed.*did you mean 'capacity'"
+    ):
         net.with_link("l1", capcity=1)
     with pytest.raises(InvalidInput, match="positive"):
         net.with_link("l1", capacity=-1)
 
 
 def test_a_changed_delay_reaches_what_depends_on_it() -> None:
-    net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.01, buffer="0.5 s").flow("a", fc.LDCC, route=["l"])
+    net = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=2e6, delay=0.01, buffer="0.5 s")
+        .flow("a", fc.LDCC, route=["l"])
+    )
     other = net.with_link("l", delay=0.03, capacity=4e6)
     assert other.return_delay("a") == 0.03
     assert other.links["l"].buffer == 2e6
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n)), fc.Network.copy])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n)), fc.Network.copy]
+)
 def test_copies_are_equal_and_independent(copied: Any) -> None:
     net = two_links().flow("a", fc.LDCC, route=["l1"])
     other = copied(net)
@@ -215,12 +278,19 @@ times = st.lists(st.floats(0, 1e4), min_size=2, max_size=12, unique=True).map(so
 def test_any_sorted_times_are_intervals_and_no_others(ts: list[float]) -> None:
     pairs = list(zip(ts[::2], ts[1::2], strict=False))
     starts, stops = [a for a, _ in pairs], [b for _, b in pairs]
-    assert two_links().flow("f", fc.CBR, route=["l1"], start=starts, stop=stops).flows["f"].intervals == tuple(pairs)
+    assert two_links().flow("f", fc.CBR, route=["l1"], start=starts, stop=stops).flows[
+        "f"
+    ].intervals == tuple(pairs)
     with pytest.raises(InvalidInput, match="of flow 'f' is"):
         two_links().flow("f", fc.CBR, route=["l1"], start=stops, stop=starts)
 
 
-@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.permutations(range(n)), min_size=1, max_size=5)), st.data())
+@given(
+    st.integers(1, 6).flatmap(
+        lambda n: st.lists(st.permutations(range(n)), min_size=1, max_size=5)
+    ),
+    st.data(),
+)
 def test_delays_add_along_any_route(orders: list[list[int]], data: st.DataObject) -> None:
     n = len(orders[0])
     delays = data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n))

@@ -11,7 +11,13 @@ from fluidcc.network.patterns import Modulated
 from fluidcc.network.specs import resolve_pattern
 
 POISSON = {"kind": "poisson", "mean_rate": "1 Mbit/s", "interval": "10 ms"}
-BURSTS = {"kind": "on_off_pareto", "peak": "5 Mbit/s", "mean_on": "100 ms", "mean_off": 0.1, "shape": 1.25}
+BURSTS = {
+    "kind": "on_off_pareto",
+    "peak": "5 Mbit/s",
+    "mean_on": "100 ms",
+    "mean_off": 0.1,
+    "shape": 1.25,
+}
 
 
 def net(*names: str, pattern: object = None) -> fc.Network:
@@ -56,12 +62,16 @@ def test_the_kind_and_its_values_are_read() -> None:
     assert net("a", pattern=BURSTS).flows["a"].pattern == Modulated(
         "on_off_pareto", (("peak", 5e6), ("mean_on", 0.1), ("mean_off", 0.1), ("shape", 1.25))
     )
-    with pytest.raises(InvalidInput, match="shape is 1; give more than 1, else periods have no mean"):
+    with pytest.raises(
+        InvalidInput, match="shape is 1; give more than 1, else periods have no mean"
+    ):
         net("a", pattern=BURSTS | {"shape": 1})
 
 
 def test_laws_of_random_traffic_carry_their_pattern() -> None:
-    n = net("a", pattern=BURSTS).flow("b", fc.OnOff(peak=5e6, mean_on=0.1, mean_off=0.1, shape=1.25), route=["l"])
+    n = net("a", pattern=BURSTS).flow(
+        "b", fc.OnOff(peak=5e6, mean_on=0.1, mean_off=0.1, shape=1.25), route=["l"]
+    )
     assert n.flows["b"].pattern is not None
     assert dict(n.flows["b"].pattern.parameters) == dict(n.flows["a"].pattern.parameters)  # type: ignore[union-attr]
     n.flow("c", fc.Poisson(mean_rate="1 Mbit/s", interval="10 ms"), route=["l"])

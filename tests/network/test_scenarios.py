@@ -47,15 +47,30 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
     file.write_text(GOOD)
     s = fc.Scenario.load(file)
     hand = fc.Network().link(
-        "l", fc.DropTail, capacity=[(0, 3e6), (10, 2e6)], delay=0.025, buffer=4e5, initial={"q": 0.005}
+        "l",
+        fc.DropTail,
+        capacity=[(0, 3e6), (10, 2e6)],
+        delay=0.025,
+        buffer=4e5,
+        initial={"q": 0.005},
     )
     hand.flow(
-        "a", fc.LDCC(w=1e4, eta=0.5), route=["l"], start=[0, 20], stop=[10, 30], access_delay=1e-3, return_delay=2e-3,
+        "a", fc.LDCC(w=1e4, eta=0.5), route=["l"], start=[0, 20], stop=[10, 30], access_delay=1e-3,
+        return_delay=2e-3,
         initial={"x": 1e5},
     )  # fmt: skip
-    hand.flow("b", fc.CBR, route=["l"], pattern={"kind": "poisson", "mean_rate": 1e6, "interval": 0.01})
+    hand.flow(
+        "b", fc.CBR, route=["l"], pattern={"kind": "poisson", "mean_rate": 1e6, "interval": 0.01}
+    )
     assert s.net == hand
-    assert (s.name, s.title, s.until, s.seed, s.delays, s.samples) == ("x", "A test", 60.0, 3, "fifo", 601)
+    assert (s.name, s.title, s.until, s.seed, s.delays, s.samples) == (
+        "x",
+        "A test",
+        60.0,
+        3,
+        "fifo",
+        601,
+    )
     assert pickle.loads(pickle.dumps(s)) == s
     assert "<svg" in s._repr_html_()
 
@@ -71,31 +86,63 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
         ("seed = 3", 'delays = "fif"', "delays is 'fif'; give 'fifo' or 'frozen'"),
         ("seed = 3", "sed = 3", "sed: there is no such key here; did you mean 'seed'"),
         ("seed = 3", "seed = = 3", "is not TOML: .*line 4"),
-        ("[links.l]", "[links]", "links.capacity is .*; give a table, such as .links.capacity. with its keys below"),
+        (
+            "[links.l]",
+            "[links]",
+            "links.capacity is .*; give a table, such as .links.capacity. with its keys below",
+        ),
         ("[links.l]", "[link.l]", "link: there is no such key here; did you mean 'links'"),
         (
             'delay = "25 ms"',
             'delay = "25 Mbit"',
             "links.l.delay: delay of link 'l' is '25 Mbit', an amount of data; give",
         ),
-        ('delay = "25 ms"', "dealy = 1", "links.l.dealy: there is no such key here; did you mean .*'delay'"),
-        ('"3 Mbit/s"]', "-3]", "links.l.capacity: capacity of link 'l' is -3.*; give a positive number"),
+        (
+            'delay = "25 ms"',
+            "dealy = 1",
+            "links.l.dealy: there is no such key here; did you mean .*'delay'",
+        ),
+        (
+            '"3 Mbit/s"]',
+            "-3]",
+            "links.l.capacity: capacity of link 'l' is -3.*; give a positive number",
+        ),
         ('"3 Mbit/s"]', "[]]", r"links.l.capacity.0.1 is \[\]; give a rate"),
         ('q = "5 ms"', "p = 1", "links.l.initial: initial of link 'l' names a state 'p'"),
         ('q = "5 ms"', "q = true", "links.l.initial.q is True; give a number, or text with a unit"),
-        ("packet = ", "law = ", "links.l.law: law of link 'l' is '500 B'; did you mean .*'DropTail'"),
-        ('law = "LDCC"', 'law = "LDC"', "flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
+        (
+            "packet = ",
+            "law = ",
+            "links.l.law: law of link 'l' is '500 B'; did you mean .*'DropTail'",
+        ),
+        (
+            'law = "LDCC"',
+            'law = "LDC"',
+            "flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'",
+        ),
         ('law = "LDCC"', "", "flows.a.law is missing; give the name of a law"),
         ("eta = 0.5", "ita = 0.5", "flows.a.params: LDCC has no parameter 'ita'.*eta"),
-        ("eta = 0.5", "eta = [0.5]", "flows.a.params.eta is .0.5.; give a number, or text with a unit"),
+        (
+            "eta = 0.5",
+            "eta = [0.5]",
+            "flows.a.params.eta is .0.5.; give a number, or text with a unit",
+        ),
         ('w = "10 kbit/s"', 'w = "10 ms"', "flows.a.params: .*10 ms"),
-        ('route = ["l"]\nstart', 'route = ["m"]\nstart', "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'"),
+        (
+            'route = ["l"]\nstart',
+            'route = ["m"]\nstart',
+            "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'",
+        ),
         (
             'route = ["l"]\nstart',
             'route = "l"\nstart',
             r"flows.a.route is 'l'; give a list of links, such as \['bottle",
         ),
-        ('stop = ["10 s", 30]', "stop = 30", "flows.a.start: start of flow 'a' has 2 and stop 1 times"),
+        (
+            'stop = ["10 s", 30]',
+            "stop = 30",
+            "flows.a.start: start of flow 'a' has 2 and stop 1 times",
+        ),
         (
             'kind = "poisson"',
             'kind = "posson"',
@@ -105,13 +152,17 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
 )
 def test_each_error_names_file_key_value_and_remedy(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) == 1
-    with pytest.raises(ScenarioError, match=rf"^wrong\.toml,? {message}|^wrong\.toml, {message}") as caught:
+    with pytest.raises(
+        ScenarioError, match=rf"^wrong\.toml,? {message}|^wrong\.toml, {message}"
+    ) as caught:
         fc.Scenario.loads(GOOD.replace(old, new), "wrong.toml")
     assert "\n" not in str(caught.value)
 
 
 def test_no_such_file() -> None:
-    with pytest.raises(ScenarioError, match=r"^ldcc_fig_5.toml: no such file; did you mean the ready .*ldcc_fig5"):
+    with pytest.raises(
+        ScenarioError, match=r"^ldcc_fig_5.toml: no such file; did you mean the ready .*ldcc_fig5"
+    ):
         fc.Scenario.load("ldcc_fig_5.toml")
     with pytest.raises(ScenarioError, match="give a TOML file or a ready scenario"):
         fc.Scenario.load("zzz")
@@ -132,7 +183,9 @@ def test_there_are_all_the_ready_ones() -> None:
 
 
 def test_ready_scenarios_say_what_the_paper_says() -> None:
-    """Section V of the LDCC paper: delays it states in words follow from what the files give in packets."""
+    """Section V of the LDCC paper: delays it states in words follow from what the files give in
+    packets.
+    """
     fig5, fig6, fig7 = (fc.scenarios[f"ldcc_fig{n}"].net for n in (5, 6, 7))
     link = fig5.links["bottleneck"]
     assert link.buffer / link.capacity == pytest.approx(0.3, rel=0.02)  # "equivalent to ... 300 ms"
@@ -140,7 +193,9 @@ def test_ready_scenarios_say_what_the_paper_says() -> None:
     for name in ("flow1", "flow2", "flow3"):
         T = fig6.flows[name].law.parameter("T")
         assert T == 0.1
-        assert fig6.propagation_delay(name) + short.buffer / short.capacity < T  # "smaller than 100 ms"
+        assert (
+            fig6.propagation_delay(name) + short.buffer / short.capacity < T
+        )  # "smaller than 100 ms"
     assert fig5.flows["flow3"].intervals == ((100.0, 260.0),)
     assert fig5.flows["udp"].intervals == ((-math.inf, math.inf),)
     delays = [fig7.propagation_delay(f) for f in fig7.flow_names]
@@ -169,18 +224,33 @@ def test_simulate_hands_over_what_the_file_says(monkeypatch: pytest.MonkeyPatch)
     s.simulate()
     s.simulate(until=5, t_eval=[0, 1], rtol=1e-9)
     assert calls[0] == {"net": s.net, "until": 60.0, "seed": 3, "delays": "frozen", "samples": 601}
-    assert calls[1] == {"net": s.net, "until": 5, "seed": 3, "delays": "frozen", "t_eval": [0, 1], "rtol": 1e-9}
+    assert calls[1] == {
+        "net": s.net,
+        "until": 5,
+        "seed": 3,
+        "delays": "frozen",
+        "t_eval": [0, 1],
+        "rtol": 1e-9,
+    }
 
 
 def test_changes_replace_what_the_file_says() -> None:
-    changes = {"flows.a.params.eta": 0.25, "flows.a.initial.x": "0.2 Mbit/s", "links.l.buffer": "9 packets", "seed": 8}
+    changes = {
+        "flows.a.params.eta": 0.25,
+        "flows.a.initial.x": "0.2 Mbit/s",
+        "links.l.buffer": "9 packets",
+        "seed": 8,
+    }
     s = fc.Scenario.loads(GOOD, changes=changes)
     assert s.net.flows["a"].law == fc.LDCC(w=1e4, eta=0.25)
     assert s.net.flows["a"].initial["x"] == 2e5
     assert s.seed == 8
     assert s.net.links["l"].buffer == 9 * 4000  # its packets are of 500 bytes
     assert (
-        fc.Scenario.load("ldcc_fig5", {"links.bottleneck.initial.q": 0.1}).net.links["bottleneck"].initial["q"] == 0.1
+        fc.Scenario.load("ldcc_fig5", {"links.bottleneck.initial.q": 0.1})
+        .net.links["bottleneck"]
+        .initial["q"]
+        == 0.1
     )
     assert fc.Scenario.load("ldcc_fig5") == fc.scenarios["ldcc_fig5"]
 
@@ -188,7 +258,10 @@ def test_changes_replace_what_the_file_says() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"flows.c.start": 3}, "scenario.toml, flows.c.start: there is no flow 'c' to change; it has a, b"),
+        (
+            {"flows.c.start": 3},
+            "scenario.toml, flows.c.start: there is no flow 'c' to change; it has a, b",
+        ),
         ({"flows.a.law.name": 3}, "flows.a.law.name: flows.a.law is 'LDCC', which has no parts"),
         ({"flows.a.strat": 3}, "flows.a.strat: there is no such key here; did you mean 'start'"),
         ({"until": "soon"}, "until"),

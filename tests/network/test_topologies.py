@@ -1,4 +1,6 @@
-"""Dumbbell and parking lot: each flow has the round-trip time that was asked for, on the right links."""
+"""Dumbbell and parking lot: each flow has the round-trip time that was asked for, on the right
+links.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_dumbbell_has_the_round_trip_times(rtt: list[float]) -> None:
 
 def test_dumbbell_with_names_laws_and_arguments() -> None:
     flows = {"a": fc.LDCC, "udp": {"law": fc.CBR(rate=5e5), "start": 2, "return_delay": "10 ms"}}
-    net = fc.dumbbell(flows, {**LINK, "name": "core", "delay": "20 ms"}, rtt={"udp": "50 ms", "a": "40 ms"})
+    net = fc.dumbbell(
+        flows, {**LINK, "name": "core", "delay": "20 ms"}, rtt={"udp": "50 ms", "a": "40 ms"}
+    )
     assert net.links["core"].law == fc.DropTail
     assert net.flows["udp"].intervals[0][0] == 2
     assert net.return_delay("udp") == pytest.approx(0.01)
@@ -51,8 +55,18 @@ def test_dumbbell_without_rtt_is_the_network_by_hand() -> None:
         ([fc.LDCC], LINK, [0.1, 0.2], "rtt has 2 entries for 1 flows"),
         ([fc.LDCC], LINK, {"a": 0.1}, "rtt is given for a; give one for each of flow1"),
         ([fc.LDCC], LINK, "25", None),
-        ([fc.LDCC], LINK, "25 kbit", "rtt of flow 'flow1' is '25 kbit', an amount of data; give a time"),
-        ([{"law": fc.LDCC, "access_delay": 0.1}], LINK, 0.1, "access_delay of flow 'flow1' follows from rtt"),
+        (
+            [fc.LDCC],
+            LINK,
+            "25 kbit",
+            "rtt of flow 'flow1' is '25 kbit', an amount of data; give a time",
+        ),
+        (
+            [{"law": fc.LDCC, "access_delay": 0.1}],
+            LINK,
+            0.1,
+            "access_delay of flow 'flow1' follows from rtt",
+        ),
         (["LDCC"], LINK, 0.1, "flow 'flow1' is 'LDCC'; give a source law"),
         (3, LINK, 0.1, "flows is 3; give laws in a list"),
         ([fc.LDCC], {"capcity": 1}, 0.1, "link has no argument 'capcity'; did you mean 'capacity'"),
@@ -74,7 +88,9 @@ def test_parking_lot_routes() -> None:
         {"capacity": 2e6, "delay": 0.01, "name": "second"},
         {"capacity": 1e6},
     ]
-    net = fc.parking_lot({"long": fc.LDCC}, [fc.LDCC, [], {"x": fc.CBR, "y": {"law": fc.LDCC, "start": 3}}], each)
+    net = fc.parking_lot(
+        {"long": fc.LDCC}, [fc.LDCC, [], {"x": fc.CBR, "y": {"law": fc.LDCC, "start": 3}}], each
+    )
     assert {n: f.route for n, f in net.flows.items()} == {
         "long": ("link1", "second", "link3"),
         "cross1": ("link1",),

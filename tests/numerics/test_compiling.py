@@ -61,7 +61,9 @@ def test_code_is_compiled_once_and_then_loaded(folder: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("size", [0, 1, 20, 60])
-def test_a_truncated_file_is_said_once_and_written_anew(folder: Path, ending: str, size: int) -> None:
+def test_a_truncated_file_is_said_once_and_written_anew(
+    folder: Path, ending: str, size: int
+) -> None:
     plus()
     (damaged,) = folder.glob(f"*.{ending}")
     damaged.write_bytes(damaged.read_bytes()[:size])
@@ -95,7 +97,11 @@ def test_a_folder_that_cannot_be_made_is_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, where: str
 ) -> None:
     (tmp_path / "file").touch()
-    places = {"a file": tmp_path / "file", "below a file": tmp_path / "file/cache", "nowhere": "/proc/none"}
+    places = {
+        "a file": tmp_path / "file",
+        "below a file": tmp_path / "file/cache",
+        "nowhere": "/proc/none",
+    }
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(places[where]))
     with pytest.warns(FluidccWarning, match="cannot be kept .* set FLUIDCC_CACHE_DIR"):
         assert plus() == (3.0, 0)
@@ -104,7 +110,9 @@ def test_a_folder_that_cannot_be_made_is_one_warning(
         assert plus(2.0) == (4.0, 0)
 
 
-def test_a_home_that_nobody_knows_is_one_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_nobody_knows_is_one_warning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -143,7 +151,9 @@ assert all(results[i].rate.equals(results[i % 2].rate) for i in range(16))
 """
     folder = str(Path(fluidcc.__file__).parents[1])
     known = {**os.environ, "FLUIDCC_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": folder}
-    done = subprocess.run([sys.executable, "-c", script], env=known, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=known, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "cache").glob("*.nbi"))) == 3
 

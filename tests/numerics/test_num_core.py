@@ -1,4 +1,6 @@
-"""Network utility maximisation: exact solutions, an independent conic solver, and the optimality conditions."""
+"""Network utility maximisation: exact solutions, an independent conic solver, and the optimality
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def alpha_fair(weight: Any, alpha: float, index: Any = None, closed: bool = True
     )
 
 
-def check(result: NumResult, R: Any, c: Any, groups: list[UtilityGroup], tolerance: float = 1e-10) -> None:
+def check(
+    result: NumResult, R: Any, c: Any, groups: list[UtilityGroup], tolerance: float = 1e-10
+) -> None:
     """The optimality conditions, evaluated afresh."""
     R, c = np.asarray(R, float), np.asarray(c, float)
     x, price = result.rate, result.price
@@ -51,12 +55,18 @@ def solve(R: Any, c: Any, groups: list[UtilityGroup]) -> NumResult:
 
 
 def clarabel_rates(R: Any, c: Any, w: Any, alpha: float) -> np.ndarray:
-    """The same problem through exponential cones (alpha = 1) or power cones, in units of the largest capacity."""
+    """The same problem through exponential cones (alpha = 1) or power cones, in units of the
+    largest capacity.
+    """
     R, w = np.asarray(R, float), np.asarray(w, float)
     (L, N), unit = R.shape, float(np.max(c))
     # Variables (x, u), maximise sum w u with u <= log x, or u <= x^(1-a)/(1-a).
     cost = np.concatenate([np.zeros(N), -w / np.max(w)])
-    rows, rhs, cones = [np.hstack([R, np.zeros((L, N))])], [np.asarray(c, float) / unit], [clarabel.NonnegativeConeT(L)]
+    rows, rhs, cones = (
+        [np.hstack([R, np.zeros((L, N))])],
+        [np.asarray(c, float) / unit],
+        [clarabel.NonnegativeConeT(L)],
+    )
     for r in range(N):
         block, offset = np.zeros((3, 2 * N)), np.zeros(3)
         if alpha == 1:  # (u, 1, x) in the exponential cone: e^u <= x
@@ -74,7 +84,12 @@ def clarabel_rates(R: Any, c: Any, w: Any, alpha: float) -> np.ndarray:
     chosen.verbose = False
     chosen.tol_gap_abs = chosen.tol_gap_rel = chosen.tol_feas = 1e-10
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((2 * N, 2 * N)), cost, sparse.csc_matrix(np.vstack(rows)), np.concatenate(rhs), cones, chosen
+        sparse.csc_matrix((2 * N, 2 * N)),
+        cost,
+        sparse.csc_matrix(np.vstack(rows)),
+        np.concatenate(rhs),
+        cones,
+        chosen,
     )
     return np.asarray(solver.solve().x)[:N] * unit
 
@@ -89,8 +104,12 @@ def parking_lot(n: int) -> np.ndarray:
 def test_parking_lot_with_logarithms(n: int, closed: bool) -> None:
     # Stationarity: w/x0 = n p, w/x = p, x0 + x = c.
     c, w = 3e6, 2e4
-    result = solve(parking_lot(n), np.full(n, c), [alpha_fair(np.full(n + 1, w), 1.0, closed=closed)])
-    np.testing.assert_allclose(result.rate, np.r_[c / (n + 1), np.full(n, c * n / (n + 1))], rtol=1e-12)
+    result = solve(
+        parking_lot(n), np.full(n, c), [alpha_fair(np.full(n + 1, w), 1.0, closed=closed)]
+    )
+    np.testing.assert_allclose(
+        result.rate, np.r_[c / (n + 1), np.full(n, c * n / (n + 1))], rtol=1e-12
+    )
     np.testing.assert_allclose(result.price, w * (n + 1) / (n * c), rtol=1e-12)
 
 
@@ -125,7 +144,9 @@ def test_utility_without_closed_form_inverse() -> None:
 def test_flow_with_a_finite_slope_at_zero_may_stop() -> None:
     # U1 = 10 log x, U2 = log(1 + x), c = 1: at x2 = 0 the price 10 exceeds U2'(0) = 1.
     dear = alpha_fair([10.0], 1.0, [0])
-    cheap = UtilityGroup(np.array([1]), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0))
+    cheap = UtilityGroup(
+        np.array([1]), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
+    )
     result = maximise(sparse.csr_array(np.ones((1, 2))), np.ones(1), [dear, cheap])
     np.testing.assert_allclose(result.rate, [1, 0], atol=1e-14)
     np.testing.assert_allclose(result.price, [10], rtol=1e-13)
@@ -134,7 +155,9 @@ def test_flow_with_a_finite_slope_at_zero_may_stop() -> None:
 
 def test_satiated_flow_pays_nothing() -> None:
     # U = -(x - 1)^2/2 has its top at x = 1, below the capacity.
-    group = UtilityGroup(np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x))
+    group = UtilityGroup(
+        np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x)
+    )
     result = maximise(sparse.csr_array([[1.0]]), np.array([5.0]), [group])
     np.testing.assert_allclose(result.rate, [1], rtol=1e-13)
     assert result.price[0] == 0
@@ -147,7 +170,8 @@ def test_equal_links_in_series_share_one_price() -> None:
 
 
 def test_dependent_constraints() -> None:
-    # The two outer links carry together what the two inner ones do: their rows are linearly dependent.
+    # The two outer links carry together what the two inner ones do: their rows are linearly
+    # dependent.
     R = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
     result = solve(R, np.full(4, 2.0), [alpha_fair(np.ones(4), 1.0)])
     np.testing.assert_allclose(result.rate, 1.0, rtol=1e-12)
@@ -161,10 +185,13 @@ def test_agrees_with_a_conic_solver(alpha: float, seed: int) -> None:
     R[rng.integers(0, 6, 15), np.arange(15)] = 1
     c, w = rng.uniform(1e6, 5e6, 6), rng.uniform(0.5, 2.0, 15)
     result = solve(R, c, [alpha_fair(w, alpha)])
-    # At an optimum rates are only as good as the square root of the conic solver's tolerance (1e-10).
+    # At an optimum rates are only as good as the square root of the conic solver's tolerance
+    # (1e-10).
     group, other = alpha_fair(w, alpha), clarabel_rates(R, c, w, alpha)
     np.testing.assert_allclose(result.rate, other, rtol=5e-4)
-    np.testing.assert_allclose(np.sum(group.value(result.rate)), np.sum(group.value(other)), rtol=1e-8)
+    np.testing.assert_allclose(
+        np.sum(group.value(result.rate)), np.sum(group.value(other)), rtol=1e-8
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -196,6 +223,8 @@ def test_a_thousand_flows(alpha: float) -> None:
 
 
 def test_slope_inversion_respects_its_ends() -> None:
-    group = UtilityGroup(np.arange(3), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0))
+    group = UtilityGroup(
+        np.arange(3), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
+    )
     x = invert_slope(group, np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
     np.testing.assert_allclose(x, [0.0, 1.0, 10.0], rtol=1e-14)

@@ -11,7 +11,9 @@ PAIRS = pytest.mark.parametrize("pair", [TSIT5, DORMAND_PRINCE], ids=lambda pair
 
 
 def _conditions(pair: Tableau) -> list[tuple[int, np.ndarray, float]]:
-    """(order, stage vector phi, 1/gamma) of the 17 rooted trees up to order five: b @ phi = 1/gamma."""
+    """(order, stage vector phi, 1/gamma) of the 17 rooted trees up to order five: b @ phi =
+    1/gamma.
+    """
     a, c = pair.A, pair.C
     one = np.ones(7)
     ac, acc, accc = a @ c, a @ c**2, a @ c**3

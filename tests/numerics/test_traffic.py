@@ -13,7 +13,10 @@ PEAK, ON, OFF, SHAPE = 5e6, 0.1, 0.3, 2.5
 
 def test_on_off_starts_in_a_burst_as_often_as_it_is_in_one() -> None:
     n = 4000
-    hits = sum(on_off_pareto(np.random.default_rng(i), 1e-3, PEAK, ON, OFF, SHAPE)[1][0] > 0 for i in range(n))
+    hits = sum(
+        on_off_pareto(np.random.default_rng(i), 1e-3, PEAK, ON, OFF, SHAPE)[1][0] > 0
+        for i in range(n)
+    )
     assert stats.binomtest(hits, n, ON / (ON + OFF)).pvalue > 1e-4
 
 

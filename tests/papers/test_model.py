@@ -16,7 +16,9 @@ x, y = symbols("x y", positive=True)
 
 def test_a_proof_makes_a_proved_claim() -> None:
     good = model.from_proofs(
-        model.proof(x + y > 0), model.proof(Eq((x + y) ** 2, x**2 + 2 * x * y + y**2)), computed="ok"
+        model.proof(x + y > 0),
+        model.proof(Eq((x + y) ** 2, x**2 + 2 * x * y + y**2)),
+        computed="ok",
     )
     assert (good.verdict, good.computed) == ("proved", "ok")
 
@@ -34,7 +36,10 @@ def test_one_part_that_is_only_checked_keeps_the_claim_from_being_proved() -> No
     part = Verdict("", x + 1 > 0, "checked", "at random points")
     for parts in ((part,), (whole, part), (part, whole), (whole, part, whole)):
         found = model.from_proofs(*parts, computed="ok")
-        assert (found.verdict, found.reason) == ("reproduced", "checked to 50 digits at random points")
+        assert (found.verdict, found.reason) == (
+            "reproduced",
+            "checked to 50 digits at random points",
+        )
 
 
 def test_what_cannot_be_decided_is_said() -> None:
@@ -43,9 +48,12 @@ def test_what_cannot_be_decided_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason"), [("right", "so it is"), ("differs", ""), ("refuted", ""), ("not given", "")]
+    ("verdict", "reason"),
+    [("right", "so it is"), ("differs", ""), ("refuted", ""), ("not given", "")],
 )
-def test_an_outcome_has_a_known_verdict_and_a_reason_where_one_is_due(verdict: str, reason: str) -> None:
+def test_an_outcome_has_a_known_verdict_and_a_reason_where_one_is_due(
+    verdict: str, reason: str
+) -> None:
     with pytest.raises(InvalidInput):
         model.Outcome(verdict, "1", reason)
 
@@ -53,7 +61,9 @@ def test_an_outcome_has_a_known_verdict_and_a_reason_where_one_is_due(verdict: s
 def test_ids_are_unique_and_places_are_named() -> None:
     claims = model.claims_of("ldcc")
     assert len({c.id for c in claims}) == len(claims)
-    assert all(c.paper == "ldcc" and c.place and c.statement.rstrip("'").endswith(".") for c in claims)
+    assert all(
+        c.paper == "ldcc" and c.place and c.statement.rstrip("'").endswith(".") for c in claims
+    )
     assert [c for c in model.claims_of() if c.paper == "ldcc"] == claims
 
 

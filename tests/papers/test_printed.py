@@ -45,7 +45,12 @@ def test_what_is_no_printed_number_is_refused(text: str) -> None:
 
 def test_one_number_that_does_not_agree_is_named_and_makes_a_difference() -> None:
     good = compared([("352", 352.2), ("< 30", 12.0)], "both", "Why.", {"a": 1})
-    assert (good.verdict, good.computed, good.reason, good.values) == ("reproduced", "both", "Why.", {"a": 1.0})
+    assert (good.verdict, good.computed, good.reason, good.values) == (
+        "reproduced",
+        "both",
+        "Why.",
+        {"a": 1.0},
+    )
     bad = compared([("352", 352.2), ("< 30", 32.3)], "both", "Why.")
     assert (bad.verdict, bad.reason) == ("differs", "Not as printed: 32.3 for < 30. Why.")
     assert compared([("1", 2.0)], "it").reason == "Not as printed: 2 for 1."
@@ -54,5 +59,11 @@ def test_one_number_that_does_not_agree_is_named_and_makes_a_difference() -> Non
 
 
 def test_a_bound_does_not_move_with_the_last_bits() -> None:
-    assert [bound(v) for v in (0.0, 5e-15, 4e-11, 2e-9, 0.03)] == ["1e-9", "1e-9", "1e-9", "1e-8", "1e-1"]
+    assert [bound(v) for v in (0.0, 5e-15, 4e-11, 2e-9, 0.03)] == [
+        "1e-9",
+        "1e-9",
+        "1e-9",
+        "1e-8",
+        "1e-1",
+    ]
     assert bound(0.999e-7) == bound(1.001e-7) == "1e-6"

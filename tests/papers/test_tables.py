@@ -10,7 +10,13 @@ from fluidcc.papers import model, tables
 
 
 def _row(name: str, outcome: model.Outcome, **changes: object) -> tables.Row:
-    given = {"id": f"p.{name}", "paper": "p", "place": "(1)", "statement": "a < b | c_d", "published": "1 * 2"}
+    given = {
+        "id": f"p.{name}",
+        "paper": "p",
+        "place": "(1)",
+        "statement": "a < b | c_d",
+        "published": "1 * 2",
+    }
     return tables.Row(model.Claim(**given, check=lambda: outcome, **changes), outcome)  # type: ignore[arg-type]
 
 
@@ -32,7 +38,9 @@ def test_rows_are_found_by_position_id_and_name() -> None:
 
 def test_filters_combine() -> None:
     assert [r.id for r in TABLE.filter(verdict="proved")] == ["p.one"]
-    assert [r.id for r in TABLE.filter(lambda r: r.computed == "by 3", erratum=True, place="1")] == ["p.two"]
+    assert [
+        r.id for r in TABLE.filter(lambda r: r.computed == "by 3", erratum=True, place="1")
+    ] == ["p.two"]
     assert len(TABLE.filter(place="(2)")) == 0
 
 

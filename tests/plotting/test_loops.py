@@ -64,7 +64,9 @@ def test_root_map_has_the_roots() -> None:
 
 def test_chart_of_a_boundary() -> None:
     net = fc.dumbbell([fc.LDCC], {"capacity": "1 Mbit/s"}, rtt="50 ms")
-    curve: Any = fc.stability_boundary(net, "eta", along="capacity", along_bounds=("0.8 Mbit/s", "1.2 Mbit/s"))
+    curve: Any = fc.stability_boundary(
+        net, "eta", along="capacity", along_bounds=("0.8 Mbit/s", "1.2 Mbit/s")
+    )
     ax = fc.plot.stability_chart(curve)
     np.testing.assert_allclose(_line(ax, "boundary"), np.column_stack([curve.x / 1e6, curve.y]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity [Mbit/s]", "eta [1]")

@@ -49,13 +49,19 @@ def test_rates_in_megabits_and_delays_in_milliseconds(one_link: Any) -> None:
     assert bottom.get_ylabel() == "queueing delay [ms]"
     assert bottom.get_xlabel() == "time [s]"
     np.testing.assert_array_equal(lines(top)["b"].get_xdata(), one_link.time)
-    np.testing.assert_allclose(lines(top)["b"].get_ydata(), one_link.rate.sel(flow="b") / 1e6, rtol=1e-12)
-    np.testing.assert_allclose(lines(bottom)["bottleneck"].get_ydata(), one_link.queueing_delay[:, 0] * 1e3, rtol=1e-12)
+    np.testing.assert_allclose(
+        lines(top)["b"].get_ydata(), one_link.rate.sel(flow="b") / 1e6, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        lines(bottom)["bottleneck"].get_ydata(), one_link.queueing_delay[:, 0] * 1e3, rtol=1e-12
+    )
 
 
 def test_the_sum_and_the_capacity_of_one_link(one_link: Any) -> None:
     ax = fc.plot.timeseries(one_link, "rate")
-    np.testing.assert_allclose(lines(ax)["sum"].get_ydata(), one_link.rate.sum("flow") / 1e6, rtol=1e-12)
+    np.testing.assert_allclose(
+        lines(ax)["sum"].get_ydata(), one_link.rate.sum("flow") / 1e6, rtol=1e-12
+    )
     capacity = lines(ax)["capacity"]
     assert capacity.get_linestyle() == "--"
     assert set(capacity.get_ydata()) == {3.0, 2.0}
@@ -74,7 +80,10 @@ def test_several_links_have_no_common_capacity(two_links: Any) -> None:
 
 
 def test_one_colour_for_a_flow_in_every_picture(one_link: Any) -> None:
-    whole, part = fc.plot.timeseries(one_link, "rate"), fc.plot.timeseries(one_link, "rtt", flows="udp")
+    whole, part = (
+        fc.plot.timeseries(one_link, "rate"),
+        fc.plot.timeseries(one_link, "rtt", flows="udp"),
+    )
     assert lines(whole)["udp"].get_color() == lines(part)["udp"].get_color()
 
 
@@ -99,7 +108,13 @@ def test_the_legend_hides_no_data(one_link: Any) -> None:
     ax = fc.plot.timeseries(one_link, "rate")
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().x0 > ax.get_window_extent().x1
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b", "udp", "sum", "capacity"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [
+        "a",
+        "b",
+        "udp",
+        "sum",
+        "capacity",
+    ]
 
 
 def test_below_one_another_each_line_is_named_once(one_link: Any) -> None:
@@ -124,7 +139,9 @@ def test_a_result_read_back_from_a_file(one_link: Any, tmp_path: Any) -> None:
     one_link.to_netcdf(tmp_path / "r.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "r.nc", engine="h5netcdf") as back:
         ax = fc.plot.timeseries(back, "rate")
-    np.testing.assert_allclose(lines(ax)["a"].get_ydata(), one_link.rate.sel(flow="a") / 1e6, rtol=1e-12)
+    np.testing.assert_allclose(
+        lines(ax)["a"].get_ydata(), one_link.rate.sel(flow="a") / 1e6, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,6 +191,9 @@ def test_claims_are_counted_by_verdict() -> None:
 
 
 def test_matplotlib_is_loaded_when_a_picture_is_drawn() -> None:
-    code = "import sys, fluidcc; fluidcc.plot.timeseries; print('matplotlib' in sys.modules, 'xarray' in sys.modules)"
+    code = (
+        "import sys, fluidcc; fluidcc.plot.timeseries; print('matplotlib' in sys.modules, "
+        "'xarray' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

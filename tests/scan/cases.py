@@ -1,4 +1,6 @@
-"""How much of a scan is run: all of it if SCAN=full is in the environment, as `make scan` has it; else a sample."""
+"""How much of a scan is run: all of it if SCAN=full is in the environment, as `make scan` has
+it; else a sample.
+"""
 
 from __future__ import annotations
 

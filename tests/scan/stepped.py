@@ -127,7 +127,9 @@ def _by(S, h, T):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _march(h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, access, back, start, p, z):  # type: ignore
+def _march(  # type: ignore
+    h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, access, back, start, p, z
+):
     links, flows, f = len(c), len(laws), np.zeros(8)
     D, keep = np.zeros((links, steps + 2)), np.ones((links, steps + 1))
     let_in, sent = np.zeros((links, flows, steps + 2)), np.zeros((flows, steps + 2))
@@ -151,7 +153,9 @@ def _march(h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, 
                 heard = (sent[i, j + 1] - sent[i, j]) / h if T > 0.0 else 0.0
                 change = 1 - 1 / stretch if stretch > 0.0 else 0.0
                 rtt, pi = e + back[i], 1 - kept
-                cuts[i] += _jump(laws[i], p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard)
+                cuts[i] += _jump(
+                    laws[i], p[i], z[i], wait[i], t + 1e-9, least, pi, rtt, change, heard
+                )
                 rate = _slope(laws[i], p[i], z[i], f, e, rtt, stretch, pi, change, heard)
                 for n in range(8):
                     z[i, n] = max(z[i, n] + h * f[n], 0.0)
@@ -185,7 +189,9 @@ def _march(h, least, steps, c, delay, buffer, routers, q, u, laws, hops, route, 
 
 
 def run(links: Any, flows: Any, until: float, step: float, least: float = 0.0) -> tuple[Any, Any]:
-    """What each flow has sent by each step [bit], and its number of cuts, of marks above `least`."""
+    """What each flow has sent by each step [bit], and its number of cuts, of marks above
+    `least`.
+    """
 
     def table(rows: Any) -> Any:
         return np.array([[*row, *[0.0] * (8 - len(row))] for row in rows])

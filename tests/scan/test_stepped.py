@@ -1,8 +1,9 @@
 """Networks of many laws against Euler's method, which shares no code with the solver.
 
-`make scan` runs all of them; otherwise there is a sample. A network is compared up to where the scheme's own results
-with three steps come apart: beyond, what it says is its error. Where PI says next to no marks for a while, its own
-errors say some at times, of 1e-13, and sources back off: the smallest steps are with marks that are more than that.
+`make scan` runs all of them; otherwise there is a sample. A network is compared up to where the
+scheme's own results with three steps come apart: beyond, what it says is its error. Where PI says
+next to no marks for a while, its own errors say some at times, of 1e-13, and sources back off: the
+smallest steps are with marks that are more than that.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from tests.scan.stepped import FLOW_LAWS, LINK_LAWS, Flow, Link, run
 UNTIL, MARK = 6.0, 0.5  # [s] means are compared at each multiple of MARK
 SAMPLES = 120_000  # as many intervals; windows begin with bursts of a millisecond
 STEPS = (1e-4, 5e-5, 2.5e-5)
-NOISE = 0.02  # [1/s] PI's p leaves 0 by up to as much times a step where a rate jumps within the step
+NOISE = (
+    0.02  # [1/s] PI's p leaves 0 by up to as much times a step where a rate jumps within the step
+)
 APART = 0.01  # of a mean rate, by which the scheme is no oracle any more
 
 
 def network(links: list[Link], flows: list[Flow]) -> fc.Network:
     net = fc.Network()
     for k, one in enumerate(links):
-        net.link(f"l{k}", getattr(fc, one.law), capacity=one.capacity, delay=one.delay, buffer=one.buffer)
+        net.link(
+            f"l{k}", getattr(fc, one.law), capacity=one.capacity, delay=one.delay, buffer=one.buffer
+        )
     for k, flow in enumerate(flows):
         delays = {"access_delay": flow.access, "return_delay": flow.back, "start": flow.start}
         net.flow(f"f{k}", getattr(fc, flow.law), route=[f"l{j}" for j in flow.route], **delays)
@@ -42,12 +47,24 @@ def drawn(seed: int) -> tuple[list[Link], list[Flow]]:
     links, flows = [], []
     for _ in range(rng.integers(1, 3)):
         c = rng.uniform(2e6, 8e6)
-        links.append(Link(str(rng.choice([*LINK_LAWS])), c, rng.uniform(0.005, 0.03), c * rng.uniform(0.05, 0.25)))
+        links.append(
+            Link(
+                str(rng.choice([*LINK_LAWS])),
+                c,
+                rng.uniform(0.005, 0.03),
+                c * rng.uniform(0.05, 0.25),
+            )
+        )
     for k in range(rng.integers(1, 4)):
         first = int(rng.integers(0, len(links)))
         route = tuple(range(first, 1 + int(rng.integers(first, len(links)))))
-        law, access = str(rng.choice([*FLOW_LAWS])), float(rng.choice([0.0, rng.uniform(0.0, 0.01)]))
-        flows.append(Flow(law, route, access, rng.uniform(0.01, 0.06), rng.uniform(0.0, 1.0) if k else 0.0))
+        law, access = (
+            str(rng.choice([*FLOW_LAWS])),
+            float(rng.choice([0.0, rng.uniform(0.0, 0.01)])),
+        )
+        flows.append(
+            Flow(law, route, access, rng.uniform(0.01, 0.06), rng.uniform(0.0, 1.0) if k else 0.0)
+        )
     return links, flows
 
 
@@ -68,7 +85,8 @@ def test_a_random_network_sends_what_eulers_method_says(seed: int) -> None:
     for finer, noise in ((1, 0.0), (4, 0.0), (16, NOISE)):
         steps = [step / finer for step in STEPS]
         theirs = [
-            run(links, flows, UNTIL, step, noise * step)[0][:, np.round(marks / step).astype(int)] for step in steps
+            run(links, flows, UNTIL, step, noise * step)[0][:, np.round(marks / step).astype(int)]
+            for step in steps
         ]
         apart, size = np.ptp(theirs, axis=0), theirs[-1] + 0.01 * max(one.capacity for one in links)
         held = np.minimum.accumulate(np.all(apart < APART * size, axis=0))

@@ -1,4 +1,5 @@
-"""Every pair of sources over every link law, at two tolerances: a hundred times finer changes no mean rate.
+"""Every pair of sources over every link law, at two tolerances: a hundred times finer changes no
+mean rate.
 
 `make scan` runs all of them; otherwise there is a sample.
 """
@@ -18,19 +19,22 @@ from tests.scan.cases import sample
 CAPACITY, BUFFER, UNTIL = 5e6, 8e5, 5.0
 CASES = list(product(links.__all__, combinations_with_replacement(sources.__all__, 2)))
 
-# A cut at the first mark is decided by the seventh digit of the rates, or a later one: PI's probability leaves 0 with a
-# slope that is a millionth of its terms, and may be back at 0 within a millisecond. The tolerance from which on all
-# finer ones agree. That of HTCP beside the other two hangs on p = 4e-10 at 1.622 s.
+# A cut at the first mark is decided by the seventh digit of the rates, or a later one: PI's
+# probability leaves 0 with a slope that is a millionth of its terms, and may be back at 0 within a
+# millisecond. The tolerance from which on all finer ones agree. That of HTCP beside the other two
+# hangs on p = 4e-10 at 1.622 s.
 GRAZING = {
     ("PI", ("AIAD", "IIAD")): 1e-7,
     ("PI", ("HTCP", "RateAIMD")): 1e-8,
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("IIAD", "Vegas")): 1e-9,
 }
-# These hear no price and grow to many times the capacity; the price, the eighth power of that, reaches 1e14. The gain
-# of the others answers in proportion: too stiff for an explicit method, and refused (see test_simulate_errors).
+# These hear no price and grow to many times the capacity; the price, the eighth power of that,
+# reaches 1e14. The gain of the others answers in proportion: too stiff for an explicit method, and
+# refused (see test_simulate_errors).
 GROWING = {
-    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF", "FAST",
+    "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
+    "FAST",
     "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD", "SlowStartTFRC",
     "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
@@ -44,28 +48,42 @@ def too_stiff(link: str, pair: tuple[str, str]) -> bool:
 
 
 def bursts(link: str, pair: tuple[str, str]) -> bool:
-    """Slow start hears no price and doubles for ever: 1e18 bit/s in bursts so short that samples miss them."""
+    """Slow start hears no price and doubles for ever: 1e18 bit/s in bursts so short that samples
+    miss them.
+    """
     return link in ("DualLink", "PenaltyLink") and "SlowStartAIMD" in pair
 
 
 def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, int]:
     """Mean rates [bit/s]: of all that entered, of either flow. And the number of jumps."""
     law = getattr(links, link)
-    net = fc.Network().link("l", law, capacity=CAPACITY, delay=0.01, buffer=BUFFER if law.queue else None)
+    net = fc.Network().link(
+        "l", law, capacity=CAPACITY, delay=0.01, buffer=BUFFER if law.queue else None
+    )
     net.flow("a", getattr(sources, pair[0]), route=["l"], return_delay=0.03, start=0.0)
     net.flow("b", getattr(sources, pair[1]), route=["l"], return_delay=0.05, start=0.137)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of routers that report nothing, and windows of few packets
-        samples = 200_001 if link == "PenaltyLink" and "ScalableSource" in pair else 20_001  # for its narrow peaks
+        warnings.simplefilter(
+            "ignore"
+        )  # of routers that report nothing, and windows of few packets
+        samples = (
+            200_001 if link == "PenaltyLink" and "ScalableSource" in pair else 20_001
+        )  # for its narrow peaks
         run = fc.simulate(net, UNTIL, rtol=rtol, atol=1e-3 * rtol, samples=samples, engine="array")
     of_each = np.trapezoid(run.rate.values, run.time.values, axis=0) / UNTIL
     entered = run.entered.values[-1] / UNTIL
     return entered if bursts(link, pair) else np.append(entered, of_each), run.attrs["jumps"]
 
 
-@pytest.mark.parametrize(("link", "pair"), sample([case for case in CASES if not too_stiff(*case)], 307))
-def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(link: str, pair: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("link", "pair"), sample([case for case in CASES if not too_stiff(*case)], 307)
+)
+def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
+    link: str, pair: tuple[str, str]
+) -> None:
     rtol = GRAZING.get((link, pair), 1e-6)
-    (rates, jumps), (finer, more) = (outcome(link, pair, tolerance) for tolerance in (rtol, rtol / 100))
+    (rates, jumps), (finer, more) = (
+        outcome(link, pair, tolerance) for tolerance in (rtol, rtol / 100)
+    )
     np.testing.assert_allclose(rates, finer, rtol=1e-3, atol=1e-5 * CAPACITY)
     assert abs(jumps - more) <= max(1, 0.1 * more)

@@ -1,4 +1,6 @@
-"""What would take memory or time without end is refused first, in one sentence that names the value and the remedy."""
+"""What would take memory or time without end is refused first, in one sentence that names the
+value and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,25 @@ ENDLESS = {
         lambda: _drawn(kind="on_off_pareto", peak=1e6, mean_on=1e-9, mean_off=1e-9, shape=1.5),
         "2000000 periods of means 1e-09 and 1e-09 s",
     ),
-    "steps": (lambda: fc.simulate(_net(fc.LDCC), 10, max_step=1e-12), "max_step is 1e-12 s.* give at least 1e-07 s"),
+    "steps": (
+        lambda: fc.simulate(_net(fc.LDCC), 10, max_step=1e-12),
+        "max_step is 1e-12 s.* give at least 1e-07 s",
+    ),
     "samples": (lambda: fc.simulate(_net(fc.LDCC), 10, samples=10**8), "samples is 100000000"),
     "samples of many variables": (
-        lambda: fc.simulate(fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, rtt=0.1), 10, samples=10**7),
+        lambda: fc.simulate(
+            fc.dumbbell([fc.LDCC] * 40, {"capacity": 3e6}, rtt=0.1), 10, samples=10**7
+        ),
         "10000000 samples of [0-9]+ variables.* at most [0-9]+ times",
     ),
-    "intervals kept": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12), "or keep=False"),
-    "intervals": (lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12, keep=False), "intervals is 10+, "),
+    "intervals kept": (
+        lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12),
+        "or keep=False",
+    ),
+    "intervals": (
+        lambda: fc.synchronized(0, 1, 0.1, 0.5, 1, intervals=10**12, keep=False),
+        "intervals is 10+, ",
+    ),
     "exact intervals": (
         lambda: fc.synchronized(0, 1, "1/10", "1/2", 1, intervals=10**9, exact=True),
         "at most 200000 are run",
@@ -60,9 +73,15 @@ def test_what_has_no_end_is_refused_before_memory_is_taken(name: Any) -> None:
 
 @pytest.mark.parametrize("key", [1, None, x])
 def test_initial_states_go_by_name(key: Any) -> None:
-    with pytest.raises(fc.errors.InvalidInput, match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}"):
+    with pytest.raises(
+        fc.errors.InvalidInput,
+        match="initial of flow 'f' has the key .* by name, such as {'x': 0.1}",
+    ):
         _net(fc.LDCC, initial={key: 3})
-    with pytest.raises(fc.errors.InvalidInput, match="initial of link 'l' has the key .* by name, such as {'q': 0.1}"):
+    with pytest.raises(
+        fc.errors.InvalidInput,
+        match="initial of link 'l' has the key .* by name, such as {'q': 0.1}",
+    ):
         fc.Network().link("l", fc.DropTail, capacity=3e6, initial={key: 1})
 
 

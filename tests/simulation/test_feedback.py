@@ -16,14 +16,17 @@ from fluidcc.symbols import crossing, noise, offer_max, offer_min, t, y
 
 (q,) = fc.DropTail.states
 p, slope = symbols("p slope", positive=True)
-ThirdDropped = replace(fc.DropTail, name="ThirdDropped", out={**fc.DropTail.out, "drop": p}, params={p: 1 / 3},
+ThirdDropped = replace(fc.DropTail, name="ThirdDropped", out={**fc.DropTail.out, "drop": p},
+    params={p: 1 / 3},
                        units={**fc.DropTail.units, p: "1"}, claims={})  # fmt: skip
 
-# --- early drops -----------------------------------------------------------------------------------------------------
+# --- early drops ----------------------------------------------------------------------------------
 
 
 def test_a_constant_share_is_dropped_before_the_queue() -> None:
-    """3 Mbit/s come, 2 are let in, 1.5 leave: the queue grows by a third of a second a second, until it is full."""
+    """3 Mbit/s come, 2 are let in, 1.5 leave: the queue grows by a third of a second a second,
+    until it is full.
+    """
     net = fc.Network().link("l", ThirdDropped, capacity=1.5e6, delay=0.01, buffer=1.5e6)
     net.flow("f", fc.CBR(rate=3e6), route=["l"], start=0, return_delay=0.01)
     ds = fc.simulate(net, 4, t_eval=[1, 2.9, 3.5, 4], engine="array")
@@ -35,8 +38,12 @@ def test_a_constant_share_is_dropped_before_the_queue() -> None:
     assert float(ds.loss[0, 0]) == pytest.approx(1 / 3)
 
 
-def branching(law: fc.Link, rates: list[float], capacity: float, buffer: float | None = None) -> fc.Network:
-    """Two flows over a link that drops; then each goes its own way, so that each is thinned and stretched by itself."""
+def branching(
+    law: fc.Link, rates: list[float], capacity: float, buffer: float | None = None
+) -> fc.Network:
+    """Two flows over a link that drops; then each goes its own way, so that each is thinned and
+    stretched by itself.
+    """
     net = fc.Network().link("a", law, capacity=capacity, delay=0.02, buffer=buffer)
     pattern = [(0.5 * k, rate) for k, rate in enumerate(rates)]
     for name, after, shift in (("f", "b", 0.0), ("g", "c", 0.013)):
@@ -49,8 +56,15 @@ LAWS = [fc.REDDrop(T=0.3, min_th=0.02, max_th=0.2), fc.PAQMDrop(dT=0.05), ThirdD
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
-@given(st.sampled_from(LAWS), st.lists(st.floats(0, 2e6), min_size=2, max_size=6), st.floats(0.3e6, 3e6), st.booleans())
-def test_what_comes_leaves_waits_or_is_lost(law: fc.Link, rates: list[float], capacity: float, full: bool) -> None:
+@given(
+    st.sampled_from(LAWS),
+    st.lists(st.floats(0, 2e6), min_size=2, max_size=6),
+    st.floats(0.3e6, 3e6),
+    st.booleans(),
+)
+def test_what_comes_leaves_waits_or_is_lost(
+    law: fc.Link, rates: list[float], capacity: float, full: bool
+) -> None:
     net = branching(law, rates, capacity, 0.2 * capacity if full else None)
     ds = fc.simulate(net, 3, t_eval=[0.98, 1.0, 1.98, 2.0, 2.98, 3.0], rtol=1e-8, engine="array")
     served = (ds.entered - ds.lost - ds.backlog).sel(link="a").values[::2]
@@ -59,24 +73,32 @@ def test_what_comes_leaves_waits_or_is_lost(law: fc.Link, rates: list[float], ca
 
 
 def test_what_waits_while_all_is_dropped_leaves_at_the_capacity() -> None:
-    """A queue in which RED lets nothing in for a while goes on being served; what is let in again leaves at once."""
+    """A queue in which RED lets nothing in for a while goes on being served; what is let in
+    again leaves at once.
+    """
     net = branching(LAWS[0], [0.66e6, 1.58e6, 0.61e6, 0.91e6, 0.27e6, 0.81e6], 0.85e6)
     times = np.arange(0.4, 3, 0.02)
     ds = fc.simulate(net, 3, t_eval=times, rtol=1e-8, engine="array")
     loss, queue = (ds[name].sel(link="a").values for name in ("link_loss", "queueing_delay"))
     assert np.any((loss == 1) & (queue > 0.1))
     assert queue.min() > 0
-    np.testing.assert_allclose(ds.arrival_rate.sel(link=["b", "c"]).sum("link")[1:], 0.85e6, rtol=1e-9)
+    np.testing.assert_allclose(
+        ds.arrival_rate.sel(link=["b", "c"]).sum("link")[1:], 0.85e6, rtol=1e-9
+    )
 
 
 def test_fused_and_array_steps_agree() -> None:
     net = fc.Network().link("a", fc.REDDrop(T=0.1), capacity=1e6, delay=0.01)
     net.link("b", fc.DropTail, capacity=0.8e6, delay=0.01)
-    net.flow("f", fc.CBR(rate=1.1e6), route=["a", "b"]).flow("g", fc.Reno, route=["a"], access_delay=0.01)
+    net.flow("f", fc.CBR(rate=1.1e6), route=["a", "b"]).flow(
+        "g", fc.Reno, route=["a"], access_delay=0.01
+    )
     a, b = (fc.simulate(net, 3, rtol=1e-8, engine=engine) for engine in ("array", "fused"))
     assert float(a.lost[-1, 0]) > 1e5
     for name in ("rate", "backlog", "lost", "entered", "loss", "arrival_rate", "REDDrop_avg"):
-        np.testing.assert_allclose(b[name], a[name], rtol=1e-8, atol=1e-9 * float(abs(a[name]).max()), err_msg=name)
+        np.testing.assert_allclose(
+            b[name], a[name], rtol=1e-8, atol=1e-9 * float(abs(a[name]).max()), err_msg=name
+        )
 
 
 def test_a_run_goes_on_from_where_it_stopped() -> None:
@@ -85,10 +107,12 @@ def test_a_run_goes_on_from_where_it_stopped() -> None:
     second = fc.simulate(net, 3, rtol=1e-9, samples=2, restart=first, engine="array")
     whole = fc.simulate(net, 3, rtol=1e-9, samples=2, engine="array")
     for name in ("entered", "lost", "backlog"):
-        np.testing.assert_allclose(second[name][-1], whole[name][-1], rtol=1e-7, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(
+            second[name][-1], whole[name][-1], rtol=1e-7, atol=1e-3, err_msg=name
+        )
 
 
-# --- offers ----------------------------------------------------------------------------------------------------------
+# --- offers ---------------------------------------------------------------------------------------
 
 start = symbols("start", positive=True)
 Ramp = replace(
@@ -100,12 +124,18 @@ Ramp = replace(
     claims={},
 )
 most = symbols("most", positive=True)
-Least = fc.Source("Least", out={"rate": Min(offer_min, most)}, params={most: 9e6}, units={most: "bit/s"})
-Largest = fc.Source("Largest", out={"rate": Max(offer_max, most)}, params={most: 1}, units={most: "bit/s"})
+Least = fc.Source(
+    "Least", out={"rate": Min(offer_min, most)}, params={most: 9e6}, units={most: "bit/s"}
+)
+Largest = fc.Source(
+    "Largest", out={"rate": Max(offer_max, most)}, params={most: 1}, units={most: "bit/s"}
+)
 
 
 def test_the_least_and_the_largest_offer_arrive_after_the_way_straight_back() -> None:
-    """The second router is behind the first one's link; no queue is on the way, however long it is."""
+    """The second router is behind the first one's link; no queue is on the way, however long it
+    is.
+    """
     net = fc.Network().link("one", Ramp, capacity=1e5, delay=0.03)
     net.link("none", fc.DropTail, capacity=1e9, delay=0.04)
     net.link("two", Ramp(start=2e6, slope=3e4), capacity=1e9, delay=0.01)
@@ -120,7 +150,9 @@ def test_the_least_and_the_largest_offer_arrive_after_the_way_straight_back() ->
 
 
 def test_where_another_offer_becomes_the_least_is_an_event() -> None:
-    """What is sent by the least of three offers that cross: its integral is right to rounding, in few steps."""
+    """What is sent by the least of three offers that cross: its integral is right to rounding,
+    in few steps.
+    """
     net = fc.Network()
     Falling = replace(Ramp, name="Falling", out={**Ramp.out, "offer": start - slope * t})
     offers = [(Ramp, 1e6, 1e5), (Ramp, 1.7e6, 1e-3), (Falling, 2.9e6, 1.3e5)]
@@ -130,8 +162,15 @@ def test_where_another_offer_becomes_the_least_is_an_event() -> None:
     end = 20.0
     ds = fc.simulate(net, end, samples=2, rtol=1e-3)
     slopes = np.array([1e5, 1e-3, -1.3e5])
-    told = np.array([[o[1] - b * (0.02 + 0.03 * k), b] for k, (o, b) in enumerate(zip(offers, slopes, strict=True))])
-    crossings = [(told[k, 0] - told[j, 0]) / (told[j, 1] - told[k, 1]) for j in range(3) for k in range(j)]
+    told = np.array(
+        [
+            [o[1] - b * (0.02 + 0.03 * k), b]
+            for k, (o, b) in enumerate(zip(offers, slopes, strict=True))
+        ]
+    )
+    crossings = [
+        (told[k, 0] - told[j, 0]) / (told[j, 1] - told[k, 1]) for j in range(3) for k in range(j)
+    ]
     knots = np.sort([1.0, end - 0.02, *(x for x in crossings if 1 < x < end - 0.02)])
     least = (told[:, :1] + told[:, 1:] * knots).min(0)
     wanted = np.sum(np.diff(knots) * (least[1:] + least[:-1]) / 2)
@@ -141,8 +180,12 @@ def test_where_another_offer_becomes_the_least_is_an_event() -> None:
 
 
 def test_a_router_beside_the_source_tells_it_at_once() -> None:
-    """Without access delay an offer is followed as it changes, and a report changes the rate at the tick itself."""
-    net = fc.Network().link("l", Ramp, capacity=1e9, delay=0.1).flow("f", Least, route=["l"], start=0)
+    """Without access delay an offer is followed as it changes, and a report changes the rate at
+    the tick itself.
+    """
+    net = (
+        fc.Network().link("l", Ramp, capacity=1e9, delay=0.1).flow("f", Least, route=["l"], start=0)
+    )
     ds = fc.simulate(net, 5, t_eval=[0, 1.3, 5])
     np.testing.assert_allclose(ds.rate[:, 0], 1e6 + 1e5 * ds.time, rtol=1e-12)
     near, far = (fc.Network().link("aqm", fc.PAQMECF, capacity=30e6, delay=0.02) for _ in range(2))
@@ -165,11 +208,13 @@ def test_without_offers_the_least_is_beyond_all_and_the_largest_nothing() -> Non
     np.testing.assert_allclose(ds.rate, [[9e6, 1]] * 3, rtol=1e-12)
 
 
-# --- flows that cross, noise -----------------------------------------------------------------------------------------
+# --- flows that cross, noise ----------------------------------------------------------------------
 
 
 def test_a_link_knows_how_many_flows_are_on() -> None:
-    Count = replace(fc.DropTail, name="Count", out={**fc.DropTail.out, "mark": crossing / 10}, claims={})
+    Count = replace(
+        fc.DropTail, name="Count", out={**fc.DropTail.out, "mark": crossing / 10}, claims={}
+    )
     net = fc.Network().link("l", Count, capacity=1e7, delay=0.01)
     for name, begin, end in (("a", None, None), ("b", 1, 3), ("c", 2, None)):
         net.flow(name, fc.CBR, route=["l"], start=begin, stop=end)
@@ -184,7 +229,9 @@ def test_noise_has_mean_zero_and_variance_one_and_follows_the_seed() -> None:
     net = fc.Network().link("l", fc.DropTail, capacity=1e7, delay=0.01)
     net.flow("a", law, route=["l"]).flow("b", law, route=["l"])
     times = 0.01 * np.arange(2000) + 0.005
-    one, same, other = (fc.simulate(net, 20, t_eval=times, seed=seed).rate.values - 10 for seed in (1, 1, 2))
+    one, same, other = (
+        fc.simulate(net, 20, t_eval=times, seed=seed).rate.values - 10 for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one, same)
     assert not np.allclose(one, other)
     assert abs(one.mean(0)).max() < 4 / np.sqrt(2000)
@@ -192,20 +239,30 @@ def test_noise_has_mean_zero_and_variance_one_and_follows_the_seed() -> None:
     assert abs(np.corrcoef(one.T)[0, 1]) < 0.1
 
 
-# --- refusals --------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_is_refused() -> None:
     near = fc.Network().link("l", Ramp, capacity=1e6, delay=0.1).flow("f", Least, route=["l"])
-    by_arrivals = replace(fc.DropTail, name="Rest", out={**fc.DropTail.out, "offer": y / 2}, claims={})
-    with pytest.raises(InvalidInput, match="a loop without any delay; give the flow an access_delay"):
-        fc.simulate(fc.Network().link("l", by_arrivals, capacity=1e6, delay=0.1).flow("f", Least, route=["l"]), 1)
+    by_arrivals = replace(
+        fc.DropTail, name="Rest", out={**fc.DropTail.out, "offer": y / 2}, claims={}
+    )
+    with pytest.raises(
+        InvalidInput, match="a loop without any delay; give the flow an access_delay"
+    ):
+        fc.simulate(
+            fc.Network()
+            .link("l", by_arrivals, capacity=1e6, delay=0.1)
+            .flow("f", Least, route=["l"]),
+            1,
+        )
     far = fc.Network()
     for k in range(4):
         far.link(f"l{k}", fc.PAQMECF, capacity=1e6, delay=0.1)
     far.flow("f", fc.ECF, route=far.link_names, access_delay=0.1)
     with pytest.raises(
-        InvalidInput, match="crosses 4 links that report, and a source keeps a rate for 3 .* fluidcc.PAQMDrop"
+        InvalidInput,
+        match="crosses 4 links that report, and a source keeps a rate for 3 .* fluidcc.PAQMDrop",
     ):
         fc.simulate(far, 1)
     with pytest.raises(InvalidInput, match="Least tells or hears more than data carry"):

@@ -1,4 +1,6 @@
-"""Passes over a step that looks into itself: they converge where plain repetition would not, and cost no accuracy."""
+"""Passes over a step that looks into itself: they converge where plain repetition would not, and
+cost no accuracy.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from benchmarks.reference.cases import FULL, P1, P2
 from benchmarks.reference.problem import Case
 from benchmarks.speed import reference
 from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.fixed_point import begin_passes, forget, judge, learn, measure, mix, raised
+from fluidcc.numerics.fluid.fixed_point import (
+    begin_passes,
+    forget,
+    judge,
+    learn,
+    measure,
+    mix,
+    raised,
+)
 from fluidcc.numerics.fluid.records import place
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
@@ -21,7 +31,9 @@ from fluidcc.simulation.workspace import Workspace
 
 
 def workspace() -> Workspace:
-    space = Workspace(lay_out(as_network(P2)), np.array([0.0, 1.0]), 1.0, rtol=1e-8, atol=1e-10, patterns={})
+    space = Workspace(
+        lay_out(as_network(P2)), np.array([0.0, 1.0]), 1.0, rtol=1e-8, atol=1e-10, patterns={}
+    )
     space.F[s.REACH], space.F[s.H], space.F[s.SIGMA], space.F[s.REST] = 1.0, 1.0, np.inf, np.inf
     return space
 
@@ -46,9 +58,11 @@ def run(
     count: int = 8,
     stages: NDArray[Any] | None = None,
 ) -> NDArray[np.float64]:
-    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of what they look into.
+    """Passes G(x) = target + matrix (x - target) from a start or 0, in natural units; errors of
+    what they look into.
 
-    Their stages are `stages` (x - target), and the step ends with the last pass, where they are given.
+    Their stages are `stages` (x - target), and the step ends with the last pass, where they are
+    given.
     """
     F, I = space.F, space.I
     natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][: int(I[s.NQL])], 4)
@@ -71,7 +85,11 @@ def test_passes_converge_where_repetition_would_not() -> None:
     space = workspace()
     random = np.random.default_rng(1)
     n = len(coefficients(space))
-    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    left, right, target = (
+        random.normal(size=(n, 2)),
+        random.normal(size=(2, n)),
+        random.normal(size=n),
+    )
     matrix = left @ np.linalg.inv(right @ left) @ np.diag([-3.0, -1.5]) @ right
     assert np.abs(np.linalg.eigvals(matrix)).max() == pytest.approx(3.0)
     errors = run(space, matrix, target, count=5)
@@ -89,7 +107,11 @@ def test_a_step_ends_with_the_mixture_of_its_stages() -> None:
     space.F[s.H] = 0.7
     random = np.random.default_rng(4)
     n = len(coefficients(space))
-    left, right, target = random.normal(size=(n, 2)), random.normal(size=(2, n)), random.normal(size=n)
+    left, right, target = (
+        random.normal(size=(n, 2)),
+        random.normal(size=(2, n)),
+        random.normal(size=n),
+    )
     matrix = left @ np.linalg.inv(right @ left) @ np.diag([-0.6, 0.4]) @ right
     start, stages = target + left @ [0.3, -0.2], random.normal(size=(len(stage_places(space)), n))
     errors = run(space, matrix, target, start, count=3, stages=stages)
@@ -110,7 +132,9 @@ def test_what_is_forgotten_changes_nothing() -> None:
 
 
 def test_what_decays_is_guessed_exactly() -> None:
-    """Records that are each the one before, only smaller, over growing steps: no polynomial goes that far."""
+    """Records that are each the one before, only smaller, over growing steps: no polynomial goes
+    that far.
+    """
     space = workspace()
     F, I = space.F, space.I
     nq, nql, nl = (int(I[k]) for k in (s.NQ, s.NQL, s.NL))
@@ -140,14 +164,18 @@ def test_a_decay_is_raised_to_any_power(least: float, tolerance: float) -> None:
 
 
 def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
-    """By what one pass changed in the states; but never if records say that the guess was far off."""
+    """By what one pass changed in the states; but never if records say that the guess was far
+    off.
+    """
     space = workspace()
     F, I = space.F, space.I
     F[s.CHANGE], F[s.GAP], F[s.SIGMA], I[s.PASS] = 1e-9, 1e-7, np.inf, 0
     assert judge(F, I, np.inf) < 0
     assert judge(F, I, 1.0) == 0  # nothing is known yet
     I[s.PASS] = 1
-    assert judge(F, I, 0.1) > 0  # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
+    assert (
+        judge(F, I, 0.1) > 0
+    )  # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
     I[s.PASS] = 0
     assert judge(F, I, 1.0) > 0
     F[s.CHANGE] = 1e-7
@@ -157,7 +185,9 @@ def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
 @pytest.mark.parametrize("case", [P1, P2, FULL], ids=lambda case: case.name)
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])
 def test_few_passes_keep_to_the_tolerance(case: Case, rtol: float) -> None:
-    """Also just after a buffer has filled, where long steps look back into what follows upon a kink."""
+    """Also just after a buffer has filled, where long steps look back into what follows upon a
+    kink.
+    """
     truth = reference(case)
     given: dict[str, Any] = {
         "rtol": rtol,
@@ -178,4 +208,6 @@ def test_samples_taken_four_at_once_are_those_taken_alone(case: Case) -> None:
         size = float(abs(together[name]).max())
         for k, ds in zip((0, 40, 77), alone, strict=True):
             apart = together[name].isel(time=slice(k, None, 101)).to_numpy()
-            np.testing.assert_allclose(apart, ds[name].to_numpy(), rtol=0, atol=1e-12 * size, err_msg=name)
+            np.testing.assert_allclose(
+                apart, ds[name].to_numpy(), rtol=0, atol=1e-12 * size, err_msg=name
+            )

@@ -1,4 +1,6 @@
-"""Fused steps against the array step, which knows nothing of them: single steps to rounding, runs to tolerance."""
+"""Fused steps against the array step, which knows nothing of them: single steps to rounding,
+runs to tolerance.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
 def one_link(buffer: float | None = None) -> Network:
     net = Network().link("l", DropTail, capacity=3e6, delay=0.025, buffer=buffer)
     for i in range(3):
-        net.flow(f"f{i}", LDCC, route=["l"], return_delay=0.025, initial={"x": 1e5 * (i + 1)}, start=0)
+        net.flow(
+            f"f{i}", LDCC, route=["l"], return_delay=0.025, initial={"x": 1e5 * (i + 1)}, start=0
+        )
     return net
 
 
@@ -62,13 +66,24 @@ def crowd() -> Network:
     for i in range(8):
         back = 0.01 if i < 3 else 0.03 if i < 7 else 0.05
         times = {} if i % 3 else {"start": [0.0, 5.0], "stop": [3.0 + 0.1 * i, 9.0]}
-        net.flow(f"f{i}", LDCC(w=20e3 + 1e3 * i), route=["l"], return_delay=back, initial={"x": 1e5 * (i + 1)}, **times)
+        net.flow(
+            f"f{i}",
+            LDCC(w=20e3 + 1e3 * i),
+            route=["l"],
+            return_delay=back,
+            initial={"x": 1e5 * (i + 1)},
+            **times,
+        )
     return net
 
 
 def pairs() -> Network:
     """Two flows over two links, and two over one, whose rates are sums on the record."""
-    net = Network().link("a", DropTail, capacity=3e6, delay=0.02).link("b", DropTail, capacity=2e6, delay=0.01)
+    net = (
+        Network()
+        .link("a", DropTail, capacity=3e6, delay=0.02)
+        .link("b", DropTail, capacity=2e6, delay=0.01)
+    )
     for i in range(2):
         net.flow(f"long{i}", LDCC, route=["a", "b"], initial={"x": 1e5 * (i + 1)}, start=0)
         net.flow(f"short{i}", LDCC, route=["a"], access_delay=0.005, start=i)
@@ -76,7 +91,11 @@ def pairs() -> Network:
 
 
 def prices(link: Any, source: Any) -> Network:
-    net = Network().link("a", link, capacity=3e6, delay=0.01).link("b", link, capacity=2e6, delay=0.01)
+    net = (
+        Network()
+        .link("a", link, capacity=3e6, delay=0.01)
+        .link("b", link, capacity=2e6, delay=0.01)
+    )
     net.flow("long", source, route=["a", "b"], start=0)
     net.flow("first", source(w=40e3), route=["a"], start=0)
     net.flow("second", source, route=["b"], start=0)
@@ -101,8 +120,8 @@ SCRATCH = {
     "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
     "OLO", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
 }  # fmt: skip
-#: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose weights magnify rounding;
-#: the memory of the passes is of records
+#: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose
+#: weights magnify rounding; the memory of the passes is of records
 SIZES = {"OK": 1e5, "OAK": 1e5, "OPASS": 1e6, "OENDS": 1e6, "OPROBE": 1.0, "OGRAM": 1.0}
 
 
@@ -114,7 +133,9 @@ def _fused(address: int, F: Any, I: Any) -> int:
 def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
     patterns = {f.name: p for f in at.flows if (p := resolve_pattern(f, 0, until)) is not None}
-    space = Workspace(at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns)
+    space = Workspace(
+        at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns
+    )
     space.I[s.BUDGET] = 0
     assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
     return at, space
@@ -123,16 +144,28 @@ def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tu
 def parts(space: Workspace) -> dict[str, slice]:
     """The arrays inside F that a step may write, by name."""
     I = space.I
-    names = {v: k for k, v in vars(s).items() if k.startswith("O") and k[1:].isupper() and isinstance(v, int)}
+    names = {
+        v: k
+        for k, v in vars(s).items()
+        if k.startswith("O") and k[1:].isupper() and isinstance(v, int)
+    }
     # heap and ring move when they grow: sort by place
     places = sorted(
-        (int(I[slot]), name, slot) for slot, name in names.items() if slot < s.HEADER and s.OB < slot < s.JNPAR
+        (int(I[slot]), name, slot)
+        for slot, name in names.items()
+        if slot < s.HEADER and s.OB < slot < s.JNPAR
     )
     ends = [place for place, _, _ in places[1:]] + [len(space.F)]
-    return {name: slice(a, b) for (a, name, slot), b in zip(places, ends, strict=True) if name not in SCRATCH and b > a}
+    return {
+        name: slice(a, b)
+        for (a, name, slot), b in zip(places, ends, strict=True)
+        if name not in SCRATCH and b > a
+    }
 
 
-def assert_same(a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0) -> None:
+def assert_same(
+    a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: float = 0.0
+) -> None:
     """Equal up to `rtol` of the largest of them, or of `size`."""
     np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=what)
     scale = np.nanmax(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=size)
@@ -140,7 +173,9 @@ def assert_same(a: NDArray[Any], b: NDArray[Any], rtol: float, what: str, size: 
 
 
 def assert_same_record(F: NDArray[Any], F_fused: NDArray[Any], I: NDArray[Any], what: str) -> None:
-    """The record just written; a quartic is as exact as its largest coefficient, or what that is a difference of."""
+    """The record just written; a quartic is as exact as its largest coefficient, or what that is
+    a difference of.
+    """
     start = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE]
     old, new = (G[start : start + I[s.STRIDE]] for G in (F, F_fused))
     assert_same(old[: s.RLINKS], new[: s.RLINKS], 1e-15, what)
@@ -148,7 +183,13 @@ def assert_same_record(F: NDArray[Any], F_fused: NDArray[Any], I: NDArray[Any], 
         a, b = (G[s.RLINKS + l * s.LSIZE :][: s.LSIZE] for G in (old, new))
         sizes = {s.LB: a[s.LCH], s.LY: a[s.LC], s.LMARK: 1.0, s.LPRICE: 0.0}
         for first, size in sizes.items():
-            assert_same(a[first : first + 5], b[first : first + 5], 1e-11, f"{what}, link {l}, {first}", size)
+            assert_same(
+                a[first : first + 5],
+                b[first : first + 5],
+                1e-11,
+                f"{what}, link {l}, {first}",
+                size,
+            )
         for k in (s.LCH, s.LS0, s.LC, s.LMODE):
             assert a[k] == b[k], (what, l, k)
     rest = s.RLINKS + I[s.NL] * s.LSIZE
@@ -186,7 +227,13 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
                 if name == "OHIST":
                     assert_same_record(F, F_fused, I, f"record at t = {F[s.T]}")
                 else:
-                    assert_same(F[where], F_fused[where], 1e-11, f"{name} at t = {F[s.T]}", SIZES.get(name, 0.0))
+                    assert_same(
+                        F[where],
+                        F_fused[where],
+                        1e-11,
+                        f"{name} at t = {F[s.T]}",
+                        SIZES.get(name, 0.0),
+                    )
             assert F_fused[s.ERR] == pytest.approx(F[s.ERR], rel=1e-3, abs=1e-3)
     assert tried > 20
 
@@ -195,7 +242,9 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
 def test_runs_agree_with_the_array_step_to_tolerance(case: str) -> None:
     make, delays = CASES[case]
     rtol = 1e-8
-    array, fast = (simulate(make(), 20.0, delays=delays, rtol=rtol, engine=e) for e in ("array", "fused"))
+    array, fast = (
+        simulate(make(), 20.0, delays=delays, rtol=rtol, engine=e) for e in ("array", "fused")
+    )
     assert (array.attrs["engine"], fast.attrs["engine"]) == ("array", "fused")
     assert array.attrs["events"] == fast.attrs["events"]
     for name in (name for name, values in array.data_vars.items() if values.dims[0] == "time"):
@@ -217,7 +266,8 @@ def test_other_values_take_the_same_step_and_are_read_at_run_time() -> None:
 
 def test_structures_differ_in_text() -> None:
     layouts = [
-        lay_out(make(), dict.fromkeys(make().link_names, 0.0) if d == "frozen" else None) for make, d in CASES.values()
+        lay_out(make(), dict.fromkeys(make().link_names, 0.0) if d == "frozen" else None)
+        for make, d in CASES.values()
     ]
     assert len({fused_address(at, build=True) for at in layouts}) == len(layouts)
 
@@ -235,7 +285,10 @@ def test_auto_never_compiles(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_compile_says_what_it_did() -> None:
     compile_network(one_link())
-    assert compile_network(one_link()) == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
+    assert (
+        compile_network(one_link())
+        == "fused step of 3 LDCC over 1 DropTail, fifo delays: taken from the cache"
+    )
     assert simulate(one_link(), 1.0).attrs["engine"] == "fused"
 
 
@@ -257,7 +310,8 @@ sys.path[:0] = {path!r}
 import numpy as np
 from tests.simulation.test_fused import one_link
 from fluidcc.simulation.simulate import simulate
-a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in ("array", "fused", "auto"))
+engines = ("array", "fused", "auto")
+a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in engines)
 assert [d.attrs["engine"] for d in (a, b, c)] == ["array", "fused", "array"]
 assert abs(a.rate - b.rate).max() < 10.0
 print(float(b.rate[-1, 0]))
@@ -268,7 +322,11 @@ def test_without_the_jit_the_text_runs_as_plain_python() -> None:
     path = [p for p in sys.path if p] + [os.getcwd()]
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", _PLAIN.format(path=path)], env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", _PLAIN.format(path=path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     expected = simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine="fused").rate[-1, 0]

@@ -33,10 +33,16 @@ from tests.hybrid_laws import (
 )
 
 
-@pytest.mark.parametrize("options", [{"refractory": 3 * RTT}, {"once": True}, {"once": True, "refractory": RTT}])
+@pytest.mark.parametrize(
+    "options", [{"refractory": 3 * RTT}, {"once": True}, {"once": True, "refractory": RTT}]
+)
 def test_a_delay_threshold_is_met_exactly(options: dict[str, Any]) -> None:
-    """10 ms of queue are there after sqrt(2 d C/slope), heard a loop later; half the rate drains them at once."""
-    net = link(buffer=math.inf).flow("f", delay_triggered(**options), route=["l"], return_delay=BACK, start=0)
+    """10 ms of queue are there after sqrt(2 d C/slope), heard a loop later; half the rate drains
+    them at once.
+    """
+    net = link(buffer=math.inf).flow(
+        "f", delay_triggered(**options), route=["l"], return_delay=BACK, start=0
+    )
     ds = simulate(net, 40, rtol=1e-10, atol=1e-13)
     wait = math.sqrt(2 * 0.01 * C / SLOPE) + 0.035 + BACK
     peak = C + SLOPE * wait
@@ -46,18 +52,26 @@ def test_a_delay_threshold_is_met_exactly(options: dict[str, Any]) -> None:
 
 
 def test_a_refractory_time_ends_with_a_jump_if_the_condition_still_holds() -> None:
-    """Loss from a rate that stays above the capacity: x halves every RTT until it has been heard to stop."""
+    """Loss from a rate that stays above the capacity: x halves every RTT until it has been heard
+    to stop.
+    """
     law = aimd(alpha=1e-9)
-    net = link(buffer=1.0).flow("f", law, route=["l"], return_delay=BACK, start=0, initial={"x": 35 * MBIT})
+    net = link(buffer=1.0).flow(
+        "f", law, route=["l"], return_delay=BACK, start=0, initial={"x": 35 * MBIT}
+    )
     ds = simulate(net, 1, rtol=1e-9)
     loop = DELAY + BACK
-    np.testing.assert_allclose(ds.jump_time, [loop, 2 * loop], atol=1e-6)  # 35 and 17.5 overflow, each for a loop
+    np.testing.assert_allclose(
+        ds.jump_time, [loop, 2 * loop], atol=1e-6
+    )  # 35 and 17.5 overflow, each for a loop
 
 
 def test_once_passes_over_what_stays_true() -> None:
     law = aimd(alpha=1e-9)
     law = replace(law, jumps=(Jump(pi, {law.states[0]: law.states[0] * 0.9}, once=True),))
-    net = link(buffer=1.0).flow("f", law, route=["l"], return_delay=BACK, start=0, initial={"x": 35 * MBIT})
+    net = link(buffer=1.0).flow(
+        "f", law, route=["l"], return_delay=BACK, start=0, initial={"x": 35 * MBIT}
+    )
     ds = simulate(net, 1, rtol=1e-9)
     np.testing.assert_allclose(ds.jump_time, [DELAY + BACK], atol=1e-6)
     np.testing.assert_allclose(ds.rate[-1, 0], 31.5 * MBIT, rtol=1e-9)
@@ -72,8 +86,12 @@ def test_a_reset_that_makes_its_condition_false_needs_no_refractory_time() -> No
 
 def test_jumps_set_one_another_off_at_the_same_instant() -> None:
     law = clocked(Jump(x - 3e6 * K, {x: 5e5 * K}), Jump(z - P, {z: 0, x: 2 * x}))
-    ds = simulate(link().flow("f", law, route=["l"], start=0), 1.6, t_eval=[0.49, 0.5001, 1.01, 1.51])
-    np.testing.assert_allclose(ds.rate.values[:, 0], [1e6, 2e6, 5e5, 1e6])  # 4 Mbit/s exists for no time at all
+    ds = simulate(
+        link().flow("f", law, route=["l"], start=0), 1.6, t_eval=[0.49, 0.5001, 1.01, 1.51]
+    )
+    np.testing.assert_allclose(
+        ds.rate.values[:, 0], [1e6, 2e6, 5e5, 1e6]
+    )  # 4 Mbit/s exists for no time at all
     np.testing.assert_allclose(ds.jump_time, [0.5, 1.0, 1.0, 1.5], atol=1e-12)
 
 
@@ -105,7 +123,9 @@ def test_ever_faster_jumps_are_refused() -> None:
 
 def test_a_refractory_time_that_is_none_is_refused() -> None:
     law = clocked(Jump(z - P, {z: 0}, refractory=P - 2 * z))
-    with pytest.raises(NotFinite, match=r"jump 0 of flow 'f' \(Clock\) has a refractory time of -0.5"):
+    with pytest.raises(
+        NotFinite, match=r"jump 0 of flow 'f' \(Clock\) has a refractory time of -0.5"
+    ):
         simulate(link().flow("f", law, route=["l"], start=0), 3)
 
 
@@ -120,4 +140,6 @@ def test_a_reset_stays_within_bounds() -> None:
     net.flow("u", CBR(rate=9.9 * MBIT), route=["l"], start=0)
     times = simulate(net, 5).jump_time.values
     assert len(times) > 2
-    np.testing.assert_allclose(simulate(net, 5, t_eval=times[2:] + 1e-9).AIMD_W.sel(flow="f"), 1.0, atol=1e-6)
+    np.testing.assert_allclose(
+        simulate(net, 5, t_eval=times[2:] + 1e-9).AIMD_W.sel(flow="f"), 1.0, atol=1e-6
+    )

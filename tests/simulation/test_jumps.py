@@ -1,4 +1,6 @@
-"""Jumps in the network engine: exact cycles, what follows from a jump, and the same by every engine."""
+"""Jumps in the network engine: exact cycles, what follows from a jump, and the same by every
+engine.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,16 @@ from tests.hybrid_laws import (
     z,
 )
 
-# --- exact cycles ----------------------------------------------------------------------------------------------------
+# --- exact cycles ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rtol", [1e-5, 1e-9])
 @pytest.mark.parametrize("access", [0.0, 0.013])
 def test_the_sawtooth_of_one_flow_is_the_closed_form(rtol: float, access: float) -> None:
     back = BACK - 2 * access  # the same loop, seen from elsewhere
-    net = link().flow("f", aimd(), route=["l"], start=0, access_delay=access, return_delay=back + access)
+    net = link().flow(
+        "f", aimd(), route=["l"], start=0, access_delay=access, return_delay=back + access
+    )
     ds = simulate(net, 60, rtol=rtol, atol=rtol * 1e-3)
     shift = Sawtooth.first + Sawtooth.period * np.arange(len(ds.jump))
     np.testing.assert_allclose(ds.jump_time, shift, rtol=0, atol=1e-10)
@@ -60,9 +64,16 @@ def test_the_sawtooth_of_one_flow_is_the_closed_form(rtol: float, access: float)
 def test_a_sample_at_a_jump_shows_what_is_after_it_also_at_the_end() -> None:
     times = Sawtooth.first + Sawtooth.period * np.arange(3)
     net = link().flow("f", aimd(), route=["l"], start=0, return_delay=BACK)
-    found = simulate(net, times[-1] + 1e-12, t_eval=[times[0] - 1e-6, times[0] + 1e-9, times[-1] + 1e-12], rtol=1e-9)
+    found = simulate(
+        net,
+        times[-1] + 1e-12,
+        t_eval=[times[0] - 1e-6, times[0] + 1e-9, times[-1] + 1e-12],
+        rtol=1e-9,
+    )
     low = Sawtooth.peak / 2
-    np.testing.assert_allclose(found.rate.values[:, 0], [Sawtooth.peak - 1, low + 1e-3, low], rtol=1e-9)
+    np.testing.assert_allclose(
+        found.rate.values[:, 0], [Sawtooth.peak - 1, low + 1e-3, low], rtol=1e-9
+    )
 
 
 def test_the_queue_empties_and_fills_between_jumps() -> None:
@@ -104,14 +115,22 @@ def test_n_equal_flows_are_one_of_n_fold_increase() -> None:
 
 
 def test_windows_cycle_as_the_integral_of_the_window_says() -> None:
-    """On a link with hardly a buffer the RTT is constant, and W^(k+1)/(k+1) grows by alpha a round trip."""
+    """On a link with hardly a buffer the RTT is constant, and W^(k+1)/(k+1) grows by alpha a
+    round trip.
+    """
     trip = DELAY + BACK
     for law, k, l in ((AIMD, 0, 1), (IIAD, 1, 0), (SQRT, 0.5, 0.5)):
-        net = link(buffer=1e-4).flow("f", law, route=["l"], return_delay=BACK, start=0, initial={"W": 80})
+        net = link(buffer=1e-4).flow(
+            "f", law, route=["l"], return_delay=BACK, start=0, initial={"W": 80}
+        )
         ds = simulate(net, 60, rtol=1e-10, atol=1e-13)
         top = C * trip / net.flows["f"].packet  # the window that fills the link
-        fill = math.sqrt(2 * 1e-4 / (top**-k * net.flows["f"].packet / trip**2))  # until those few bits are full
-        over = (top ** (k + 1) + (k + 1) * (1 + fill / trip)) ** (1 / (k + 1))  # and a round trip later
+        fill = math.sqrt(
+            2 * 1e-4 / (top**-k * net.flows["f"].packet / trip**2)
+        )  # until those few bits are full
+        over = (top ** (k + 1) + (k + 1) * (1 + fill / trip)) ** (
+            1 / (k + 1)
+        )  # and a round trip later
         low = over - 0.5 * over**l
         period = trip * (over ** (k + 1) - low ** (k + 1)) / (k + 1)
         gaps = np.diff(ds.jump_time.values)
@@ -119,29 +138,49 @@ def test_windows_cycle_as_the_integral_of_the_window_says() -> None:
         np.testing.assert_allclose(gaps[1:], period, rtol=1e-7, err_msg=law.name)
 
 
-# --- what follows from a jump ----------------------------------------------------------------------------------------
+# --- what follows from a jump ---------------------------------------------------------------------
 
 
 def test_later_links_and_the_own_past_rate_see_a_jump_when_it_arrives() -> None:
-    """A rate that doubles at 0.5 s, over links of 50 and 30 ms: arrivals there, and the integral of x_tau."""
+    """A rate that doubles at 0.5 s, over links of 50 and 30 ms: arrivals there, and the integral
+    of x_tau.
+    """
     base = clocked(Jump(z - P, {x: 2 * x}, once=True))
     echo = replace(
-        base, name="Echo", flow={x: 0, z: 1, u: x_tau}, units={**base.units, u: "bit"}, initial={**base.initial, u: 0}
+        base,
+        name="Echo",
+        flow={x: 0, z: 1, u: x_tau},
+        units={**base.units, u: "bit"},
+        initial={**base.initial, u: 0},
     )
-    net = Network().link("a", DropTail, capacity=C, delay=0.05).link("b", DropTail, capacity=C, delay=0.03)
+    net = (
+        Network()
+        .link("a", DropTail, capacity=C, delay=0.05)
+        .link("b", DropTail, capacity=C, delay=0.03)
+    )
     net.flow("f", echo, route=["a", "b"], start=0, access_delay=0.01, return_delay=0.07)
     near = 1e-9
-    arrivals = simulate(net, 1, t_eval=[0.5 + 0.06 - near, 0.5 + 0.06 + near], rtol=1e-6).arrival_rate.sel(link="b")
+    arrivals = simulate(
+        net, 1, t_eval=[0.5 + 0.06 - near, 0.5 + 0.06 + near], rtol=1e-6
+    ).arrival_rate.sel(link="b")
     np.testing.assert_allclose(arrivals, [1e6, 2e6], rtol=1e-12)
     heard = simulate(net, 1, t_eval=[0.16, 0.5, 0.66, 0.66 + near, 0.9]).Echo_u.values[:, 0]
-    np.testing.assert_allclose(heard, [0, 0.34e6, 0.5e6, 0.5e6 + 2e6 * near, 0.5e6 + 0.24 * 2e6], rtol=1e-9, atol=1e-3)
+    np.testing.assert_allclose(
+        heard, [0, 0.34e6, 0.5e6, 0.5e6 + 2e6 * near, 0.5e6 + 0.24 * 2e6], rtol=1e-9, atol=1e-3
+    )
 
 
 def test_a_jump_on_a_sample_on_a_start_and_on_a_landing() -> None:
-    """At 0.5 s the jump, the start of another flow and a sample; at 0.6 s its landing meets the next one's start."""
+    """At 0.5 s the jump, the start of another flow and a sample; at 0.6 s its landing meets the
+    next one's start.
+    """
     net = link(buffer=math.inf)
-    net.flow("f", clocked(Jump(z - P, {x: 21 * x}, once=True)), route=["l"], start=0, return_delay=0.075)
-    net.flow("g", CBR(rate=3 * MBIT), route=["l"], start=0.5).flow("h", CBR(rate=1 * MBIT), route=["l"], start=0.6)
+    net.flow(
+        "f", clocked(Jump(z - P, {x: 21 * x}, once=True)), route=["l"], start=0, return_delay=0.075
+    )
+    net.flow("g", CBR(rate=3 * MBIT), route=["l"], start=0.5).flow(
+        "h", CBR(rate=1 * MBIT), route=["l"], start=0.6
+    )
     ds = simulate(net, 2, t_eval=[0.25, 0.5, 0.6, 1.6])
     np.testing.assert_allclose(ds.rate.sel(flow="f"), [1e6, 21e6, 21e6, 21e6])
     np.testing.assert_allclose(ds.arrival_rate[:, 0], [1e6, 24e6, 25e6, 25e6])
@@ -155,8 +194,12 @@ def test_a_jump_on_a_sample_on_a_start_and_on_a_landing() -> None:
     buffer=st.floats(2e4, 1e6),
     back=st.floats(0.005, 0.1),
 )
-def test_no_bit_is_made_or_lost_at_a_jump(starts: list[float], backoff: float, buffer: float, back: float) -> None:
-    """What entered = what was sent = what left + what is queued + what was lost; queues keep within their bounds."""
+def test_no_bit_is_made_or_lost_at_a_jump(
+    starts: list[float], backoff: float, buffer: float, back: float
+) -> None:
+    """What entered = what was sent = what left + what is queued + what was lost; queues keep
+    within their bounds.
+    """
     net = link(buffer=buffer)
     for i, rate in enumerate(starts):
         law = aimd(beta=backoff)
@@ -168,7 +211,14 @@ def test_no_bit_is_made_or_lost_at_a_jump(starts: list[float], backoff: float, b
             units={**law.units, z: "bit"},
             initial={state: 1e6, z: 0},
         )
-        net.flow(f"f{i}", meter, route=["l"], return_delay=back * (1 + i / 3), start=0, initial={"x": rate * MBIT})
+        net.flow(
+            f"f{i}",
+            meter,
+            route=["l"],
+            return_delay=back * (1 + i / 3),
+            start=0,
+            initial={"x": rate * MBIT},
+        )
     ds = simulate(net, 15, samples=200, rtol=1e-8)
     sent = ds.Metered_z.sum("flow").values
     np.testing.assert_allclose(ds.entered[:, 0], sent, rtol=1e-7, atol=1)
@@ -178,11 +228,15 @@ def test_no_bit_is_made_or_lost_at_a_jump(starts: list[float], backoff: float, b
     assert float(ds.backlog.max()) <= buffer * (1 + 1e-12)
 
 
-# --- engines ---------------------------------------------------------------------------------------------------------
+# --- engines --------------------------------------------------------------------------------------
 
 
 def test_a_fused_step_gives_the_same_run() -> None:
-    net = link().flow("f", AIMD, route=["l"], return_delay=BACK).flow("g", sampled(), route=["l"], start=1)
+    net = (
+        link()
+        .flow("f", AIMD, route=["l"], return_delay=BACK)
+        .flow("g", sampled(), route=["l"], start=1)
+    )
     array, fast = (simulate(net, 20, rtol=1e-8, engine=engine) for engine in ("array", "fused"))
     assert fast.attrs["engine"] == "fused"
     assert array.attrs["jumps"] == fast.attrs["jumps"] > 3
@@ -190,11 +244,21 @@ def test_a_fused_step_gives_the_same_run() -> None:
     np.testing.assert_allclose(fast.rate, array.rate, rtol=1e-5)
 
 
-@pytest.mark.parametrize("law", [getattr(sources, name) for name in sources.__all__], ids=lambda law: law.name)
+@pytest.mark.parametrize(
+    "law", [getattr(sources, name) for name in sources.__all__], ids=lambda law: law.name
+)
 def test_every_source_runs_on_a_link_beside_another(law: Source) -> None:
-    net = link(buffer=60e3).flow("f", law, route=["l"], start=0).flow("g", AIMD, route=["l"], initial={"W": 70})
+    net = (
+        link(buffer=60e3)
+        .flow("f", law, route=["l"], start=0)
+        .flow("g", AIMD, route=["l"], initial={"W": 70})
+    )
     waits = law.name.endswith("ECF")  # for routers that report, and here there is none
-    with pytest.warns(FluidccWarning, match="no router on the route of f") if waits else nullcontext():
+    with (
+        pytest.warns(FluidccWarning, match="no router on the route of f")
+        if waits
+        else nullcontext()
+    ):
         ds = simulate(net, 3, samples=50)
     assert np.all(np.isfinite(ds.rate))
     assert float(ds.rate.min()) >= 0.0
@@ -206,7 +270,8 @@ import sys
 sys.path[:0] = {path!r}
 from tests.hybrid_laws import BACK, aimd, link, sampled
 from fluidcc.simulation.simulate import simulate
-net = link(buffer=1e4).flow("f", aimd(), route=["l"], return_delay=BACK, initial={{"x": 9.95e6}}, start=0)
+net = link(buffer=1e4)
+net.flow("f", aimd(), route=["l"], return_delay=BACK, initial={{"x": 9.95e6}}, start=0)
 net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={{"x": 1e5}})
 ds = simulate(net, 0.3, samples=3, rtol=1e-5)
 print(ds.jump_time.values.tolist(), ds.tick_time.values.tolist())
@@ -219,10 +284,16 @@ def test_without_the_jit_jumps_and_ticks_are_the_same() -> None:
     for off in ("1", "0"):
         env = {**os.environ, "NUMBA_DISABLE_JIT": off}
         done = subprocess.run(
-            [sys.executable, "-c", _PLAIN.format(path=path)], env=env, capture_output=True, text=True, check=False
+            [sys.executable, "-c", _PLAIN.format(path=path)],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
-        outputs.append([json.loads(part) for part in done.stdout.strip().replace("] [", "]|[").split("|")])
+        outputs.append(
+            [json.loads(part) for part in done.stdout.strip().replace("] [", "]|[").split("|")]
+        )
     (jumps, ticks), (same_jumps, same_ticks) = outputs
     assert len(jumps) == 1
     assert len(ticks) == 5

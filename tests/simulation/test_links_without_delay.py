@@ -1,4 +1,6 @@
-"""Links without a propagation delay: what enters one of them is at the next at that very instant."""
+"""Links without a propagation delay: what enters one of them is at the next at that very
+instant.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _one(capacity: Any) -> Any:
 
 
 def test_a_link_without_delay_that_is_never_full_changes_nothing() -> None:
-    """With a jump at the source, which reaches the second, full link at once, the solver did not come to an end."""
+    """With a jump at the source, which reaches the second, full link at once, the solver did not
+    come to an end.
+    """
     both = fc.simulate(_two(0.0, (4.2e6, 1.85e6)), 15, engine="array", rtol=1e-9, atol=1e-12)
     alone = fc.simulate(_one(1.85e6), 15, engine="array", rtol=1e-9, atol=1e-12)
     assert both.attrs["jumps"] == alone.attrs["jumps"] >= 4
@@ -35,15 +39,23 @@ def test_a_link_without_delay_that_is_never_full_changes_nothing() -> None:
     for name in ("rate", "rtt"):
         assert both[name].values == pytest.approx(alone[name].values, rel=1e-6)
     for name in ("backlog", "entered", "lost"):
-        assert both[name].sel(link="l1").values == pytest.approx(alone[name].sel(link="l1").values, rel=1e-6, abs=1)
+        assert both[name].sel(link="l1").values == pytest.approx(
+            alone[name].sel(link="l1").values, rel=1e-6, abs=1
+        )
 
 
 @pytest.mark.parametrize("delays", ["fifo", "frozen"])
 @pytest.mark.parametrize("capacities", [(4e6, 3e6), (3e6, 4e6)])
 @pytest.mark.parametrize("law", LAWS)
-def test_what_leaves_a_link_without_delay_enters_the_next(law: Any, capacities: Any, delays: Any) -> None:
-    """Steps of no length made totals of the second link NaN. (With frozen delays no queue thins what passes it.)"""
-    run = fc.simulate(_two(0.0, capacities, getattr(fc, law), 2, None), 20, delays=delays, engine="array")
+def test_what_leaves_a_link_without_delay_enters_the_next(
+    law: Any, capacities: Any, delays: Any
+) -> None:
+    """Steps of no length made totals of the second link NaN. (With frozen delays no queue thins
+    what passes it.)
+    """
+    run = fc.simulate(
+        _two(0.0, capacities, getattr(fc, law), 2, None), 20, delays=delays, engine="array"
+    )
     first, second = run.isel(link=0), run.isel(link=1)
     kept = first.backlog if delays == "fifo" else 0.0
     assert second.entered.values == pytest.approx((first.entered - kept).values, rel=1e-5)
@@ -53,7 +65,10 @@ def test_what_leaves_a_link_without_delay_enters_the_next(law: Any, capacities: 
 
 @pytest.mark.parametrize("capacities", [(4.2e6, 1.85e6), (1.85e6, 4.2e6), (3e6, 2.9e6)])
 def test_no_delay_is_the_limit_of_small_ones(capacities: Any) -> None:
-    runs = [fc.simulate(_two(d, capacities, flows=2), 15, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
+    runs = [
+        fc.simulate(_two(d, capacities, flows=2), 15, rtol=1e-8, engine="array")
+        for d in (0.0, 1e-7)
+    ]
     totals = [np.append(run.entered.values[-1], run.lost.values[-1]) for run in runs]
     assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"] >= 4
     assert totals[0] == pytest.approx(totals[1], abs=100)
@@ -61,7 +76,9 @@ def test_no_delay_is_the_limit_of_small_ones(capacities: Any) -> None:
 
 def test_a_parameter_changed_by_a_restart_is_felt_behind_a_link_without_delay_at_once() -> None:
     first = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC), 5, engine="array")
-    run = fc.simulate(_two(0.0, (4.2e6, 1.85e6), fc.LDCC(eta=0.8)), 10, restart=first, engine="array")
+    run = fc.simulate(
+        _two(0.0, (4.2e6, 1.85e6), fc.LDCC(eta=0.8)), 10, restart=first, engine="array"
+    )
     assert run.entered.values[:, 1] == pytest.approx(run.entered.values[:, 0], rel=1e-6)
 
 
@@ -82,13 +99,20 @@ def test_a_source_that_hears_nothing_needs_no_delay() -> None:
 @pytest.mark.parametrize("law", ["Kelly", "PrimalPenalty", "RateAIMD"])
 def test_a_source_that_hears_through_states_needs_no_delay(law: Any) -> None:
     """It is the limit of small delays."""
-    runs = [fc.simulate(_no_way(getattr(fc, law), d), 10, rtol=1e-8, engine="array") for d in (0.0, 1e-7)]
+    runs = [
+        fc.simulate(_no_way(getattr(fc, law), d), 10, rtol=1e-8, engine="array")
+        for d in (0.0, 1e-7)
+    ]
     assert runs[0].attrs["jumps"] == runs[1].attrs["jumps"]
     for name in ("rate", "entered", "lost"):
         assert runs[0][name].values[-1] == pytest.approx(runs[1][name].values[-1], rel=1e-6, abs=1)
 
 
 @pytest.mark.parametrize("law", ["Reno", "LDCC", "FAST"])
-def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(law: Any) -> None:
-    with pytest.raises(fc.errors.InvalidInput, match=f"{law} hears itself at once or divides by that"):
+def test_a_source_that_hears_itself_at_once_or_divides_by_the_round_trip_is_refused(
+    law: Any,
+) -> None:
+    with pytest.raises(
+        fc.errors.InvalidInput, match=f"{law} hears itself at once or divides by that"
+    ):
         fc.simulate(_no_way(getattr(fc, law)), 10)

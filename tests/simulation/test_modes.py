@@ -1,4 +1,6 @@
-"""Byte and packet modes: what a router counts, and to whom its marks go, where packets are not of one size."""
+"""Byte and packet modes: what a router counts, and to whom its marks go, where packets are not
+of one size.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,23 @@ def test_rates_go_as_the_length_by_packets_and_as_its_root_by_bytes() -> None:
 
 
 def test_packets_of_mean_length_are_marked_as_before() -> None:
-    plain, by_bytes = (fc.equilibrium(mixed(RED, law)) for law in (MANY, fc.marked_by_bytes(MANY, SHORT)))
+    plain, by_bytes = (
+        fc.equilibrium(mixed(RED, law)) for law in (MANY, fc.marked_by_bytes(MANY, SHORT))
+    )
     assert float(by_bytes.rate[0]) < float(plain.rate[0])
     one = fc.Network().link("l", RED, capacity=C, delay=0.03)
     rests = [
-        fc.equilibrium(one.copy().flow("f", law, route=["l"], packet=LONG)) for law in (MANY, fc.marked_by_bytes(MANY))
+        fc.equilibrium(one.copy().flow("f", law, route=["l"], packet=LONG))
+        for law in (MANY, fc.marked_by_bytes(MANY))
     ]
     np.testing.assert_allclose(rests[0].rate, rests[1].rate, rtol=1e-12)
     np.testing.assert_allclose(rests[0].queueing_delay, rests[1].queueing_delay, rtol=1e-12)
 
 
 def test_a_queue_of_short_packets_looks_longer_by_packets() -> None:
-    """Half of the packets are acknowledgements of 40 bytes: a target of 100 packets is 20.5 ms instead of 40 ms."""
+    """Half of the packets are acknowledgements of 40 bytes: a target of 100 packets is 20.5 ms
+    instead of 40 ms.
+    """
     mean = (1500 + 40) / 2
     law = fc.count_packets(RED, mean=f"{mean} B")
     count = law.parameter("count")
@@ -53,15 +60,23 @@ def test_a_queue_of_short_packets_looks_longer_by_packets() -> None:
     net = fc.Network().link("l", law, capacity=C, delay=0.03).flow("f", MANY, route=["l"])
     rest = fc.equilibrium(net)
     assert rest.states["l"]["avg"] == pytest.approx(count * float(rest.queueing_delay[0]), rel=1e-9)
-    assert float(rest.loss[0]) == pytest.approx(0.1 * (rest.states["l"]["avg"] - 0.02) / 0.04, rel=1e-9)
+    assert float(rest.loss[0]) == pytest.approx(
+        0.1 * (rest.states["l"]["avg"] - 0.02) / 0.04, rel=1e-9
+    )
     assert fc.equilibrium(net.with_link("l", law=RED)).queueing_delay > 1.3 * rest.queueing_delay
 
 
 @pytest.mark.parametrize("count", [1.0, 1.2, 3.0])
 def test_by_packets_p_aqm_takes_short_packets_for_an_overload(count: float) -> None:
-    """0.8 c of traffic, each bit of which counts so often: u = c/r + K q0 c/(dT r) with an empty queue, at most 1."""
+    """0.8 c of traffic, each bit of which counts so often: u = c/r + K q0 c/(dT r) with an empty
+    queue, at most 1.
+    """
     law = fc.count_packets(fc.PAQMDrop, mean=LONG / count, assumed=LONG)
-    net = fc.Network().link("l", law, capacity=C, delay=0.01).flow("f", fc.CBR(rate=0.8 * C), route=["l"], start=0)
+    net = (
+        fc.Network()
+        .link("l", law, capacity=C, delay=0.01)
+        .flow("f", fc.CBR(rate=0.8 * C), route=["l"], start=0)
+    )
     run = fc.simulate(net, 5, samples=501)
     assert float(run.link_loss[-1, 0]) == pytest.approx(1 - min(1.0, 1.6 / (0.8 * count)), abs=1e-9)
     assert float(run.queueing_delay.max()) == 0
@@ -84,4 +99,7 @@ def test_drops_by_bytes_carry_a_doubt() -> None:
         "flow 'long' hears of drops by bytes, but link 'l' thins all"
         in fc.simulate(net, 5, samples=3).attrs["warnings"]
     )
-    assert "by bytes" not in fc.simulate(mixed(RED, fc.marked_by_bytes(MANY)), 5, samples=3).attrs["warnings"]
+    assert (
+        "by bytes"
+        not in fc.simulate(mixed(RED, fc.marked_by_bytes(MANY)), 5, samples=3).attrs["warnings"]
+    )

@@ -1,4 +1,6 @@
-"""Looking into one record of a queue: what left it at the end of some work entered when W was that."""
+"""Looking into one record of a queue: what left it at the end of some work entered when W was
+that.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,19 @@ from fluidcc.numerics.fluid.reads import invert
 PLACES = np.array([0.1, 0.35, 0.8, 1.0])
 
 
-def records(quartics: list[list[float]], modes: list[int], work: float) -> tuple[NDArray[np.float64], list[float]]:
+def records(
+    quartics: list[list[float]], modes: list[int], work: float
+) -> tuple[NDArray[np.float64], list[float]]:
     """Blocks of one link in four records, and W at the four places."""
     F, targets = np.zeros(4 * s.LSIZE), []
     for k, (quartic, mode, u) in enumerate(zip(quartics, modes, PLACES, strict=True)):
         block = F[k * s.LSIZE :]
-        block[: len(quartic)], block[s.LCH], block[s.LS0], block[s.LMODE] = quartic, work, 7.0 * k, mode
+        block[: len(quartic)], block[s.LCH], block[s.LS0], block[s.LMODE] = (
+            quartic,
+            work,
+            7.0 * k,
+            mode,
+        )
         targets.append(float(7.0 * k + work * u + np.polynomial.Polynomial(quartic)(u)))
     return F, targets
 
@@ -38,9 +47,15 @@ def test_a_record_is_inverted(mode: int, steep: float) -> None:
 
 
 def test_some_records_need_more_care() -> None:
-    """An empty queue; one that no arrivals fill for a while, where W hardly rises; and one that has just begun."""
+    """An empty queue; one that no arrivals fill for a while, where W hardly rises; and one that
+    has just begun.
+    """
     hesitant = [3.0, -1.999, 0.0, 2.0, 0.0]  # W' = 0.001 + 6 u^2
-    F, targets = records([[0.0], hesitant, [3.0, 0.1], [1e-17, 0.0, 0.5]], [s.EMPTY, s.BUSY, s.BUSY, s.BUSY], work=2.0)
+    F, targets = records(
+        [[0.0], hesitant, [3.0, 0.1], [1e-17, 0.0, 0.5]],
+        [s.EMPTY, s.BUSY, s.BUSY, s.BUSY],
+        work=2.0,
+    )
     np.testing.assert_allclose(inverted(F, targets), PLACES, rtol=1e-9)
 
 

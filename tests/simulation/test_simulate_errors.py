@@ -23,7 +23,9 @@ def test_a_law_that_divides_by_zero_is_named() -> None:
 
     x, a, k = symbols("x a k", positive=True)
     units = {x: "bit/s", a: "bit/s", k: "1/s"}
-    law = Source("Bad", flow={x: k * a**2 / (x - a)}, out={"rate": x}, params={a: 1.0, k: 1.0}, units=units)
+    law = Source(
+        "Bad", flow={x: k * a**2 / (x - a)}, out={"rate": x}, params={a: 1.0, k: 1.0}, units=units
+    )
     net = one_link().flow("f", law, route=["l"], initial={"x": 1.0})
     with pytest.raises(NotFinite, match=r"state x of flow 'f'.*0 s"):
         simulate(net, 1)
@@ -37,10 +39,17 @@ def test_a_rate_without_a_state_that_overflows_is_named_and_not_returned() -> No
 
     x, a, k = symbols("x a k", positive=True)
     units = {x: "1", a: "bit/s", k: "1/s"}
-    law = Source("Loud", flow={x: 0}, out={"rate": a * exp(k * t)}, params={a: 1.0, k: 1000.0}, units=units,
+    law = Source("Loud", flow={x: 0}, out={"rate": a * exp(k * t)}, params={a: 1.0, k: 1000.0},
+    units=units,
                  initial={x: 1})  # fmt: skip
-    net = Network().link("l", PenaltyLink, capacity=1e6, delay=0.01).flow("f", law, route=["l"], return_delay=0.01)
-    with pytest.raises(NotFinite, match=r"of flow 'f' became NaN or infinite at 0\.[67].*smaller rtol"):
+    net = (
+        Network()
+        .link("l", PenaltyLink, capacity=1e6, delay=0.01)
+        .flow("f", law, route=["l"], return_delay=0.01)
+    )
+    with pytest.raises(
+        NotFinite, match=r"of flow 'f' became NaN or infinite at 0\.[67].*smaller rtol"
+    ):
         simulate(net, 1, engine="array")
 
 
@@ -48,7 +57,9 @@ def test_a_negative_rate_is_refused() -> None:
     from sympy import symbols
 
     x, a = symbols("x a", real=True)
-    law = Source("Down", flow={x: -a}, out={"rate": x}, params={a: 1e6}, units={x: "bit/s", a: "bit/s**2"})
+    law = Source(
+        "Down", flow={x: -a}, out={"rate": x}, params={a: 1e6}, units={x: "bit/s", a: "bit/s**2"}
+    )
     net = one_link().flow("f", law, route=["l"], initial={"x": 1e6})
     with pytest.raises(NegativeRate, match="flow 'f' became negative.*lower bound"):
         simulate(net, 5)
@@ -83,25 +94,35 @@ def test_what_cannot_be_integrated_is_refused() -> None:
 
 
 def test_delays_are_frozen_at_a_series_as_at_a_dict() -> None:
-    """What an equilibrium gives, `queueing_delay.to_series()`, is no Mapping, but has names and values."""
+    """What an equilibrium gives, `queueing_delay.to_series()`, is no Mapping, but has names and
+    values.
+    """
     import fluidcc as fc
 
     net = fc.dumbbell([fc.LDCC] * 2, {"capacity": "2 Mbit/s"}, rtt="50 ms")
     held = fc.equilibrium(net).queueing_delay.to_series()
-    a, b = (fc.simulate(net, 1.0, delays="frozen", frozen_at=at, samples=5) for at in (held, dict(held)))
+    a, b = (
+        fc.simulate(net, 1.0, delays="frozen", frozen_at=at, samples=5) for at in (held, dict(held))
+    )
     assert a.rate.equals(b.rate)
 
 
 def test_frozen_queues_that_drain_together_faster_than_time_are_told() -> None:
-    """e' of two queues passes -1, where an ack clock divides by 0; with FIFO delays 1 + e' is a product above 0."""
+    """e' of two queues passes -1, where an ack clock divides by 0; with FIFO delays 1 + e' is a
+    product above 0.
+    """
     net = fc.Network().link("l", fc.DropTail, capacity=3e6, delay=0.02)
     net.link("m", fc.DropTail, capacity=2.5e6, delay=0.02).flow("a", fc.FAST, route=["l", "m"])
-    with pytest.raises(StepCollapse, match=r"1 \+ e', by which laws divide, reaches 0: take delays='fifo'") as told:
+    with pytest.raises(
+        StepCollapse, match=r"1 \+ e', by which laws divide, reaches 0: take delays='fifo'"
+    ) as told:
         fc.simulate(net, 1.0, delays="frozen", progress=False)
     (when,) = re.findall(r"at ([\d.]+) s,", str(told.value))
     times = np.linspace(0, 0.1, 20001)
     early = fc.simulate(net, 0.1, delays="frozen", t_eval=times, progress=False)
-    slope = np.where(early.queueing_delay.values > 0, early.arrival_rate.values / [3e6, 2.5e6] - 1, 0.0)
+    slope = np.where(
+        early.queueing_delay.values > 0, early.arrival_rate.values / [3e6, 2.5e6] - 1, 0.0
+    )
     # News of link l is 0.08 s old, that of m 0.06 s.
     at = np.linspace(0.09, float(when) + 0.002, 5001)
     heard = np.interp(at - 0.08, times, slope[:, 0]) + np.interp(at - 0.06, times, slope[:, 1])
@@ -110,9 +131,16 @@ def test_frozen_queues_that_drain_together_faster_than_time_are_told() -> None:
 
 
 def test_steps_that_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window that hears no price grows, and the gain of the other with the eighth power of it: steps of 1e-8 s."""
+    """A window that hears no price grows, and the gain of the other with the eighth power of it:
+    steps of 1e-8 s.
+    """
     monkeypatch.setattr(workspace, "MOST_RECORDS", 2**14)
     net = Network().link("l", PenaltyLink, capacity=5e6, delay=0.01)
-    net.flow("a", AIAD, route=["l"], return_delay=0.03).flow("b", PrimalDual, route=["l"], return_delay=0.05, start=0)
-    with pytest.raises(StepCollapse, match=r"more than 16,384 steps .* state x of flow 'b'.*too stiff.*rtol or atol"):
+    net.flow("a", AIAD, route=["l"], return_delay=0.03).flow(
+        "b", PrimalDual, route=["l"], return_delay=0.05, start=0
+    )
+    with pytest.raises(
+        StepCollapse,
+        match=r"more than 16,384 steps .* state x of flow 'b'.*too stiff.*rtol or atol",
+    ):
         simulate(net, 5)

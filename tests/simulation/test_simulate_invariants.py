@@ -32,17 +32,29 @@ def _conserved(ds: object, link: str) -> np.ndarray:
     stop=st.floats(1.0, 4.0),
 )
 def test_queues_conserve_flow(
-    capacities: list[float], delays: list[float], buffers: list[float | None], rates: list[float], cross: float,
+    capacities: list[float], delays: list[float], buffers: list[float | None], rates: list[float],
+    cross: float,
     stop: float,
 ) -> None:  # fmt: skip
-    """What leaves one link enters the next a propagation delay later, nothing lost or made, in random chains."""
+    """What leaves one link enters the next a propagation delay later, nothing lost or made, in
+    random chains.
+    """
     net = Network()
     names = [f"l{k}" for k in range(len(capacities))]
     for k, name in enumerate(names):
         net.link(name, DropTail, capacity=capacities[k] * MBIT, delay=delays[k], buffer=buffers[k])
     for k, rate in enumerate(rates):
-        net.flow(f"f{k}", LDCC, route=names, start=0.1 * k, return_delay=0.03 + 0.01 * k, initial={"x": rate * MBIT})
-    net.flow("late", CBR(rate=cross * MBIT), route=names[1:], start=0.5, stop=stop, return_delay=0.1)
+        net.flow(
+            f"f{k}",
+            LDCC,
+            route=names,
+            start=0.1 * k,
+            return_delay=0.03 + 0.01 * k,
+            initial={"x": rate * MBIT},
+        )
+    net.flow(
+        "late", CBR(rate=cross * MBIT), route=names[1:], start=0.5, stop=stop, return_delay=0.1
+    )
     t = np.linspace(0, 5, 26)
     eval_at = np.unique(np.concatenate([t, *(t + d for d in delays[: len(names)])]))
     ds = simulate(net, 6, t_eval=eval_at[eval_at <= 6], rtol=1e-7, atol=1e-10)
@@ -52,7 +64,9 @@ def test_queues_conserve_flow(
         entered = ds.entered.sel(link=down).values[position]
         if k == 0:
             entered = entered - cross * MBIT * np.clip(t + delays[0] - 0.5, 0, stop - 0.5)
-        np.testing.assert_allclose(entered, left[np.searchsorted(ds.time.values, t)], atol=2e-5 * MBIT)
+        np.testing.assert_allclose(
+            entered, left[np.searchsorted(ds.time.values, t)], atol=2e-5 * MBIT
+        )
     assert float(ds.backlog.min()) >= 0.0
     finite = [k for k, b in enumerate(buffers[: len(names)]) if b is not None]
     for k in finite:
@@ -60,7 +74,9 @@ def test_queues_conserve_flow(
 
 
 def test_links_without_delay_see_the_present() -> None:
-    """Three links in a row, no propagation delay between them: the narrowest holds the queue, nothing is lost."""
+    """Three links in a row, no propagation delay between them: the narrowest holds the queue,
+    nothing is lost.
+    """
     net = Network()
     for name, capacity in (("a", 3.2), ("b", 3.0), ("c", 1.0)):
         net.link(name, DropTail, capacity=capacity * MBIT)
@@ -73,7 +89,9 @@ def test_links_without_delay_see_the_present() -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 1e-7, 0.01])
 def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
-    """Flows that cross two links in opposite order pass each kink on for ever; landings may not multiply with it."""
+    """Flows that cross two links in opposite order pass each kink on for ever; landings may not
+    multiply with it.
+    """
     net = Network()
     for name, capacity in (("a", 2.0), ("b", 2.2), ("c", 2.4)):
         net.link(name, DropTail, capacity=capacity * MBIT, delay=delay)
@@ -81,7 +99,9 @@ def test_kinks_are_followed_once_round_a_cycle_of_links(delay: float) -> None:
     for k, (name, route) in enumerate(routes.items()):
         net.flow(name, LDCC, route=list(route), return_delay=0.03 + 0.004 * k, start=0.1 * k)
     rough, fine = simulate(net, 8), simulate(net, 8, rtol=1e-9)
-    assert rough.attrs["breaking_points"] < 100_000  # unbounded, they are millions, and at no delay without end
+    assert (
+        rough.attrs["breaking_points"] < 100_000
+    )  # unbounded, they are millions, and at no delay without end
     assert rough.attrs["untracked_breaking_points"] > 0
     np.testing.assert_allclose(rough.rate[-1], fine.rate[-1], rtol=1e-5)
     np.testing.assert_allclose(rough.queueing_delay[-1], fine.queueing_delay[-1], atol=1e-6)
@@ -109,7 +129,9 @@ def test_the_history_is_bounded() -> None:
     case = next(case for case in CASES if case.name == "limit_cycle")
     sizes = []
     for until in (20.0, 200.0):
-        space = Workspace(lay_out(network(case)), np.array([0.0, until]), until, rtol=1e-6, atol=1e-9, patterns={})
+        space = Workspace(
+            lay_out(network(case)), np.array([0.0, until]), until, rtol=1e-6, atol=1e-9, patterns={}
+        )
         hops = 1  # the run begins
         while (code := advance(space.F, space.I, 0, hops, 0.0)) != s.DONE:
             assert code in (s.GROW_RING, s.PAUSED)

@@ -19,7 +19,9 @@ from fluidcc.simulation.synchronized import Synchronized
 C = 1544e3
 
 
-def by_hand(flows: Sequence[tuple[float, ...]], rates: list[float], C: float, steps: int, delay: int = 0) -> Any:
+def by_hand(
+    flows: Sequence[tuple[float, ...]], rates: list[float], C: float, steps: int, delay: int = 0
+) -> Any:
     """Section V-B in the plainest way."""
     x, kept, late, lost, sent = list(rates), [], [False] * delay, 0.0, 0.0
     for _ in range(steps):
@@ -36,7 +38,13 @@ def by_hand(flows: Sequence[tuple[float, ...]], rates: list[float], C: float, st
 
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_it_is_the_loop_over_flows(delay: int) -> None:
-    flows = [(0, 1, 1.0, 0.2), (0, 1, 0.4, 0.3), (1, 0, 30.0, 0.7), (0.5, 0.5, 5.0, 0.5), (-1.5, 2, 0.01, 3e-3)]
+    flows = [
+        (0, 1, 1.0, 0.2),
+        (0, 1, 0.4, 0.3),
+        (1, 0, 30.0, 0.7),
+        (0.5, 0.5, 5.0, 0.5),
+        (-1.5, 2, 0.01, 3e-3),
+    ]
     start = [10.0, 20.0, 30.0, 5.0, 40.0]
     kept, lost, sent = by_hand(flows, start, 100.0, 400, delay)
     k, l, lam, sigma = np.array(flows).T
@@ -47,7 +55,8 @@ def test_it_is_the_loop_over_flows(delay: int) -> None:
 
 
 @given(
-    st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.0, 0.3]), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9)
+    st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.0, 0.3]),
+    st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9),
 )
 def test_simple_powers_are_powers(p: float, values: list[float]) -> None:
     x, by = np.array(values), np.linspace(0.1, 2, len(values))
@@ -74,9 +83,12 @@ def test_exact_and_floating_orbits_agree(n: int, steps: int, tenths: int) -> Non
 
 
 def test_one_aimd_flow_by_hand() -> None:
-    # 3/5, 7/10, ..., 11/10 is over 1 and is cut to 11/20: 11/20, 13/20, ..., 21/20, cut to 21/40, ...: down to 1/2
+    # 3/5, 7/10, ..., 11/10 is over 1 and is cut to 11/20: 11/20, 13/20, ..., 21/20, cut to 21/40,
+    # ...: down to 1/2
     orbit = fc.synchronized(0, 1, "1/10", "1/2", 1, initial="3/5", exact=True).orbit
-    assert orbit.rates[:, 0].tolist() in [[Fraction(m, 10) for m in order] for order in _turns([5, 6, 7, 8, 9, 10])]
+    assert orbit.rates[:, 0].tolist() in [
+        [Fraction(m, 10) for m in order] for order in _turns([5, 6, 7, 8, 9, 10])
+    ]
     assert (orbit.loss, orbit.efficiency) == (0, Fraction(3, 4))
 
 
@@ -91,7 +103,11 @@ def test_a_tie_that_rounding_decides_is_warned_of() -> None:
 
 def test_exact_steps_of_any_integer_powers() -> None:
     run = fc.synchronized(1, 0, "1/10", "1/4", 1, initial="1/2", intervals=6, exact=True)
-    assert run.rates[:3, 0].tolist() == [Fraction(1, 2), Fraction(7, 10), Fraction(7, 10) + Fraction(1, 7)]
+    assert run.rates[:3, 0].tolist() == [
+        Fraction(1, 2),
+        Fraction(7, 10),
+        Fraction(7, 10) + Fraction(1, 7),
+    ]
     floating = fc.synchronized(1, 0, 0.1, 0.25, 1.0, initial=0.5, intervals=6)
     assert run.rates.astype(float) == pytest.approx(floating.rates, rel=1e-14)
     with pytest.raises(Unsupported, match="not affine"):
@@ -112,7 +128,9 @@ def test_small_steps_are_the_sawtooth() -> None:
     # with steps of a 2000th of the swing the fluid's efficiency (28) is met to that order
     for k, l in ((0, 1), (1, 0), (0.5, 0.5), (-1.5, 2)):
         orbit = fc.synchronized(k, l, 1.0003e-4, 0.4, 1.0).orbit
-        assert orbit.efficiency == pytest.approx(fc.formulas.binomial.efficiency(k, l, 0.4, 1.0), rel=2e-3)
+        assert orbit.efficiency == pytest.approx(
+            fc.formulas.binomial.efficiency(k, l, 0.4, 1.0), rel=2e-3
+        )
         assert 0 < orbit.loss < fc.formulas.binomial.loss(k, l, 1.0003e-4, 0.4, 1.0)
 
 
@@ -121,7 +139,9 @@ def test_small_steps_are_the_sawtooth() -> None:
 def test_units_do_not_matter(scale: float, seed: int) -> None:
     start = np.random.default_rng(seed).uniform(0.1, 0.3, 4)
     run = fc.synchronized(0.5, 0.5, 0.02, 0.3, 1.0, initial=start, intervals=60)
-    other = fc.synchronized(0.5, 0.5, 0.02 * scale**1.5, 0.3 * scale**0.5, scale, initial=start * scale, intervals=60)
+    other = fc.synchronized(
+        0.5, 0.5, 0.02 * scale**1.5, 0.3 * scale**0.5, scale, initial=start * scale, intervals=60
+    )
     near_tie = np.min(np.abs(run.rates.sum(axis=1) - 1)) < 1e-9
     assert near_tie or other.rates == pytest.approx(scale * run.rates, rel=1e-9)
 
@@ -141,7 +161,9 @@ def test_fair_rates_stay_fair_and_unfair_ones_become_so() -> None:
 
 
 def test_one_flow_hears_in_proportion_to_its_rate() -> None:
-    run = fc.synchronized(0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3)
+    run = fc.synchronized(
+        0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3
+    )
     assert run.decreases == run.overloads
     fell = np.diff(run.rates, axis=0) < 0
     assert fell.sum(axis=1).max() == 1
@@ -150,7 +172,9 @@ def test_one_flow_hears_in_proportion_to_its_rate() -> None:
     chosen = before[fell].mean() / before[fell.any(axis=1)].mean()
     weighted = (before[fell.any(axis=1)] ** 2).mean() / before[fell.any(axis=1)].mean() ** 2
     assert chosen == pytest.approx(weighted, rel=0.05)
-    again = fc.synchronized(0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3)
+    again = fc.synchronized(
+        0, 1, 1.0, 0.5, 1e4, initial=np.full(20, 500.0), intervals=4000, hears="one", seed=3
+    )
     assert np.array_equal(run.rates, again.rates)
 
 
@@ -220,11 +244,25 @@ def test_exact_arithmetic_needs_integer_powers_and_plain_feedback() -> None:
 def test_a_run_that_keeps_nothing_ends_where_one_that_keeps_all_does(exact: bool) -> None:
     def run(intervals: int, keep: bool = True) -> Synchronized:
         return fc.synchronized(
-            0, 1, 1, 0.5, 100, n=[2, 1], initial=[20, 30], exact=exact, intervals=intervals, keep=keep
+            0,
+            1,
+            1,
+            0.5,
+            100,
+            n=[2, 1],
+            initial=[20, 30],
+            exact=exact,
+            intervals=intervals,
+            keep=keep,
         )
 
     long, kept, brief = run(38), run(37), run(37, keep=False)
     assert brief.rates.shape == (1, 2)
     assert np.array_equal(brief.rates[0], long.rates[37])
-    assert (brief.sent, brief.lost, brief.carried, brief.intervals) == (kept.sent, kept.lost, kept.carried, 37)
+    assert (brief.sent, brief.lost, brief.carried, brief.intervals) == (
+        kept.sent,
+        kept.lost,
+        kept.carried,
+        37,
+    )
     assert (brief.loss, brief.efficiency) == (kept.loss, kept.efficiency)

@@ -30,12 +30,14 @@ from tests.hybrid_laws import (
     x,
 )
 
-# --- ticks -----------------------------------------------------------------------------------------------------------
+# --- ticks ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_a_sampled_integrator_with_delay_is_its_recursion(m: int) -> None:
-    """q_{k+1} = q_k + P (x_k - C)/C and x_{k+1} = x_k + K (q0 - prop - q_{k+1-m}), the loop being m periods."""
+    """q_{k+1} = q_k + P (x_k - C)/C and x_{k+1} = x_k + K (q0 - prop - q_{k+1-m}), the loop
+    being m periods.
+    """
     step, lag, prop = 0.1, 0.1 * m, 0.02
     net = Network().link("l", DropTail, capacity=C, delay=prop, initial={"q": 0.5})
     net.flow("f", sampled(), route=["l"], return_delay=lag - prop, start=0)
@@ -53,14 +55,22 @@ def test_a_sampled_integrator_with_delay_is_its_recursion(m: int) -> None:
 
 
 def test_what_a_link_reports_is_heard_after_its_delay_and_averages_are_of_the_last_period() -> None:
-    """Rate w/price; the loop of 70 ms is not a multiple of the period of 50 ms, so that means are of two prices."""
+    """Rate w/price; the loop of 70 ms is not a multiple of the period of 50 ms, so that means
+    are of two prices.
+    """
     w = symbols("w", positive=True)
     elastic = Source("Elastic", out={"rate": w / price}, params={w: 12e6}, units={w: "bit/s"})
-    net = Network().link("l", pricing(), capacity=C, delay=0.03).flow("f", elastic, route=["l"], return_delay=0.04)
+    net = (
+        Network()
+        .link("l", pricing(), capacity=C, delay=0.03)
+        .flow("f", elastic, route=["l"], return_delay=0.04)
+    )
     n = 30
     ds = simulate(net, 0.05 * n, t_eval=0.05 * np.arange(n + 1), rtol=1e-9)
     level = [1.0]
-    for k in range(1, n + 1):  # in ((k-1) P, k P) the first 20 ms hear the tick before the last, then the last but one
+    for k in range(
+        1, n + 1
+    ):  # in ((k-1) P, k P) the first 20 ms hear the tick before the last, then the last but one
         before = [level[max(k - 1 - j, 0)] for j in (2, 1)]
         mean = 12e6 * (0.4 / before[0] + 0.6 / before[1])
         level.append(max(0.0, level[-1] + 1e-8 * (mean - C)))
@@ -68,7 +78,11 @@ def test_what_a_link_reports_is_heard_after_its_delay_and_averages_are_of_the_la
 
 
 def test_two_periods_on_one_network_and_phases() -> None:
-    net = Network().link("a", pricing(every=0.03), capacity=C, delay=0.01).link("b", DropTail, capacity=C, delay=0.02)
+    net = (
+        Network()
+        .link("a", pricing(every=0.03), capacity=C, delay=0.01)
+        .link("b", DropTail, capacity=C, delay=0.02)
+    )
     net.flow("f", sampled(P=0.07, K=1e3), route=["a", "b"], start=0.25, access_delay=0.005)
     net.flow("g", sampled(phase=P / 4, K=1e3), route=["b"], start=0)
     ds = simulate(net, 1)
@@ -79,34 +93,45 @@ def test_two_periods_on_one_network_and_phases() -> None:
 
 
 def test_simultaneous_ticks_go_links_first_then_sources_then_jumps() -> None:
-    """At 0.5 s the link records y, the source ticks x to 3 Mbit/s, and the jump sees that and takes it to 6."""
+    """At 0.5 s the link records y, the source ticks x to 3 Mbit/s, and the jump sees that and
+    takes it to 6.
+    """
     seen = symbols("seen", nonnegative=True)
     recorder = Link(
-        "Recorder", flow={seen: 0}, out={"price": seen / c}, params={P: 0.5}, units={seen: "bit/s", P: "s"},
+        "Recorder", flow={seen: 0}, out={"price": seen / c}, params={P: 0.5}, units={seen: "bit/s",
+        P: "s"},
         initial={seen: 0}, ticks=(Tick(P, {seen: y}),),
     )  # fmt: skip
     law = clocked(Jump(x - 2e6 * K, {x: 2 * x}, once=True), ticks=(Tick(P, {x: x + 2e6 * K}),))
-    net = Network().link("l", recorder, capacity=C, delay=DELAY).flow("f", law, route=["l"], start=0)
+    net = (
+        Network().link("l", recorder, capacity=C, delay=DELAY).flow("f", law, route=["l"], start=0)
+    )
     ds = simulate(net, 1, t_eval=[0.5, 1])
     np.testing.assert_allclose(ds.rate[:, 0], [6e6, 8e6])
     np.testing.assert_allclose(ds.Recorder_seen[:, 0], [1e6, 6e6])
 
 
 def test_a_period_of_the_state_is_evaluated_at_each_tick() -> None:
-    """The period is the round trip that is known at the tick, and the queue grows at a known rate."""
+    """The period is the round trip that is known at the tick, and the queue grows at a known
+    rate.
+    """
     net = Network().link("l", DropTail, capacity=C, delay=DELAY)
     net.flow("f", sampled(every=RTT, K=1e-9, P=1), route=["l"], return_delay=BACK, start=0)
     ds = simulate(net, 2, rtol=1e-9)
     times = [0.0]
     loop = DELAY + BACK
     while times[-1] <= 2:
-        now = times[-1]  # what is acknowledged now left at theta, with theta + 0.2 theta + loop = now
+        now = times[
+            -1
+        ]  # what is acknowledged now left at theta, with theta + 0.2 theta + loop = now
         times.append(now + loop + 0.2 * max(0.0, (now - loop) / 1.2))
     np.testing.assert_allclose(ds.tick_time, times[1:-1], rtol=1e-9)
 
 
 def test_a_period_must_be_positive() -> None:
-    with pytest.raises(NotFinite, match=r"tick 0 of flow 'f' \(Sampled\) has a period or phase of -0.1"):
+    with pytest.raises(
+        NotFinite, match=r"tick 0 of flow 'f' \(Sampled\) has a period or phase of -0.1"
+    ):
         simulate(link().flow("f", sampled(every=P - 2 * P, P=0.1), route=["l"], start=0), 1)
 
 
@@ -116,14 +141,18 @@ def test_a_flow_that_starts_again_ticks_anew() -> None:
     np.testing.assert_allclose(ds.tick_time, [0.15, 0.25, 0.62, 0.72], atol=1e-12)
 
 
-# --- standstills -----------------------------------------------------------------------------------------------------
+# --- standstills ----------------------------------------------------------------------------------
 
 
 def test_the_standstill_of_a_sampled_link_is_where_its_run_ends() -> None:
     """The price at which w/(1 + price) is the capacity."""
     w = symbols("w", positive=True)
     elastic = Source("Elastic", out={"rate": w / (1 + price)}, params={w: 12e6}, units={w: "bit/s"})
-    net = Network().link("l", pricing(), capacity=C, delay=0.03).flow("f", elastic, route=["l"], return_delay=0.04)
+    net = (
+        Network()
+        .link("l", pricing(), capacity=C, delay=0.03)
+        .flow("f", elastic, route=["l"], return_delay=0.04)
+    )
     eq = equilibrium(net)
     assert float(eq.price[0]) == pytest.approx(0.2, rel=1e-9)
     assert float(eq.rate[0]) == pytest.approx(C, rel=1e-9)
@@ -138,7 +167,9 @@ def test_the_standstill_of_a_sampled_source() -> None:
 
 def test_what_moves_between_ticks_has_no_standstill() -> None:
     law = replace(sampled(), flow={x: K})
-    with pytest.raises(Unsupported, match=r"flow 'f' \(Sampled\): x moves between ticks .* limit cycle"):
+    with pytest.raises(
+        Unsupported, match=r"flow 'f' \(Sampled\): x moves between ticks .* limit cycle"
+    ):
         equilibrium(link().flow("f", law, route=["l"]))
     with pytest.raises(Unsupported, match="averaged law .* limit cycle"):
         equilibrium(link().flow("f", AIMD, route=["l"]))

@@ -37,7 +37,9 @@ def test_alone_it_rests_where_its_draws_are_the_loss_that_its_window_needs() -> 
 
 
 @pytest.mark.parametrize(("capacity", "trip"), [(1e7, 0.01), (1e8, 1.0), (1e9, 0.1), (1e9, 1.0)])
-def test_the_faster_the_link_the_shorter_the_queue_that_holds_it(capacity: float, trip: float) -> None:
+def test_the_faster_the_link_the_shorter_the_queue_that_holds_it(
+    capacity: float, trip: float
+) -> None:
     """Alone, with W = c RTT/l, a queue of (2/W^2) turn/peak, down to 51 ps."""
     net = fc.dumbbell([fc.CxTCP], {"capacity": capacity, "buffer": capacity}, rtt=trip)
     rest = fc.equilibrium(net)

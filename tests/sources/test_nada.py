@@ -32,7 +32,9 @@ def test_with_room_for_its_largest_rate_it_takes_that_and_queues_nothing() -> No
 
 
 def test_flows_that_start_together_share_by_weight() -> None:
-    """The product of rate and delay is the same for all, but for the weight, where the least rate is 0."""
+    """The product of rate and delay is the same for all, but for the weight, where the least
+    rate is 0.
+    """
     ds = fc.simulate(one_link(1.2e6, fc.NADA(weight=1), fc.NADA(weight=2), fc.NADA(weight=3)), 120)
     np.testing.assert_allclose(ds.rate.values[-1], [0.2e6, 0.4e6, 0.6e6], rtol=1e-4)
     assert float(ds.one_way_delay[-1, 0]) == pytest.approx(R_MAX * DELAY / 0.2e6, rel=1e-3)
@@ -46,7 +48,9 @@ def test_a_least_rate_shifts_the_product() -> None:
 
 
 def test_one_who_comes_late_takes_the_queue_for_the_path() -> None:
-    """Its reference is the delay it met first, so that it gets more: the share is not fair, as the claim has it."""
+    """Its reference is the delay it met first, so that it gets more: the share is not fair, as
+    the claim has it.
+    """
     net = one_link(1e6, fc.NADA).flow("late", fc.NADA, route=["l"], start=40)
     ds = fc.simulate(net, 200)
     early, late = ds.rate.values[-1]
@@ -56,7 +60,9 @@ def test_one_who_comes_late_takes_the_queue_for_the_path() -> None:
 
 
 def test_a_loss_counts_as_delay() -> None:
-    """Over a buffer too short for the delay at rest, losses make up for it: (R)(e + d_L pi) = R_max e_min."""
+    """Over a buffer too short for the delay at rest, losses make up for it: (R)(e + d_L pi) =
+    R_max e_min.
+    """
     capacity = 0.5e6
     ds = fc.simulate(one_link(capacity, fc.NADA(d_L=0.5), buffer=0.01 * capacity), 60)
     R, e, loss = (float(v[-1, 0]) for v in (ds.rate, ds.one_way_delay, ds.loss))

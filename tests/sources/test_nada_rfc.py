@@ -40,12 +40,20 @@ def test_rates_are_shared_by_priority() -> None:
 
 
 def test_it_starts_by_half_its_rate_a_period_until_a_queue_is_seen() -> None:
-    """(3) and (4): the gain is min(1/2, 50 ms/(RTT + 220 ms)) = 50/270, a round trip of 50 ms being half a period."""
+    """(3) and (4): the gain is min(1/2, 50 ms/(RTT + 220 ms)) = 50/270, a round trip of 50 ms
+    being half a period.
+    """
     law = fc.NADA8698(LOGWIN=1e-3)
-    net = fc.Network().link("l", fc.DropTail, capacity=10e6, delay=DELAY).flow("f", law, route=["l"], start=0)
+    net = (
+        fc.Network()
+        .link("l", fc.DropTail, capacity=10e6, delay=DELAY)
+        .flow("f", law, route=["l"], start=0)
+    )
     ds = fc.simulate(net, 0.75, t_eval=0.1 * np.arange(1, 8) + 1e-6)
     gain, rate, before = 0.05 / 0.27, [R_MIN], [0.0, R_MIN]
-    for k in range(1, 8):  # each period hears for its first half what was sent in the second half of the one before
+    for k in range(
+        1, 8
+    ):  # each period hears for its first half what was sent in the second half of the one before
         heard = 0.5 * (before[k - 1] + before[k])
         rate.append(max(rate[-1], (1 + gain) * heard))
         before.append(rate[-1])
@@ -56,7 +64,9 @@ def test_with_a_queue_it_updates_gradually() -> None:
     """(5) to (7) from tick to tick, the delay being what is known at each."""
     net = one_link(1e6, fc.NADA8698(R_max=3e6))
     ticks = 0.1 * np.arange(1, 200)
-    before, after = (fc.simulate(net, 20, t_eval=ticks + d, rtol=1e-10, atol=1e-12) for d in (-1e-9, 1e-9))
+    before, after = (
+        fc.simulate(net, 20, t_eval=ticks + d, rtol=1e-10, atol=1e-12) for d in (-1e-9, 1e-9)
+    )
     x = before.NADA8698_delta.values[:, 0]
     r = before.rate.values[:, 0]
     step = 0.5 * 0.1 / 0.5 * (x - X_REF * 3e6 / r) / 0.5 * r
@@ -80,7 +90,9 @@ def test_a_ratio_of_losses_or_marks_is_a_delay_by_its_square(marked: float, scal
 
 
 def test_after_a_loss_a_long_queue_counts_for_less() -> None:
-    """Beside Reno on a long buffer it keeps more than the form that takes every delay at its word."""
+    """Beside Reno on a long buffer it keeps more than the form that takes every delay at its
+    word.
+    """
     shares = {}
     for name, threshold in (("warped", 0.05), ("plain", 1e3)):
         net = one_link(3e6, fc.NADA8698(QTH=threshold, R_max=3e6), fc.AIMD, buffer=0.2 * 3e6)
@@ -94,7 +106,8 @@ def test_it_queues_less_than_the_form_of_2013_where_capacity_is_scarce() -> None
     even = R_MAX * (1 - X_REF / DELAY)
     for capacity in (0.7 * even, 1.3 * even):
         new, old = (
-            float(fc.simulate(one_link(capacity, law), 200).queueing_delay[-1, 0]) for law in (fc.NADA8698, fc.NADA)
+            float(fc.simulate(one_link(capacity, law), 200).queueing_delay[-1, 0])
+            for law in (fc.NADA8698, fc.NADA)
         )
         assert (new < old) == (capacity < even)
         assert not math.isclose(new, old, rel_tol=0.05)

@@ -1,4 +1,6 @@
-"""Every pair of sources on one link: it runs, and what comes out is what a link can do. A part over other links."""
+"""Every pair of sources on one link: it runs, and what comes out is what a link can do. A part
+over other links.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def sane(run: xr.Dataset, rtol: float = RTOLS[0]) -> None:
     assert served.min() >= -10 * rtol * most.max()
     assert np.all(served <= most * (1 + 20 * rtol))
     entered, lost = run.entered.values[-1, 0], run.lost.values[:, 0]
-    assert np.all(np.diff(lost) >= -np.finfo(float).eps * entered)  # a difference of what entered and what passed
+    assert np.all(
+        np.diff(lost) >= -np.finfo(float).eps * entered
+    )  # a difference of what entered and what passed
 
 
 @pytest.mark.parametrize("first", range(len(LAWS)), ids=lambda k: LAWS[k].name)
@@ -57,9 +61,15 @@ def test_every_pair_of_sources_runs_on_one_link(first: int) -> None:
             sane(run, rtol)
         except AssertionError as error:
             raise AssertionError(f"{LAWS[first].name} beside {second.name}: {error}") from error
-        named = [n for n, law in (("a", LAWS[first]), ("b", second)) if "ECF" in law.name]  # no router reports here
+        named = [
+            n for n, law in (("a", LAWS[first]), ("b", second)) if "ECF" in law.name
+        ]  # no router reports here
         said = [str(w.message) for w in caught]
-        wanted = [f"no router on the route of {', '.join(named)} reports or offers anything"] if named else []
+        wanted = (
+            [f"no router on the route of {', '.join(named)} reports or offers anything"]
+            if named
+            else []
+        )
         assert len(said) == len(wanted), (LAWS[first].name, second.name, said)
         assert all(text.startswith(start) for text, start in zip(said, wanted, strict=True)), said
 
@@ -72,7 +82,9 @@ def test_each_source_runs_beside_another_on_links_that_act(name: str) -> None:
         second = LAWS[(k + apart) % len(LAWS)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of routers that report nothing
-            run = simulate(pair(first, second, link), UNTIL, samples=31, rtol=RTOLS[0], engine="array")
+            run = simulate(
+                pair(first, second, link), UNTIL, samples=31, rtol=RTOLS[0], engine="array"
+            )
         try:
             sane(run)
         except AssertionError as error:

@@ -1,4 +1,6 @@
-"""How a newcomer finds its propagation delay: the estimator and the pause, in networks of flows that know theirs."""
+"""How a newcomer finds its propagation delay: the estimator and the pause, in networks of flows
+that know theirs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PACKET = 8000.0
 
 
 def newcomer(law: fc.Source, others: int = 4, rtt: float = 0.1, until: float = 90.0) -> xr.Dataset:
-    """`law` arrives at 15 s at a link of 100 Mbit/s, where `others` FAST flows have shared an empty queue fairly."""
+    """`law` arrives at 15 s at a link of 100 Mbit/s, where `others` FAST flows have shared an
+    empty queue fairly.
+    """
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay=rtt / 2)
     for k in range(others):
         net.flow(f"f{k}", fc.FAST, route=["l"], start=0.0, packet=PACKET)
@@ -35,13 +39,24 @@ def share(ds: xr.Dataset, time: float) -> float:
 
 
 def test_the_correction_is_that_of_the_formula() -> None:
-    """What it takes for propagation after the probe, RTT - delta, is `corrected_delay` of what it took before."""
+    """What it takes for propagation after the probe, RTT - delta, is `corrected_delay` of what
+    it took before.
+    """
     law = fc.with_estimator(fc.FAST)
     after = unfold(RTT - law.jumps[1].reset[delta])
     named = {s.name: s for s in fast.corrected_delay.arguments}
-    values = {"theta": theta, "alpha": alpha, "x0": x0, "d_hat": d_hat, "t_eps": rounds * r0, "delta_r": r0 - RTT}
+    values = {
+        "theta": theta,
+        "alpha": alpha,
+        "x0": x0,
+        "d_hat": d_hat,
+        "t_eps": rounds * r0,
+        "delta_r": r0 - RTT,
+    }
     form = fast.corrected_delay.form.subs({named[name]: v for name, v in values.items()})
-    inner = after.replace(lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols)))
+    inner = after.replace(
+        lambda f: f.func.__name__ == "Max", lambda f: max(f.args, key=lambda a: len(a.free_symbols))
+    )
     verdict = fc.prove(Eq(inner, unfold(form)))
     assert isinstance(verdict, Verdict)
     assert verdict
@@ -49,11 +64,15 @@ def test_the_correction_is_that_of_the_formula() -> None:
 
 @pytest.mark.parametrize("theta", [-0.5, 0.1])
 def test_probes_of_both_signs_find_the_delay(theta: float) -> None:
-    """With theta > 0 the queue falls below what the newcomer met, which alone is no propagation delay."""
+    """With theta > 0 the queue falls below what the newcomer met, which alone is no propagation
+    delay.
+    """
     law = fc.with_estimator(fc.FAST(pace=0.3))(wait=120, theta=theta)
     net = fc.Network().link("l", fc.DropTail, capacity="100 Mbit/s", delay="100 ms")
     for k in range(2):
-        net.flow(f"f{k}", fc.FAST(pace=0.3), route=["l"], start=0.0, packet=PACKET, initial={"w": 1300})
+        net.flow(
+            f"f{k}", fc.FAST(pace=0.3), route=["l"], start=0.0, packet=PACKET, initial={"w": 1300}
+        )
     net.flow("new", law, route=["l"], start=15.0, packet=PACKET)
     run = fc.simulate(net, 137.0, t_eval=[134.9, 137.0], rtol=1e-8)
     taken = (run.rtt - run.FASTEstimator_delta).sel(flow="new").values
@@ -68,7 +87,8 @@ def test_the_estimator_makes_a_newcomer_share_fairly() -> None:
 
 
 @pytest.mark.parametrize(("wrap", "values", "text"), [
-    (with_estimator, {"theta": 1.5}, "FASTEstimator: theta < 1 must hold, but theta is 1.5; change it"),
+    (with_estimator, {"theta": 1.5}, "FASTEstimator: theta < 1 must hold, but theta is 1.5; "
+                                     "change it"),
     (with_estimator, {"theta": 0}, "FASTEstimator: parameter theta is 0, but must not be"),
     (with_pause, {"depth": 1}, "FASTPause: depth < 1 must hold, but depth is 1; change it"),
     (with_pause, {"pace": 1.1}, "FASTPause: parameter pace is 1.1, but must be at most 1"),
@@ -81,7 +101,9 @@ def test_what_a_plan_cannot_be_is_refused(wrap: Any, values: dict[str, float], t
 
 
 @pytest.mark.parametrize(("law", "culprit"), [(fc.LDCC, "LDCC"), (fc.CBR, "CBR")])
-def test_a_law_without_a_window_that_sees_the_queue_is_refused(law: fc.Source, culprit: str) -> None:
+def test_a_law_without_a_window_that_sees_the_queue_is_refused(
+    law: fc.Source, culprit: str
+) -> None:
     for wrap in (with_pause, with_estimator):
         with pytest.raises(LawError, match=f"{culprit} has no"):
             wrap(law)

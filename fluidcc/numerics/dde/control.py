@@ -28,7 +28,9 @@ class Control:
     its end becomes a breaking point, so that the kinks that the lags make of it are known.
     """
 
-    def __init__(self, problem: Problem, stepper: Stepper, monitor: Monitor, stats: Statistics) -> None:
+    def __init__(
+        self, problem: Problem, stepper: Stepper, monitor: Monitor, stats: Statistics
+    ) -> None:
         self.problem, self.stepper, self.monitor, self.stats = problem, stepper, monitor, stats
         self.scale = max(abs(problem.t0), abs(problem.tf))
         self.h = 0.0  # proposed
@@ -37,7 +39,9 @@ class Control:
         self.suspect = -math.inf  # fun may jump before this time
         self.usual = 0.0  # the step size before the cascade
 
-    def step(self, t: float, y: Array, rate: Array, target: float, previous: Trial | None, cut: float) -> _Step:
+    def step(
+        self, t: float, y: Array, rate: Array, target: float, previous: Trial | None, cut: float
+    ) -> _Step:
         """A good step from (t, y) that does not go beyond `target`."""
         gap = target - t
         wish = min(self.h, self.problem.max_step)
@@ -85,7 +89,9 @@ class Control:
         return trial.error > 100 * max(smooth, 1e-6)  # below that, errors are rounding
 
     def _refuse(self, trial: Trial, before: Trial | None, refused: int) -> None:
-        """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a smooth problem."""
+        """Count a refusal, and suspect a jump of fun if the error does not shrink with h as in a
+        smooth problem.
+        """
         self.stats.rejections += 1
         if refused == 1 and self.suspect == -math.inf:
             self.usual = self.h
@@ -103,31 +109,45 @@ class Control:
         if previous is not None:
             u = cut + trial.h / previous.h
             expected = previous.q @ np.array([1.0, 2 * u, 3 * u**2, 4 * u**3]) / previous.h
-        return rms(0.5 * trial.h * (trial.rate_end - expected) / self.stepper.tolerance(trial.y, trial.y_end))
+        return rms(
+            0.5
+            * trial.h
+            * (trial.rate_end - expected)
+            / self.stepper.tolerance(trial.y, trial.y_end)
+        )
 
     def _collapse(self, trial: Trial, h: float) -> str:
         where = f"t = {trial.t:.10g}, y = {short(trial.y)}"
         end, delays = trial.t + trial.h, self.stepper.delays
         ahead = delays.arguments(end, trial.y_end) - end
-        if delays.function is not None and ahead.max(initial=-1.0) > 1e-3 * self.problem.rtol * max(abs(end), h):
+        if delays.function is not None and ahead.max(initial=-1.0) > 1e-3 * self.problem.rtol * max(
+            abs(end), h
+        ):
             j = int(np.argmax(ahead))
             return (
-                f"lag {j} becomes negative after {where}: the state at t - lag would lie in the future; "
+                f"lag {j} becomes negative after {where}: the state at t - lag would lie in the "
+                f"future; "
                 "correct lags, or end t_span or declare a terminal event before that."
             )
         if trial.problem == "not finite":
             return (
-                f"fun or the state became infinite or NaN however small the step, after {where}: the solution may "
-                "blow up or leave the domain of fun there; end t_span before it or declare a terminal event."
+                f"fun or the state became infinite or NaN however small the step, after {where}: "
+                f"the solution may "
+                "blow up or leave the domain of fun there; end t_span before it or declare a "
+                "terminal event."
             )
         return (
-            f"the step size collapsed to {h:.3g} at {where}: the solution may have a singularity, or fun jump as a "
-            "function of the state (declare it in switches); or rtol and atol ask for more than rounding allows."
+            f"the step size collapsed to {h:.3g} at {where}: the solution may have a singularity, "
+            f"or fun jump as a "
+            "function of the state (declare it in switches); or rtol and atol ask for more than "
+            "rounding allows."
         )
 
 
 class _Step:
-    """A step to be kept: the trial, what was found in it, and whether an undeclared kink of fun lies in it."""
+    """A step to be kept: the trial, what was found in it, and whether an undeclared kink of fun
+    lies in it.
+    """
 
     __slots__ = ("found", "kink", "trial")
 

@@ -1,9 +1,10 @@
 """The integration of a delay equation: step sizes, landings, discontinuities, and what is recorded.
 
-Where the next step must end is known in advance for constant lags, given jumps and given breaking points. The rest
-(events, switches, and state-dependent delayed arguments that cross a breaking point) is found on the dense output of
-a trial step, for which modes and pieces of the past were held, so that it is smooth even beyond that point; the step
-is then taken again to just past the point, and cut there.
+Where the next step must end is known in advance for constant lags, given jumps and given breaking
+points. The rest (events, switches, and state-dependent delayed arguments that cross a breaking
+point) is found on the dense output of a trial step, for which modes and pieces of the past were
+held, so that it is smooth even beyond that point; the step is then taken again to just past the
+point, and cut there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Integration:
         self.tolerance = 64 * _EPS * self.scale  # times closer than this are one
         self.aside = self.tolerance / 4  # so far from a jump of fun, its value is that of one side
         self.pieces, self.points = Pieces(n), BreakingPoints(p.max_order)
-        self.delays = Delays(p.lags, p.args, p.history, self.points, self.pieces, p.count, p.lag_states)
+        self.delays = Delays(
+            p.lags, p.args, p.history, self.points, self.pieces, p.count, p.lag_states
+        )
         switches = sum(w.kind == "switch" for w in p.watchers)
         modes = np.zeros(switches) if switches else None
         self.stepper = Stepper(p.fun, p.args, p.pair, self.delays, p.rtol, p.atol, modes)
@@ -47,27 +50,36 @@ class Integration:
         self.record = Record(p)
         self.stats = self.record.stats
         self.control = Control(p, self.stepper, self.monitor, self.stats)
-        self.previous: Trial | None = None  # the last piece, if the solution went on smoothly from it
+        self.previous: Trial | None = (
+            None  # the last piece, if the solution went on smoothly from it
+        )
         self.cut = 1.0  # where in it the last piece ended
         self.timed, self.breaks = list(p.timed), [b for b in p.breaks if b[0] > p.t0]
         self.forget_after = float(np.max(p.lags, initial=0.0)) if not callable(p.lags) else math.inf
         self.paced, self.paced_at = 0, p.t0  # steps and time at the last check of the pace
         self.crowd = 0  # discontinuities in a row without progress
-        self.status, self.message = 0, "The solver successfully reached the end of the integration interval."
+        self.status, self.message = (
+            0,
+            "The solver successfully reached the end of the integration interval.",
+        )
         self.finished = False
 
-    # ---- the run -----------------------------------------------------------------------------------------------
+    # ---- the run
 
     def run(self) -> DdeResult:
         """Integrate to the end, a terminal event, or a failure."""
-        with np.errstate(all="ignore"):  # a trial step may leave the domain of fun; what matters is reported
+        with np.errstate(
+            all="ignore"
+        ):  # a trial step may leave the domain of fun; what matters is reported
             try:
                 self._start()
                 while not self.finished and self.t < self.problem.tf:
                     self._step()
             except Failure as failure:
                 self.status, self.message = -1, str(failure)
-        return self.record.result(self.t, self.y, self.pieces, self.points, self.stepper, self.status, self.message)
+        return self.record.result(
+            self.t, self.y, self.pieces, self.points, self.stepper, self.status, self.message
+        )
 
     def _start(self) -> None:
         p = self.problem
@@ -76,7 +88,9 @@ class Integration:
                 self.points.add(t, order, 0, record=False)
         self.record.mesh(self.t, self.y)
         self.points.max_order = max(p.max_order, 2)  # the initial point always counts
-        self.points.add(p.t0, 0 if p.timed and p.timed[0][0] <= p.t0 + self.tolerance else 1, 0, record=False)
+        self.points.add(
+            p.t0, 0 if p.timed and p.timed[0][0] <= p.t0 + self.tolerance else 1, 0, record=False
+        )
         self.points.max_order = p.max_order
         self.points.initial = len(self.points.times) - 1
         probe = self.tolerance if not callable(p.lags) else 1e-9 * max(p.tf - p.t0, self.scale)
@@ -97,12 +111,13 @@ class Integration:
         rate = self.stepper.rate(t, self.y)
         if not np.isfinite(rate).all():
             raise Failure(
-                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = {short(self.y)}: "
+                f"fun returned {rate[~np.isfinite(rate)][0]} at t = {self.t:.10g}, y = "
+                f"{short(self.y)}: "
                 "check fun there, and the delayed states it uses."
             )
         return rate
 
-    # ---- one step ----------------------------------------------------------------------------------------------
+    # ---- one step
 
     def _target(self) -> float:
         """The next time that must be a mesh point."""
@@ -124,7 +139,9 @@ class Integration:
         self._accept(trial, step.found, end, step.kink)
 
     def _check_pace(self) -> None:
-        """Fail at the last step allowed, or when a thousand times as many would not do at the present pace."""
+        """Fail at the last step allowed, or when a thousand times as many would not do at the
+        present pace.
+        """
         p, steps = self.problem, self.stats.steps
         hopeless = False
         if steps >= self.paced + _PACE:
@@ -132,8 +149,10 @@ class Integration:
             self.paced, self.paced_at = steps, self.t
         if hopeless or steps >= p.max_steps:
             raise Failure(
-                f"{steps} steps were taken and t = {self.t:.10g} reached of {p.tf:.10g}, the last of {self.h:.3g}: "
-                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides along a jump of fun."
+                f"{steps} steps were taken and t = {self.t:.10g} reached of {p.tf:.10g}, the last "
+                f"of {self.h:.3g}: "
+                "raise max_steps, loosen rtol and atol, or look whether it is stiff or slides "
+                "along a jump of fun."
             )
 
     @property
@@ -153,7 +172,11 @@ class Integration:
             self.t, self.previous, self.cut = end, trial, u
             self.record.mesh(end, self.y)
         self.rate = trial.rate_end
-        before = self.monitor.values(trial, u)[: len(self.problem.watchers)] if self.problem.watchers else []
+        before = (
+            self.monitor.values(trial, u)[: len(self.problem.watchers)]
+            if self.problem.watchers
+            else []
+        )
         for _, i, sign in found.signs:
             self.problem.watchers[i].sign = sign
         for c in found.hits:
@@ -169,7 +192,7 @@ class Integration:
         if not self.problem.dense_output and self.pieces.forget(self.t - self.forget_after):
             self.delays.refresh()
 
-    # ---- discontinuities ---------------------------------------------------------------------------------------
+    # ---- discontinuities
 
     def _stop(self, c: Crossing) -> int | None:
         """Act on what ended the step; the order of the discontinuity it makes."""
@@ -207,8 +230,10 @@ class Integration:
 
     def _accumulation(self, what: str) -> str:
         return (
-            f"{what} accumulate at t = {self.t:.10g}, y = {short(self.y)}: the solution slides along a switching "
-            "surface or jumps without end; replace the switch by its sliding mode, or give it a hysteresis."
+            f"{what} accumulate at t = {self.t:.10g}, y = {short(self.y)}: the solution slides "
+            f"along a switching "
+            "surface or jumps without end; replace the switch by its sliding mode, or give it a "
+            "hysteresis."
         )
 
     def _jump(self, w: Watcher) -> None:
@@ -217,10 +242,13 @@ class Integration:
         if getattr(w.change, "delayed", False):
             z = (self.delays.at_mesh(self.t, self.y),)  # type: ignore[assignment]
         what = f"the change of jump {w.index}"
-        new = returned(w.change(self.t, self.y.copy(), *z, *self.problem.args), self.y.size, what, self.t)
+        new = returned(
+            w.change(self.t, self.y.copy(), *z, *self.problem.args), self.y.size, what, self.t
+        )
         if not np.isfinite(new).all():
             raise Failure(
-                f"jump {w.index} at t = {self.t:.10g} turned the state {short(self.y)} into {short(new)}: "
+                f"jump {w.index} at t = {self.t:.10g} turned the state {short(self.y)} into "
+                f"{short(new)}: "
                 f"it must return {self.y.size} finite numbers."
             )
         self.y = new
@@ -246,17 +274,22 @@ class Integration:
         self.crowd += 1
         if self.crowd > _CROWD:
             raise Failure(self._accumulation(f"{self.crowd} events, switchings or jumps"))
-        self.delays.schedule(self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance)
+        self.delays.schedule(
+            self.points.add(self.t, order, self.pieces.total), self.t + self.tolerance
+        )
         self.delays.refresh()
         self.previous = None
         if self._settle(before):
-            self.delays.schedule(self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance)
+            self.delays.schedule(
+                self.points.add(self.t, 0, self.pieces.total), self.t + self.tolerance
+            )
             self.delays.refresh()
         if not self.finished:
             self.rate = self._rate(self.t + self.aside)
 
     def _settle(self, before: list[float]) -> bool:
-        """Act on watchers that the discontinuity carried over zero; whether that made further jumps.
+        """Act on watchers that the discontinuity carried over zero; whether that made further
+        jumps.
 
         A value that has not jumped is left alone: just after its zero, its sign is rounding.
         """
@@ -278,4 +311,7 @@ class Integration:
             before, jumped = after, jumped or again
             if not again:
                 return jumped
-        raise Failure(f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop the others.")
+        raise Failure(
+            f"jumps trigger each other without end at t = {self.t:.10g}: make one of them stop "
+            f"the others."
+        )

@@ -1,8 +1,10 @@
-"""What is watched during a step: events, switches, and delayed arguments that cross breaking points.
+"""What is watched during a step: events, switches, and delayed arguments that cross breaking
+points.
 
-Each is a function g(t, y, Z) whose sign is remembered from before the step, so that a zero exactly on a mesh point is
-neither missed nor counted twice. Some only observe (ordinary events, found on the dense output); the others end the
-step at their zero: terminal events, events with a jump, switches, and crossings of breaking points.
+Each is a function g(t, y, Z) whose sign is remembered from before the step, so that a zero exactly
+on a mesh point is neither missed nor counted twice. Some only observe (ordinary events, found on
+the dense output); the others end the step at their zero: terminal events, events with a jump,
+switches, and crossings of breaking points.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ class Watcher:
 
 @dataclass(slots=True)
 class Crossing:
-    """The zero of watcher i (or, beyond the watchers, of a lag) at u in the step, up (+1) or down (-1)."""
+    """The zero of watcher i (or, beyond the watchers, of a lag) at u in the step, up (+1) or
+    down (-1).
+    """
 
     u: float
     i: int
@@ -76,7 +80,9 @@ class Crossing:
 
 @dataclass(slots=True)
 class Found:
-    """What a scan of a step found: where it must end (None: at its end) and why, and what it saw on the way."""
+    """What a scan of a step found: where it must end (None: at its end) and why, and what it saw
+    on the way.
+    """
 
     u: float | None = None
     stops: list[Crossing] = field(default_factory=list)
@@ -99,15 +105,24 @@ class Monitor:
         return [self.value(w, t, y, z) for w in self.watchers]
 
     def values(self, trial: Trial, u: float) -> list[float]:
-        """g of every watcher, then ``t - lag - lower end`` and ``t - lag - upper end`` of every lag's interval."""
+        """g of every watcher, then ``t - lag - lower end`` and ``t - lag - upper end`` of every
+        lag's interval.
+        """
         t, y = trial.time(u), trial.at(u)
-        z = self.delays.states(t, y, trial.t, trial.h, trial.y, trial.q)[0] if self.needs_states else None
+        z = (
+            self.delays.states(t, y, trial.t, trial.h, trial.y, trial.q)[0]
+            if self.needs_states
+            else None
+        )
         g = [self.value(w, t, y, z) for w in self.watchers]
         if self.lags:
             for j, a in enumerate(self.delays.arguments(t, y)):
                 if not math.isfinite(a):
                     lag = "NaN" if math.isnan(a) else "infinite"
-                    raise Failure(f"lag {j} is {lag} at t = {t:.10g}: it must be finite wherever the state is.")
+                    raise Failure(
+                        f"lag {j} is {lag} at t = {t:.10g}: it must be finite wherever the state "
+                        f"is."
+                    )
                 low, high = self.delays.points.interval(self.delays.branch[j])
                 g += [a - low, a - high]
         return g
@@ -117,15 +132,22 @@ class Monitor:
         raw = w.function(t, y, z, *self.args) if w.delayed else w.function(t, y, *self.args)
         g = float(returned(raw, 1, f"{w.kind} {w.index}", t)[0])
         if math.isnan(g):
-            raise Failure(f"{w.kind} {w.index} returned NaN at t = {t:.10g}: it must be finite wherever the state is.")
+            raise Failure(
+                f"{w.kind} {w.index} returned NaN at t = {t:.10g}: it must be finite wherever the "
+                f"state is."
+            )
         return g
 
     def signs(self) -> list[int]:
-        """The signs before the step; a delayed argument is above the lower and below the upper end."""
+        """The signs before the step; a delayed argument is above the lower and below the upper
+        end.
+        """
         return [w.sign for w in self.watchers] + [1, -1] * self.lags
 
     def scan(self, trial: Trial, fresh: bool) -> Found:
-        """Find the zeros in the trial step, up to the first that must end it; `fresh`: it begins at a discontinuity."""
+        """Find the zeros in the trial step, up to the first that must end it; `fresh`: it begins
+        at a discontinuity.
+        """
         found = Found()
         if not self.active:
             return found
@@ -176,8 +198,8 @@ class Monitor:
 def root(f: Callable[[float], float], low: float, high: float) -> float:
     """Where f, positive at low and not at high, has fallen to zero: to rounding, on the far side.
 
-    Bisection safeguarding inverse quadratic interpolation (T. R. Chandrupatla, Advances in Engineering Software 28
-    (1997) 145-149).
+    Bisection safeguarding inverse quadratic interpolation (T. R. Chandrupatla, Advances in
+    Engineering Software 28 (1997) 145-149).
     """
     a, b = high, low
     fa, fb = f(a), f(b)
@@ -198,7 +220,9 @@ def root(f: Callable[[float], float], low: float, high: float) -> float:
         xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
         share = 0.5
         if 1 - math.sqrt(1 - xi) < phi < math.sqrt(xi) if 0 <= xi <= 1 else False:
-            share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+            share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
+                fc - fb
+            )
         edge = 0.5 * width / abs(b - a)
         share = min(max(share, edge), 1 - edge)
     return a if fa <= 0 else b

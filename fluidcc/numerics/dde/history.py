@@ -1,4 +1,6 @@
-"""The past of a delay equation: the given history, and the polynomial pieces of the steps taken since."""
+"""The past of a delay equation: the given history, and the polynomial pieces of the steps taken
+since.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ Array = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def delayed_states(starts, widths, values, slopes, first, last, count, at, now, width, y, q, top, out):  # type: ignore[no-untyped-def]
-    """Fill ``out[:, j]`` with the states from ``top[j]`` on at time ``at[j]``, from pieces ``first[j] .. last[j] - 1``.
+def delayed_states(  # type: ignore[no-untyped-def]
+    starts, widths, values, slopes, first, last, count, at, now, width, y, q, top, out
+):
+    """Fill ``out[:, j]`` with the states from ``top[j]`` on at time ``at[j]``, from pieces
+    ``first[j] .. last[j] - 1``.
 
-    ``first[j] < 0``: the column is left alone (it lies in the history). ``last[j] < 0``: the newest interval, which
-    goes on into the step being taken, ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t - now) / width``. A time outside
-    its interval is extrapolated from the nearest piece, so that a step sees a smooth delayed state. Returns whether
-    a time later than `now` was asked for.
+    ``first[j] < 0``: the column is left alone (it lies in the history). ``last[j] < 0``: the newest
+    interval, which goes on into the step being taken, ``y + q @ (u, u^2, u^3, u^4)`` with ``u = (t
+    - now) / width``. A time outside its interval is extrapolated from the nearest piece, so that a
+    step sees a smooth delayed state. Returns whether a time later than `now` was asked for.
     """
     implicit = False
     n = out.shape[0]
@@ -58,7 +63,9 @@ def delayed_states(starts, widths, values, slopes, first, last, count, at, now, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shift_polynomial(q, start, stretch):  # type: ignore[no-untyped-def]
-    """Coefficients of ``p(start + stretch v) - p(start)`` in v, where ``p(u) = q @ (u, u^2, u^3, u^4)``."""
+    """Coefficients of ``p(start + stretch v) - p(start)`` in v, where ``p(u) = q @ (u, u^2, u^3,
+    u^4)``.
+    """
     shifted = np.zeros_like(q)
     u, r = start, stretch
     for i in range(q.shape[0]):
@@ -71,7 +78,8 @@ def shift_polynomial(q, start, stretch):  # type: ignore[no-untyped-def]
 
 
 def returned(value: object, size: int, what: str, t: float) -> Array:
-    """What a function of the user returned, as that many floats; `what` names it, such as ``"fun"``.
+    """What a function of the user returned, as that many floats; `what` names it, such as
+    ``"fun"``.
 
     Raises
     ------
@@ -82,14 +90,19 @@ def returned(value: object, size: int, what: str, t: float) -> Array:
     if array.dtype != np.float64:
         array = numbers(value, f"{what} at t = {t:.10g}", "real numbers", finite=False)
     if array.size != size:
-        raise InvalidInput(f"{what} returned shape {array.shape} at t = {t:.10g}; give {size} number{'s'[: size != 1]}")
+        raise InvalidInput(
+            f"{what} returned shape {array.shape} at t = {t:.10g}; give {size} "
+            f"number{'s'[: size != 1]}"
+        )
     return array.reshape(size)
 
 
 class Pieces:
-    """Growing arrays of polynomial pieces; piece i starts at ``starts[i]`` and ends where piece i + 1 starts.
+    """Growing arrays of polynomial pieces; piece i starts at ``starts[i]`` and ends where piece i +
+    1 starts.
 
-    Indices count from the first piece ever stored; `forget` drops the oldest, so that memory stays bounded.
+    Indices count from the first piece ever stored; `forget` drops the oldest, so that memory stays
+    bounded.
     """
 
     def __init__(self, n: int) -> None:
@@ -142,9 +155,13 @@ class Pieces:
 
 
 class History:
-    """The given past: constants or a function of time, with one-sided values at its own breaking points."""
+    """The given past: constants or a function of time, with one-sided values at its own breaking
+    points.
+    """
 
-    def __init__(self, function: Callable[[float], Array] | None, constant: Array, t0: float) -> None:
+    def __init__(
+        self, function: Callable[[float], Array] | None, constant: Array, t0: float
+    ) -> None:
         self.function, self.constant, self.t0 = function, constant, t0
         self.earliest = math.inf  # time at which it was needed
 
@@ -154,17 +171,21 @@ class History:
         return returned(self.function(t), self.constant.size, "history", t)
 
     def piece(self, t: float, low: float, high: float) -> Array:
-        """The value at t of the smooth piece between two breaking points, continued beyond them if t lies there.
+        """The value at t of the smooth piece between two breaking points, continued beyond them if
+        t lies there.
 
-        A function cannot be trusted after its end or beyond a break, so the continuation is the cubic through four
-        points before it, at the distance of the overshoot; but none of them earlier than has been needed for the
-        solution, since the function may be defined no further back.
+        A function cannot be trusted after its end or beyond a break, so the continuation is the
+        cubic through four points before it, at the distance of the overshoot; but none of them
+        earlier than has been needed for the solution, since the function may be defined no further
+        back.
         """
         if self.function is None:
             return self.constant
         if t <= low:
             return self(math.nextafter(low, math.inf))
-        inside = math.nextafter(high, -math.inf)  # the state may jump at the end, even at the start of the run
+        inside = math.nextafter(
+            high, -math.inf
+        )  # the state may jump at the end, even at the start of the run
         if t < high:
             self.earliest = min(self.earliest, t)
             return self(t)
@@ -175,4 +196,9 @@ class History:
         u = over / back
         a, b, c = u + 1.0, u + 2.0, u + 3.0
         near, far = a * b * c / 6.0 * self(inside), 0.5 * u * a * c * self(high - 2.0 * back)
-        return near - 0.5 * u * b * c * self(high - back) + far - u * a * b / 6.0 * self(high - 3.0 * back)
+        return (
+            near
+            - 0.5 * u * b * c * self(high - back)
+            + far
+            - u * a * b / 6.0 * self(high - 3.0 * back)
+        )

@@ -41,7 +41,9 @@ class Problem:
     watchers: list[Watcher]
     events: int | None  # how many, None: not asked for
     timed: list[tuple[float, Watcher]]  # jumps at given times, in order
-    breaks: list[tuple[float, int]]  # (time, order), in order: known discontinuities besides the initial point
+    breaks: list[
+        tuple[float, int]
+    ]  # (time, order), in order: known discontinuities besides the initial point
     rtol: float
     atol: Array
     max_step: float
@@ -72,7 +74,9 @@ def check(
     breaking_points: Any,
     max_order: int | None,
 ) -> Problem:
-    """Check every argument of `solve_dde`; each error names the argument, its value, and what would be right."""
+    """Check every argument of `solve_dde`; each error names the argument, its value, and what
+    would be right.
+    """
     if not callable(fun):
         raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
     flag(dense_output, "dense_output")
@@ -101,22 +105,30 @@ def check(
     return Problem(
         fun, t0, tf, past, delays, count, _lag_states(lag_states, count, n), args, METHODS[method],
         _samples(t_eval, t0, tf), bool(dense_output),
-        watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed, sorted(breaks),
-        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0, infinite=True),
-        None if first_step is None else number(first_step, "first_step", "a positive time", above=0.0),
+        watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed,
+        sorted(breaks),
+        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0,
+        infinite=True),
+        None if first_step is None else number(first_step, "first_step", "a positive time",
+        above=0.0),
         whole(max_steps, "max_steps", least=1), max_order,
     )  # fmt: skip
 
 
 def called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of the user returns at the start, its call explained where it does not fit."""
+    """What a function of the user returns at the start, its call explained where it does not
+    fit.
+    """
     _require_takes(what, function, len(arguments))
     return function(*arguments)
 
 
 def _require_takes(what: str, function: Any, count: int) -> None:
     if not _takes(function, count):
-        raise InvalidInput(f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for its form")
+        raise InvalidInput(
+            f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for "
+            f"its form"
+        )
 
 
 def _args(args: Any) -> tuple[object, ...]:
@@ -125,7 +137,9 @@ def _args(args: Any) -> tuple[object, ...]:
     try:
         return tuple(args)
     except TypeError:
-        raise InvalidInput(f"args = {shown(args)} must be a tuple: write args=({shown(args)},).") from None
+        raise InvalidInput(
+            f"args = {shown(args)} must be a tuple: write args=({shown(args)},)."
+        ) from None
 
 
 def _span(t_span: Sequence[float]) -> tuple[float, float]:
@@ -146,7 +160,9 @@ def _history(history: Any, t0: float) -> History:
     what = f"history({t0:.6g})" if callable(history) else "history"
     given = called(what, history, t0) if callable(history) else history
     if _is_complex(given):
-        raise Unsupported(f"{what} is complex: solve for the real and imaginary parts as separate states.")
+        raise Unsupported(
+            f"{what} is complex: solve for the real and imaginary parts as separate states."
+        )
     right = "a finite number, or a vector of them, one for each state"
     start = np.atleast_1d(numbers(given, what, right))
     if start.size == 0 or start.ndim > 1:
@@ -170,10 +186,13 @@ def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[An
 
     what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
     given = called(what, lags, t0, y0, *args) if callable(lags) else lags
-    values = np.atleast_1d(numbers(given, what, "a vector of times, one lag for each column of Z", finite=False))
+    values = np.atleast_1d(
+        numbers(given, what, "a vector of times, one lag for each column of Z", finite=False)
+    )
     if values.ndim != 1:
         raise InvalidInput(
-            f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z; give a list of times"
+            f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z; give "
+            f"a list of times"
         )
     for j, lag in enumerate(values):
         if not math.isfinite(lag):
@@ -191,10 +210,15 @@ def _lag_states(given: Any, count: int, n: int) -> NDArray[np.int64] | None:
         return None
     states = numbers(given, "lag_states", "a vector of indices of states, one for each lag")
     if states.shape != (count,):
-        raise InvalidInput(f"lag_states has shape {states.shape}; give the index of one state for each of {count} lags")
+        raise InvalidInput(
+            f"lag_states has shape {states.shape}; give the index of one state for each of "
+            f"{count} lags"
+        )
     wrong = states[(states != np.floor(states)) | (states < 0) | (states >= n)]
     if wrong.size:
-        raise InvalidInput(f"lag_states has {wrong[0]:g}; give indices of states, from 0 to {n - 1}")
+        raise InvalidInput(
+            f"lag_states has {wrong[0]:g}; give indices of states, from 0 to {n - 1}"
+        )
     return states.astype(np.int64)
 
 
@@ -213,14 +237,19 @@ def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:
         return None
     times = numbers(t_eval, "t_eval", "a vector of finite times", ndim=1)
     if times.size and not (times.min() >= t0 and times.max() <= tf):
-        raise InvalidInput(f"t_eval runs from {times.min()} to {times.max()}: it must lie in t_span = ({t0}, {tf}).")
+        raise InvalidInput(
+            f"t_eval runs from {times.min()} to {times.max()}: it must lie in t_span = ({t0}, "
+            f"{tf})."
+        )
     if np.any(np.diff(times) <= 0):
         raise InvalidInput("t_eval must increase strictly: sort it, and give each time once.")
     return times
 
 
 def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
-    relative = number(rtol, "rtol", "a number between 1e-14 (rounding) and 1", least=1e-14, below=1.0)
+    relative = number(
+        rtol, "rtol", "a number between 1e-14 (rounding) and 1", least=1e-14, below=1.0
+    )
     right = f"one number, or {n}, none negative"
     absolute = numbers(atol, "atol", right)
     if absolute.shape not in ((), (n,)) or not (absolute >= 0).all():
@@ -238,17 +267,26 @@ def _watchers(
         try:
             when, change = jump
         except (TypeError, ValueError):
-            raise InvalidInput(f"jumps[{i}] is {shown(jump)}; give a pair (when, change).") from None
+            raise InvalidInput(
+                f"jumps[{i}] is {shown(jump)}; give a pair (when, change)."
+            ) from None
         if not callable(change):
-            raise InvalidInput(f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new state.")
+            raise InvalidInput(
+                f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new "
+                f"state."
+            )
         w = _watcher("jump", i, when if callable(when) else change)
         w.change = change
         if callable(when):
             watchers.append(w)
             continue
-        for t in np.atleast_1d(numbers(when, f"jumps[{i}]: when", "a function, or finite times")).ravel():
+        for t in np.atleast_1d(
+            numbers(when, f"jumps[{i}]: when", "a function, or finite times")
+        ).ravel():
             if not t0 <= t <= tf:
-                raise InvalidInput(f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf}).")
+                raise InvalidInput(
+                    f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf})."
+                )
             timed.append((float(t), w))
     return watchers, sorted(timed, key=lambda pair: pair[0])
 
@@ -271,4 +309,6 @@ def _watcher(kind: str, index: int, g: Any) -> Watcher:
     terminal = getattr(g, "terminal", None)
     if not isinstance(terminal, bool | np.bool_ | None):
         terminal = whole(terminal, f"terminal of {what}")
-    return Watcher(kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0))
+    return Watcher(
+        kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0)
+    )

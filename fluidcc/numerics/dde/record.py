@@ -58,7 +58,14 @@ class Record:
         self.mesh(t, y)
 
     def result(
-        self, t: float, y: Array, pieces: Pieces, points: BreakingPoints, stepper: Stepper, status: int, message: str
+        self,
+        t: float,
+        y: Array,
+        pieces: Pieces,
+        points: BreakingPoints,
+        stepper: Stepper,
+        status: int,
+        message: str,
     ) -> DdeResult:
         """The result of a run that ended at t."""
         p, n = self.problem, y.size
@@ -67,13 +74,18 @@ class Record:
         self.stats.breaking_points, self.stats.passes = len(points.landed), stepper.passes
         sol = None
         if p.dense_output:
-            sol = DdeSolution(p.history, pieces, p.t0, t, y, list(zip(points.times, points.orders, strict=True)))
+            sol = DdeSolution(
+                p.history, pieces, p.t0, t, y, list(zip(points.times, points.orders, strict=True))
+            )
         times = states = None
         if p.events is not None:
             times = [np.array([at for at, _ in hits]) for hits in self.hits]
             states = [np.array([value for _, value in hits]).reshape(-1, n) for hits in self.hits]
         return DdeResult(
-            t=np.array(self.ts), y=np.array(self.ys).reshape(-1, n).T, sol=sol, t_events=times, y_events=states,
-            t_jumps=np.array(self.jumps), breaking_points=np.array(points.landed, dtype=float).reshape(-1, 2),
-            nfev=stepper.nfev, status=status, message=message, modes=stepper.modes, statistics=self.stats,
+            t=np.array(self.ts), y=np.array(self.ys).reshape(-1, n).T, sol=sol, t_events=times,
+            y_events=states,
+            t_jumps=np.array(self.jumps), breaking_points=np.array(points.landed,
+            dtype=float).reshape(-1, 2),
+            nfev=stepper.nfev, status=status, message=message, modes=stepper.modes,
+            statistics=self.stats,
         )  # fmt: skip

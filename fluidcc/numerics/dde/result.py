@@ -26,7 +26,8 @@ class DdeSolution:
     t_min, t_max : float
         Where the integration began and ended.
     breaking_points : list of (float, int)
-        Times at which a derivative of the given order jumps (0: the state itself), the initial point included.
+        Times at which a derivative of the given order jumps (0: the state itself), the initial
+        point included.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class DdeSolution:
         slack = 64 * np.finfo(float).eps * max(abs(self.t_max), abs(self.t_min))
         latest = times.max(initial=-np.inf)
         if not latest <= self.t_max + slack:
-            raise InvalidInput(f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}.")
+            raise InvalidInput(
+                f"the solution ends at t = {self.t_max:.10g}: it has no value at t = {latest:.10g}."
+            )
         past = times < self.t_min if side == "right" else times <= self.t_min
         if self._pieces.count == 0:
             past[:] = True
@@ -83,13 +86,15 @@ class Statistics:
     Attributes
     ----------
     steps, rejections, resteps : int
-        Steps kept, refused by the error estimate, and repeated to end on an event or a breaking point.
+        Steps kept, refused by the error estimate, and repeated to end on an event or a breaking
+        point.
     passes : int
         Repetitions of steps that looked into themselves, because a lag was shorter than the step.
     events, jumps, switchings : int
         Zeros found of `events`; changes of the state; changes of a mode.
     breaking_points : int
-        Discontinuities of the solution or a low derivative that became mesh points, the initial one not counted.
+        Discontinuities of the solution or a low derivative that became mesh points, the initial one
+        not counted.
     """
 
     steps: int = 0
@@ -109,7 +114,8 @@ class DdeResult:
     Attributes
     ----------
     t : ndarray, shape (k,)
-        Times: `t_eval` as far as it was reached, or the mesh. The mesh holds the time of a jump twice.
+        Times: `t_eval` as far as it was reached, or the mesh. The mesh holds the time of a jump
+        twice.
     y : ndarray, shape (n, k)
         States at those times.
     sol : DdeSolution or None
@@ -119,9 +125,11 @@ class DdeResult:
     t_jumps : ndarray
         Times at which the state was changed.
     breaking_points : ndarray, shape (k, 2)
-        Time and order of every discontinuity that was landed on: order p says that the p-th derivative jumps.
+        Time and order of every discontinuity that was landed on: order p says that the p-th
+        derivative jumps.
     nfev, njev, nlu : int
-        Evaluations of `fun`; the other two are zero (nothing is implicit), for the sake of SciPy's callers.
+        Evaluations of `fun`; the other two are zero (nothing is implicit), for the sake of SciPy's
+        callers.
     status : int
         0: the end was reached; 1: a terminal event occurred; -1: the integration failed.
     message : str
@@ -161,5 +169,9 @@ class DdeResult:
         return getattr(self, name)
 
     def __repr__(self) -> str:
-        end = f", t = {self.t[0]:.6g} ... {self.t[-1]:.6g} ({self.t.size} points)" if self.t.size else ""
+        end = (
+            f", t = {self.t[0]:.6g} ... {self.t[-1]:.6g} ({self.t.size} points)"
+            if self.t.size
+            else ""
+        )
         return f"DdeResult(success={self.success}{end}, nfev={self.nfev}, message={self.message!r})"

@@ -6,9 +6,10 @@ none lies between 0.33 and 0.9 of the step (Tsit5; 0.3 and 0.8 of DP5), and the 
 those behind nearly cancel, so that a kink passes with 20 times the tolerance as a rule, and
 sometimes with 500 times; the defect leaves 3 as a rule, and 40 at the most.
 
-Where a lag is shorter than the step (or vanishes), the step looks into itself. The stages then read a provisional
-dense output, first the continuation of the previous piece, and are repeated until the polynomial no longer changes:
-a fixed-point iteration that contracts like h, so that small lags never force small steps.
+Where a lag is shorter than the step (or vanishes), the step looks into itself. The stages then read
+a provisional dense output, first the continuation of the previous piece, and are repeated until the
+polynomial no longer changes: a fixed-point iteration that contracts like h, so that small lags
+never force small steps.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from fluidcc.numerics.tableaus import Tableau
 
 __all__ = ["Failure", "Stepper", "Trial", "rms"]
 
-_POWERS = np.array([[0.5, 1.0], [0.25, 1.0], [0.125, 1.0], [0.0625, 1.0]])  # (u, u^2, u^3, u^4) at u = 1/2 and 1
+_POWERS = np.array(
+    [[0.5, 1.0], [0.25, 1.0], [0.125, 1.0], [0.0625, 1.0]]
+)  # (u, u^2, u^3, u^4) at u = 1/2 and 1
 _SLOPES = np.array([1.0, 1.0, 0.75, 0.5])  # of (u, u^2, u^3, u^4) at u = 1/2
 _DEFECT = 6.0  # in the middle, for t^4, by the largest error of the dense output (both pairs: 6.07)
 _MAX_PASSES = 12
@@ -92,7 +95,9 @@ class Stepper:
         return self.evaluate(t, y, self.delays.at_mesh(t, y))
 
     def predict(self, h: float, rate: Array, previous: Trial | None, u: float) -> Array:
-        """A first guess of the dense output: the last piece continued from its u, or a straight line."""
+        """A first guess of the dense output: the last piece continued from its u, or a straight
+        line.
+        """
         if previous is not None and h <= 2 * previous.h and h > self.delays.least:
             continued: Array = shift_polynomial(previous.q, u, h / previous.h)
             return continued
@@ -100,8 +105,12 @@ class Stepper:
         q[:, 0] = h * rate
         return q
 
-    def attempt(self, t: float, y: Array, h: float, rate: Array, previous: Trial | None, u: float) -> Trial:
-        """A step of size h from (t, y), where the right-hand side is `rate`; nothing is kept of it."""
+    def attempt(
+        self, t: float, y: Array, h: float, rate: Array, previous: Trial | None, u: float
+    ) -> Trial:
+        """A step of size h from (t, y), where the right-hand side is `rate`; nothing is kept of
+        it.
+        """
         pair, q = self.pair, self.predict(h, rate, previous, u)
         k = np.empty((7, y.size))
         k[0] = rate
@@ -141,7 +150,8 @@ class Stepper:
         return trial
 
     def _defect(self, trial: Trial, scale: Array) -> float:
-        """By how much the dense output fails the equation in the middle of the step, in units of the tolerance.
+        """By how much the dense output fails the equation in the middle of the step, in units of
+        the tolerance.
 
         The largest, for a kink may be that of one state among hundreds.
         """
@@ -168,7 +178,11 @@ def rms(x: Array) -> float:
 
 
 def _converged(change: float, ratio: float, number: int, y: Array, scale: Array) -> bool:
-    """Whether what further passes would still change is a hundredth of the tolerance, or rounding."""
-    if change <= max(1e-3, 16 * np.finfo(float).eps * float(np.max(np.abs(y) / scale, initial=0.0))):
+    """Whether what further passes would still change is a hundredth of the tolerance, or
+    rounding.
+    """
+    if change <= max(
+        1e-3, 16 * np.finfo(float).eps * float(np.max(np.abs(y) / scale, initial=0.0))
+    ):
         return True
     return number >= 2 and ratio < 0.5 and change * ratio / (1 - ratio) <= 1e-2

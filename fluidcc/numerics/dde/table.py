@@ -1,8 +1,10 @@
-"""Breaking points of a delay equation, and which smooth piece of the past each delayed argument is in.
+"""Breaking points of a delay equation, and which smooth piece of the past each delayed argument is
+in.
 
-A delay carries every kink of the solution forward: where ``t - lag`` passes a point at which the derivative of order
-p jumps, the derivative of order p + 1 jumps. Points of order up to that of the method must be mesh points; those
-whose image still matters are kept in the table, and cut the past into smooth intervals.
+A delay carries every kink of the solution forward: where ``t - lag`` passes a point at which the
+derivative of order p jumps, the derivative of order p + 1 jumps. Points of order up to that of the
+method must be mesh points; those whose image still matters are kept in the table, and cut the past
+into smooth intervals.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class BreakingPoints:
         self.landed: list[tuple[float, int]] = []  # every point after the start, for the statistics
 
     def add(self, t: float, order: int, piece: int, record: bool = True) -> int | None:
-        """Put a point at t, before piece number `piece`; its index, or None when nothing of it is carried on."""
+        """Put a point at t, before piece number `piece`; its index, or None when nothing of it
+        is carried on.
+        """
         if record and order <= self.max_order:
             if self.landed and self.landed[-1][0] == t:
                 order = min(order, self.landed.pop()[1])
@@ -53,7 +57,9 @@ class BreakingPoints:
 
 
 class Delays:
-    """Delayed arguments and states: the lags, and the interval of the past (`branch`) that each lag looks into."""
+    """Delayed arguments and states: the lags, and the interval of the past (`branch`) that each
+    lag looks into.
+    """
 
     def __init__(
         self,
@@ -70,15 +76,23 @@ class Delays:
         self.args, self.history, self.points, self.pieces = args, history, points, pieces
         self.count, self.single = count, lag_states is not None
         self.top = np.zeros(count, dtype=np.int64) if lag_states is None else lag_states
-        self.rows = 1 if self.single else history.constant.size  # states that a lag is read for, from `top` on
-        self.past = history.constant[self.top + np.arange(self.rows)[:, None]]  # if that is constant
+        self.rows = (
+            1 if self.single else history.constant.size
+        )  # states that a lag is read for, from `top` on
+        self.past = history.constant[
+            self.top + np.arange(self.rows)[:, None]
+        ]  # if that is constant
         self.zero = [] if callable(lags) else [int(j) for j in np.flatnonzero(lags == 0)]
         positive = self.constant[self.constant > 0]
-        self.least = 0.0 if callable(lags) else float(positive.min(initial=np.inf))  # no step so short sees itself
+        self.least = (
+            0.0 if callable(lags) else float(positive.min(initial=np.inf))
+        )  # no step so short sees itself
         self.branch = [0] * count
         self.first, self.last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.in_history: list[int] = []  # lags that look into a history that is a function
-        self.landings: list[tuple[float, int, int]] = []  # (time, lag, point), a heap: constant lags only
+        self.landings: list[
+            tuple[float, int, int]
+        ] = []  # (time, lag, point), a heap: constant lags only
         self.smallest = 0.0  # the least lag seen at the last call of `arguments`
 
     def refresh(self) -> None:
@@ -87,7 +101,9 @@ class Delays:
             return
         k, initial = np.array(self.branch), self.points.initial
         low = max(int(k.min()) - 1, 0)  # what lies further back is not looked into
-        ends = np.append(np.array(self.points.first_piece[low:], dtype=np.int64) - self.pieces.base, -1)
+        ends = np.append(
+            np.array(self.points.first_piece[low:], dtype=np.int64) - self.pieces.base, -1
+        )
         self.first = np.where(k > initial, np.maximum(ends[np.maximum(k - 1 - low, 0)], 0), -1)
         self.last = ends[k - low]
         self.first[self.zero] = -1  # no delay at all: the stage itself, so nothing to look up
@@ -104,8 +120,11 @@ class Delays:
         arguments: Array = t - lags
         return arguments
 
-    def states(self, t: float, y: Array, now: float, width: float, y_now: Array, q: Array) -> tuple[Array, bool]:
-        """Delayed states Z seen from (t, y) in a step from `now`, and whether the step looks into itself.
+    def states(
+        self, t: float, y: Array, now: float, width: float, y_now: Array, q: Array
+    ) -> tuple[Array, bool]:
+        """Delayed states Z seen from (t, y) in a step from `now`, and whether the step looks into
+        itself.
 
         Z has the shape (n, m), or (m,) where each lag is read for one state.
         """
@@ -113,7 +132,20 @@ class Delays:
         out = self.past.copy()
         p, top, rows = self.pieces, self.top, self.rows
         implicit = delayed_states(
-            p.starts, p.widths, p.values, p.slopes, self.first, self.last, p.count, at, now, width, y_now, q, top, out
+            p.starts,
+            p.widths,
+            p.values,
+            p.slopes,
+            self.first,
+            self.last,
+            p.count,
+            at,
+            now,
+            width,
+            y_now,
+            q,
+            top,
+            out,
         )
         for j in self.in_history:
             value = self.history.piece(at[j], *self.points.interval(self.branch[j]))
@@ -142,7 +174,9 @@ class Delays:
                 heapq.heappush(self.landings, (float(landing), j, index))
 
     def land(self, t: float, tolerance: float) -> int | None:
-        """Move the branches of the landings due at t; the order of the discontinuity, None if there is none."""
+        """Move the branches of the landings due at t; the order of the discontinuity, None if
+        there is none.
+        """
         order = None
         while self.landings and self.landings[0][0] <= t + tolerance:
             _, j, index = heapq.heappop(self.landings)

@@ -309,7 +309,9 @@ def _missed(F: Any, o: int, stride: int) -> float:
 
 @njit(**_CFG)
 def _negative(F: Any, o: int, stride: int) -> bool:
-    """Whether the quartic through five values at F[o], none below 0, may be: by its Bernstein coefficients."""
+    """Whether the quartic through five values at F[o], none below 0, may be: by its Bernstein
+    coefficients.
+    """
     a, b, c = F[o], F[o + stride], F[o + 2 * stride]
     d, e = F[o + 3 * stride], F[o + 4 * stride]
     if min(a, b, c, d, e) < 0.0:

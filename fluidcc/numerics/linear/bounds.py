@@ -1,7 +1,9 @@
-"""Where the roots of a pencil can be: bounds from matrices of absolute values, and the difference operator.
+"""Where the roots of a pencil can be: bounds from matrices of absolute values, and the difference
+operator.
 
-A system is retarded when det(I - D22 E(s)) is 1 for every s. Otherwise it is neutral: the zeros of that determinant
-carry chains of roots of growing frequency, and only left of their abscissa is the number of roots finite.
+A system is retarded when det(I - D22 E(s)) is 1 for every s. Otherwise it is neutral: the zeros of
+that determinant carry chains of roots of growing frequency, and only left of their abscissa is the
+number of roots finite.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ EXPANDED = 8
 
 
 def spectral_bound(matrix: Floats) -> float:
-    """An upper bound of the spectral radius of a matrix without negative entries (Collatz and Wielandt)."""
+    """An upper bound of the spectral radius of a matrix without negative entries (Collatz and
+    Wielandt).
+    """
     return _collatz(lambda trial: matrix @ trial, len(matrix))
 
 
@@ -67,8 +71,9 @@ def difference(block: Blocks) -> Floats:
 def is_neutral(block: Blocks) -> bool:
     """Whether det(I - D22 E(s)) depends on s.
 
-    Without a cycle in D22 it does not. With one it is evaluated at frequencies that have nothing in common with the
-    delays: there a finite sum of exponentials that is not constant differs from its value 1 at infinity.
+    Without a cycle in D22 it does not. With one it is evaluated at frequencies that have nothing in
+    common with the delays: there a finite sum of exponentials that is not constant differs from its
+    value 1 at infinity.
     """
     inner = np.abs(difference(block))
     if not inner.any() or nilpotent(inner):
@@ -80,7 +85,9 @@ def is_neutral(block: Blocks) -> bool:
 
 
 def sparse(matrix: Floats) -> Any:
-    """A large matrix without its zeros: products take no time then, and wait for no other thread."""
+    """A large matrix without its zeros: products take no time then, and wait for no other
+    thread.
+    """
     if len(matrix) <= DENSE:
         return matrix
     from scipy.sparse import csr_array
@@ -113,8 +120,9 @@ def summed(loop: Any, start: Any) -> Any:
 def turned(block: Blocks) -> Blocks:
     """The block with the channels of each delay turned so that D22 is triangular among them.
 
-    Equal delays stay equal whatever becomes of them, as with flows of one round trip, so that such channels are one
-    vector behind one delay: its coordinates are free, and cycles that cancel leave abs(D22).
+    Equal delays stay equal whatever becomes of them, as with flows of one round trip, so that such
+    channels are one vector behind one delay: its coordinates are free, and cycles that cancel leave
+    abs(D22).
     """
     m, p = block.ports
     kept = np.flatnonzero(difference(block).any(axis=0) & difference(block).any(axis=1))
@@ -134,23 +142,30 @@ def turned(block: Blocks) -> Blocks:
 
 
 def difference_norm(block: Blocks) -> float:
-    """A bound of the spectral radius of D22 diag(exp(i theta)) over all phases, those of equal delays being equal."""
+    """A bound of the spectral radius of D22 diag(exp(i theta)) over all phases, those of equal
+    delays being equal.
+    """
     if nilpotent(np.abs(difference(block))):
         return 0.0
-    return min(float(np.abs(np.linalg.eigvals(np.abs(difference(b)))).max()) for b in (block, turned(block)))
+    return min(
+        float(np.abs(np.linalg.eigvals(np.abs(difference(b)))).max())
+        for b in (block, turned(block))
+    )
 
 
 def expanded(inner: Floats, delays: Floats) -> tuple[Floats, Floats]:
     """det(I - D22 E(s)) less one as a sum of a exp(-h s): a and h; of each in a stack of D22.
 
-    What D22 couples in several ways, as a path and its parts, may add up to less, or cancel: the determinant of two
-    flows that keep 0.95 of what comes back and share a queue is 1 - 0.475 exp(-h1 s) - 0.475 exp(-h2 s), while
-    the spectral radius of abs(D22) is 1.9.
+    What D22 couples in several ways, as a path and its parts, may add up to less, or cancel: the
+    determinant of two flows that keep 0.95 of what comes back and share a queue is 1 - 0.475
+    exp(-h1 s) - 0.475 exp(-h2 s), while the spectral radius of abs(D22) is 1.9.
     """
     terms, lags = [], []
     for size in range(1, len(delays) + 1):
         chosen = np.array(list(combinations(range(len(delays)), size)))
-        terms.append((-1) ** size * np.linalg.det(inner[..., chosen[:, :, None], chosen[:, None, :]]))
+        terms.append(
+            (-1) ** size * np.linalg.det(inner[..., chosen[:, :, None], chosen[:, None, :]])
+        )
         lags.append(delays[chosen].sum(axis=1))
     a, h = np.concatenate(terms, axis=-1), np.concatenate(lags)
     order = np.argsort(h, kind="stable")
@@ -160,12 +175,14 @@ def expanded(inner: Floats, delays: Floats) -> tuple[Floats, Floats]:
 
 
 def essential_abscissa(block: Blocks) -> float:
-    """The least c at which `difference_norm` of D22 exp(-c tau) is one [1/time]; minus infinity if it is never.
+    """The least c at which `difference_norm` of D22 exp(-c tau) is one [1/time]; minus infinity if
+    it is never.
 
-    Right of it the difference operator has no spectrum, whatever the ratios of the delays (strong stability, after
-    Hale and Verduyn Lunel, Introduction to Functional Differential Equations, 1993, section 9.6). With one delay in
-    all cycles it is exact, and otherwise an upper bound, as is the c at which the terms of `expanded` together are one
-    in absolute value. That is exact where their delays have nothing in common.
+    Right of it the difference operator has no spectrum, whatever the ratios of the delays (strong
+    stability, after Hale and Verduyn Lunel, Introduction to Functional Differential Equations,
+    1993, section 9.6). With one delay in all cycles it is exact, and otherwise an upper bound, as
+    is the c at which the terms of `expanded` together are one in absolute value. That is exact
+    where their delays have nothing in common.
     """
     if nilpotent(np.abs(difference(block))):
         return -np.inf
@@ -177,10 +194,15 @@ def essential_abscissa(block: Blocks) -> float:
 
 
 def _abscissa(inner: Floats, lags: Floats) -> float:
-    """The least c at which the spectral radius of a matrix without negative entries, times exp(-c tau), is one."""
+    """The least c at which the spectral radius of a matrix without negative entries, times
+    exp(-c tau), is one.
+    """
     if nilpotent(inner):
         return -np.inf
-    return _zero(lambda c: float(np.log(np.abs(np.linalg.eigvals(inner * np.exp(-c * lags))).max())), lags.max())
+    return _zero(
+        lambda c: float(np.log(np.abs(np.linalg.eigvals(inner * np.exp(-c * lags))).max())),
+        lags.max(),
+    )
 
 
 def _zero(excess: Callable[[float], float], longest: float) -> float:
@@ -193,21 +215,30 @@ def _zero(excess: Callable[[float], float], longest: float) -> float:
         high, step = high + step, 2 * step
     from scipy.optimize import brentq
 
-    return float(brentq(excess, low, high, xtol=1e-14 / longest, rtol=1e-14)) if high > low else high
+    return (
+        float(brentq(excess, low, high, xtol=1e-14 / longest, rtol=1e-14)) if high > low else high
+    )
 
 
 def _sizes(block: Blocks, abscissa: float) -> tuple[Floats, Floats, Floats, Floats]:
     """abs of A, B2 E, C2, and D22 E at most, right of that abscissa."""
     m, p = block.ports
     size = np.exp(-abscissa * block.delays)
-    return np.abs(block.A), np.abs(block.B[:, m:]) * size, np.abs(block.C[p:]), np.abs(difference(block)) * size
+    return (
+        np.abs(block.A),
+        np.abs(block.B[:, m:]) * size,
+        np.abs(block.C[p:]),
+        np.abs(difference(block)) * size,
+    )
 
 
 def radius(block: Blocks, abscissa: float) -> float:
-    """No root with real part at least `abscissa` has a larger modulus; infinite where no bound exists.
+    """No root with real part at least `abscissa` has a larger modulus; infinite where no bound
+    exists.
 
-    Each root is an eigenvalue of ``A + B2 E (I - D22 E)^-1 C2``, so its modulus is at most the spectral radius of the
-    same expression in absolute values, with abs(E) at most exp(-abscissa tau).
+    Each root is an eigenvalue of ``A + B2 E (I - D22 E)^-1 C2``, so its modulus is at most the
+    spectral radius of the same expression in absolute values, with abs(E) at most exp(-abscissa
+    tau).
     """
     A, late, C2, loop = _sizes(block, abscissa)
     if nilpotent(loop):
@@ -220,7 +251,8 @@ def radius(block: Blocks, abscissa: float) -> float:
     if is_neutral(block):
         return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
     A, late, C2, loop = _sizes(block, abscissa)
-    # retarded by cancellation: (I - D22 E)^-1 is the adjugate, a polynomial of degree below the number of channels
+    # retarded by cancellation: (I - D22 E)^-1 is the adjugate, a polynomial of degree below the
+    # number of channels
     total = power = np.eye(len(loop))
     for _ in range(len(loop) - 1):
         power = power @ loop
@@ -229,17 +261,25 @@ def radius(block: Blocks, abscissa: float) -> float:
 
 
 def _radius_expanded(block: Blocks, abscissa: float) -> float:
-    """`radius` by terms of determinants: 1 + b E (I - D22 E)^-1 c is det(I - (D22 - c b) E) over det(I - D22 E)."""
+    """`radius` by terms of determinants: 1 + b E (I - D22 E)^-1 c is det(I - (D22 - c b) E) over
+    det(I - D22 E).
+    """
     m, p = block.ports
     rows, columns = block.B[:, m:], block.C[p:].T
     a, h = expanded(difference(block), block.delays)
-    moved, _ = expanded(difference(block) - columns[None, :, :, None] * rows[:, None, None, :], block.delays)
+    moved, _ = expanded(
+        difference(block) - columns[None, :, :, None] * rows[:, None, None, :], block.delays
+    )
     size = np.exp(-abscissa * h)
     least = 1.0 - float(np.abs(a) @ size)
-    return spectral_bound(np.abs(block.A) + np.abs(moved - a) @ size / least) if least > 1e-9 else np.inf
+    return (
+        spectral_bound(np.abs(block.A) + np.abs(moved - a) @ size / least)
+        if least > 1e-9
+        else np.inf
+    )
 
 
-# --- Approximate characteristic roots: eigenvalues of the Chebyshev discretisation of the delay channels ---
+# --- Approximate characteristic roots: eigenvalues of the Chebyshev discretisation of the delay cha
 
 
 DENSE_NODES = 260
@@ -247,12 +287,16 @@ DENSE_NODES = 260
 
 
 BASIS = 40
-"""Vectors of an Arnoldi basis near a shift: a long basis finds more guesses than restarts of a short one."""
+"""Vectors of an Arnoldi basis near a shift: a long basis finds more guesses than restarts of a
+short one.
+"""
 
 
 @lru_cache(maxsize=128)
 def differentiation(points: int) -> Floats:
-    """The Chebyshev differentiation matrix on `points` + 1 nodes cos(j pi / points) (Trefethen, 2000, chapter 6)."""
+    """The Chebyshev differentiation matrix on `points` + 1 nodes cos(j pi / points) (Trefethen,
+    2000, chapter 6).
+    """
     j = np.arange(points + 1)
     x = np.cos(np.pi * j / points)
     c = np.where((j == 0) | (j == points), 2.0, 1.0) * (-1.0) ** j
@@ -262,24 +306,39 @@ def differentiation(points: int) -> Floats:
     return matrix
 
 
-def points_for(delays: Floats, reach: float, least: int, density: float = 0.55) -> NDArray[np.int64]:
-    """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a few more.
+def points_for(
+    delays: Floats, reach: float, least: int, density: float = 0.55
+) -> NDArray[np.int64]:
+    """Points a channel so that frequencies up to `reach` are resolved: those of exp(-s tau) and a
+    few more.
 
     Half a point for each radian is what exp(-s tau) itself needs.
     """
-    return np.maximum(2, np.ceil(least * np.sqrt(delays / delays.max()) + density * reach * delays)).astype(np.int64)
+    return np.maximum(
+        2, np.ceil(least * np.sqrt(delays / delays.max()) + density * reach * delays)
+    ).astype(np.int64)
 
 
-def approximate_roots(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
-    """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the `shifts`."""
+def approximate_roots(
+    block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]
+) -> NDArray[np.complex128]:
+    """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
+    `shifts`.
+    """
     total = len(block.A) + int(points.sum())
     if total <= DENSE_NODES:
-        return np.asarray(np.linalg.eigvals(_dense(block, points)), complex) if total else np.empty(0, complex)
+        return (
+            np.asarray(np.linalg.eigvals(_dense(block, points)), complex)
+            if total
+            else np.empty(0, complex)
+        )
     return _nearest(block, points, shifts)
 
 
 def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
-    """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the last node."""
+    """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
+    last node.
+    """
     m, p = block.ports
     n, k = len(block.A), len(points)
     end = n + np.cumsum(points)
@@ -302,16 +361,22 @@ def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
     return matrix
 
 
-def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> NDArray[np.complex128]:
+def _nearest(
+    block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]
+) -> NDArray[np.complex128]:
     from scipy.sparse import block_diag, bmat, coo_array, csc_array, csr_array, eye_array
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
 
     m, p = block.ports
     k = len(points)
-    inner = [differentiation(int(q)) * (2 / lag) for q, lag in zip(points, block.delays, strict=True)]
+    inner = [
+        differentiation(int(q)) * (2 / lag) for q, lag in zip(points, block.delays, strict=True)
+    ]
     transport = block_diag([coo_array(d[1:, 1:]) for d in inner], format="csc")
     enter = block_diag([coo_array(d[1:, :1]) for d in inner], format="csr")
-    last = csr_array((np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum())))
+    last = csr_array(
+        (np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum()))
+    )
     matrix = bmat(
         [
             [csc_array(block.A), csc_array(block.B[:, m:]) @ last],
@@ -336,7 +401,9 @@ def _nearest(block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]) -> 
                 tol=1e-4,
                 maxiter=2,
             )
-        except ArpackNoConvergence as stopped:  # they are guesses: those that came are as good as any
+        except (
+            ArpackNoConvergence
+        ) as stopped:  # they are guesses: those that came are as good as any
             values = np.asarray(stopped.eigenvalues, complex)
         found.append(shift + 1 / values)
     return _distinct(np.concatenate([undelayed(block), *found]))
@@ -350,7 +417,9 @@ def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 
 def undelayed(block: Blocks) -> NDArray[np.complex128]:
-    """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however many there are."""
+    """Eigenvalues with every delay at zero: near the roots that are slow for the delays, however
+    many there are.
+    """
     m, p = block.ports
     inner = block.D[p:, m:]
     if nilpotent(np.abs(inner)):
@@ -358,6 +427,8 @@ def undelayed(block: Blocks) -> NDArray[np.complex128]:
         return np.linalg.eigvals(block.A + among).astype(complex)
     loop = np.eye(len(block.delays)) - inner
     try:
-        return np.linalg.eigvals(block.A + block.B[:, m:] @ np.linalg.solve(loop, block.C[p:])).astype(complex)
+        return np.linalg.eigvals(
+            block.A + block.B[:, m:] @ np.linalg.solve(loop, block.C[p:])
+        ).astype(complex)
     except np.linalg.LinAlgError:
         return np.empty(0, complex)

@@ -1,8 +1,10 @@
-"""Stability as a theorem about the given numbers: roots counted and enclosed in interval arithmetic.
+"""Stability as a theorem about the given numbers: roots counted and enclosed in interval
+arithmetic.
 
-A walk around a box proves how many roots it holds. On each segment S, with a floating-point inverse M of the pencil at
-its midpoint, an enclosure of ``det(M P(s))`` over all s in S has positive real part; so f has no zero on S and its
-argument turns there by less than pi, and the turn is that between the segment's ends. Every rounding is enclosed (Arb).
+A walk around a box proves how many roots it holds. On each segment S, with a floating-point inverse
+M of the pencil at its midpoint, an enclosure of ``det(M P(s))`` over all s in S has positive real
+part; so f has no zero on S and its argument turns there by less than pi, and the turn is that
+between the segment's ends. Every rounding is enclosed (Arb).
 """
 
 from __future__ import annotations
@@ -89,8 +91,8 @@ def certify(system: DelayLTI, roots: int = 2, digits: float = 1e-7) -> Certifica
     roots : int
         How many rightmost roots to enclose; none with 0.
     digits : float
-        Half the side of the enclosing squares, relative to the modulus and the longest delay's inverse; of a
-        multiple root a hundredth.
+        Half the side of the enclosing squares, relative to the modulus and the longest delay's
+        inverse; of a multiple root a hundredth.
     """
     walk = _Walk(system._block)
     unit = walk.unit
@@ -105,21 +107,30 @@ def certify(system: DelayLTI, roots: int = 2, digits: float = 1e-7) -> Certifica
         balls, abscissa = _rightmost(system, walk, roots, digits)
         reason = "certified"
     except (_Failed, FluidccError) as failed:
-        balls, abscissa, reason = (), None, f"the count is certified, the rightmost roots are not: {failed}"
+        balls, abscissa, reason = (
+            (),
+            None,
+            f"the count is certified, the rightmost roots are not: {failed}",
+        )
     return Certificate(True, count, balls, abscissa, bound / unit, reason, walk.segments)
 
 
 def _rightmost(
     system: DelayLTI, walk: _Walk, roots: int, digits: float
 ) -> tuple[tuple[Ball, ...], tuple[float, float]]:
-    """Enclosures of all roots right of a line, as many as the walk around that half plane counts."""
+    """Enclosures of all roots right of a line, as many as the walk around that half plane
+    counts.
+    """
     found = system.roots(count=roots) * walk.unit
     more = system.roots(count=len(found) + 2) * walk.unit
     rest = more[len(found) :]
     last = float(found.real.min())
     gap = last - float(rest.real.max()) if len(rest) else 1.0
     if gap < 1e-5:
-        raise _Failed(f"the roots do not part near Re s = {last / walk.unit:.6g} 1/s; ask for another number of them")
+        raise _Failed(
+            f"the roots do not part near Re s = {last / walk.unit:.6g} 1/s; ask for another "
+            f"number of them"
+        )
     left = last - min(0.5 * gap, 1.0)
     upper, times = np.unique(np.round(found[found.imag >= 0], 9), return_counts=True)
     balls = []
@@ -130,25 +141,35 @@ def _rightmost(
         corner = size * np.array([-1 - 1j, 1 - 1j, 1 + 1j, -1 + 1j, -1 - 1j], complex)
         inside = walk.turns((root + corner).astype(complex), closed=True)
         if inside != multiplicity:
-            raise _Failed(f"{inside} roots near s = {root / walk.unit:.6g} 1/s where {multiplicity} were expected")
-        ball = Ball(root / walk.unit, float(np.nextafter(1.4143 * size / walk.unit, np.inf)), int(multiplicity))
+            raise _Failed(
+                f"{inside} roots near s = {root / walk.unit:.6g} 1/s where {multiplicity} were "
+                f"expected"
+            )
+        ball = Ball(
+            root / walk.unit,
+            float(np.nextafter(1.4143 * size / walk.unit, np.inf)),
+            int(multiplicity),
+        )
         balls.append(ball)
         if root.imag > size:
             balls.append(Ball(ball.centre.conjugate(), ball.radius, multiplicity))
     total = sum(ball.multiplicity for ball in balls)
     around = walk.count(left, walk.radius(left))
     if around != total:
-        raise _Failed(f"{around} roots right of {left / walk.unit:.6g} 1/s, of which {total} are enclosed")
+        raise _Failed(
+            f"{around} roots right of {left / walk.unit:.6g} 1/s, of which {total} are enclosed"
+        )
     balls.sort(key=lambda ball: -ball.centre.real)
     low = max(ball.centre.real - ball.radius for ball in balls)
     return tuple(balls), (low, max(ball.centre.real + ball.radius for ball in balls))
 
 
 class _Walk:
-    """Walks in the complex plane around which the argument of the characteristic function is proved.
+    """Walks in the complex plane around which the argument of the characteristic function is
+    proved.
 
-    Time is measured in a power of two and the balancing factors are powers of two, so that the scaled numbers are the
-    given ones exactly.
+    Time is measured in a power of two and the balancing factors are powers of two, so that the
+    scaled numbers are the given ones exactly.
     """
 
     def __init__(self, block: Blocks) -> None:
@@ -156,11 +177,18 @@ class _Walk:
 
         self.flint = flint
         core = core_of(block)
-        longest = float(core.delays.max(initial=0.0)) or 1 / max(float(np.abs(core.A).max(initial=0.0)), 1e-300)
+        longest = float(core.delays.max(initial=0.0)) or 1 / max(
+            float(np.abs(core.A).max(initial=0.0)), 1e-300
+        )
         self.unit = float(np.exp2(np.round(np.log2(longest))))
         stack = Blocks(*(part[None] for part in core))
         frame, _ = framed(*stack, np.array([self.unit]))
-        self.block = Blocks(*(part[0] for part in unframed(frame, len(core.A), core.ports, stack.delays / self.unit)))
+        self.block = Blocks(
+            *(
+                part[0]
+                for part in unframed(frame, len(core.A), core.ports, stack.delays / self.unit)
+            )
+        )
         # the unit multiplies real roots: s (scaled) = unit s
         self.n, self.k = len(core.A), len(core.delays)
         b = self.block
@@ -174,7 +202,8 @@ class _Walk:
     def radius(self, left: float) -> float:
         """A proved bound on the modulus of every root with real part at least `left`.
 
-        With w > 0, ``|C2| wx + |D22| E wz <= wz`` and ``|A| wx + |B2| E wz <= R wx``, each root has modulus at most R.
+        With w > 0, ``|C2| wx + |D22| E wz <= wz`` and ``|A| wx + |B2| E wz <= R wx``, each root has
+        modulus at most R.
         """
         flint, b = self.flint, self.block
         size = np.exp(-left * b.delays)
@@ -182,7 +211,8 @@ class _Walk:
         loop = np.eye(self.k) - D
         if self.k and np.abs(np.linalg.eigvals(D)).max() >= 1:
             raise _Failed(
-                "the channels amplify each other (spectral radius of abs(D22) at least one): no bound is proved"
+                "the channels amplify each other (spectral radius of abs(D22) at least one): no "
+                "bound is proved"
             )
         wx = np.ones(self.n)
         for _ in range(40):
@@ -199,7 +229,9 @@ class _Walk:
                 raise _Failed("no bound on the roots is proved: the channels amplify each other")
         bound = flint.arb(0)
         for i in range(self.n):
-            bound = bound.max((self._dot(np.abs(b.A[i]), x) + self._dot(np.abs(b.B[i]), late)) / x[i])
+            bound = bound.max(
+                (self._dot(np.abs(b.A[i]), x) + self._dot(np.abs(b.B[i]), late)) / x[i]
+            )
         return float(np.nextafter(float(bound.upper()) * (1 + 1e-12), np.inf))
 
     def _dot(self, row: NDArray[np.float64], column: Sequence[Any]) -> Any:
@@ -218,7 +250,9 @@ class _Walk:
         return -self.turns(path, closed=False)
 
     def turns(self, path: NDArray[np.complex128], closed: bool) -> int:
-        """Turns of the argument around a closed polygon, or around one that is closed by its mirror image."""
+        """Turns of the argument around a closed polygon, or around one that is closed by its
+        mirror image.
+        """
         total = self.flint.arb(0)
         size = float(np.abs(np.diff(path)).max())
         for a, b in pairwise(path):
@@ -244,7 +278,9 @@ class _Walk:
                 total += turn
                 continue
             if abs(q - p) < SHORTEST * size:
-                raise _Failed(f"a root lies on the path, or too near, at s = {p / self.unit:.6g} 1/s")
+                raise _Failed(
+                    f"a root lies on the path, or too near, at s = {p / self.unit:.6g} 1/s"
+                )
             middle = 0.5 * (p + q)
             todo += [(middle, q), (p, middle)]
         return total
@@ -262,7 +298,9 @@ class _Walk:
             return None
         if not np.isfinite(inverse).all():
             return None
-        left = self.flint.acb_mat([[acb(float(x.real), float(x.imag)) for x in row] for row in inverse])
+        left = self.flint.acb_mat(
+            [[acb(float(x.real), float(x.imag)) for x in row] for row in inverse]
+        )
         hull = acb(arb(p.real).union(arb(q.real)), arb(p.imag).union(arb(q.imag)))
         if not (left * self._pencil(hull)).det().real > 0:
             return None

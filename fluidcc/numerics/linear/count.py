@@ -1,4 +1,6 @@
-"""How many roots lie right of the imaginary axis: once by the argument principle, once by finding them."""
+"""How many roots lie right of the imaginary axis: once by the argument principle, once by
+finding them.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,9 @@ class RootCount:
 def count_right(of: Search) -> RootCount:
     """Count the roots of the closed right half plane.
 
-    The contour is the imaginary axis up to a bound on all roots right of it, closed by a box. It passes roots on the
-    axis on their right. Where the counts disagree, guesses and contour are refined twice.
+    The contour is the imaginary axis up to a bound on all roots right of it, closed by a box. It
+    passes roots on the axis on their right. Where the counts disagree, guesses and contour are
+    refined twice.
 
     Parameters
     ----------
@@ -82,8 +85,10 @@ def count_right(of: Search) -> RootCount:
         return _of_single_states(np.diag(of.core.A).astype(complex))
     if of.essential >= 0:
         raise Unsupported(
-            "the system is neutral and its difference operator is not strongly stable (essential abscissa at most "
-            f"{of.essential / of.pencil.time:.3g} 1/s): chains of roots may reach into the right half plane, so that "
+            "the system is neutral and its difference operator is not strongly stable (essential "
+            "abscissa at most "
+            f"{of.essential / of.pencil.time:.3g} 1/s): chains of roots may reach into the right "
+            f"half plane, so that "
             "their number is not defined"
         )
     top = of.reach_right_of(0.0)
@@ -99,11 +104,15 @@ def count_right(of: Search) -> RootCount:
         if attempt:
             with suppress(OnContour):
                 of.complete((-0.1, top, 0.0, top))
-    raise Undecided(f"the number of roots right of the imaginary axis could not be settled: {problem}")
+    raise Undecided(
+        f"the number of roots right of the imaginary axis could not be settled: {problem}"
+    )
 
 
 def _of_single_states(roots: Complex) -> RootCount:
-    """Where every cycle is that of one state without delay, the entries of the diagonal are the roots, exactly."""
+    """Where every cycle is that of one state without delay, the entries of the diagonal are the
+    roots, exactly.
+    """
     unit = 1 / max(float(np.abs(roots).max(initial=0.0)), np.finfo(float).tiny)
     scaled = roots.real * unit
     on_axis, right = np.abs(scaled) <= RESOLUTION, scaled > RESOLUTION
@@ -124,8 +133,12 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
         heights = np.unique(np.abs(axis.imag))
         apart = np.abs(others[:, None] - axis).min() if len(others) else 1.0
         between = np.diff(heights)
-        size = min(0.2, 0.3 * apart, *(0.3 * between[between > 1e-6]), *(0.3 * heights[heights > 1e-6]))
-    exact = np.where(on_axis, 1j * every.imag, every)  # to the left of the path, wherever rounding put them
+        size = min(
+            0.2, 0.3 * apart, *(0.3 * between[between > 1e-6]), *(0.3 * heights[heights > 1e-6])
+        )
+    exact = np.where(
+        on_axis, 1j * every.imag, every
+    )  # to the left of the path, wherever rounding put them
     path = half_box(0.0, top, top, axis, size if len(axis) else 0.0)
     turns = -2 * winding(of.pencil, path, exact, density)
     missing = round(turns)
@@ -134,7 +147,10 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
     by_roots = int(right.sum())
     by_contour = by_roots + missing
     if missing:
-        raise Undecided(f"the argument principle counts {by_contour} roots right of the axis and {by_roots} were found")
+        raise Undecided(
+            f"the argument principle counts {by_contour} roots right of the axis and {by_roots} "
+            f"were found"
+        )
     unit = of.pencil.time
     return RootCount(
         by_roots,
@@ -151,10 +167,11 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
 
 
 def rightmost_of_stack(block: Blocks) -> tuple[NDArray[np.complex128], NDArray[np.int64]]:
-    """The rightmost root of each system [1/s] and its number of roots right of the axis, counted and found.
+    """The rightmost root of each system [1/s] and its number of roots right of the axis, counted
+    and found.
 
-    The number is -1 where these do not agree at once, or a root lies on the axis to the resolution, or the system may
-    be neutral: then `DelayLTI.count_unstable` has to say.
+    The number is -1 where these do not agree at once, or a root lies on the axis to the resolution,
+    or the system may be neutral: then `DelayLTI.count_unstable` has to say.
     """
     root, count = np.full(len(block.A), np.nan + 0j), np.full(len(block.A), -1)
     for rows, core in _cores(block):
@@ -167,7 +184,9 @@ def rightmost_of_stack(block: Blocks) -> tuple[NDArray[np.complex128], NDArray[n
 
 
 def right_of_axis(block: Blocks) -> NDArray[np.int64]:
-    """How many roots each system has right of the axis, where its roots are those of single states; -1 elsewhere."""
+    """How many roots each system has right of the axis, where its roots are those of single
+    states; -1 elsewhere.
+    """
     count = np.full(len(block.A), -1)
     for rows, core in _cores(block):
         diagonal = np.diagonal(core.A, axis1=1, axis2=2)

@@ -13,7 +13,17 @@ from fluidcc.base.arguments import choice, explained, number, numbers, shown, wh
 from fluidcc.base.errors import InvalidInput
 from fluidcc.numerics.linear.margins import margins
 from fluidcc.numerics.linear.pencil import Pencil
-from fluidcc.numerics.linear.ports import Parts, Pick, checked, delayed_terms, indices, matrix, merged, names, rational
+from fluidcc.numerics.linear.ports import (
+    Parts,
+    Pick,
+    checked,
+    delayed_terms,
+    indices,
+    matrix,
+    merged,
+    names,
+    rational,
+)
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
 if TYPE_CHECKING:
@@ -60,13 +70,17 @@ def connect(
     gain = np.atleast_2d(matrix(back, "back"))
     if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
         raise InvalidInput(
-            f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} columns; "
+            f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} "
+            f"columns; "
             f"got {gain.shape}, {into.shape}, {out.shape}"
         )
     keep_in = block.inputs if enter is None else ()
     keep_out = block.outputs if leave is None else ()
     return _made(
-        wire(block._block, gain, into, out), states=block.states, inputs=inputs or keep_in, outputs=outputs or keep_out
+        wire(block._block, gain, into, out),
+        states=block.states,
+        inputs=inputs or keep_in,
+        outputs=outputs or keep_out,
     )
 
 
@@ -75,12 +89,15 @@ def feedback(block: DelayLTI, other: DelayLTI | ArrayLike | None, sign: float) -
     m, p = block.n_inputs, block.n_outputs
     if other is None:
         if m != p:
-            raise InvalidInput(f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`")
+            raise InvalidInput(
+                f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`"
+            )
         return connect(block, sign * np.eye(m), None, None)
     behind = lift(other, (m, p))
     if (behind.n_inputs, behind.n_outputs) != (p, m):
         raise InvalidInput(
-            f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} outputs, "
+            f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} "
+            f"outputs, "
             f"got {behind.n_inputs} and {behind.n_outputs}"
         )
     back = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
@@ -94,7 +111,9 @@ def series(block: DelayLTI, other: DelayLTI | ArrayLike) -> DelayLTI:
         other = float(other) * np.eye(block.n_inputs)  # type: ignore[arg-type]
     first = lift(other, (block.n_inputs, 0))
     if first.n_outputs != block.n_inputs:
-        raise InvalidInput(f"series g * h: g has {block.n_inputs} inputs and h has {first.n_outputs} outputs")
+        raise InvalidInput(
+            f"series g * h: g has {block.n_inputs} inputs and h has {first.n_outputs} outputs"
+        )
     m, p = block.n_inputs, block.n_outputs
     back = np.zeros((m + first.n_inputs, p + m))
     back[:m, p:] = np.eye(m)
@@ -109,9 +128,14 @@ def parallel(block: DelayLTI, other: DelayLTI | ArrayLike, sign: float) -> Delay
     second = lift(other, (block.n_outputs, block.n_inputs))
     m, p = block.n_inputs, block.n_outputs
     if (second.n_inputs, second.n_outputs) != (m, p):
-        raise InvalidInput(f"a sum needs blocks of one shape, here {(p, m)} and {(second.n_outputs, second.n_inputs)}")
+        raise InvalidInput(
+            f"a sum needs blocks of one shape, here {(p, m)} and "
+            f"{(second.n_outputs, second.n_inputs)}"
+        )
     enter, leave = np.vstack((np.eye(m), np.eye(m))), np.hstack((np.eye(p), sign * np.eye(p)))
-    return connect(append((block, second)), np.zeros((2 * m, 2 * p)), enter, leave, block.inputs, block.outputs)
+    return connect(
+        append((block, second)), np.zeros((2 * m, 2 * p)), enter, leave, block.inputs, block.outputs
+    )
 
 
 def delayed(block: DelayLTI, extra: float | ArrayLike, inputs: Pick) -> DelayLTI:
@@ -119,13 +143,18 @@ def delayed(block: DelayLTI, extra: float | ArrayLike, inputs: Pick) -> DelayLTI
     at = indices(inputs, block.inputs, "input")
     lags = matrix(extra, "the extra delay")
     if lags.shape not in ((), (len(at),)):
-        raise InvalidInput(f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of {len(at)}")
+        raise InvalidInput(
+            f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of "
+            f"{len(at)}"
+        )
     lags = np.broadcast_to(lags, (len(at),))
     m, k = block.n_inputs, len(at)
     passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
     picked = np.eye(m)[:, at]
     through = np.block([[passing, picked], [picked.T, np.zeros((k, k))]])
-    bank = Blocks(np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through, np.array(lags))
+    bank = Blocks(
+        np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through, np.array(lags)
+    )
     return series(block, _made(bank, inputs=block.inputs))
 
 
@@ -134,7 +163,9 @@ def at_delays(block: DelayLTI) -> DelayLTI:
     m, p = block.n_inputs, block.n_outputs
     k, (A, B, C, D, delays) = len(block.delays), block._block
     if not k:
-        raise InvalidInput(f"{block!r} has no delayed signal at which a loop could be broken; see at='ports'")
+        raise InvalidInput(
+            f"{block!r} has no delayed signal at which a loop could be broken; see at='ports'"
+        )
     late = [f"delay{i}" for i in range(k)]
     return _made(
         Blocks(
@@ -200,12 +231,13 @@ class DelayLTI(Parts):
     Raises
     ------
     InvalidInput
-        Shapes that do not fit, numbers that are not finite, a negative delay, or an algebraic loop through channels
-        of zero delay.
+        Shapes that do not fit, numbers that are not finite, a negative delay, or an algebraic loop
+        through channels of zero delay.
 
     Notes
     -----
-    `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel, `feedback` closes a loop.
+    `*` is series as in python-control: ``g * h`` is g after h. ``+``, ``-`` are parallel,
+    `feedback` closes a loop.
     """
 
     @explained
@@ -232,7 +264,9 @@ class DelayLTI(Parts):
 
     @classmethod
     @explained
-    def transfer(cls, num: ArrayLike, den: ArrayLike, delay: float = 0.0, **names: Sequence[str]) -> DelayLTI:
+    def transfer(
+        cls, num: ArrayLike, den: ArrayLike, delay: float = 0.0, **names: Sequence[str]
+    ) -> DelayLTI:
         """The scalar ``num(s) / den(s) * exp(-s delay)``.
 
         Parameters
@@ -253,11 +287,13 @@ class DelayLTI(Parts):
 
     @classmethod
     @explained
-    def retarded(cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()) -> DelayLTI:
+    def retarded(
+        cls, A0: ArrayLike, *terms: tuple[ArrayLike, float], B: ArrayLike = (), C: ArrayLike = ()
+    ) -> DelayLTI:
         """The equation ``x' = A0 x + sum A_k x(t - tau_k) + B u``, ``y = C x``.
 
-        Each A_k has a channel for each of its rows that is no multiple of another, or for each such column if these are
-        fewer; no entry is lost, however small it is beside others.
+        Each A_k has a channel for each of its rows that is no multiple of another, or for each such
+        column if these are fewer; no entry is lost, however small it is beside others.
 
         Parameters
         ----------
@@ -296,7 +332,9 @@ class DelayLTI(Parts):
         return self(1j * np.atleast_1d(numbers(omega, "omega", "finite frequencies in rad/s")))
 
     def characteristic(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
-        """det of the pencil at complex `s`, of the shape of `s`: an entire function whose zeros are the poles."""
+        """det of the pencil at complex `s`, of the shape of `s`: an entire function whose zeros
+        are the poles.
+        """
         points = numbers(s, "s", kind=complex)
         values = self.pencil.values(points.ravel(), slope=False)
         return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
@@ -308,14 +346,18 @@ class DelayLTI(Parts):
 
     @cached_property
     def difference_norm(self) -> float:
-        """A bound of the spectral radius of D22; below one the difference operator is strongly stable."""
+        """A bound of the spectral radius of D22; below one the difference operator is strongly
+        stable.
+        """
         from fluidcc.numerics.linear.bounds import difference_norm
 
         return difference_norm(self._block)
 
     @cached_property
     def essential_abscissa(self) -> float:
-        """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system (an upper bound)."""
+        """Right of it the number of roots is finite [1/s]; minus infinity for a retarded system
+        (an upper bound).
+        """
         return self._search.essential / self._search.pencil.time
 
     def roots(
@@ -326,8 +368,8 @@ class DelayLTI(Parts):
         Parameters
         ----------
         count : int, optional
-            How many of the rightmost; 6 without a region. One more comes where conjugates would be parted, fewer
-            where the system has fewer.
+            How many of the rightmost; 6 without a region. One more comes where conjugates would be
+            parted, fewer where the system has fewer.
         region : tuple of float, optional
             All roots in the box (re_min, re_max, im_min, im_max) [1/s].
 
@@ -336,7 +378,8 @@ class DelayLTI(Parts):
         Undecided
             The roots found and the argument principle do not agree.
         Unsupported
-            A neutral system has infinitely many roots right of the line that would have to be searched.
+            A neutral system has infinitely many roots right of the line that would have to be
+            searched.
         """
         from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
 
@@ -344,7 +387,9 @@ class DelayLTI(Parts):
             raise InvalidInput("give count or region, not both")
         if region is not None:
             return roots_in(Search(self._block), region)
-        return rightmost(self._search, 6 if count is None else whole(count, "count", least=1, most=10_000))
+        return rightmost(
+            self._search, 6 if count is None else whole(count, "count", least=1, most=10_000)
+        )
 
     @cached_property
     def _search(self) -> Search:
@@ -354,7 +399,8 @@ class DelayLTI(Parts):
         return Search(self._block)
 
     def count_unstable(self) -> RootCount:
-        """The number of roots right of the imaginary axis, by the argument principle and by finding them.
+        """The number of roots right of the imaginary axis, by the argument principle and by finding
+        them.
 
         Roots on the axis and at the origin are reported apart, see `RootCount`.
 
@@ -376,12 +422,14 @@ class DelayLTI(Parts):
         Parameters
         ----------
         channel : str or int, optional
-            One of the signals at which the loop is broken: margins of its own loop, all others closed. Without it all
-            of them change together, by one factor, one phase or one extra delay.
+            One of the signals at which the loop is broken: margins of its own loop, all others
+            closed. Without it all of them change together, by one factor, one phase or one extra
+            delay.
         at : {"ports", "delays"}
-            Where the loop is broken. ``"ports"``: the block is the return ratio L, closed by ``u = -y``, as with
-            python-control. ``"delays"``: the block is a closed loop, broken at all its delayed signals together; the
-            channels are ``delay0``, ``delay1`` and so on, as in `delays`.
+            Where the loop is broken. ``"ports"``: the block is the return ratio L, closed by ``u =
+            -y``, as with python-control. ``"delays"``: the block is a closed loop, broken at all
+            its delayed signals together; the channels are ``delay0``, ``delay1`` and so on, as in
+            `delays`.
 
         Raises
         ------
@@ -392,16 +440,18 @@ class DelayLTI(Parts):
 
         Notes
         -----
-        Stability does not depend on where a loop is broken, but margins do, since it is there that gain, phase and
-        delay change. What reaches a controller without delay is not touched at the delays, and what passes two of them
-        is changed twice, so that phase margins of networks differ there by some degrees, 6 in published loops and 15
-        in others, from those at a queue or at the flows. Give both with the place.
+        Stability does not depend on where a loop is broken, but margins do, since it is there that
+        gain, phase and delay change. What reaches a controller without delay is not touched at the
+        delays, and what passes two of them is changed twice, so that phase margins of networks
+        differ there by some degrees, 6 in published loops and 15 in others, from those at a queue
+        or at the flows. Give both with the place.
 
         Examples
         --------
         >>> import fluidcc as fc
         >>> found = fc.DelayLTI.transfer([2], [1, 0], 0.25).margins()  # 2 exp(-0.25 s) / s
-        >>> f"{found.gain:.4f} {found.phase:.4f} deg at {found.crossover:.4f} rad/s, {found.delay:.4f} s"
+        >>> at = f"{found.crossover:.4f} rad/s, {found.delay:.4f} s"
+        >>> f"{found.gain:.4f} {found.phase:.4f} deg at {at}"
         '3.1416 61.3521 deg at 2.0000 rad/s, 0.5354 s'
         """
         choice(at, "at", ("ports", "delays"))
@@ -409,10 +459,11 @@ class DelayLTI(Parts):
 
     @explained
     def step(self, t: ArrayLike) -> Matrix:
-        """Response of every output to a unit step in every input, from rest: shape (outputs, inputs, len(t)).
+        """Response of every output to a unit step in every input, from rest: shape (outputs,
+        inputs, len(t)).
 
-        Exact to about 1e-12 of its size: the method of steps, collocation on pieces between all kinks. At a jump the
-        value is that after it.
+        Exact to about 1e-12 of its size: the method of steps, collocation on pieces between all
+        kinks. At a jump the value is that after it.
 
         Parameters
         ----------
@@ -425,7 +476,8 @@ class DelayLTI(Parts):
 
     @explained
     def impulse(self, t: ArrayLike) -> Matrix:
-        """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped as `step`.
+        """Response to a Dirac impulse, without the Dirac masses that come straight through; shaped
+        as `step`.
 
         Parameters
         ----------
@@ -456,7 +508,9 @@ class DelayLTI(Parts):
     # Interconnection
 
     def append(self, *others: DelayLTI) -> DelayLTI:
-        """All blocks side by side, unconnected; names that would stand twice get the number of their block."""
+        """All blocks side by side, unconnected; names that would stand twice get the number of
+        their block.
+        """
         return append((self, *others))
 
     @explained
@@ -469,7 +523,8 @@ class DelayLTI(Parts):
         inputs: Sequence[str] = (),
         outputs: Sequence[str] = (),
     ) -> DelayLTI:
-        """Close ``u = back @ y + enter @ w`` and read ``leave @ y``; identities without `enter`, `leave`.
+        """Close ``u = back @ y + enter @ w`` and read ``leave @ y``; identities without `enter`,
+        `leave`.
 
         Parameters
         ----------
@@ -486,7 +541,9 @@ class DelayLTI(Parts):
         return connect(self, back, enter, leave, inputs, outputs)
 
     def feedback(self, other: DelayLTI | ArrayLike | None = None, sign: float = -1.0) -> DelayLTI:
-        """The loop with `other` (unity without it) from the outputs back to the inputs, ``u = w + sign other(y)``."""
+        """The loop with `other` (unity without it) from the outputs back to the inputs, ``u = w
+        + sign other(y)``.
+        """
         return feedback(self, other, sign)
 
     def __mul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
@@ -539,7 +596,9 @@ class DelayLTI(Parts):
 
 
 def to_control(system: DelayLTI, omega: ArrayLike | None, pade: int | None) -> Any:
-    """Frequency response data at `omega`, or a state space with every delay as a Pade approximant of order `pade`."""
+    """Frequency response data at `omega`, or a state space with every delay as a Pade
+    approximant of order `pade`.
+    """
     import control
 
     if omega is not None:
@@ -554,7 +613,10 @@ def to_control(system: DelayLTI, omega: ArrayLike | None, pade: int | None) -> A
         return control.ss(system.A, system.B, system.C, system.D, **names)
     if omega is not None or pade is None:
         got = "both" if omega is not None else "neither"
-        raise InvalidInput(f"give the frequencies omega=, or the order pade= of at least 1 for every delay; got {got}")
+        raise InvalidInput(
+            f"give the frequencies omega=, or the order pade= of at least 1 for every delay; got "
+            f"{got}"
+        )
     block = Blocks(system.A, system.B, system.C, system.D, np.empty(0))
     filters = [pade_block(float(lag), pade) for lag in system.delays]
     m, p, k = system.n_inputs, system.n_outputs, len(filters)

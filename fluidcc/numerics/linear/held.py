@@ -1,13 +1,15 @@
-"""Integrators driven by inputs that are each held for a period of their own: the exact map and its eigenvalues.
+"""Integrators driven by inputs that are each held for a period of their own: the exact map and its
+eigenvalues.
 
-The states are integrals, as queues are, and every input changes at the multiples of its period T_j::
+The states are integrals, as queues are, and every input changes at the multiples of its period
+T_j::
 
-    x_i'(t) = sum over paths of gain r_j(t - delay)
-    r_j     = (keep r)_j + sum over measurements of gain x_i(k T_j - delay), or of its mean over a window before that
+    x_i'(t) = sum over paths of gain r_j(t - delay) r_j     = (keep r)_j + sum over measurements of
+    gain x_i(k T_j - delay), or of its mean over a window before that
 
-where all measurements at one instant are made before any input changes. The map is over the least common multiple of
-the periods. Inputs are constant between ticks, so that integrals of them are sums: nothing is approximated. An input
-without a path is a state of a controller, such as a filter.
+where all measurements at one instant are made before any input changes. The map is over the least
+common multiple of the periods. Inputs are constant between ticks, so that integrals of them are
+sums: nothing is approximated. An input without a path is a state of a controller, such as a filter.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Path(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What an input changes by at its ticks: a state `delay` seconds before, its mean over a `window` up to then."""
+    """What an input changes by at its ticks: a state `delay` seconds before, its mean over a
+    `window` up to then.
+    """
 
     source: int
     state: int
@@ -65,7 +69,8 @@ class HeldLoop:
     paths : sequence of Path
     measurements : sequence of Measurement
     free : array_like, shape (inputs, k), optional
-        Directions in which inputs may differ for ever without any effect: their multiplier, 1, is left out.
+        Directions in which inputs may differ for ever without any effect: their multiplier, 1, is
+        left out.
 
     Raises
     ------
@@ -83,9 +88,15 @@ class HeldLoop:
     free: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        times = [t for m in self.measurements for t in (m.delay, m.window)] + [p.delay for p in self.paths]
-        if not all(0 < T < math.inf for T in self.periods) or not all(0 <= t < math.inf for t in times):
-            raise InvalidInput(f"periods {[*self.periods]} must be positive and no delay or window negative")
+        times = [t for m in self.measurements for t in (m.delay, m.window)] + [
+            p.delay for p in self.paths
+        ]
+        if not all(0 < T < math.inf for T in self.periods) or not all(
+            0 <= t < math.inf for t in times
+        ):
+            raise InvalidInput(
+                f"periods {[*self.periods]} must be positive and no delay or window negative"
+            )
 
     @cached_property
     def period(self) -> float:
@@ -101,10 +112,15 @@ class HeldLoop:
 
     @cached_property
     def monodromy(self) -> Array:
-        """The map over one common period of (x, and of each input what it held, newest first), square."""
+        """The map over one common period of (x, and of each input what it held, newest first),
+        square.
+        """
         rows = np.eye(self.states + sum(self._back))
         first = self.states + np.cumsum([0, *self._back])
-        inputs = [_Held(T, rows[first[j] : first[j + 1]], round(self.period / T)) for j, T in enumerate(self.periods)]
+        inputs = [
+            _Held(T, rows[first[j] : first[j + 1]], round(self.period / T))
+            for j, T in enumerate(self.periods)
+        ]
         for time, now in _instants(inputs):
             new = [self._tick(j, time, inputs, rows) for j in now]
             for j, row in zip(now, new, strict=True):
@@ -120,16 +136,22 @@ class HeldLoop:
             if m.source == j:
                 value, area = self._integral(m.state, time - m.delay, inputs, rows)
                 if m.window > 0:
-                    value = (area - self._integral(m.state, time - m.delay - m.window, inputs, rows)[1]) / m.window
+                    value = (
+                        area - self._integral(m.state, time - m.delay - m.window, inputs, rows)[1]
+                    ) / m.window
                 new = new + m.gain * value
         return np.broadcast_to(new, rows.shape[1])
 
-    def _integral(self, i: int, time: float, inputs: list[_Held], rows: Array) -> tuple[Array, Array]:
+    def _integral(
+        self, i: int, time: float, inputs: list[_Held], rows: Array
+    ) -> tuple[Array, Array]:
         """x_i at `time`, and its integral from 0 to there, by what they depend on."""
         value, area = rows[i], rows[i] * time
         for p in self.paths:
             if p.state == i:
-                (first, second), (first0, second0) = (inputs[p.source].integrals(t - p.delay) for t in (time, 0.0))
+                (first, second), (first0, second0) = (
+                    inputs[p.source].integrals(t - p.delay) for t in (time, 0.0)
+                )
                 value = value + p.gain * (first - first0)
                 area = area + p.gain * (second - second0 - time * first0)
         return value, area
@@ -141,10 +163,14 @@ class HeldLoop:
 
     @cached_property
     def multipliers(self) -> NDArray[np.complex128]:
-        """Eigenvalues of the monodromy matrix by falling modulus, without those of the free directions."""
+        """Eigenvalues of the monodromy matrix by falling modulus, without those of the free
+        directions.
+        """
         from scipy.linalg import matrix_balance
 
-        M, (scale, _) = matrix_balance(self.monodromy, permute=False, separate=True)  # delays beside bits a second
+        M, (scale, _) = matrix_balance(
+            self.monodromy, permute=False, separate=True
+        )  # delays beside bits a second
         if self.free is not None and np.size(self.free):
             rest = _beside(self._for_ever(np.asarray(self.free, float)) / scale[:, None], M)
             M = rest.T @ M @ rest
@@ -154,21 +180,32 @@ class HeldLoop:
     def _for_ever(self, free: Array) -> Array:
         """Those directions as deviations of the whole past."""
         if free.ndim != 2 or len(free) != len(self.periods):
-            raise InvalidInput(f"free has the shape {free.shape}; give a row for each of {len(self.periods)} inputs")
-        return np.vstack([np.zeros((self.states, free.shape[1])), np.repeat(free, self._back, axis=0)])
+            raise InvalidInput(
+                f"free has the shape {free.shape}; give a row for each of {len(self.periods)} "
+                f"inputs"
+            )
+        return np.vstack(
+            [np.zeros((self.states, free.shape[1])), np.repeat(free, self._back, axis=0)]
+        )
 
 
 class _Held:
-    """One input: its values from tick to tick, its integral from time 0, and the integral of that, as rows."""
+    """One input: its values from tick to tick, its integral from time 0, and the integral of
+    that, as rows.
+    """
 
     def __init__(self, period: float, past: Array, ticks: int) -> None:
         self.period, self.back, self.ticks, self.now = period, len(past), ticks, 0
         size = (len(past) + ticks, past.shape[1])
-        self.value, self.first, self.second = (np.zeros((n, size[1])) for n in (size[0], size[0] + 1, size[0] + 1))
+        self.value, self.first, self.second = (
+            np.zeros((n, size[1])) for n in (size[0], size[0] + 1, size[0] + 1)
+        )
         self.value[: self.back] = past[::-1]
         for k in range(self.back, 0, -1):
             self.first[k - 1] = self.first[k] - self.value[k - 1] * period
-            self.second[k - 1] = self.second[k] - self.first[k - 1] * period - self.value[k - 1] * period**2 / 2
+            self.second[k - 1] = (
+                self.second[k] - self.first[k - 1] * period - self.value[k - 1] * period**2 / 2
+            )
 
     def hold(self, row: Array) -> None:
         """Change the value."""
@@ -197,11 +234,16 @@ def common_period(periods: Sequence[float]) -> float:
     """The least common multiple of some periods [s]."""
     shortest = min(periods)
     ratios = [Fraction(T / shortest).limit_denominator(1000) for T in periods]
-    multiple = math.lcm(*(r.numerator for r in ratios))  # of fractions in lowest terms, the first of which is 1
+    multiple = math.lcm(
+        *(r.numerator for r in ratios)
+    )  # of fractions in lowest terms, the first of which is 1
     exact = all(abs(T / shortest - r) < 1e-9 * r for T, r in zip(periods, ratios, strict=True))
     if not exact or multiple > MOST_TICKS:
         said = ", ".join(f"{T:.9g}" for T in sorted({*periods}))
-        raise Unsupported(f"periods of {said} s have no short common multiple; take ones in the ratio of small numbers")
+        raise Unsupported(
+            f"periods of {said} s have no short common multiple; take ones in the ratio of small "
+            f"numbers"
+        )
     return shortest * multiple
 
 
@@ -216,7 +258,9 @@ def _instants(inputs: list[_Held]) -> list[tuple[float, list[int]]]:
 
 
 def _beside(free: Array, M: Array) -> Array:
-    """An orthonormal basis of what is across the free directions, which the map must leave as they are."""
+    """An orthonormal basis of what is across the free directions, which the map must leave as
+    they are.
+    """
     if not np.allclose(M @ free, free, rtol=0, atol=1e-9 * max(1.0, float(np.abs(free).max()))):
         raise InvalidInput("a direction given as free is not: the loop answers it")
     return np.asarray(np.linalg.qr(free, mode="complete")[0][:, free.shape[1] :])

@@ -1,10 +1,13 @@
-"""The pencil of a DelayLTI: its determinant, its inverse between the ports, and their derivatives, at many s at once.
+"""The pencil of a DelayLTI: its determinant, its inverse between the ports, and their derivatives,
+at many s at once.
 
 With the delays closed, the unknowns are the states x and the channel inputs z, and the pencil is
-``P(s) = [[sI - A, -B2 E(s)], [-C2, I - D22 E(s)]]`` with ``E(s) = diag(exp(-s tau))``. Its determinant is the
-characteristic function, entire in s; bordered by the ports it gives the response as a Schur complement.
+``P(s) = [[sI - A, -B2 E(s)], [-C2, I - D22 E(s)]]`` with ``E(s) = diag(exp(-s tau))``. Its
+determinant is the characteristic function, entire in s; bordered by the ports it gives the response
+as a Schur complement.
 
-Inside, time is measured in the longest delay and the unknowns are balanced, so that nothing depends on units.
+Inside, time is measured in the longest delay and the unknowns are balanced, so that nothing depends
+on units.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ Floats = NDArray[np.float64]
 
 
 def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> Blocks:
-    """The blocks of bordered pencils, as `fluidcc.numerics.linear.compiled.framing.framed` makes them.
+    """The blocks of bordered pencils, as `fluidcc.numerics.linear.compiled.framing.framed` makes
+    them.
 
     Parameters
     ----------
@@ -46,7 +50,10 @@ def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> B
     """
     m, p = ports
     inner = frame.shape[2] - m
-    order = [*range(inner, inner + m), *range(n, inner)], [*range(inner, inner + p), *range(n, inner)]
+    order = (
+        [*range(inner, inner + m), *range(n, inner)],
+        [*range(inner, inner + p), *range(n, inner)],
+    )
     sign = np.where(np.arange(inner + p) < inner, -1.0, 1.0)[:, None]
     whole = frame * sign + 0.0  # no negative zeros
     parts = (whole[:, :n, :n], whole[:, :n][:, :, order[0]], whole[:, order[1], :n],
@@ -54,16 +61,18 @@ def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> B
     return Blocks(*map(np.ascontiguousarray, parts))
 
 
-# --- The fewest unknowns through which every path from the inputs of a pencil to its outputs leads ---
+# --- The fewest unknowns through which every path from the inputs of a pencil to its outputs leads
 
 
 def separator(pattern: NDArray[np.bool_], size: int) -> list[int]:
-    """The unknowns of a cut that is smaller than the numbers of inputs and outputs; none if there is no such cut.
+    """The unknowns of a cut that is smaller than the numbers of inputs and outputs; none if there
+    is no such cut.
 
     Parameters
     ----------
     pattern : array of bool
-        A bordered pencil: `size` unknowns and equations, each unknown with its own equation, then outputs and inputs.
+        A bordered pencil: `size` unknowns and equations, each unknown with its own equation, then
+        outputs and inputs.
     size : int
     """
     rows, columns = pattern.shape
@@ -121,7 +130,9 @@ LEAST = 2
 """Terms of a sum from which on it is named."""
 
 EQUAL = 1e-14
-"""Relative difference up to which two ratios are one; what is left of it is dropped, as rounding."""
+"""Relative difference up to which two ratios are one; what is left of it is dropped, as
+rounding.
+"""
 
 
 class Unlike(Exception):
@@ -149,8 +160,9 @@ def with_sums(full: Floats, late: slice) -> Floats:
     full : array (systems, rows, columns)
         States, channels, then ports, without s and the ones of the diagonal.
     late : slice
-        The columns of the channels. Sums are looked for in these, in those of the states, and in those of the inputs,
-        as rows that share arrivals have something of their own elsewhere; then in the sums found.
+        The columns of the channels. Sums are looked for in these, in those of the states, and in
+        those of the inputs, as rows that share arrivals have something of their own elsewhere; then
+        in the sums found.
 
     Raises
     ------
@@ -187,7 +199,9 @@ def _named(full: Floats, start: int, stop: int) -> Floats:
     out = np.zeros((systems, height + len(found), width + len(found)))
     out[:, :height, :width] = full
     for i, one in enumerate(found):
-        out[:, height + i, one.columns] = -full[:, one.first, one.columns]  # the sum less its terms is zero
+        out[:, height + i, one.columns] = -full[
+            :, one.first, one.columns
+        ]  # the sum less its terms is zero
         out[:, one.rows[:, None], one.columns] = 0.0
         out[:, one.rows, width + i] = one.factor
     return out
@@ -216,7 +230,7 @@ def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
     return rows[~member], _Shared(rows[member], support[kept], int(rows[0]), factor[:, member])
 
 
-# --- A bordered pencil at a few points as full matrices, with all the pivoting that a library offers ---
+# --- A bordered pencil at a few points as full matrices, with all the pivoting that a library offer
 
 
 Complex = NDArray[np.complex128]
@@ -225,8 +239,11 @@ SPARSE = 200
 """Unknowns from which on the zeros of a pencil are worth leaving out."""
 
 
-def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """Phase and logarithm of the determinant, its slope, the Schur complement and its slope, at each point.
+def pivoted(
+    value: Complex, rate: Complex, k: int, slope: bool
+) -> tuple[Complex, Floats, Complex, Complex, Complex]:
+    """Phase and logarithm of the determinant, its slope, the Schur complement and its slope, at
+    each point.
 
     Parameters
     ----------
@@ -239,17 +256,23 @@ def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex
 
     Notes
     -----
-    Where the pencil is singular the complement and the slopes are infinite. Rows are made even first: far to the left
-    those of lagged terms are huge, and as pivots they would leave nothing of the others.
+    Where the pencil is singular the complement and the slopes are infinite. Rows are made even
+    first: far to the left those of lagged terms are huge, and as pivots they would leave nothing of
+    the others.
     """
     top = np.abs(value[:, :k, :k]).max(axis=2, initial=0.0)
     scale = np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0))))
     rows = np.concatenate((scale, np.ones((len(value), value.shape[1] - k))), axis=1)[:, :, None]
     value, rate = value * rows, rate * rows
-    inside, corner = (slice(None), slice(k), slice(k)), (slice(None), slice(k, None), slice(k, None))
+    inside, corner = (
+        (slice(None), slice(k), slice(k)),
+        (slice(None), slice(k, None), slice(k, None)),
+    )
     right, below = value[:, :k, k:], value[:, k:, :k]
     eliminated = _sparsely if k > SPARSE else _densely
-    phase, log, total, across, back = eliminated(value[inside], rate[inside] if slope else None, right, below)
+    phase, log, total, across, back = eliminated(
+        value[inside], rate[inside] if slope else None, right, below
+    )
     log = log - np.log(scale).sum(axis=1)
     block = value[corner] - below @ across
     block_rate = np.zeros_like(block)
@@ -265,26 +288,38 @@ def pivoted(value: Complex, rate: Complex, k: int, slope: bool) -> tuple[Complex
 def _densely(
     inner: Complex, rate: Complex | None, right: Complex, below: Complex
 ) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """Phase and logarithm of the determinants, their slope, ``inner^-1 right`` and ``below inner^-1``."""
+    """Phase and logarithm of the determinants, their slope, ``inner^-1 right`` and ``below
+    inner^-1``.
+    """
     phase, log = np.linalg.slogdet(inner)
     inverse = np.linalg.inv(np.where((phase != 0)[:, None, None], inner, np.eye(inner.shape[1])))
     inverse = inverse.astype(np.complex128, copy=False)
-    total = np.zeros(len(inner), complex) if rate is None else (inverse * rate.transpose(0, 2, 1)).sum(axis=(1, 2))
+    total = (
+        np.zeros(len(inner), complex)
+        if rate is None
+        else (inverse * rate.transpose(0, 2, 1)).sum(axis=(1, 2))
+    )
     return phase, log, total, inverse @ right, below @ inverse
 
 
 def _sparsely(
     inner: Complex, rate: Complex | None, right: Complex, below: Complex
 ) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """The same by sparse factors, which are asked for no more columns of the inverse than the rest needs.
+    """The same by sparse factors, which are asked for no more columns of the inverse than the rest
+    needs.
 
-    The slope is the trace of inverse times rate, to which only rows of the rate that have entries add. What belongs to
-    a singular matrix is zero. Many columns together would be a task for threads, which wait for one another.
+    The slope is the trace of inverse times rate, to which only rows of the rate that have entries
+    add. What belongs to a singular matrix is zero. Many columns together would be a task for
+    threads, which wait for one another.
     """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    phase, log, total = np.zeros(len(inner), complex), np.full(len(inner), -np.inf), np.zeros(len(inner), complex)
+    phase, log, total = (
+        np.zeros(len(inner), complex),
+        np.full(len(inner), -np.inf),
+        np.zeros(len(inner), complex),
+    )
     across, back = np.zeros(right.shape, complex), np.zeros(below.shape, complex)
     for i, matrix in enumerate(inner):
         try:
@@ -322,14 +357,18 @@ def _sign(order: NDArray[np.int32]) -> int:
 
 
 OFF = 0.05
-"""Size of the other entries, where those of the diagonal are one, in the matrix by which pivots are first chosen.
+"""Size of the other entries, where those of the diagonal are one, in the matrix by which pivots are
+first chosen.
 
-So the diagonal, which is s less something or one, gives them, in the order that fills least. That order depends on the
-pattern alone: of many systems none has another for what stands beside it, and a pattern seen before costs nothing.
+So the diagonal, which is s less something or one, gives them, in the order that fills least. That
+order depends on the pattern alone: of many systems none has another for what stands beside it, and
+a pattern seen before costs nothing.
 """
 
 PLANS = 4
-"""Orders of the pivots that are tried, each but the first chosen in the middle of where those before it are poor."""
+"""Orders of the pivots that are tried, each but the first chosen in the middle of where those
+before it are poor.
+"""
 
 SIMPLE = 24
 """Unknowns up to which no sums are looked for where at most one input has to find its way."""
@@ -339,7 +378,9 @@ FEW = 4
 
 
 class Values(NamedTuple):
-    """At each s: det P = ``phase exp(log)``, its logarithmic derivative, the response and its derivative."""
+    """At each s: det P = ``phase exp(log)``, its logarithmic derivative, the response and its
+    derivative.
+    """
 
     phase: Complex
     log: Floats
@@ -354,16 +395,20 @@ class Pencil:
     Parameters
     ----------
     block : Blocks
-        Its arrays may have a leading axis: then it is a stack of systems with the same numbers of ports and channels.
+        Its arrays may have a leading axis: then it is a stack of systems with the same numbers of
+        ports and channels.
 
     Attributes
     ----------
     times : array of float
-        The unit of time inside [s], one a system: the longest delay, or the time scale of A without delays.
+        The unit of time inside [s], one a system: the longest delay, or the time scale of A without
+        delays.
     frame : array of float
-        The bordered pencils in that unit, with balanced unknowns and before sums are named: see `framed`.
+        The bordered pencils in that unit, with balanced unknowns and before sums are named: see
+        `framed`.
     table : array of float
-        Of each system the floats of the pencil: constants, leads and lagged parts of the entries, and the delays.
+        Of each system the floats of the pencil: constants, leads and lagged parts of the entries,
+        and the delays.
 
     Raises
     ------
@@ -396,10 +441,11 @@ class Pencil:
 
     @property
     def loop(self) -> tuple[NDArray[np.int64], int]:
-        """The order of the pivots that leaves a return ratio in factors, and how many unknowns stand between these.
+        """The order of the pivots that leaves a return ratio in factors, and how many unknowns
+        stand between these.
 
-        The Schur complement then has these unknowns before the ports: with its parts K, V, U the return ratio is
-        ``-U K^-1 V``. Without such unknowns, 0, it is the return ratio itself.
+        The Schur complement then has these unknowns before the ports: with its parts K, V, U the
+        return ratio is ``-U K^-1 V``. Without such unknowns, 0, it is the return ratio itself.
         """
         return _factored(*self._key)
 
@@ -410,7 +456,9 @@ class Pencil:
 
     @cached_property
     def scaled(self) -> Blocks:
-        """The blocks in that unit, with balanced unknowns and with the leading axis; ports as they were."""
+        """The blocks in that unit, with balanced unknowns and with the leading axis; ports as
+        they were.
+        """
         return unframed(self.frame, self.n, self.ports, self.table[:, 3 * len(self._shape.row) :])
 
     @property
@@ -424,9 +472,14 @@ class Pencil:
         return np.asarray(self._scale[:, : self.n])
 
     def values(
-        self, s: Complex, slope: bool = True, scaled: bool = False, which: NDArray[np.int64] | None = None
+        self,
+        s: Complex,
+        slope: bool = True,
+        scaled: bool = False,
+        which: NDArray[np.int64] | None = None,
     ) -> Values:
-        """Everything at the points `s` [1/s]; in units of 1/`time`, as all that comes back, with `scaled`.
+        """Everything at the points `s` [1/s]; in units of 1/`time`, as all that comes back, with
+        `scaled`.
 
         Parameters
         ----------
@@ -439,7 +492,11 @@ class Pencil:
         """
         which = np.zeros(len(s), np.int64) if which is None else which
         time = self.times[which]
-        at: Complex = np.ascontiguousarray(s, complex) if scaled else np.asarray(s, complex) * time.astype(complex)
+        at: Complex = (
+            np.ascontiguousarray(s, complex)
+            if scaled
+            else np.asarray(s, complex) * time.astype(complex)
+        )
         phase, log, rate, block, block_rate, poor = self._replayed(0, at, which, slope)
         left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
         for number in range(1, PLANS):  # far from the sample, other pivots may do
@@ -464,8 +521,12 @@ class Pencil:
                 rate, block_rate = rate * time, block_rate * time[:, None, None]
         return Values(phase, log, rate, block, block_rate)
 
-    def newton(self, s: Complex, known: Complex, rounds: int) -> tuple[Complex, Floats, NDArray[np.bool_]]:
-        """Newton's iteration on the first system in its unit of time; flags where it must be done with pivoting."""
+    def newton(
+        self, s: Complex, known: Complex, rounds: int
+    ) -> tuple[Complex, Floats, NDArray[np.bool_]]:
+        """Newton's iteration on the first system in its unit of time; flags where it must be
+        done with pivoting.
+        """
         end, size, poor = iterate(s, self.whole, self.table[0], known, rounds)
         left = np.flatnonzero(poor)
         for number in range(1, PLANS):
@@ -473,7 +534,9 @@ class Pencil:
                 break
             if number == len(self._plans):
                 self._order(complex(s[left[np.argsort(np.abs(s[left]))[len(left) // 2]]]), 0)
-            end[left], size[left], poor[left] = iterate(s[left], self._plans[number], self.table[0], known, rounds)
+            end[left], size[left], poor[left] = iterate(
+                s[left], self._plans[number], self.table[0], known, rounds
+            )
             left = left[poor[left]]
         return end, size, poor
 
@@ -483,9 +546,15 @@ class Pencil:
         made = plan(self._dense(np.array([sample]), system)[0][0], known.pattern, self.size)
         self._plans.append(pack(made, known.row, known.column, known.lag_of))
 
-    def _replayed(self, number: int, s: Complex, which: NDArray[np.int64], slope: bool) -> tuple[Any, ...]:
-        """Everything at the points `s` in scaled time by one order of the pivots, and where that is poor."""
-        phase, log, rate, block, block_rate, poor = replay(s, which, self._plans[number], self.table)
+    def _replayed(
+        self, number: int, s: Complex, which: NDArray[np.int64], slope: bool
+    ) -> tuple[Any, ...]:
+        """Everything at the points `s` in scaled time by one order of the pivots, and where that
+        is poor.
+        """
+        phase, log, rate, block, block_rate, poor = replay(
+            s, which, self._plans[number], self.table
+        )
         m, p = self.ports
         block = block.reshape(len(s), p, m)
         return phase, log, rate, block, block_rate.reshape(len(s), p, m), poor
@@ -505,7 +574,8 @@ class Pencil:
 
 
 def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
-    """The pencils of a stack, one for systems whose entries and sums are at the same places, and which these are.
+    """The pencils of a stack, one for systems whose entries and sums are at the same places, and
+    which these are.
 
     So how a system is evaluated does not depend on those beside it.
     """
@@ -514,13 +584,22 @@ def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
         while waiting:
             rows = waiting.pop(0)
             try:
-                yield rows, Pencil(block if len(rows) == len(block.A) else Blocks(*(part[rows] for part in block)))
+                yield (
+                    rows,
+                    Pencil(
+                        block
+                        if len(rows) == len(block.A)
+                        else Blocks(*(part[rows] for part in block))
+                    ),
+                )
             except Unlike as kinds:
                 waiting = [rows[part] for part in kinds.parts] + waiting
 
 
 class _Pattern(NamedTuple):
-    """Where a bordered pencil has entries, which of them lag by which delay, and the order of their elimination."""
+    """Where a bordered pencil has entries, which of them lag by which delay, and the order of
+    their elimination.
+    """
 
     pattern: NDArray[np.bool_]
     row: NDArray[np.int64]
@@ -535,12 +614,18 @@ def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: i
     row, column = np.nonzero(pattern)
     lag_of = np.where((column >= n) & (column < channels), column - n, -1)
     return _Pattern(
-        pattern, row, column, lag_of, pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of)
+        pattern,
+        row,
+        column,
+        lag_of,
+        pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of),
     )
 
 
 @lru_cache(maxsize=128)
-def _factored(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: int) -> tuple[NDArray[np.int64], int]:
+def _factored(
+    bits: bytes, shape: tuple[int, int], n: int, channels: int, size: int
+) -> tuple[NDArray[np.int64], int]:
     """See `Pencil.loop`."""
     known = _pattern(bits, shape, n, channels, size)
     cut = separator(known.pattern, size)
@@ -550,11 +635,15 @@ def _factored(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: 
     rows, columns = ([*first, *cut, *range(size, end)] for end in shape)
     pattern, inner = known.pattern[np.ix_(rows, columns)], len(first)
     made = plan(_sample(pattern, inner), pattern, inner)
-    return pack(made, np.argsort(rows)[known.row], np.argsort(columns)[known.column], known.lag_of), len(cut)
+    return pack(
+        made, np.argsort(rows)[known.row], np.argsort(columns)[known.column], known.lag_of
+    ), len(cut)
 
 
 def _sample(pattern: NDArray[np.bool_], size: int) -> Complex:
     """What a pencil of that pattern may look like."""
-    sample = np.where(pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, pattern.shape), 0).astype(complex)
+    sample = np.where(
+        pattern, OFF * np.random.default_rng(2).uniform(0.5, 1.5, pattern.shape), 0
+    ).astype(complex)
     sample[range(size), range(size)] = 1.0
     return sample

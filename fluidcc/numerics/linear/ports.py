@@ -33,8 +33,12 @@ def checked(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: Arra
     return close_channels(_made_to_fit(A, B, C, D, delays))
 
 
-def _made_to_fit(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike) -> Blocks:
-    """Anything that is or can be made arrays that fit; what cannot, and what no block has, is refused."""
+def _made_to_fit(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays: ArrayLike
+) -> Blocks:
+    """Anything that is or can be made arrays that fit; what cannot, and what no block has, is
+    refused.
+    """
     a, b, c, d = (matrix(M, name) for M, name in zip((A, B, C, D), "ABCD", strict=True))
     d = np.atleast_2d(d)
     lags = np.atleast_1d(matrix(delays, "delays"))
@@ -44,11 +48,14 @@ def _made_to_fit(A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike, delays:
         b, c = b.reshape(n, columns), c.reshape(rows, n)
     except ValueError as problem:
         raise InvalidInput(
-            f"with A of shape {a.shape} and D of shape {d.shape}, B must have shape {(n, columns)} and C {(rows, n)}; "
+            f"with A of shape {a.shape} and D of shape {d.shape}, B must have shape "
+            f"{(n, columns)} and C {(rows, n)}; "
             f"got {np.shape(B)} and {np.shape(C)}"
         ) from problem
     if a.shape != (n, n) or lags.ndim != 1 or len(lags) > min(rows, columns):
-        raise InvalidInput(f"A of shape {a.shape} and {lags.size} delays do not fit D of shape {d.shape}")
+        raise InvalidInput(
+            f"A of shape {a.shape} and {lags.size} delays do not fit D of shape {d.shape}"
+        )
     if (lags < 0).any():
         raise InvalidInput(f"a delay of {lags.min():g} s is negative; only causal blocks exist")
     return Blocks(a, b, c, d, lags)
@@ -63,7 +70,11 @@ def names(kind: str, given: Sequence[str], count: int, letter: str) -> tuple[str
     """`given`, or a letter with numbers; as many as `count` and all different."""
     if type(given) is tuple and not given:
         return _numbered(letter, count)
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(n, str) for n in given)
+    ):
         raise InvalidInput(f"{kind} is {shown(given)}; give names in a list")
     found = tuple(given) or _numbered(letter, count)
     if len(found) != count or len(set(found)) != count:
@@ -94,7 +105,11 @@ def indices(pick: Pick, known: Sequence[str], kind: str) -> list[int]:
     for one in wanted:
         if isinstance(one, str) and one in known:
             found.append(list(known).index(one))
-        elif isinstance(one, Integral) and not isinstance(one, bool) and -len(known) <= one < len(known):
+        elif (
+            isinstance(one, Integral)
+            and not isinstance(one, bool)
+            and -len(known) <= one < len(known)
+        ):
             found.append(int(one) % len(known))
         else:
             raise UnknownName(f"there is no {kind} {shown(one)}; there are {', '.join(known)}")
@@ -116,21 +131,37 @@ class Parts:
     B = property(lambda self: self._block.B, doc="Input matrix, shape (n, m + K).")
     C = property(lambda self: self._block.C, doc="Output matrix, shape (p + K, n).")
     D = property(lambda self: self._block.D, doc="Feedthrough, shape (p + K, m + K).")
-    delays = property(lambda self: self._block.delays, doc="Delays of the channels [s], all positive.")
+    delays = property(
+        lambda self: self._block.delays, doc="Delays of the channels [s], all positive."
+    )
     n_states = property(lambda self: len(self._block.A), doc="n.")
     n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
     n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
-    B1 = property(lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states.")
+    B1 = property(
+        lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states."
+    )
     B2 = property(lambda self: self.B[:, self.n_inputs :], doc="From the channels to the states.")
-    C1 = property(lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs.")
+    C1 = property(
+        lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs."
+    )
     C2 = property(lambda self: self.C[self.n_outputs :], doc="From the states to the channels.")
-    D11 = property(lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs.")
-    D12 = property(lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs.")
-    D21 = property(lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels.")
-    D22 = property(lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels.")
+    D11 = property(
+        lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs."
+    )
+    D12 = property(
+        lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs."
+    )
+    D21 = property(
+        lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels."
+    )
+    D22 = property(
+        lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels."
+    )
 
     def __repr__(self) -> str:
-        lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (", ..." if len(self.delays) > 4 else "")
+        lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (
+            ", ..." if len(self.delays) > 4 else ""
+        )
         return (
             f"DelayLTI({self.n_states} states, {self.n_inputs} inputs, {self.n_outputs} outputs, "
             f"{len(self.delays)} delays{f' of {lags} s' if lags else ''})"
@@ -140,9 +171,16 @@ class Parts:
         from html import escape
 
         rows = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
-        body = "".join(f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>" for k, v in rows.items() if len(v) <= 20)
+        body = "".join(
+            f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>"
+            for k, v in rows.items()
+            if len(v) <= 20
+        )
         lags = ", ".join(f"{1e3 * lag:.4g}" for lag in self.delays[:20])
-        return f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays [ms]</th><td>{lags}</td></tr></table>"
+        return (
+            f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays "
+            f"[ms]</th><td>{lags}</td></tr></table>"
+        )
 
 
 # --- The matrices of transfer functions and of equations with delayed terms ----------------------
@@ -155,15 +193,21 @@ EQUAL = 4 * np.finfo(float).eps
 
 
 def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """A, B, C, D of a scalar transfer function in controllable form, coefficients by falling powers."""
+    """A, B, C, D of a scalar transfer function in controllable form, coefficients by falling
+    powers.
+    """
     given = {"num": np.atleast_1d(matrix(num, "num")), "den": np.atleast_1d(matrix(den, "den"))}
     for name, part in given.items():
         if part.ndim != 1 or (name == "den" and not part.any()):
-            raise InvalidInput(f"{name} is {shown(part.tolist())}; give coefficients by falling powers, as [1, 2]")
+            raise InvalidInput(
+                f"{name} is {shown(part.tolist())}; give coefficients by falling powers, as [1, 2]"
+            )
     top, below = (np.trim_zeros(part, "f") for part in given.values())
     n = len(below) - 1
     if len(top) > n + 1:
-        raise InvalidInput(f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function")
+        raise InvalidInput(
+            f"num of degree {len(top) - 1} over den of degree {n} is no proper transfer function"
+        )
     top, below = np.r_[np.zeros(n + 1 - len(top)), top] / below[0], below / below[0]
     A = np.zeros((n, n))
     if n:
@@ -176,16 +220,23 @@ def rational(num: ArrayLike, den: ArrayLike) -> tuple[Matrix, Matrix, Matrix, Ma
 def delayed_terms(
     A0: ArrayLike, terms: Sequence[tuple[ArrayLike, float]], B: ArrayLike, C: ArrayLike
 ) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix]:
-    """A, B, C, D and delays of ``x' = A0 x + sum A_k x(t - tau_k) + B u``; for the channels see `_factored`."""
+    """A, B, C, D and delays of ``x' = A0 x + sum A_k x(t - tau_k) + B u``; for the channels see
+    `_factored`.
+    """
     A = np.atleast_2d(matrix(A0, "A0"))
     n = len(A)
     lefts, rights, delays = [], [], []
     for term in terms:
         if not isinstance(term, tuple | list) or len(term) != 2:
             raise InvalidInput(f"a term of the equation is {shown(term)}; give a pair (A_k, delay)")
-        part, delay = np.atleast_2d(matrix(term[0], "A_k")), number(term[1], "the delay of A_k", least=0.0)
+        part, delay = (
+            np.atleast_2d(matrix(term[0], "A_k")),
+            number(term[1], "the delay of A_k", least=0.0),
+        )
         if A.shape != (n, n) or part.shape != (n, n):
-            raise InvalidInput(f"A0 has shape {A.shape} and an A_k {part.shape}; give square ones of one size")
+            raise InvalidInput(
+                f"A0 has shape {A.shape} and an A_k {part.shape}; give square ones of one size"
+            )
         left, right = _factored(part)
         lefts.append(left)
         rights.append(right)
@@ -198,7 +249,8 @@ def delayed_terms(
 
 
 def _factored(part: Matrix) -> tuple[Matrix, Matrix]:
-    """Factors of a matrix that give back each of its entries to rounding, so that none is lost beside a larger one.
+    """Factors of a matrix that give back each of its entries to rounding, so that none is lost
+    beside a larger one.
 
     Rows that are multiples of one another share a channel, or columns do, whichever takes fewer.
     """

@@ -1,8 +1,9 @@
-"""Positive realness, passivity and gain: over frequency with delays, and by the Kalman-Yakubovich-Popov inequality.
+"""Positive realness, passivity and gain: over frequency with delays, and by the
+Kalman-Yakubovich-Popov inequality.
 
-The frequency test takes any stable DelayLTI. The matrix inequality takes systems without delays, is solved as a
-semidefinite program, and its solution P is checked in floating point before it is returned: ``x' P x / 2`` is then a
-storage function.
+The frequency test takes any stable DelayLTI. The matrix inequality takes systems without delays, is
+solved as a semidefinite program, and its solution P is checked in floating point before it is
+returned: ``x' P x / 2`` is then a storage function.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class FrequencyTest:
     omega : float
         Where [rad/s]; infinite at the end of the frequencies.
     stable : bool
-        No pole right of the axis; poles on it are simple by assumption, and are left out of the walk.
+        No pole right of the axis; poles on it are simple by assumption, and are left out of the
+        walk.
     """
 
     positive_real: bool
@@ -61,7 +63,8 @@ class Storage:
     least : float
         The least eigenvalue of P.
     excess : float
-        The largest eigenvalue of ``[[A'P + PA, PB - C'], [B'P - C, -D - D']]`` relative to its size; at most rounding.
+        The largest eigenvalue of ``[[A'P + PA, PB - C'], [B'P - C, -D - D']]`` relative to its
+        size; at most rounding.
     status : str
         What the solver said.
     """
@@ -85,17 +88,22 @@ def positive_real(system: DelayLTI) -> FrequencyTest:
     count = system.count_unstable()
     least, omega = _extreme(system, _hermitian)
     scale = max(1.0, abs(least))
-    return FrequencyTest(bool(count.unstable == 0 and least >= -1e-10 * scale), least, omega, count.unstable == 0)
+    return FrequencyTest(
+        bool(count.unstable == 0 and least >= -1e-10 * scale), least, omega, count.unstable == 0
+    )
 
 
 def passivity_index(system: DelayLTI) -> float:
-    """The largest nu with ``u'y >= nu u'u`` at every frequency: the least eigenvalue of the Hermitian part."""
+    """The largest nu with ``u'y >= nu u'u`` at every frequency: the least eigenvalue of the
+    Hermitian part.
+    """
     _square(system)
     return _extreme(system, _hermitian)[0]
 
 
 def l2_gain(system: DelayLTI) -> tuple[float, float]:
-    """The largest singular value over frequency (the H-infinity norm of a stable system), and its frequency [rad/s].
+    """The largest singular value over frequency (the H-infinity norm of a stable system), and its
+    frequency [rad/s].
 
     Infinite where a pole lies on the axis or right of it.
     """
@@ -121,7 +129,9 @@ def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
         It is not square.
     """
     if len(system.delays):
-        raise Unsupported("the KYP inequality is for systems without delays; use positive_real over frequency")
+        raise Unsupported(
+            "the KYP inequality is for systems without delays; use positive_real over frequency"
+        )
     _square(system)
     import cvxpy as cp
 
@@ -139,7 +149,12 @@ def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
     inequality = cp.bmat([[A.T @ P + P @ A, P @ B - C.T], [B.T @ P - C, -(D + D.T)]])
     problem = cp.Problem(
         cp.Maximize(room),
-        [inequality + S + strict * spare == 0, P >> room * np.eye(n), room <= 1, cp.trace(P) <= 1e6 * n],
+        [
+            inequality + S + strict * spare == 0,
+            P >> room * np.eye(n),
+            room <= 1,
+            cp.trace(P) <= 1e6 * n,
+        ],
     )
     try:
         problem.solve(solver=cp.CLARABEL)
@@ -161,7 +176,8 @@ def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
 def _square(system: DelayLTI) -> None:
     if system.n_inputs != system.n_outputs or not system.n_inputs:
         raise InvalidInput(
-            f"positive realness needs as many outputs as inputs, here {system.n_outputs} and {system.n_inputs}"
+            f"positive realness needs as many outputs as inputs, here {system.n_outputs} and "
+            f"{system.n_inputs}"
         )
 
 
@@ -174,7 +190,9 @@ def _minus_gain(value: Complex) -> Floats:
 
 
 def _extreme(system: DelayLTI, measure: Callable[[Complex], Floats]) -> tuple[float, float]:
-    """The least value of a measure of G(jw) over all w >= 0, on a grid that is refined around its lowest points."""
+    """The least value of a measure of G(jw) over all w >= 0, on a grid that is refined around
+    its lowest points.
+    """
     from scipy.optimize import minimize_scalar
 
     pencil = system.pencil
@@ -191,7 +209,9 @@ def _extreme(system: DelayLTI, measure: Callable[[Complex], Floats]) -> tuple[fl
     slow = float(poles[poles > 1e-9 * poles.max(initial=0.0)].min(initial=1.0))
     high = max(40.0, 30 * float(poles.max(initial=1.0)))
     low = min(1.0, slow) * 1e-3
-    omega = np.unique(np.concatenate((np.geomspace(low, 1e3 * high, 600), np.linspace(low, high, 800))))
+    omega = np.unique(
+        np.concatenate((np.geomspace(low, 1e3 * high, 600), np.linspace(low, high, 800)))
+    )
     for _ in range(6):
         value = at(omega)
         bound = np.quantile(value[np.isfinite(value)], 0.1)

@@ -1,9 +1,10 @@
 """Step and impulse responses by the method of steps, with Gauss collocation on every piece.
 
-The pieces end at the times at which a signal may have a kink: the sums of the delays. No piece is longer than the
-shortest delay, so that what leaves a channel is known, and no kink lies inside one, so that every signal is smooth
-there. Channels that feed through to channels (neutral systems among them) carry jumps; they are met the same way.
-Kinks of high order may lie inside pieces: how high is reckoned from how fast derivatives can grow around the loop.
+The pieces end at the times at which a signal may have a kink: the sums of the delays. No piece is
+longer than the shortest delay, so that what leaves a channel is known, and no kink lies inside one,
+so that every signal is smooth there. Channels that feed through to channels (neutral systems among
+them) carry jumps; they are met the same way. Kinks of high order may lie inside pieces: how high is
+reckoned from how fast derivatives can grow around the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Floats = NDArray[np.float64]
 
 
 def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
-    """Times before `until` [s] at which a channel hands on a kink of an order up to `orders`; at least `most` if more.
+    """Times before `until` [s] at which a channel hands on a kink of an order up to `orders`; at
+    least `most` if more.
 
     Parameters
     ----------
@@ -42,8 +44,13 @@ def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
     fresh = [channels.add(k, lag) for k, lag in enumerate(channels.first(0))]
     for order in range(1, orders + 2):
         level = fresh
-        while any(map(len, fresh)) and channels.count() < most:  # ends unless channels feed each other in a ring
-            fresh = [channels.add(k, channels.handed(fresh, channels.straight, k)) for k in range(channels.n)]
+        while (
+            any(map(len, fresh)) and channels.count() < most
+        ):  # ends unless channels feed each other in a ring
+            fresh = [
+                channels.add(k, channels.handed(fresh, channels.straight, k))
+                for k in range(channels.n)
+            ]
             level = [np.concatenate(pair) for pair in zip(level, fresh, strict=True)]
         if order > orders or channels.count() >= most:
             break
@@ -74,11 +81,17 @@ class _Channels:
         """What the step itself makes of that order in each channel."""
         if order > 1:
             return [np.empty(0)] * self.n
-        return [self.delays[k : k + 1] if heard else np.empty(0) for k, heard in enumerate(self.inputs[order])]
+        return [
+            self.delays[k : k + 1] if heard else np.empty(0)
+            for k, heard in enumerate(self.inputs[order])
+        ]
 
     def handed(self, of: list[Floats], to: NDArray[np.bool_], k: int) -> Floats:
         """Kinks that reach the end of channel `k` from those at the ends of others."""
-        return np.concatenate([np.empty(0), *(times for i, times in enumerate(of) if to[k, i])]) + self.delays[k]
+        return (
+            np.concatenate([np.empty(0), *(times for i, times in enumerate(of) if to[k, i])])
+            + self.delays[k]
+        )
 
     def add(self, k: int, times: Floats) -> Floats:
         """Those of the times that are new to channel `k`."""
@@ -107,7 +120,9 @@ def different(values: Floats, apart: float) -> Floats:
 NODES = 12
 PIECES = 200_000
 ORDERS = 8
-"""Orders of kinks that are followed at most: beyond, nothing is left of them on pieces of half a time constant."""
+"""Orders of kinks that are followed at most: beyond, nothing is left of them on pieces of half a
+time constant.
+"""
 NEGLIGIBLE = 1e-14
 """Of the size of a signal: what a kink that is not followed may leave on a piece."""
 
@@ -117,8 +132,11 @@ _BARY = np.array([1 / np.prod([x - y for y in _X if y != x]) for x in _X])
 _P = np.polynomial.legendre.legvander(2 * _X - 1, NODES)  # Legendre polynomials at the nodes
 _INTEGRAL = (
     0.25
-    * (  # of the interpolant from 0 to each node: the coefficients by quadrature, each integrated exactly
-        (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T + (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
+    # of the interpolant from 0 to each node: the coefficients by quadrature, each integrated
+    # exactly
+    * (
+        (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
+        + (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
     )
     * _W
 )
@@ -126,16 +144,21 @@ _FULL = 0.5 * _W
 
 
 def respond(
-    block: Blocks, t: ArrayLike, impulse: bool = False, seen: Callable[[float], None] = lambda t: None
+    block: Blocks,
+    t: ArrayLike,
+    impulse: bool = False,
+    seen: Callable[[float], None] = lambda t: None,
 ) -> Floats:
-    """The response of every output to a unit step in every input, from rest; shape (outputs, inputs, len(t)).
+    """The response of every output to a unit step in every input, from rest; shape (outputs,
+    inputs, len(t)).
 
     Parameters
     ----------
     t : array_like
         Times [s], none negative, in any order.
     impulse : bool
-        Its derivative instead: the impulse response without the Dirac masses that come straight through.
+        Its derivative instead: the impulse response without the Dirac masses that come straight
+        through.
     seen : callable
         Told from piece to piece how far it has come [s].
 
@@ -145,7 +168,9 @@ def respond(
     """
     times = np.atleast_1d(numbers(t, "t", "times in seconds", finite=False))
     if times.ndim != 1 or not np.isfinite(times).all() or (times < 0).any():
-        raise InvalidInput("the times of a response must be a list of finite numbers, none negative")
+        raise InvalidInput(
+            "the times of a response must be a list of finite numbers, none negative"
+        )
     m, p = block.ports
     out = np.empty((p, m, len(times)))
     if not len(times):
@@ -156,7 +181,9 @@ def respond(
     while done < len(times):
         run.piece()
         seen(run.end)
-        stop = int(np.searchsorted(times[order], run.end, side="left")) if run.more() else len(times)
+        stop = (
+            int(np.searchsorted(times[order], run.end, side="left")) if run.more() else len(times)
+        )
         part = order[done:stop]
         if len(part):
             out[:, :, part] = run.outputs(times[part])
@@ -165,9 +192,11 @@ def respond(
 
 
 class _Run:
-    """Pieces computed so far, each with the values of the channel inputs at its nodes, and their derivatives if asked.
+    """Pieces computed so far, each with the values of the channel inputs at its nodes, and their
+    derivatives if asked.
 
-    Arrays have the nodes before the states or channels, and the inputs last: once, or with derivatives twice.
+    Arrays have the nodes before the states or channels, and the inputs last: once, or with
+    derivatives twice.
     """
 
     def __init__(self, block: Blocks, until: float, impulse: bool) -> None:
@@ -207,7 +236,9 @@ class _Run:
         z = b.C[p:] @ x + b.D[p:, :m] + b.D[p:, m:] @ v
         self.z[self.index, :, :, :m] = z.transpose(1, 0, 2)
         if self.impulse:
-            self.z[self.index, :, :, m:] = (b.C[p:] @ slope + b.D[p:, m:] @ late[..., m:]).transpose(1, 0, 2)
+            self.z[self.index, :, :, m:] = (
+                b.C[p:] @ slope + b.D[p:, m:] @ late[..., m:]
+            ).transpose(1, 0, 2)
         self.x = self.x + h * (_FULL @ slope.reshape(NODES, -1)).reshape(self.x.shape)
 
     def outputs(self, t: Floats) -> Floats:
@@ -222,7 +253,9 @@ class _Run:
         return np.einsum("tj,jpm->pmt", weight, y)
 
     def _late(self, t: Floats) -> Floats:
-        """Channel outputs, and their derivatives, at the nodes of the present piece: (nodes, channels, inputs)."""
+        """Channel outputs, and their derivatives, at the nodes of the present piece: (nodes,
+        channels, inputs).
+        """
         past = t - self.block.delays[:, None]
         piece = np.maximum(np.searchsorted(self.mesh, past, side="right") - 1, 0)
         begin = self.mesh[piece]
@@ -247,7 +280,9 @@ def _mesh(block: Blocks, until: float) -> Floats:
     until = max(until, 1e-300)
     delays = np.unique(block.delays)
     size = float(np.abs(block.A).sum(axis=1).max(initial=0.0))
-    longest = min(until, 0.5 / size if size else until, float(delays.min()) if len(delays) else until)
+    longest = min(
+        until, 0.5 / size if size else until, float(delays.min()) if len(delays) else until
+    )
     kinks = np.append(0.0, kink_times(block, until, PIECES, _orders(block, longest)))
     kinks = different(np.append(kinks, until), 1e-13 * until)
     if until - kinks[-1] > 0:
@@ -255,18 +290,22 @@ def _mesh(block: Blocks, until: float) -> Floats:
     parts = np.ceil(np.diff(kinks) / (longest * (1 - 1e-9))).astype(int)
     if parts.sum() > PIECES:
         raise Unsupported(
-            f"a response up to {until:g} s takes {parts.sum()} pieces, as the shortest delay or time constant is "
+            f"a response up to {until:g} s takes {parts.sum()} pieces, as the shortest delay or "
+            f"time constant is "
             f"{longest:g} s; ask for a shorter one, or use solve_dde"
         )
-    pieces = [a + (b - a) * np.arange(n) / n for a, b, n in zip(kinks[:-1], kinks[1:], parts, strict=True)]
+    pieces = [
+        a + (b - a) * np.arange(n) / n for a, b, n in zip(kinks[:-1], kinks[1:], parts, strict=True)
+    ]
     return np.concatenate([*pieces, [until]])
 
 
 def _orders(block: Blocks, longest: float) -> int:
     """Orders of kinks that have to be followed on pieces of at most this length.
 
-    The polynomial through n nodes misses a kink of order k by (h/2n)^k of its jump. Jumps of the k-th derivative are
-    bounded by the k-th power of abs(A) + abs(B2) (I - abs(D22))^-1 abs(C2), all paths between the states together.
+    The polynomial through n nodes misses a kink of order k by (h/2n)^k of its jump. Jumps of the
+    k-th derivative are bounded by the k-th power of abs(A) + abs(B2) (I - abs(D22))^-1 abs(C2), all
+    paths between the states together.
     """
     m, p = block.ports
     A, B, C, D = (np.abs(part) for part in (block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]))

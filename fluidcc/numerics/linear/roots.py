@@ -1,4 +1,6 @@
-"""Characteristic roots: guesses by Chebyshev discretisation, polished by Newton, complete by the argument principle."""
+"""Characteristic roots: guesses by Chebyshev discretisation, polished by Newton, complete by the
+argument principle.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ class OnContour(SolverError):
 
 
 def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 1.0) -> float:
-    """Turns of the argument of f / prod(s - known) along an open or closed polygon, in units of 2 pi.
+    """Turns of the argument of f / prod(s - known) along an open or closed polygon, in units of 2
+    pi.
 
-    Everything in the pencil's own unit of time. Intervals are halved until the argument's turn agrees with what the
-    logarithmic derivative foretells and that derivative hardly changes across them.
+    Everything in the pencil's own unit of time. Intervals are halved until the argument's turn
+    agrees with what the logarithmic derivative foretells and that derivative hardly changes across
+    them.
     """
     total, where = turns(
         pencil.whole,
@@ -50,15 +54,20 @@ def winding(pencil: Pencil, vertices: Complex, known: Complex, density: float = 
     )
     if np.isnan(total):
         raise OnContour(
-            f"the argument could not be followed near s = {where / pencil.time:.6g} 1/s: a root lies on the contour"
+            f"the argument could not be followed near s = {where / pencil.time:.6g} 1/s: a root "
+            f"lies on the contour"
         )
     return float(total)
 
 
-def half_box(left: float, right: float, top: float, detours: Complex | tuple[()] = (), size: float = 0.0) -> Complex:
-    """Vertices of the upper half of a box, from its left to its right end on the real axis, clockwise.
+def half_box(
+    left: float, right: float, top: float, detours: Complex | tuple[()] = (), size: float = 0.0
+) -> Complex:
+    """Vertices of the upper half of a box, from its left to its right end on the real axis,
+    clockwise.
 
-    Around each of the `detours`, points on the left edge in the upper half plane, the path turns right by `size`.
+    Around each of the `detours`, points on the left edge in the upper half plane, the path turns
+    right by `size`.
     """
     heights = np.sort(np.unique(np.abs(np.imag(detours))))
     path: list[complex] = []
@@ -72,10 +81,16 @@ def half_box(left: float, right: float, top: float, detours: Complex | tuple[()]
     return np.array([*path, left + 1j * top, right + 1j * top, right + 0j], complex)
 
 
-def cluster_moments(pencil: Pencil, centre: complex, size: float, count: int = 48) -> tuple[int, Complex]:
-    """The number of roots within `size` of `centre`, and the sums of the first powers of their offsets."""
+def cluster_moments(
+    pencil: Pencil, centre: complex, size: float, count: int = 48
+) -> tuple[int, Complex]:
+    """The number of roots within `size` of `centre`, and the sums of the first powers of their
+    offsets.
+    """
     offset = size * np.exp(2j * np.pi * (np.arange(count) + 0.5) / count)
-    with np.errstate(over="ignore", invalid="ignore"):  # far to the left, where there is nothing to be told
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # far to the left, where there is nothing to be told
         slope = pencil.values(centre + offset, scaled=True).slope
         powers = offset[None, :] ** np.arange(1, 10)[:, None]
         sums = (powers * slope).mean(axis=1)
@@ -87,21 +102,28 @@ def cluster_moments(pencil: Pencil, centre: complex, size: float, count: int = 4
     return inside, sums[1 : inside + 1]
 
 
-# --- From guesses to roots: Newton on the characteristic function, duplicates merged, multiplicities counted ---
+# --- From guesses to roots: Newton on the characteristic function, duplicates merged, multiplicitie
 
 
 CLOSE = 1e-5
-"""Polished guesses nearer than this (relative, in the longest delay's unit) are examined as one cluster."""
+"""Polished guesses nearer than this (relative, in the longest delay's unit) are examined as one
+cluster.
+"""
 
 LOOSE = 0.02
-"""The same for guesses on which Newton converges slowly: near a root of multiplicity m they stop at eps^(1/m)."""
+"""The same for guesses on which Newton converges slowly: near a root of multiplicity m they stop
+at eps^(1/m).
+"""
 
 SPLIT = 1e-6
 """Roots of a cluster that lie closer than this fraction of its circle are one multiple root."""
 
 
-def newton(pencil: Pencil, guesses: Complex, known: Complex, rounds: int = 25) -> tuple[Complex, NDArray[np.float64]]:
-    """Newton's iteration from every guess, away from the `known` roots (Maehly), and the size of its last step.
+def newton(
+    pencil: Pencil, guesses: Complex, known: Complex, rounds: int = 25
+) -> tuple[Complex, NDArray[np.float64]]:
+    """Newton's iteration from every guess, away from the `known` roots (Maehly), and the size of
+    its last step.
 
     Everything in the pencil's unit of time.
     """
@@ -129,10 +151,12 @@ def newton(pencil: Pencil, guesses: Complex, known: Complex, rounds: int = 25) -
 
 
 def resolve(pencil: Pencil, guesses: Complex) -> tuple[Complex, NDArray[np.int64]]:
-    """Different roots reached from the guesses, in the closed upper half plane, with their multiplicities.
+    """Different roots reached from the guesses, in the closed upper half plane, with their
+    multiplicities.
 
-    A guess is accepted when Newton's step, which is the distance to the root to first order, falls below 1e-11. Roots
-    that come close to each other, and guesses that converge slowly, are counted by the argument principle on a circle.
+    A guess is accepted when Newton's step, which is the distance to the root to first order, falls
+    below 1e-11. Roots that come close to each other, and guesses that converge slowly, are counted
+    by the argument principle on a circle.
     """
     s, size = newton(pencil, guesses, np.empty(0, complex))
     good = size < 1e-3
@@ -153,19 +177,25 @@ def resolve(pencil: Pencil, guesses: Complex) -> tuple[Complex, NDArray[np.int64
             times.append(1)
             continue
         others = np.concatenate((s[left], np.array(roots, complex)))
-        for root, multiplicity in _cluster(pencil, s[group], size[group], _with_mirror(others, s[group])):
+        for root, multiplicity in _cluster(
+            pencil, s[group], size[group], _with_mirror(others, s[group])
+        ):
             roots.append(root)
             times.append(multiplicity)
     return np.array(roots, complex), np.array(times, np.int64)
 
 
 def _with_mirror(others: Complex, group: Complex) -> Complex:
-    """What must stay outside the circle around a group: the others, their conjugates and the group's own."""
+    """What must stay outside the circle around a group: the others, their conjugates and the
+    group's own.
+    """
     own = group.conj()[np.abs(group.imag) > 2 * LOOSE * (1 + np.abs(group))]
     return np.concatenate((others, others.conj(), own))
 
 
-def _cluster(pencil: Pencil, group: Complex, steps: NDArray[np.float64], others: Complex) -> list[tuple[complex, int]]:
+def _cluster(
+    pencil: Pencil, group: Complex, steps: NDArray[np.float64], others: Complex
+) -> list[tuple[complex, int]]:
     centre = complex(group[np.argmin(steps)]) if steps.min() < 1e-11 else complex(group.mean())
     spread = float(np.abs(group - centre).max())
     room = float(np.abs(others - centre).min()) if len(others) else np.inf
@@ -182,7 +212,9 @@ def _cluster(pencil: Pencil, group: Complex, steps: NDArray[np.float64], others:
         return [(centre, 1)] if steps.min() < 1e-11 else []
     mean = centre + sums[0] / count
     if count == 1:
-        root, _ = newton(pencil, np.array([centre if steps.min() < 1e-11 else mean]), np.empty(0, complex), 4)
+        root, _ = newton(
+            pencil, np.array([centre if steps.min() < 1e-11 else mean]), np.empty(0, complex), 4
+        )
         return [(_upper(complex(root[0])), 1)]
     variance = sums[1] / count - (sums[0] / count) ** 2
     if abs(variance) < (SPLIT * size) ** 2 * 10:
@@ -193,13 +225,17 @@ def _cluster(pencil: Pencil, group: Complex, steps: NDArray[np.float64], others:
         if np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5
         else np.array(centre + _from_sums(sums))
     )
-    below = keep.imag < -1e-9 * (1 + abs(centre))  # the mirror images of roots that are in this circle too
+    below = keep.imag < -1e-9 * (
+        1 + abs(centre)
+    )  # the mirror images of roots that are in this circle too
     return [(_upper(complex(root)), 1) for root in keep[~below]]
 
 
 def _upper(root: complex, tolerance: float = 1e-11) -> complex:
     """On the real axis if it is there to rounding, else in the upper half plane."""
-    return complex(root.real, 0.0 if abs(root.imag) < tolerance * (1 + abs(root)) else abs(root.imag))
+    return complex(
+        root.real, 0.0 if abs(root.imag) < tolerance * (1 + abs(root)) else abs(root.imag)
+    )
 
 
 def _from_sums(sums: Complex) -> Complex:
@@ -232,26 +268,33 @@ AGAIN = 4
 """Searches for slow roots away from those that are known."""
 
 FARTHEST = -300.0
-"""Left of it, in units of 1/(longest delay), no region begins: exp(300) squared is still a number."""
+"""Left of it, in units of 1/(longest delay), no region begins: exp(300) squared is still a
+number.
+"""
 
 PARTS = 4000
 """Boxes that are looked at until all roots in one are found."""
 
 FEW = 6
-"""Missing roots up to which Newton's iteration is tried in a box, conjugates among them; else it is halved at once."""
+"""Missing roots up to which Newton's iteration is tried in a box, conjugates among them; else it
+is halved at once.
+"""
 
 SPREAD = np.array([0.07, 0.31, 0.52, 0.74, 0.95])
 """Where it starts, from side to side."""
 
 APART = np.array([1.0 + 0.7j, 0.3 + 23.0j, -2.0 + 5.3j, -8.0 + 1.9j])
-"""Where a determinant is compared with the polynomial of its roots, in units of 1/(longest delay)."""
+"""Where a determinant is compared with the polynomial of its roots, in units of 1/(longest
+delay).
+"""
 
 MANY = 24
 """States from which the first guesses include the roots without delays."""
 
 
 class Search:
-    """What is known of the roots of one block: finds more, and proves that a region holds no others.
+    """What is known of the roots of one block: finds more, and proves that a region holds no
+    others.
 
     Everything in the pencil's unit of time; roots in the closed upper half plane only.
     """
@@ -285,7 +328,9 @@ class Search:
         return essential_abscissa(self.block) if self.neutral else -np.inf
 
     def improve(self, wanted: int, reach: float = 0.0) -> None:
-        """First what Newton's iteration reaches from a few points, then slow roots, then ever finer discretisations."""
+        """First what Newton's iteration reaches from a few points, then slow roots, then ever
+        finer discretisations.
+        """
         if not self.begun:
             self.begun = True
             if not self.finite:
@@ -298,7 +343,11 @@ class Search:
         level = min(self.effort, len(REACHES) - 1)
         least = LEAST[level] + 12 * (self.effort - level)
         frequency = max(reach, min(REACHES[level] * 2.0 ** (self.effort - level), 400.0))
-        frequency = min(frequency, max(reach, radius(self.block, 0.0))) if self.essential < 0 and level else frequency
+        frequency = (
+            min(frequency, max(reach, radius(self.block, 0.0)))
+            if self.essential < 0 and level
+            else frequency
+        )
         points = (
             points_for(self.block.delays, frequency, least + wanted // 3)
             if len(self.block.delays)
@@ -306,7 +355,9 @@ class Search:
         )
         shifts = 0j + 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
         guesses = approximate_roots(self.block, points, shifts)
-        if self.finite and self.effort:  # clusters that Newton cannot part: the eigenvalues of A are the roots
+        if (
+            self.finite and self.effort
+        ):  # clusters that Newton cannot part: the eigenvalues of A are the roots
             upper = guesses[guesses.imag >= 0]
             self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
             return
@@ -326,7 +377,8 @@ class Search:
     def _add_slow(self, more: Complex | None = None) -> None:
         """What is near the roots that are slow for the delays, however many there are.
 
-        Slow roots of many flows lie densely: Newton's iteration is repeated away from those that it has found.
+        Slow roots of many flows lie densely: Newton's iteration is repeated away from those that it
+        has found.
         """
         self.slow = True
         near = undelayed(self.block)
@@ -350,23 +402,32 @@ class Search:
         roots, times = resolve(self.pencil, fresh)
         if len(many):
             apart = np.abs(roots[:, None] - many).min(axis=1) > 1e-4 * (1 + np.abs(roots))
-            roots, times = np.concatenate((roots[apart], many)), np.concatenate((times[apart], repeat))
+            roots, times = (
+                np.concatenate((roots[apart], many)),
+                np.concatenate((times[apart], repeat)),
+            )
         order = np.argsort(-roots.real)
         self.roots, self.times = roots[order], times[order]
 
     def without_lags(self) -> bool:
-        """Whether all delays cancel, so that as many roots as there are states are all; no others are kept then.
+        """Whether all delays cancel, so that as many roots as there are states are all; no others
+        are kept then.
 
-        So it is with the clock of acknowledgements of windows that stand at a bound: the determinant is the polynomial
-        of these roots, and what else was found far to the left is rounding. A lag that acts so little that its roots
-        lie left of about -24/(longest delay) is taken for none.
+        So it is with the clock of acknowledgements of windows that stand at a bound: the
+        determinant is the polynomial of these roots, and what else was found far to the left is
+        rounding. A lag that acts so little that its roots lie left of about -24/(longest delay) is
+        taken for none.
         """
         n, every = len(self.block.A), self.known()
         if len(every) < n:
             return False
         gaps = APART[:, None] - every[:n]
         found = self.pencil.values(APART, slope=False, scaled=True)
-        ratio = found.phase * np.exp(found.log - np.log(np.abs(gaps)).sum(axis=1)) / (gaps / np.abs(gaps)).prod(axis=1)
+        ratio = (
+            found.phase
+            * np.exp(found.log - np.log(np.abs(gaps)).sum(axis=1))
+            / (gaps / np.abs(gaps)).prod(axis=1)
+        )
         if not np.abs(ratio / ratio[0] - 1).max() < 1e-7:
             return False
         upper = every[:n][every[:n].imag >= 0]
@@ -386,7 +447,12 @@ class Search:
         if bottom == 0:
             turns = -2 * winding(self.pencil, half_box(left, right, top), self.known(), density)
         else:
-            corners = complex(left, bottom), complex(left, top), complex(right, top), complex(right, bottom)
+            corners = (
+                complex(left, bottom),
+                complex(left, top),
+                complex(right, top),
+                complex(right, bottom),
+            )
             turns = -winding(self.pencil, np.array([*corners, corners[0]]), self.known(), density)
         count = round(turns)
         if abs(turns - count) > 0.02:
@@ -394,7 +460,8 @@ class Search:
         return count
 
     def complete(self, box: Region, density: float = 1.0) -> None:
-        """Find every root in a box of the upper half plane: it is halved until nothing is missing in any part.
+        """Find every root in a box of the upper half plane: it is halved until nothing is missing
+        in any part.
 
         Raises
         ------
@@ -413,7 +480,9 @@ class Search:
             if missing > 0:
                 waiting += self._halves(part, density)
             elif missing < 0:
-                raise OnContour(f"{-missing} more roots were found than the argument principle counts")
+                raise OnContour(
+                    f"{-missing} more roots were found than the argument principle counts"
+                )
         raise OnContour(f"roots were still missing in one of {PARTS} parts of the region")
 
     def _halves(self, box: Region, density: float) -> list[Region]:
@@ -422,7 +491,11 @@ class Search:
         for share in (0.5, 0.44, 0.57, 0.37):
             x, y = left + share * (right - left), bottom + share * (top - bottom)
             wide = right - left > top - bottom
-            line = (complex(x, bottom), complex(x, top)) if wide else (complex(left, y), complex(right, y))
+            line = (
+                (complex(x, bottom), complex(x, top))
+                if wide
+                else (complex(left, y), complex(right, y))
+            )
             with suppress(OnContour):
                 winding(self.pencil, np.array(line), self.known(), density)
                 return (
@@ -430,15 +503,20 @@ class Search:
                     if wide
                     else [(left, right, bottom, y), (left, right, y, top)]
                 )
-        raise OnContour(f"roots are too close to one another near s = {complex(x, y) / self.pencil.time:.6g} 1/s")
+        raise OnContour(
+            f"roots are too close to one another near s = {complex(x, y) / self.pencil.time:.6g} "
+            f"1/s"
+        )
 
     def reach_right_of(self, left: float) -> float:
         """Half the side of a box that holds every root right of `left`."""
         bound = radius(self.block, left)
         if not np.isfinite(bound):
             raise Unsupported(
-                f"the system is neutral with essential abscissa {self.essential / self.pencil.time:.6g} 1/s: "
-                f"infinitely many roots may lie right of {left / self.pencil.time:.6g} 1/s; ask for a bounded region"
+                f"the system is neutral with essential abscissa "
+                f"{self.essential / self.pencil.time:.6g} 1/s: "
+                f"infinitely many roots may lie right of {left / self.pencil.time:.6g} 1/s; ask "
+                f"for a bounded region"
             )
         return max(bound, abs(left)) * 1.05 + 0.5
 
@@ -447,12 +525,17 @@ class Search:
         left, right, bottom, top = box
         x, y = (low + (high - low) * SPREAD for low, high in ((left, right), (bottom, top)))
         s, size = newton(self.pencil, (x[:, None] + 1j * y).ravel(), self.known(), 40)
-        near = (np.abs(s.real - 0.5 * (left + right)) < right - left) & (s.imag > -1e-6) & (s.imag < 2 * top - bottom)
+        near = (
+            (np.abs(s.real - 0.5 * (left + right)) < right - left)
+            & (s.imag > -1e-6)
+            & (s.imag < 2 * top - bottom)
+        )
         self.add(s[(size < 1e-8) & near])
 
 
 def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
-    """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has fewer.
+    """The `count` rightmost roots [1/s], repeated by multiplicity; all of them if the system has
+    fewer.
 
     Conjugates stand together, so that there may be one more than asked for.
 
@@ -478,7 +561,9 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
                 return every[: _whole(every, count)] / of.pencil.time
             continue
         left = _gap(every.real, count)
-        if left <= of.essential:  # a line right of where infinitely many are, and nearer to it each time
+        if (
+            left <= of.essential
+        ):  # a line right of where infinitely many are, and nearer to it each time
             room = float(every.real.max(initial=-np.inf)) - of.essential
             left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
         try:
@@ -494,18 +579,27 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
         right = int((every.real > left).sum())
         if missing == 0 and right >= count:
             return every[: _whole(every, count)] / of.pencil.time
-        problem = f"{right} were found right of {left / of.pencil.time:.6g} 1/s, where there are {right + missing}"
+        problem = (
+            f"{right} were found right of {left / of.pencil.time:.6g} 1/s, where there are "
+            f"{right + missing}"
+        )
     if np.isfinite(of.essential):
         raise Unsupported(
-            f"the system is neutral with essential abscissa {of.essential / of.pencil.time:.6g} 1/s, near which "
-            f"infinitely many roots may lie, and its {count} rightmost roots could not be settled: {problem}; ask for "
+            f"the system is neutral with essential abscissa {of.essential / of.pencil.time:.6g} "
+            f"1/s, near which "
+            f"infinitely many roots may lie, and its {count} rightmost roots could not be "
+            f"settled: {problem}; ask for "
             "fewer or for a bounded region"
         )
-    raise Undecided(f"the {count} rightmost roots could not be settled: {problem}; ask for fewer or for a region")
+    raise Undecided(
+        f"the {count} rightmost roots could not be settled: {problem}; ask for fewer or for a "
+        f"region"
+    )
 
 
 def roots_in(of: Search, region: Region) -> Complex:
-    """All roots in a box (re_min, re_max, im_min, im_max) [1/s], repeated by multiplicity, by falling real part.
+    """All roots in a box (re_min, re_max, im_min, im_max) [1/s], repeated by multiplicity, by
+    falling real part.
 
     Raises
     ------
@@ -522,8 +616,10 @@ def roots_in(of: Search, region: Region) -> Complex:
     unit = of.pencil.time
     if low * unit < FARTHEST and not of.finite:
         raise InvalidInput(
-            f"region begins at re_min = {low:g} 1/s, where lagged terms exceed the range of floating-point numbers; "
-            f"begin at {FARTHEST / unit:.4g} 1/s, which is {FARTHEST:g} over the longest delay, or right of it"
+            f"region begins at re_min = {low:g} 1/s, where lagged terms exceed the range of "
+            f"floating-point numbers; "
+            f"begin at {FARTHEST / unit:.4g} 1/s, which is {FARTHEST:g} over the longest delay, "
+            f"or right of it"
         )
     height = max(abs(bottom), abs(top)) * unit
     box = (low * unit, high * unit, 0.0, height * (1 + 1e-9))
@@ -542,7 +638,10 @@ def roots_in(of: Search, region: Region) -> Complex:
             inside = (s.real >= low) & (s.real <= high) & (s.imag >= bottom) & (s.imag <= top)
             return s[inside]
         problem = f"the argument principle counts {missing} more than were found"
-    raise Undecided(f"the roots in {tuple(ends.tolist())} could not be settled: {problem}; move the region's edges")
+    raise Undecided(
+        f"the roots in {tuple(ends.tolist())} could not be settled: {problem}; move the region's "
+        f"edges"
+    )
 
 
 def _whole(every: Complex, count: int) -> int:
@@ -554,7 +653,9 @@ def _whole(every: Complex, count: int) -> int:
 
 
 def _gap(real: NDArray[np.float64], count: int) -> float:
-    """A line left of the first `count` real parts, in a gap wide enough to walk through; left of all if too few."""
+    """A line left of the first `count` real parts, in a gap wide enough to walk through; left of
+    all if too few.
+    """
     for i in range(count, len(real)):
         if real[i - 1] - real[i] > 1e-3:
             return float(real[i - 1] - min(0.5 * (real[i - 1] - real[i]), 0.5))

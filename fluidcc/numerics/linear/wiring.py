@@ -1,4 +1,6 @@
-"""Interconnection of linear blocks with delays: every diagram is one stack of blocks and three gain matrices."""
+"""Interconnection of linear blocks with delays: every diagram is one stack of blocks and three
+gain matrices.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ __all__ = [
 Matrix = NDArray[np.float64]
 
 SINGULAR = 1e-12
-"""A loop matrix that so small a relative change of its entries makes singular is an algebraic loop."""
+"""A loop matrix that so small a relative change of its entries makes singular is an algebraic
+loop.
+"""
 
 
 class Blocks(NamedTuple):
-    """A, B, C, D and the delays of the last columns of B, D and rows of C, D; a leading axis makes a stack."""
+    """A, B, C, D and the delays of the last columns of B, D and rows of C, D; a leading axis
+    makes a stack.
+    """
 
     A: Matrix
     B: Matrix
@@ -42,7 +48,12 @@ def stack(*parts: Blocks) -> Blocks:
     """The blocks side by side: externals of all first, then the channels of all."""
     n, k = sum(len(b.A) for b in parts), sum(len(b.delays) for b in parts)
     m, p = (sum(b.ports[i] for b in parts) for i in (0, 1))
-    A, B, C, D = np.zeros((n, n)), np.zeros((n, m + k)), np.zeros((p + k, n)), np.zeros((p + k, m + k))
+    A, B, C, D = (
+        np.zeros((n, n)),
+        np.zeros((n, m + k)),
+        np.zeros((p + k, n)),
+        np.zeros((p + k, m + k)),
+    )
     x = u = y = 0
     v, z = m, p
     for b in parts:
@@ -68,7 +79,10 @@ def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
         The connection is an algebraic loop: I - back @ D11 is singular.
     """
     m, p = block.ports
-    gain = _inverse(np.eye(m) - back @ block.D[:p, :m], "the connection is an algebraic loop: I - K D is singular")
+    gain = _inverse(
+        np.eye(m) - back @ block.D[:p, :m],
+        "the connection is an algebraic loop: I - K D is singular",
+    )
     # u = x_part x + [w, v] parts, all through the inverse of the loop
     from_state = gain @ back @ block.C[:p]
     from_input = np.hstack((gain @ enter, gain @ back @ block.D[:p, m:]))
@@ -87,7 +101,9 @@ def close_loop(block: Blocks, sign: float = -1.0) -> Blocks:
     """Every output fed back to the input of the same number: ``u = w + sign y``."""
     m, p = block.ports
     if m != p:
-        raise InvalidInput(f"unit feedback needs as many outputs as inputs, here {p} and {m}; give the other block")
+        raise InvalidInput(
+            f"unit feedback needs as many outputs as inputs, here {p} and {m}; give the other block"
+        )
     return wire(block, sign * np.eye(m), np.eye(m), np.eye(m))
 
 
@@ -124,7 +140,8 @@ def close_channels(block: Blocks) -> Blocks:
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
     """The inverse of I less a loop, unless rounding of that loop decides whether there is one.
 
-    How rounding of entries tells on the inverse does not depend on the units of what they join (Bauer's condition).
+    How rounding of entries tells on the inverse does not depend on the units of what they join
+    (Bauer's condition).
     """
     most, one = np.inf, np.eye(len(matrix))
     with suppress(np.linalg.LinAlgError):
@@ -134,13 +151,19 @@ def _inverse(matrix: Matrix, problem: str) -> Matrix:
         if most > 1 / SINGULAR:  # as it is never but where units are far apart
             most = np.abs(np.linalg.eigvals(told)).max()
     if not most <= 1 / SINGULAR:
-        raise InvalidInput(f"{problem} (to {1 / most:.1e} of its entries); put a delay or a lag into it")
+        raise InvalidInput(
+            f"{problem} (to {1 / most:.1e} of its entries); put a delay or a lag into it"
+        )
     return np.asarray(inverse)
 
 
 def of_one_pattern(block: Blocks) -> list[NDArray[np.int64]]:
     """Numbers of the systems of a stack by which entries they have."""
-    return alike(np.concatenate([np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1))
+    return alike(
+        np.concatenate(
+            [np.packbits(part.reshape(len(part), -1) != 0, axis=1) for part in block[:4]], axis=1
+        )
+    )
 
 
 def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
@@ -157,14 +180,17 @@ def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
 
 
 SMALL = 48
-"""Unknowns up to which paths are found by squaring a matrix, which starts sooner than a graph library."""
+"""Unknowns up to which paths are found by squaring a matrix, which starts sooner than a graph
+library.
+"""
 
 
 def core_of(block: Blocks) -> Blocks:
-    """The autonomous block without the channels that lie on no cycle, and without couplings between its cycles.
+    """The autonomous block without the channels that lie on no cycle, and without couplings between
+    its cycles.
 
-    The pencil is block triangular in the strongly connected parts of (x, z), so that its determinant is theirs. From a
-    stack goes what lies on no cycle of any of its systems.
+    The pencil is block triangular in the strongly connected parts of (x, z), so that its
+    determinant is theirs. From a stack goes what lies on no cycle of any of its systems.
     """
     m, p = block.ports
     n, k = block.A.shape[-1], block.delays.shape[-1]
@@ -180,7 +206,11 @@ def core_of(block: Blocks) -> Blocks:
         arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)
         together = _strongly_connected(arrow)
         inner = np.where(together, inner, 0.0)
-        keep = (together.sum(axis=1) > 1) | (np.arange(n + k) < n) | (np.diag(arrow) & (np.arange(n + k) >= n))
+        keep = (
+            (together.sum(axis=1) > 1)
+            | (np.arange(n + k) < n)
+            | (np.diag(arrow) & (np.arange(n + k) >= n))
+        )
         inner = inner[..., keep, :][..., keep]
         delays = delays[..., keep[n:]]
     # in C order: compiled functions are compiled again for another
@@ -203,15 +233,15 @@ def _strongly_connected(arrow: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray((reach > 0) & (reach.T > 0))
 
 
-# --- Parts of a block that have no loop in common: its characteristic function is the product of theirs ---
+# --- Parts of a block that have no loop in common: its characteristic function is the product of th
 
 
 def independent(block: Blocks) -> list[Blocks]:
     """Blocks without inputs and outputs whose characteristic roots together are those of `block`.
 
-    States and channels are the vertices of a graph, what each hears its edges. Sorted by strongly connected parts, the
-    pencil is block triangular. Channels that are in no loop have no roots; where some loop has no state at all, the
-    block is left whole.
+    States and channels are the vertices of a graph, what each hears its edges. Sorted by strongly
+    connected parts, the pencil is block triangular. Channels that are in no loop have no roots;
+    where some loop has no state at all, the block is left whole.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -225,7 +255,15 @@ def independent(block: Blocks) -> list[Blocks]:
         own = np.flatnonzero(part == i)
         z, v = own[own < n], own[own >= n] - n
         if len(z):
-            found.append(Blocks(A[np.ix_(z, z)], B[np.ix_(z, v)], C[np.ix_(v, z)], D[np.ix_(v, v)], block.delays[v]))
+            found.append(
+                Blocks(
+                    A[np.ix_(z, z)],
+                    B[np.ix_(z, v)],
+                    C[np.ix_(v, z)],
+                    D[np.ix_(v, v)],
+                    block.delays[v],
+                )
+            )
         elif D[np.ix_(v, v)].any():
             return [block]
     return found

@@ -1,6 +1,7 @@
 """Every flow's own unknowns are eliminated, so that the links' are left.
 
-Those of flows that react to nothing but the integral of their signals stay, as their own equations alone are singular.
+Those of flows that react to nothing but the integral of their signals stay, as their own equations
+alone are singular.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def eliminate(A: Any, B: Any, least: float) -> bool:
 
 @_jit
 def solve_scaled(A: Any, b: Any, columns: Any) -> bool:
-    """Solve A x = b for unknowns in units of `columns`, rows scaled by their largest entry; x takes the place of b."""
+    """Solve A x = b for unknowns in units of `columns`, rows scaled by their largest entry; x
+    takes the place of b.
+    """
     n = len(b)
     for i in range(n):
         largest = 0.0
@@ -82,14 +85,20 @@ LEAST_PIVOT = 1e-6
 
 @_jit
 def _reply(I: Any, D: Any, f: int, h: float) -> bool:
-    """How a flow's unknowns move: a constant, and their derivatives by e, pi and price; False if that is singular."""
+    """How a flow's unknowns move: a constant, and their derivatives by e, pi and price; False if
+    that is singular.
+    """
     flow, size = I[s.FLOW] + f * s.FLOW_SIZE, I[s.SIZE]
     k, first = I[flow + s.COUNT], I[flow + s.STATES]
     n, J, at = k + 1, I[flow + s.GIVES] + k + 1, I[s.OWN]
     middle, end = at + n * n, at + n * (n + 4)
     D[at:end] = 0.0
     K, R = D[at:middle].reshape(n, n), D[middle:end].reshape(n, 4)
-    sizes = max(abs(D[I[s.E] + f]), 1e-3), max(abs(D[I[s.PI] + f]), 1e-3), max(abs(D[I[s.PRICE] + f]), 1e-3)
+    sizes = (
+        max(abs(D[I[s.E] + f]), 1e-3),
+        max(abs(D[I[s.PI] + f]), 1e-3),
+        max(abs(D[I[s.PRICE] + f]), 1e-3),
+    )
     for i in range(n):
         own = first + i if i < k else f
         if I[I[s.FIXED] + own]:
@@ -162,7 +171,9 @@ def _signals(I: Any, D: Any, f: int, flow: int) -> None:
         if I[link + s.DROPS]:
             dp += change(I, D, l) / max(1.0 - dropped(I, D, l), 1e-300)
         de += dq
-        dp += dm / max(1.0 - D[told + n], 1e-300) + D[I[s.LOSS_SLOPE] + l] * D[move + F + l] / (1.0 - D[I[s.LOSS] + l])
+        dp += dm / max(1.0 - D[told + n], 1e-300) + D[I[s.LOSS_SLOPE] + l] * D[move + F + l] / (
+            1.0 - D[I[s.LOSS] + l]
+        )
         dr += dprice
     D[I[s.DE] + f], D[I[s.DPI] + f], D[I[s.DPRICE] + f] = de, dp * (1.0 - D[I[s.PI] + f]), dr
 
@@ -200,12 +211,14 @@ def back(I: Any, D: Any, u: Any) -> None:
             D[move + F + L + l] += D[I[s.PASSING] + h] * more
 
 
-# --- The rows of M/h - J that are left once the flows are eliminated: of queues, arrivals, and links' states ---
+# --- The rows of M/h - J that are left once the flows are eliminated: of queues, arrivals, and link
 
 
 @_jit
 def _put(I: Any, D: Any, unknown: int, value: float, row: int, M: Any, b: Any) -> None:
-    """Subtract from an entry of the matrix, or add to the right-hand side where the unknown's move is known."""
+    """Subtract from an entry of the matrix, or add to the right-hand side where the unknown's
+    move is known.
+    """
     place = I[I[s.PLACE] + unknown]
     if place >= 0:
         M[row, place] -= value
@@ -229,9 +242,25 @@ def _spread(I: Any, D: Any, f: int, weight: float, by: int, row: int, M: Any, b:
         price = mark + n + 2
         cm = cp / max(1.0 - D[told + n], 1e-300)
         by_queue = (ce + cm * D[mark] + cr * D[price]) * D[I[s.QUEUE_SLOPE] + l]
-        _put(I, D, F + l, by_queue + cp / (1.0 - D[I[s.LOSS] + l]) * D[I[s.LOSS_SLOPE] + l], row, M, b)
+        _put(
+            I,
+            D,
+            F + l,
+            by_queue + cp / (1.0 - D[I[s.LOSS] + l]) * D[I[s.LOSS_SLOPE] + l],
+            row,
+            M,
+            b,
+        )
         for i in range(n):
-            _put(I, D, I[link + s.STATES] + i, cm * D[mark + 1 + i] + cr * D[price + 1 + i], row, M, b)
+            _put(
+                I,
+                D,
+                I[link + s.STATES] + i,
+                cm * D[mark + 1 + i] + cr * D[price + 1 + i],
+                row,
+                M,
+                b,
+            )
         if I[link + s.HEARS]:
             _put(I, D, F + L + l, cm * D[mark + n + 1] + cr * D[price + n + 1], row, M, b)
         if I[link + s.DROPS]:
@@ -253,7 +282,9 @@ def _put_drop(I: Any, D: Any, l: int, factor: float, row: int, M: Any, b: Any) -
 
 @_jit
 def arrival_rows(I: Any, P: Any, D: Any, u: Any, M: Any, b: Any) -> None:
-    """What the flows' moves do to the arrivals: in these' rows, or in the queues' where they are eliminated."""
+    """What the flows' moves do to the arrivals: in these' rows, or in the queues' where they are
+    eliminated.
+    """
     F, L = I[s.FLOWS], I[s.LINKS]
     for f in range(F):
         flow = I[s.FLOW] + f * s.FLOW_SIZE
@@ -278,7 +309,9 @@ def arrival_rows(I: Any, P: Any, D: Any, u: Any, M: Any, b: Any) -> None:
                     value = -part * u[f] / (1.0 - D[I[s.LOSS] + o]) * D[I[s.LOSS_SLOPE] + o]
                     _put(I, D, F + o, value, row, M, b)
                 if I[I[s.LINK] + o * s.LINK_SIZE + s.DROPS]:
-                    _put_drop(I, D, o, -part * u[f] / max(1.0 - dropped(I, D, o), 1e-300), row, M, b)
+                    _put_drop(
+                        I, D, o, -part * u[f] / max(1.0 - dropped(I, D, o), 1e-300), row, M, b
+                    )
 
 
 @_jit
@@ -295,7 +328,9 @@ def link_rows(I: Any, P: Any, D: Any, u: Any, h: float, M: Any, b: Any) -> None:
         link, row, c = I[s.LINK] + l * s.LINK_SIZE, I[I[s.PLACE] + F + l], P[I[s.C] + l]
         n, first, hears = I[link + s.COUNT], I[link + s.STATES], I[link + s.HEARS]
         if row >= 0:
-            M[row, row] += 1.0 / h + u[F + L + l] * (1.0 - dropped(I, D, l)) * D[I[s.LOSS_SLOPE] + l] / c
+            M[row, row] += (
+                1.0 / h + u[F + L + l] * (1.0 - dropped(I, D, l)) * D[I[s.LOSS_SLOPE] + l] / c
+            )
             b[row] += D[G + F + l]
             admitted = _let_in(I, D, l) / c
             if I[link + s.DROPS]:

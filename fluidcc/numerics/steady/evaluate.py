@@ -1,4 +1,6 @@
-"""The residual of the steady state, and the derivatives of what flows and links tell one another."""
+"""The residual of the steady state, and the derivatives of what flows and links tell one
+another.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _jit: Any = njit(**OPTIONS)
 
 @_jit
 def derivatives(I: Any, link: int) -> int:
-    """Where the derivatives of what a link gives begin in D: row by row those of its states, mark, price and drop."""
+    """Where the derivatives of what a link gives begin in D: row by row those of its states,
+    mark, price and drop.
+    """
     return I[link + s.GIVES] + I[link + s.COUNT] + 2 + I[link + s.DROPS]
 
 
@@ -44,19 +48,22 @@ def change(I: Any, D: Any, l: int) -> float:
     return value + (D[J + n + 1] * D[move + F + L + l] if I[link + s.HEARS] else 0.0)
 
 
-# --- Whether a point is an equilibrium: what is left of every equation, beside the sizes of what it balances ---
+# --- Whether a point is an equilibrium: what is left of every equation, beside the sizes of what it
 
 
 TOLERANCE = 1e-8
 """What may be left of an equation, relative to what it balances.
 
-A search ends within 1e-9 of each unknown, and goes on from there only where its equations are not singular.
+A search ends within 1e-9 of each unknown, and goes on from there only where its equations are not
+singular.
 """
 
 
 @_jit
 def balanced(I: Any, P: Any, D: Any, i: int) -> float:
-    """The size of what equation `i` balances: how its terms change as the unknowns change by their sizes."""
+    """The size of what equation `i` balances: how its terms change as the unknowns change by
+    their sizes.
+    """
     F, L, size = I[s.FLOWS], I[s.LINKS], I[s.SIZE]
     if F <= i < F + L:
         return 1.0 + D[size + L + i] / P[I[s.C] + i - F]
@@ -100,7 +107,7 @@ def rests(I: Any, P: Any, D: Any, u: Any) -> bool:
     return True
 
 
-# --- The residual of the steady state, and the derivatives of what flows and links tell one another ---
+# --- The residual of the steady state, and the derivatives of what flows and links tell one another
 
 
 @_jit
@@ -159,12 +166,19 @@ def _path(I: Any, P: Any, D: Any, u: Any, f: int, flow: int) -> None:
         D[I[s.G] + F + L + l] += u[f] * share
         drop = dropped(I, D, l)
         through = (1.0 - D[I[s.LOSS] + l]) * (1.0 - drop)
-        # At rest this throttle is 1; before, it keeps the queue at the first of several equal links in series.
-        busy = min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300)) if D[I[s.QUEUE] + l] > 0 else 1.0
+        # At rest this throttle is 1; before, it keeps the queue at the first of several equal links
+        # in series.
+        busy = (
+            min(1.0, P[I[s.C] + l] / max(u[F + L + l] * through, 1e-300))
+            if D[I[s.QUEUE] + l] > 0
+            else 1.0
+        )
         share *= through * busy
         told = I[link + s.GIVES] + I[link + s.COUNT]
         e += D[I[s.QUEUE] + l]
-        lost += (1.0 - lost) * D[I[s.LOSS] + l]  # not 1 - survival, which loses the digits of small losses
+        lost += (1.0 - lost) * D[
+            I[s.LOSS] + l
+        ]  # not 1 - survival, which loses the digits of small losses
         lost += (1.0 - lost) * D[told]
         lost += (1.0 - lost) * drop
         price += D[told + 1]
@@ -196,7 +210,9 @@ def _flow(I: Any, P: Any, D: Any, u: Any, f: int) -> None:
 
 @_jit
 def evaluate(I: Any, P: Any, D: Any, u: Any) -> bool:
-    """Put the residual at `u` and the derivatives of all laws into `D`; whether all of it is finite."""
+    """Put the residual at `u` and the derivatives of all laws into `D`; whether all of it is
+    finite.
+    """
     for l in range(I[s.LINKS]):
         _link(I, P, D, u, l)
     for f in range(I[s.FLOWS]):

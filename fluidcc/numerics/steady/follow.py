@@ -1,7 +1,8 @@
-"""Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are Newton steps.
+"""Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are Newton
+steps.
 
-Following the dynamics loosely keeps the iteration away from equilibria that no trajectory reaches, and makes a system
-without any equilibrium show itself as growth without limit.
+Following the dynamics loosely keeps the iteration away from equilibria that no trajectory reaches,
+and makes a system without any equilibrium show itself as growth without limit.
 """
 
 from __future__ import annotations
@@ -59,19 +60,28 @@ def sizes(I: Any, P: Any, D: Any, u: Any, least: float, exact: bool) -> None:
     for l in range(I[s.LINKS]):
         if I[I[s.BEYOND] + l]:
             i = I[s.FLOWS] + l
-            D[I[s.SIZE] + i] = max(u[i], 1e-9) if exact else max(u[i] + P[I[s.Q_MAX] + l], SMALL_QUEUE)
+            D[I[s.SIZE] + i] = (
+                max(u[i], 1e-9) if exact else max(u[i] + P[I[s.Q_MAX] + l], SMALL_QUEUE)
+            )
 
 
 @_jit
 def guarded(I: Any, P: Any, D: Any, u: Any) -> bool:
-    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never leave x = 0.
+    """Approach a bound of zero by factors of ten: a rate equation in proportion to x would never
+    leave x = 0.
 
-    A move there against a rising G is what too long a step makes of an unstable zero; it is refused.
+    A move there against a rising G is what too long a step makes of an unstable zero; it is
+    refused.
     """
     move = I[s.MOVE]
     for i in range(I[s.Z_FIRST], I[s.UNKNOWNS]):
         reference = D[I[s.REFERENCE] + i]
-        if P[I[s.LOWER] + i] == 0 and reference > 0 and u[i] > 1e-9 * reference and u[i] + D[move + i] < 0.1 * u[i]:
+        if (
+            P[I[s.LOWER] + i] == 0
+            and reference > 0
+            and u[i] > 1e-9 * reference
+            and u[i] + D[move + i] < 0.1 * u[i]
+        ):
             if D[I[s.G] + i] > 0:
                 return False
             D[move + i] = -0.9 * u[i]
@@ -94,7 +104,9 @@ def changes(I: Any, D: Any) -> tuple[float, float]:
 
 @_jit
 def to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
-    """The end of a move, cut short at the first buffer that fills: beyond, derivatives are wrong, and steps cycle."""
+    """The end of a move, cut short at the first buffer that fills: beyond, derivatives are
+    wrong, and steps cycle.
+    """
     F, move = I[s.FLOWS], I[s.MOVE]
     first, at = 1.0, -1
     for l in range(I[s.LINKS]):
@@ -117,7 +129,9 @@ def _solve(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     """All moves, with those of the fixed unknowns given; False where the system is singular."""
     m = places(I, D, h)
     work = np.zeros(m * (m + 2))
-    return _solve_in(I, P, D, u, h, work[: m * m].reshape(m, m), work[m * m : m * (m + 1)], work[m * (m + 1) :])
+    return _solve_in(
+        I, P, D, u, h, work[: m * m].reshape(m, m), work[m * m : m * (m + 1)], work[m * (m + 1) :]
+    )
 
 
 @_jit
@@ -174,7 +188,9 @@ def _drift(I: Any, P: Any, D: Any, i: int, u: Any, h: float) -> float:
 
 @_jit
 def _solved(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
-    """Whether the last moves keep all bounds, and no state at one drifts off it by more than rounding."""
+    """Whether the last moves keep all bounds, and no state at one drifts off it by more than
+    rounding.
+    """
     F, L, fixed = I[s.FLOWS], I[s.LINKS], I[s.FIXED]
     for i in range(F, I[s.UNKNOWNS]):
         if F + L <= i < F + 2 * L:
@@ -194,8 +210,8 @@ def _solved(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
 def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     """Put the move of one step of length `h` into `D`; False where it has none.
 
-    Too long a step may have none: that of a state which grows away from a bound leads to beyond it, where the bound
-    does not hold it.
+    Too long a step may have none: that of a state which grows away from a bound leads to beyond it,
+    where the bound does not hold it.
     """
     F, L, n = I[s.FLOWS], I[s.LINKS], I[s.UNKNOWNS]
     low, high, fixed, seen = I[s.LOW], I[s.HIGH], I[s.FIXED], I[s.SEEN]
@@ -206,7 +222,9 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     for turn in range(s.ROUNDS):
         for i in range(n):
             I[fixed + i] = I[low + i] + I[high + i]
-            D[move + i] = P[lower + i] - u[i] if I[low + i] else (P[upper + i] - u[i] if I[high + i] else 0.0)
+            D[move + i] = (
+                P[lower + i] - u[i] if I[low + i] else (P[upper + i] - u[i] if I[high + i] else 0.0)
+            )
         if not _solve(I, P, D, u, h):
             return False
         same, mark = True, 1
@@ -221,7 +239,9 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
                 I[low + i] = u[i] + D[move + i] < P[lower + i]
                 I[high + i] = u[i] + D[move + i] > P[upper + i]
             same = same and I[fixed + i] == I[low + i] + I[high + i]
-            mark = (mark * 1000003 + 1 + I[low + i] + 2 * I[high + i]) % 1099511627689  # a hash that fits 64 bits
+            mark = (
+                mark * 1000003 + 1 + I[low + i] + 2 * I[high + i]
+            ) % 1099511627689  # a hash that fits 64 bits
         for before in range(seen, seen + turn):
             if I[before] == mark and not _solved(I, P, D, u, h):
                 return False
@@ -234,11 +254,13 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     return True
 
 
-# --- Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are Newton steps ---
+# --- Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are New
 
 
 CONVERGED, GROWING, STALLED, UNDEFINED = range(4)
-"""How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the start."""
+"""How a search ended: well; an unknown passed its ceiling; the steps ran out; not finite at the
+start.
+"""
 
 LONGEST_QUEUE = 1e5
 """A queueing delay [s] beyond which a queue counts as growing without limit."""
@@ -294,8 +316,12 @@ def _too_far(I: Any, P: Any, u: Any, ceiling: float) -> bool:
 
 
 @_jit
-def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limit: int) -> tuple[int, float, int]:
-    """Follow the dynamics in growing steps, none of which changes a state by more than `largest`, relatively."""
+def _follow(
+    I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limit: int
+) -> tuple[int, float, int]:
+    """Follow the dynamics in growing steps, none of which changes a state by more than
+    `largest`, relatively.
+    """
     n = I[s.UNKNOWNS]
     end = D[I[s.END] : I[s.END] + n]
     h, error = 1e-2, np.inf
@@ -329,13 +355,18 @@ def _follow(I: Any, P: Any, D: Any, u: Any, ceiling: float, largest: float, limi
             if rests(I, P, D, u):  # else what moves slowly may still go far
                 return CONVERGED, error, count + 1
         ratio = change / largest
-        h = min(h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))), 1e30)
+        h = min(
+            h * (10.0 if ratio < 0.05 else (5.0 if ratio < 0.2 else (2.0 if ratio < 0.5 else 1.2))),
+            1e30,
+        )
     return CONVERGED if h > 1e8 and error < 1e-9 else STALLED, error, limit
 
 
 @_jit
 def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
-    """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is only rounding."""
+    """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is
+    only rounding.
+    """
     F, L = I[s.FLOWS], I[s.LINKS]
     near = np.zeros(L, np.bool_)
     for l in range(L):
@@ -358,7 +389,8 @@ def _is_rounding(I: Any, P: Any, D: Any, u: Any, l: int) -> bool:
 
 @_jit
 def _finish_settled(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
-    """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty would grow there.
+    """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty
+    would grow there.
 
     A queue of less than a nanosecond can be what holds a flow: one that draws its losses by it.
     """
@@ -401,7 +433,8 @@ def _finish(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
 
 @_jit
 def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[int, float, int]:
-    """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of steps.
+    """Move `u` to an equilibrium: how that ended, the last relative Newton step, and the number of
+    steps.
 
     Where it ended well every equation holds. `P` is changed.
     """
@@ -409,8 +442,8 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
         u[i] = min(max(u[i], P[I[s.LOWER] + i]), P[I[s.UPPER] + i])
     _choose_origins(I, P, u)
     status, error, steps = STALLED, np.inf, 0
-    # Largest relative change of a state in one step, and for how many steps: bold at first, but not for long, as kinks
-    # may make bold steps cycle for ever.
+    # Largest relative change of a state in one step, and for how many steps: bold at first, but not
+    # for long, as kinks may make bold steps cycle for ever.
     for k in range(0 if bold else 1, 3):
         largest, limit = (3.0, 60) if k == 0 else ((0.5, 400) if k == 1 else (0.1, 800))
         status, error, more = _follow(I, P, D, u, ceiling, largest, limit)
@@ -428,7 +461,8 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
 
 @_jit
 def _start(I: Any, P: Any, u: Any, queue: float) -> None:
-    """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that are rates too.
+    """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that
+    are rates too.
 
     A path without any delay gets a queue, as laws may divide by the round trip.
     """
@@ -464,7 +498,9 @@ def _start(I: Any, P: Any, u: Any, queue: float) -> None:
 
 @_jit
 def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
-    """What follows from `u`: e and loss ratio of the paths, queueing delay, loss ratio and price of the links."""
+    """What follows from `u`: e and loss ratio of the paths, queueing delay, loss ratio and price
+    of the links.
+    """
     F, L = I[s.FLOWS], I[s.LINKS]
     evaluate(I, P, D, u)
     for f in range(F):
@@ -479,8 +515,12 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
 
 
 @_jit
-def find_many(I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any) -> None:
-    """The equilibrium at each point from its own start, so that no result depends on which points go together."""
+def find_many(
+    I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any
+) -> None:
+    """The equilibrium at each point from its own start, so that no result depends on which
+    points go together.
+    """
     for i in range(len(N)):
         steps[i] = 0
         for queue in (0.0, OTHER_START):

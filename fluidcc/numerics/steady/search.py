@@ -24,12 +24,14 @@ Array = NDArray[np.float64]
 class Shape(NamedTuple):
     """What does not depend on any number.
 
-    Identical flows start alike and stay alike, so one of them stands for all: only what arrives at links counts them.
+    Identical flows start alike and stay alike, so one of them stands for all: only what arrives at
+    links counts them.
 
-    A flow's tape takes its states, e, pi, price, own rate, and its parameters; it gives the derivatives of the states
-    and the rate, then row by row their derivatives by states, own rate, e, pi and price. A link's takes queueing delay,
-    its other states, arrival rate, and its parameters; it gives the derivatives of the states, mark and price, and the
-    ratio dropped before the queue where it does that; then row by row their derivatives by queueing delay, states and
+    A flow's tape takes its states, e, pi, price, own rate, and its parameters; it gives the
+    derivatives of the states and the rate, then row by row their derivatives by states, own rate,
+    e, pi and price. A link's takes queueing delay, its other states, arrival rate, and its
+    parameters; it gives the derivatives of the states, mark and price, and the ratio dropped before
+    the queue where it does that; then row by row their derivatives by queueing delay, states and
     arrival rate.
     """
 
@@ -125,7 +127,16 @@ def _laid_out(S: Shape) -> Arrays:
     head[s.FLOWS], head[s.LINKS], head[s.UNKNOWNS] = F, L, n
     z, v = _ends(S.flow_states, F + 2 * L), _ends(S.link_states, F + 2 * L + sum(S.flow_states))
     head[s.Z_FIRST], head[s.V_FIRST] = F + 2 * L, v[0]
-    numbers = {s.BASE: F, s.TRIP: F, s.RATE: F, s.C: L, s.Q_MAX: L, s.INITIAL: n, s.LOWER: n, s.UPPER: n}
+    numbers = {
+        s.BASE: F,
+        s.TRIP: F,
+        s.RATE: F,
+        s.C: L,
+        s.Q_MAX: L,
+        s.INITIAL: n,
+        s.LOWER: n,
+        s.UPPER: n,
+    }
     for slot, at in zip(numbers, _ends(list(numbers.values()), 0), strict=False):
         head[slot] = at
     par = _ends(S.flow_par, sum(numbers.values()))
@@ -137,14 +148,39 @@ def _laid_out(S: Shape) -> Arrays:
     told = _ends([*gives, *link_gives], D_size)
     reply = _ends(4 * (k + 1), int(told[-1]))
     head[s.TOLD], head[s.TOLD_END] = told[0], told[-1]
-    flows = [S.flow_law, hops[:-1], hops[1:], z[:-1], k, par[:-1], par[1:], told[:F], reply[:-1], np.zeros(F), S.many]
+    flows = [
+        S.flow_law,
+        hops[:-1],
+        hops[1:],
+        z[:-1],
+        k,
+        par[:-1],
+        par[1:],
+        told[:F],
+        reply[:-1],
+        np.zeros(F),
+        S.many,
+    ]
     w.put(s.FLOW, np.array(flows, np.int64).T)
-    links = [S.link_law, S.queued, S.hears, v[:-1], own, link_par[:-1], link_par[1:], told[F:-1], S.drops]
+    links = [
+        S.link_law,
+        S.queued,
+        S.hears,
+        v[:-1],
+        own,
+        link_par[:-1],
+        link_par[1:],
+        told[F:-1],
+        S.drops,
+    ]
     w.put(s.LINK, np.array(links, np.int64).T)
     constants = _ends([len(t.constants) for t in S.tapes], int(reply[-1]))
     w.put(s.TAPE, _tapes(S, w, constants))
     w.put(s.HOP, [l for route in S.routes for l in route])
-    w.put(s.OWNER, [*range(F), *range(L), *range(L), *np.repeat(range(F), k), *np.repeat(range(L), own)])
+    w.put(
+        s.OWNER,
+        [*range(F), *range(L), *range(L), *np.repeat(range(F), k), *np.repeat(range(L), own)],
+    )
     w.put(s.IS_RATE, [*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(own))])
     for slot in (s.PLACE, s.LOW, s.HIGH, s.FIXED, s.BEYOND):
         w.put(slot, np.zeros(n))
@@ -159,7 +195,17 @@ def _tapes(S: Shape, w: _Writer, constants: Index) -> list[list[int]]:
     records = []
     for t, first, end in zip(S.tapes, constants[:-1], constants[1:], strict=True):
         ops, out = w.put(0, t.instructions), w.put(0, t.outputs)
-        records.append([ops, ops + t.instructions.size, int(first), int(end), t.inputs, out, out + len(t.outputs)])
+        records.append(
+            [
+                ops,
+                ops + t.instructions.size,
+                int(first),
+                int(end),
+                t.inputs,
+                out,
+                out + len(t.outputs),
+            ]
+        )
     return records
 
 
@@ -191,8 +237,8 @@ class Found(NamedTuple):
     ----------
     u : array (points, unknowns)
     told : array (points, 2 flows + 4 links)
-        e and loss ratio of the flows' paths; queueing delay, loss ratio of the buffer, price and ratio dropped before
-        the queue of the links.
+        e and loss ratio of the flows' paths; queueing delay, loss ratio of the buffer, price and
+        ratio dropped before the queue of the links.
     status : array of int
         How they ended: see `follow`.
     error : array
@@ -209,7 +255,9 @@ class Found(NamedTuple):
 
     def point(self, i: int) -> Found:
         """Where the search at one point ended."""
-        return Found(self.u[i], self.told[i], int(self.status[i]), float(self.error[i]), int(self.steps[i]))
+        return Found(
+            self.u[i], self.told[i], int(self.status[i]), float(self.error[i]), int(self.steps[i])
+        )
 
 
 class Search:
@@ -235,7 +283,8 @@ class Search:
         return found
 
     def again(
-        self, numbers: Numbers, point: int, u: Any, *, ceiling: float = LONGEST_QUEUE, bold: bool = True,
+        self, numbers: Numbers, point: int, u: Any, *, ceiling: float = LONGEST_QUEUE,
+        bold: bool = True,
         held: Any = None,
     ) -> Found:  # fmt: skip
         """Look again at one point, from `u`, with the unknowns `held` kept where they are."""

@@ -28,7 +28,7 @@ class Problem:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-# y' = -y(t - 1), y = 1: a polynomial of degree k + 1 on [k, k + 1], by exact integration -----------------------------
+# y' = -y(t - 1), y = 1: a polynomial of degree k + 1 on [k, k + 1], by exact integration
 
 
 def polynomial_pieces(count: int) -> list[list[Fraction]]:
@@ -46,11 +46,14 @@ PIECES = polynomial_pieces(10)
 
 def _decay(t: Array) -> Array:
     k = np.clip(t.astype(int), 0, 9)
-    return np.array([np.polyval([float(c) for c in PIECES[i][::-1]], s - i) for i, s in zip(k, t, strict=True)])
+    return np.array(
+        [np.polyval([float(c) for c in PIECES[i][::-1]], s - i) for i, s in zip(k, t, strict=True)]
+    )
 
 
-# Feldstein & Neves: y' = y(y - sqrt2 + 1) / (2 sqrt t), y = 1 up to t = 1. With w = y - sqrt2 + 1 the delayed argument:
-# y = sqrt t up to t = 2 (w = 1); then 2 sqrt w = sqrt t + 2 - sqrt2 up to w = 2; then separation of variables again.
+# Feldstein & Neves: y' = y(y - sqrt2 + 1) / (2 sqrt t), y = 1 up to t = 1. With w = y - sqrt2 + 1
+# the delayed argument: y = sqrt t up to t = 2 (w = 1); then 2 sqrt w = sqrt t + 2 - sqrt2 up to w =
+# 2; then separation of variables again.
 
 _B = 1 - 1 / ROOT2
 _G = np.sqrt(ROOT2 - 1)
@@ -70,7 +73,9 @@ def feldstein_neves(t: Array) -> Array:
     target = np.sqrt(t) - np.sqrt(FELDSTEIN_NEVES_KINKS[1]) + _third(np.array(ROOT2))
     for _ in range(30):
         s = s - (_third(s) - target) * ((s / 2 + _B) ** 2 + _G**2) / (2 * s)
-    y = np.where(t <= FELDSTEIN_NEVES_KINKS[1], (np.sqrt(t) / 2 + _B) ** 2 + ROOT2 - 1, s**2 + ROOT2 - 1)
+    y = np.where(
+        t <= FELDSTEIN_NEVES_KINKS[1], (np.sqrt(t) / 2 + _B) ** 2 + ROOT2 - 1, s**2 + ROOT2 - 1
+    )
     return np.where(t <= 2, np.sqrt(t), y)
 
 
@@ -93,7 +98,9 @@ def switching(t: Array) -> Array:
 PROBLEMS = {
     p.name: p
     for p in (
-        Problem("constant", lambda t, y, Z: -Z[:, 0], (0, 10), 1.0, [1.0], _decay, tuple(range(1, 10))),
+        Problem(
+            "constant", lambda t, y, Z: -Z[:, 0], (0, 10), 1.0, [1.0], _decay, tuple(range(1, 10))
+        ),
         Problem(
             "vanishing",  # Neves 1975; DETEST B1: the lag touches zero at t = 1
             lambda t, y, Z: 1 - Z[:, 0],
@@ -160,7 +167,9 @@ WALTMAN_START = np.array([5e-6, 1e-15, 0, 0, 0, 0])
 
 
 def waltman(t: float, y: Array, Z: Array, on: Any) -> Array:
-    """Antigen, cells, complexes, antibodies, and the two delayed times; `on`: whether t0 and t1 have passed."""
+    """Antigen, cells, complexes, antibodies, and the two delayed times; `on`: whether t0 and t1
+    have passed.
+    """
     r, s, alpha, beta, gamma = 5e4, 1e5, 1.8, 20.0, 0.002
     past, far = Z[:, 0], Z[:, 1]
     return np.array(

@@ -26,7 +26,9 @@ def marked(function: Callable[..., Any], **attributes: Any) -> Callable[..., Any
 
 
 def sine(t_end: float, **kwargs: Any) -> Any:
-    return solve_dde(lambda t, y, Z: Z[:, 0], (0, t_end), np.sin, [LAG], rtol=1e-10, atol=1e-10, **kwargs)
+    return solve_dde(
+        lambda t, y, Z: Z[:, 0], (0, t_end), np.sin, [LAG], rtol=1e-10, atol=1e-10, **kwargs
+    )
 
 
 def test_events_are_found_in_both_directions_and_the_start_is_none() -> None:
@@ -53,7 +55,9 @@ def test_terminal(terminal: int, end: float) -> None:
 
 
 def test_observing_an_event_does_not_change_the_solution() -> None:
-    np.testing.assert_array_equal(sine(20).y, sine(20, events=[lambda t, y: y[0], lambda t, y: y[0] - 0.5]).y)
+    np.testing.assert_array_equal(
+        sine(20).y, sine(20, events=[lambda t, y: y[0], lambda t, y: y[0] - 0.5]).y
+    )
 
 
 def test_an_event_may_look_at_delayed_states() -> None:
@@ -66,26 +70,38 @@ def test_an_event_may_look_at_delayed_states() -> None:
 def test_an_event_exactly_on_a_mesh_point_is_found_once(terminal: bool) -> None:
     """y = t reaches 2 at a multiple of the lag, where a breaking point puts a mesh point."""
     result = solve_dde(
-        lambda t, y, Z: [1.0], (0, 5), 0.0, [1.0], events=marked(lambda t, y: y[0] - 2, terminal=terminal)
+        lambda t, y, Z: [1.0],
+        (0, 5),
+        0.0,
+        [1.0],
+        events=marked(lambda t, y: y[0] - 2, terminal=terminal),
     )
     np.testing.assert_allclose(result.t_events[0], [2.0], atol=1e-15)
 
 
 def test_two_crossings_within_one_step_are_both_found() -> None:
     """A parabola is exact for any step; it is above 0.99 of its height for a tenth of the time."""
-    result = solve_dde(lambda t, y, Z: [2 - 2 * t], (0, 2), 0.0, [3.0], events=lambda t, y: y[0] - 0.9)
-    np.testing.assert_allclose(result.t_events[0], [1 - math.sqrt(0.1), 1 + math.sqrt(0.1)], atol=1e-12)
+    result = solve_dde(
+        lambda t, y, Z: [2 - 2 * t], (0, 2), 0.0, [3.0], events=lambda t, y: y[0] - 0.9
+    )
+    np.testing.assert_allclose(
+        result.t_events[0], [1 - math.sqrt(0.1), 1 + math.sqrt(0.1)], atol=1e-12
+    )
 
 
 def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
     """y' = -y(t - 1), y = 1, and y + 1 at t = 1/2: the fundamental solution from 1/2 is added."""
 
     def fundamental(t: np.ndarray) -> np.ndarray:
-        return sum((-1) ** k * np.maximum(t - k, 0) ** k / math.factorial(k) * (t >= k) for k in range(12))
+        return sum(
+            (-1) ** k * np.maximum(t - k, 0) ** k / math.factorial(k) * (t >= k) for k in range(12)
+        )
 
     options: dict[str, Any] = {"dense_output": True, "rtol": 1e-10, "atol": 1e-10}
     plain = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], **options)
-    result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], jumps=[(0.5, lambda t, y: y + 1)], **options)
+    result = solve_dde(
+        lambda t, y, Z: -Z[:, 0], (0, 6), 1.0, [1.0], jumps=[(0.5, lambda t, y: y + 1)], **options
+    )
     t = np.linspace(0, 6, 601)
     np.testing.assert_allclose(result.sol(t)[0], plain.sol(t)[0] + fundamental(t - 0.5), atol=1e-9)
     assert result.sol(0.5) - result.sol(0.5, side="left") == pytest.approx(1.0, abs=1e-14)
@@ -96,7 +112,8 @@ def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
 
 def test_jumps_at_the_start_and_at_the_end() -> None:
     result = solve_dde(
-        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=[([0.0, 1.0], lambda t, y: 2 * y)], t_eval=[0.0, 1.0],
+        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=[([0.0, 1.0], lambda t, y: 2 * y)],
+        t_eval=[0.0, 1.0],
         dense_output=True,
     )  # fmt: skip
     np.testing.assert_allclose(result.y[0], [2.0, 6.0])
@@ -113,15 +130,21 @@ def test_a_run_that_goes_on_remembers_jumps(restart: float, kind: str) -> None:
         return [([s for s in (0.5, 1.0) if low < s <= high], lambda t, y: y + 1)]
 
     whole = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 3), 1.0, [1.0], jumps=jumps(0, 3), **options)
-    first = solve_dde(lambda t, y, Z: -Z[:, 0], (0, restart), 1.0, [1.0], jumps=jumps(0, restart), **options)
+    first = solve_dde(
+        lambda t, y, Z: -Z[:, 0], (0, restart), 1.0, [1.0], jumps=jumps(0, restart), **options
+    )
     rest = jumps(restart, 3)
-    second = solve_dde(lambda t, y, Z: -Z[:, 0], (restart, 3), first.sol, lags, jumps=rest, **options)
+    second = solve_dde(
+        lambda t, y, Z: -Z[:, 0], (restart, 3), first.sol, lags, jumps=rest, **options
+    )
     t = np.linspace(0, 3, 301)
     np.testing.assert_allclose(second.sol(t), whole.sol(t), atol=1e-7)
 
 
 def test_a_history_may_jump_at_the_start() -> None:
-    """y' = y(t - 1) with y = 1 before 0 and y(0) = 3: y = 3 + t, then 4 + 3 (t - 1) + (t - 1)^2 / 2."""
+    """y' = y(t - 1) with y = 1 before 0 and y(0) = 3: y = 3 + t, then 4 + 3 (t - 1) + (t - 1)^2
+    / 2.
+    """
     for lags in ([1.0], lambda t, y: [1.0]):
         result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 2), lambda t: 1.0 if t < 0 else 3.0, lags)
         np.testing.assert_allclose(result.y[0, -1], 7.5, atol=1e-9)
@@ -136,12 +159,16 @@ def test_jumps_at_one_time_happen_in_order() -> None:
 def test_a_delayed_event_resets_the_state() -> None:
     """y' = 1, back to 0 when y(t - 0.3) = 1: a sawtooth of period 1.3."""
     threshold = marked(lambda t, y, Z: Z[0, 0] - 1, delayed=True, direction=1)
-    result = solve_dde(lambda t, y, Z: [1.0], (0, 10), 0.0, [0.3], jumps=[(threshold, lambda t, y: 0 * y)])
+    result = solve_dde(
+        lambda t, y, Z: [1.0], (0, 10), 0.0, [0.3], jumps=[(threshold, lambda t, y: 0 * y)]
+    )
     np.testing.assert_allclose(result.t_jumps, 1.3 * np.arange(1, 8), atol=1e-12)
 
 
 def test_a_jump_that_carries_another_over_its_threshold_fires_it() -> None:
-    """Two integrators; the first one's reset pushes the second over 1, which resets at the same time."""
+    """Two integrators; the first one's reset pushes the second over 1, which resets at the same
+    time.
+    """
     jumps = [
         (lambda t, y: y[0] - 1, lambda t, y: [0.0, y[1] + 0.5]),
         (marked(lambda t, y: y[1] - 1, direction=1), lambda t, y: [y[0], 0.0]),
@@ -158,10 +185,16 @@ def test_a_change_may_look_at_delayed_states() -> None:
 
 
 def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
-    """Height 1, restitution 1/2: bounces at sqrt 2 (1 + 2 (1/2 + 1/4 + ...)), which accumulate at 3 sqrt 2."""
+    """Height 1, restitution 1/2: bounces at sqrt 2 (1 + 2 (1/2 + 1/4 + ...)), which accumulate
+    at 3 sqrt 2.
+    """
     floor = marked(lambda t, y: y[0], direction=-1)
     result = solve_dde(
-        lambda t, y, Z: [y[1], -1.0], (0, 6), [1.0, 0.0], [], jumps=[(floor, lambda t, y: [0.0, -0.5 * y[1]])]
+        lambda t, y, Z: [y[1], -1.0],
+        (0, 6),
+        [1.0, 0.0],
+        [],
+        jumps=[(floor, lambda t, y: [0.0, -0.5 * y[1]])],
     )
     expected = math.sqrt(2) * (3 - 2 * 0.5 ** np.arange(result.t_jumps.size))
     np.testing.assert_allclose(result.t_jumps, expected, atol=1e-10)
@@ -171,9 +204,12 @@ def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
 
 
 def test_modes_follow_their_switch() -> None:
-    """A relay with delay: y' = -1 while y(t - 1) > 0 and +1 otherwise makes a triangle of period 4."""
+    """A relay with delay: y' = -1 while y(t - 1) > 0 and +1 otherwise makes a triangle of period
+    4.
+    """
     result = solve_dde(
-        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 20), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0], dense_output=True,
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 20), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0],
+        dense_output=True,
         events=lambda t, y: y[0],
     )  # fmt: skip
     np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(10), atol=1e-9)
@@ -191,7 +227,9 @@ def test_hundreds_of_switchings_keep_their_accuracy() -> None:
 
 
 def test_a_sliding_mode_is_refused() -> None:
-    result = solve_dde(lambda t, y, Z, m: [1 - 2 * m[0]], (0, 5), -1.0, [], switches=lambda t, y, Z: y[0])
+    result = solve_dde(
+        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 5), -1.0, [], switches=lambda t, y, Z: y[0]
+    )
     assert not result.success
     assert "accumulate at t = 1" in result.message
 
@@ -221,7 +259,9 @@ def test_root(f: Callable[[float], float], low: float, high: float, zero: float)
 def test_constant_lags_and_functions_of_the_same_value_agree(
     lags: list[float], changes: list[tuple[float, float]]
 ) -> None:
-    """Landings known in advance and landings found during trial steps give one solution, jumps included."""
+    """Landings known in advance and landings found during trial steps give one solution, jumps
+    included.
+    """
     jumps = [(when, lambda t, y, change=change: y + change) for when, change in changes]
     t = np.linspace(0, 4, 41)
 
@@ -237,13 +277,20 @@ def test_constant_lags_and_functions_of_the_same_value_agree(
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.2, 1), st.floats(0, 0.9), st.floats(1, 6))
 def test_arguments_that_cross_a_jump_back_and_forth(mean: float, swing: float, pace: float) -> None:
-    """y = 1 until it is set to 2 at t = 1; with y' = 0, q' = y(t - lag) counts how long the argument was beyond."""
+    """y = 1 until it is set to 2 at t = 1; with y' = 0, q' = y(t - lag) counts how long the
+    argument was beyond.
+    """
 
     def lag(t: float, y: Any = None) -> list[float]:
         return [mean * (1 + swing * math.sin(pace * t))]
 
     result = solve_dde(
-        lambda t, y, Z: [0.0, Z[0, 0]], (0, 6), [1.0, 0.0], lag, jumps=[(1.0, lambda t, y: [2.0, y[1]])], max_step=0.1
+        lambda t, y, Z: [0.0, Z[0, 0]],
+        (0, 6),
+        [1.0, 0.0],
+        lag,
+        jumps=[(1.0, lambda t, y: [2.0, y[1]])],
+        max_step=0.1,
     )
     t = np.linspace(0, 6, 600_001)
     seen = 1.0 + (t - mean * (1 + swing * np.sin(pace * t)) >= 1)
@@ -271,7 +318,9 @@ def test_events_are_counted_as_by_scipy(terminal: int, direction: int) -> None:
 
 
 @pytest.mark.parametrize("at", [0.3, 1.0, 35.0, 197.0])
-def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_step(at: float) -> None:
+def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_step(
+    at: float,
+) -> None:
     """y' = 1e6 exp(-1e6 (t - at)) from t = at on: y rises by one at once."""
     result = solve_dde(
         lambda t, y, Z, m: [m[0] * 1e6 * np.exp(min(1e6 * (at - t), 0.0))], (0, 300), 0.0, [],
@@ -285,7 +334,10 @@ def test_a_switch_of_time_alone_changes_its_mode_once_however_short_the_next_ste
 @pytest.fixture(scope="module", params=["switches", "breaking_points"])
 def waltman_run(request: Any) -> Any:
     """Waltman's threshold model with its two switches declared in either way."""
-    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-6 * np.array([1e-6, 1e-15, 1e-6, 1e-6, 1e-2, 1e-2])}
+    options: dict[str, Any] = {
+        "rtol": 1e-6,
+        "atol": 1e-6 * np.array([1e-6, 1e-15, 1e-6, 1e-6, 1e-2, 1e-2]),
+    }
     first, second = WALTMAN_TIMES
     if request.param == "switches":
         options["switches"] = [lambda t, y, Z: t - first, lambda t, y, Z: t - second]
@@ -300,7 +352,9 @@ def waltman_run(request: Any) -> Any:
 
 
 def test_waltmans_thresholds_are_met_however_its_switches_are_declared(waltman_run: Any) -> None:
-    """The integrals from the delayed time to now are exact constants of the solution, each from its switch on."""
+    """The integrals from the delayed time to now are exact constants of the solution, each from
+    its switch on.
+    """
     assert waltman_run.success, waltman_run.message
     for time in WALTMAN_TIMES:
         assert np.abs(waltman_run.t - time).min() < 1e-12
@@ -323,24 +377,35 @@ def test_waltmans_thresholds_are_met_however_its_switches_are_declared(waltman_r
 
 
 @pytest.mark.parametrize("start", [0.07, 0.1, 0.2])
-def test_an_event_that_coincides_to_rounding_with_the_end_of_the_run_is_not_lost(start: float) -> None:
+def test_an_event_that_coincides_to_rounding_with_the_end_of_the_run_is_not_lost(
+    start: float,
+) -> None:
     """y - 0.3 ends the run, and scale (y - 0.3) is zero then, but for rounding on either side."""
     last = marked(lambda t, y: y[0] - 0.3, terminal=True)
     for scale in np.random.default_rng(0).uniform(0.1, 10, 20):
         result = solve_dde(
-            lambda t, y, Z: y, (0, 5), start, [], events=[last, lambda t, y, s=scale: s * y[0] - s * 0.3]
+            lambda t, y, Z: y,
+            (0, 5),
+            start,
+            [],
+            events=[last, lambda t, y, s=scale: s * y[0] - s * 0.3],
         )
         assert (result.status, len(result.t_events[0]), len(result.t_events[1])) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("method", ["Tsit5", "DP5"])
 def test_at_a_declared_breaking_point_fun_may_give_the_value_of_either_side(method: str) -> None:
-    """y' = cos t + 5 from t = 1.1 on: no step is refused for it, whether 1.1 itself is before or after."""
+    """y' = cos t + 5 from t = 1.1 on: no step is refused for it, whether 1.1 itself is before or
+    after.
+    """
     options: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-8, "method": method}
-    plain = solve_dde(lambda t, y, Z: [np.cos(t)], (0, 3), 0.0, [], breaking_points=[1.1], **options)
+    plain = solve_dde(
+        lambda t, y, Z: [np.cos(t)], (0, 3), 0.0, [], breaking_points=[1.1], **options
+    )
     for after in (np.greater, np.greater_equal):
         result = solve_dde(
-            lambda t, y, Z, after=after: [np.cos(t) + 5 * after(t, 1.1)], (0, 3), 0.0, [], breaking_points=[1.1],
+            lambda t, y, Z, after=after: [np.cos(t) + 5 * after(t, 1.1)], (0, 3), 0.0, [],
+            breaking_points=[1.1],
             **options,
         )  # fmt: skip
         assert 1.1 in result.t

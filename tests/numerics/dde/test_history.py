@@ -18,7 +18,9 @@ def pieces_of_square(count: int) -> Pieces:
     """t**2 on unit steps."""
     pieces = Pieces(1)
     for i in range(count):
-        pieces.append(float(i), 1.0, np.array([float(i**2)]), np.array([[2.0 * i, 1.0, 0.0, 0.0]]), i + 1.0)
+        pieces.append(
+            float(i), 1.0, np.array([float(i**2)]), np.array([[2.0 * i, 1.0, 0.0, 0.0]]), i + 1.0
+        )
     return pieces
 
 
@@ -28,7 +30,9 @@ def test_pieces_evaluate_on_either_side_and_forget_the_oldest() -> None:
     np.testing.assert_allclose(pieces(t)[0], t**2)
     assert not pieces.forget(250.0)  # there is still room
     for i in range(300, pieces.starts.size):
-        pieces.append(float(i), 1.0, np.array([float(i**2)]), np.array([[2.0 * i, 1.0, 0.0, 0.0]]), i + 1.0)
+        pieces.append(
+            float(i), 1.0, np.array([float(i**2)]), np.array([[2.0 * i, 1.0, 0.0, 0.0]]), i + 1.0
+        )
     assert pieces.forget(400.5)
     assert (pieces.base, pieces.starts[0], pieces.total) == (400, 400.0, 512)
     np.testing.assert_allclose(pieces(np.array([401.5]))[0], 401.5**2)
@@ -47,7 +51,8 @@ def test_look_ups_stay_in_their_interval_and_extrapolate() -> None:
     assert not implicit
     np.testing.assert_allclose(out[0], at**2 + [0, 0, 0, 100, 100])
     assert delayed_states(
-        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at + np.eye(5)[4], 4.0, 1.0, *step, top, out
+        p.starts, p.widths, p.values, p.slopes, first, last, p.count, at + np.eye(5)[4], 4.0, 1.0,
+        *step, top, out
     )  # fmt: skip
     assert out[0, 4] == pytest.approx(4.5**2 + 100)
 
@@ -61,7 +66,9 @@ def test_a_polynomial_continues_itself() -> None:
 
     shifted = shift_polynomial(q, u, stretch)
     for v in (0.3, 1.0):
-        np.testing.assert_allclose(shifted @ np.array([v, v**2, v**3, v**4]), p(u + stretch * v) - p(u), rtol=1e-13)
+        np.testing.assert_allclose(
+            shifted @ np.array([v, v**2, v**3, v**4]), p(u + stretch * v) - p(u), rtol=1e-13
+        )
 
 
 def test_a_history_is_never_asked_beyond_its_piece() -> None:
@@ -73,7 +80,9 @@ def test_a_history_is_never_asked_beyond_its_piece() -> None:
 
     history = History(past, np.array([5.0]), 0.0)
     asked.clear()
-    assert history.piece(-0.9, -math.inf, -1.0)[0] == pytest.approx((-0.9) ** 3)  # the cubic, continued
+    assert history.piece(-0.9, -math.inf, -1.0)[0] == pytest.approx(
+        (-0.9) ** 3
+    )  # the cubic, continued
     assert history.piece(-1.0, -math.inf, -1.0)[0] == pytest.approx(-1.0)
     assert max(asked) < -1
     asked.clear()
@@ -110,13 +119,15 @@ def test_a_history_may_be_defined_no_further_back_than_the_lags_reach() -> None:
 
 def test_memory_is_bounded_by_the_largest_lag() -> None:
     options = {
-        "method": "Tsit5", "t_eval": [0.0, 500.0], "events": None, "jumps": None, "switches": None, "args": (),
+        "method": "Tsit5", "t_eval": [0.0, 500.0], "events": None, "jumps": None, "switches": None,
+        "args": (),
         "rtol": 1e-6, "atol": 1e-9, "max_step": 0.5, "first_step": None, "max_steps": 10_000,
         "breaking_points": (), "max_order": None, "lag_states": None,
     }  # fmt: skip
     kept = {}
     for dense in (False, True):
-        problem = check(lambda t, y, Z: -Z[:, 0], (0, 500), 1.0, [1.0], dense_output=dense, **options)  # type: ignore[arg-type]
+        options["dense_output"] = dense
+        problem = check(lambda t, y, Z: -Z[:, 0], (0, 500), 1.0, [1.0], **options)  # type: ignore[arg-type]
         run = Integration(problem)
         assert run.run().success
         assert run.pieces.total >= 1000
@@ -139,7 +150,9 @@ def test_coincident_points_take_the_lower_order_and_high_orders_are_dropped() ->
 
 def test_landings_move_the_branch_and_raise_the_order() -> None:
     points, pieces = BreakingPoints(5), pieces_of_square(3)
-    delays = Delays(np.array([1.0, 0.3]), (), History(None, np.array([0.0]), 0.0), points, pieces, 2)
+    delays = Delays(
+        np.array([1.0, 0.3]), (), History(None, np.array([0.0]), 0.0), points, pieces, 2
+    )
     index = points.add(0.0, 1, 0)
     delays.schedule(index, 0.0)
     delays.locate(0.0, np.array([0.0]), np.array([0.0]), 1e-12)

@@ -1,4 +1,6 @@
-"""Wrong arguments and failed integrations of `solve_dde`: one sentence each that a person can act on."""
+"""Wrong arguments and failed integrations of `solve_dde`: one sentence each that a person can
+act on.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
             InvalidInput,
             r"lag_states has shape \(2,\); give the index of one state for each of 1",
         ),
-        ({"lag_states": [1]}, InvalidInput, "lag_states has 1; give indices of states, from 0 to 0"),
+        (
+            {"lag_states": [1]},
+            InvalidInput,
+            "lag_states has 1; give indices of states, from 0 to 0",
+        ),
         ({"lag_states": [-1]}, InvalidInput, "lag_states has -1; give"),
         ({"lag_states": [0.5]}, InvalidInput, "lag_states has 0.5; give"),
         ({"lag_states": "first"}, InvalidInput, "lag_states"),
@@ -55,7 +61,11 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
         ({"jumps": [(2.0, fun)]}, InvalidInput, "within t_span"),
         ({"breaking_points": [np.nan]}, InvalidInput, "breaking_points"),
         ({"max_order": 0}, InvalidInput, "max_order"),
-        ({"fun": lambda t, y, Z: [1.0, 2.0]}, InvalidInput, r"fun returned shape \(2,\) at t = 0; give 1 number"),
+        (
+            {"fun": lambda t, y, Z: [1.0, 2.0]},
+            InvalidInput,
+            r"fun returned shape \(2,\) at t = 0; give 1 number",
+        ),
         ({"fun": lambda t, y, Z: 1j * y}, InvalidInput, "fun at t = 0 is .*; give real numbers"),
         ({"fun": lambda t, y, Z: None}, InvalidInput, "fun at t = 0 is None; give real numbers"),
         ({"fun": lambda t, y: y}, InvalidInput, "fun cannot be called with 3 arguments"),
@@ -66,14 +76,29 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
             InvalidInput,
             r"change of jump 0 returned shape \(2,\) at t = 0.5",
         ),
-        ({"history": lambda t: [1.0] * (1 + (t < 0))}, InvalidInput, r"history returned shape \(2,\) at t = -1"),
+        (
+            {"history": lambda t: [1.0] * (1 + (t < 0))},
+            InvalidInput,
+            r"history returned shape \(2,\) at t = -1",
+        ),
         ({"history": [[1.0, 2.0]]}, InvalidInput, r"history has shape \(1, 2\)"),
-        ({"lags": lambda t, y: [1.0] * (1 + (t > 0.5))}, InvalidInput, r"lags returned shape \(2,\) at t = 0"),
+        (
+            {"lags": lambda t, y: [1.0] * (1 + (t > 0.5))},
+            InvalidInput,
+            r"lags returned shape \(2,\) at t = 0",
+        ),
         ({"vectorized": True}, InvalidInput, "has no argument 'vectorized'"),
     ],
 )
-def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exception], text: str) -> None:
-    arguments: dict[str, Any] = {"fun": fun, "t_span": (0, 1), "history": 1.0, "lags": [1.0]} | changes
+def test_wrong_arguments_are_named(
+    changes: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    arguments: dict[str, Any] = {
+        "fun": fun,
+        "t_span": (0, 1),
+        "history": 1.0,
+        "lags": [1.0],
+    } | changes
     with pytest.raises(error, match=text):
         solve_dde(**arguments)
 
@@ -81,12 +106,24 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exceptio
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"fun": lambda t, y, Z: y**2, "t_span": (0, 5)}, "step size collapsed to .* at t = 1.0000"),
-        ({"fun": lambda t, y, Z: -np.sqrt(y), "t_span": (0, 5)}, "after t = 2.0000.*terminal event"),
+        (
+            {"fun": lambda t, y, Z: y**2, "t_span": (0, 5)},
+            "step size collapsed to .* at t = 1.0000",
+        ),
+        (
+            {"fun": lambda t, y, Z: -np.sqrt(y), "t_span": (0, 5)},
+            "after t = 2.0000.*terminal event",
+        ),
         ({"fun": lambda t, y, Z: [np.nan]}, "fun returned nan at t = 0"),
         ({"t_span": (0, 500), "max_steps": 10}, "10 steps were taken"),
-        ({"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)}, "slides along a jump"),
-        ({"lags": lambda t, y: [1 - t], "t_span": (0, 5)}, "lag 0 becomes negative after t = 1.0000"),
+        (
+            {"fun": lambda t, y, Z: [1 - 2.0 * (y[0] > 0)], "history": -1.0, "t_span": (0, 5)},
+            "slides along a jump",
+        ),
+        (
+            {"lags": lambda t, y: [1 - t], "t_span": (0, 5)},
+            "lag 0 becomes negative after t = 1.0000",
+        ),
         ({"jumps": [(0.5, lambda t, y: [np.inf])]}, "jump 0 at t = 0.5"),
         ({"lags": lambda t, y: [1.0 if t < 0.5 else np.nan]}, "lag 0 is NaN at t = 0.[5-9]"),
         ({"lags": lambda t, y: [1.0 if t < 0.5 else np.inf]}, "lag 0 is infinite at t = 0.[5-9]"),

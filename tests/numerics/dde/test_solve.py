@@ -25,12 +25,17 @@ def solve(problem: Problem, rtol: float, **kwargs: Any) -> DdeResult:
 
 @SOLVABLE
 def test_the_exact_solution_satisfies_its_equation(problem: Problem) -> None:
-    """By substitution: central differences of the exact solution against the right-hand side on it."""
+    """By substitution: central differences of the exact solution against the right-hand side on
+    it.
+    """
     rng = np.random.default_rng(1)
     t = rng.uniform(*problem.span, 60)
     t = np.array([s for s in t if all(abs(s - k) > 0.01 for k in (*problem.kinks, *problem.span))])
     h = 1e-4 * np.minimum(1, t)
-    near, far = problem.exact(t + h) - problem.exact(t - h), problem.exact(t + 2 * h) - problem.exact(t - 2 * h)
+    near, far = (
+        problem.exact(t + h) - problem.exact(t - h),
+        problem.exact(t + 2 * h) - problem.exact(t - 2 * h),
+    )
     slope = (8 * near - far) / (12 * h)
 
     def state(s: float) -> Array:
@@ -38,14 +43,18 @@ def test_the_exact_solution_satisfies_its_equation(problem: Problem) -> None:
             past = problem.history(s) if callable(problem.history) else problem.history
             return np.atleast_1d(np.asarray(past, dtype=float))
         y = float(problem.exact(np.array([s]))[0])
-        return np.array([y, 1 / s]) if problem.name == "vanishing state-dependent" else np.array([y])
+        return (
+            np.array([y, 1 / s]) if problem.name == "vanishing state-dependent" else np.array([y])
+        )
 
     for s, d in zip(t, slope, strict=True):
         y = state(s)
         lags = problem.lags(s, y) if callable(problem.lags) else problem.lags
         z = np.column_stack([state(s - lag) for lag in lags])
         modes = [(float(problem.kwargs["switches"](s, y, z) > 0),)] if problem.kwargs else []
-        assert np.atleast_1d(problem.fun(s, y, z, *modes))[0] == pytest.approx(d, rel=1e-8, abs=1e-8)
+        assert np.atleast_1d(problem.fun(s, y, z, *modes))[0] == pytest.approx(
+            d, rel=1e-8, abs=1e-8
+        )
 
 
 @SOLVABLE
@@ -63,7 +72,9 @@ def test_error_is_at_most_a_hundred_tolerances(problem: Problem, method: str, rt
 @pytest.mark.parametrize("method", ["Tsit5", "DP5"])
 @pytest.mark.parametrize("name", ["constant", "Feldstein-Neves", "Paul", "switching"])
 def test_no_order_is_lost_at_kinks(name: str, method: str) -> None:
-    """With fixed steps four times shorter, the error on the whole dense output falls at least like 4**4."""
+    """With fixed steps four times shorter, the error on the whole dense output falls at least
+    like 4**4.
+    """
     problem, errors = PROBLEMS[name], []
     t = np.linspace(*problem.span, 2001)
     for step in (0.1, 0.025):
@@ -81,7 +92,12 @@ def test_breaking_points_of_state_dependent_lags_are_found_and_their_order_known
 
 def test_breaking_points_of_constant_lags_are_mesh_points_exactly() -> None:
     result = solve_dde(lambda t, y, Z: -Z[:, 0] - Z[:, 1], (0, 4), 1.0, [1.0, 0.3])
-    expected = {round(i + 0.3 * j, 12) for i in range(5) for j in range(6) if 1 <= i + j <= 4 and i + 0.3 * j <= 4}
+    expected = {
+        round(i + 0.3 * j, 12)
+        for i in range(5)
+        for j in range(6)
+        if 1 <= i + j <= 4 and i + 0.3 * j <= 4
+    }
     assert {round(t, 12) for t in result.breaking_points[:, 0]} == expected
     assert np.isin(result.breaking_points[:, 0], result.t).all()
 
@@ -98,13 +114,17 @@ def test_a_small_lag_does_not_force_small_steps(lag: float) -> None:
     root = -1.0  # of s = -exp(-s lag), by Newton's method
     for _ in range(20):
         root -= (root + math.exp(-root * lag)) / (1 - lag * math.exp(-root * lag))
-    share = -1 / (root * (1 + lag * root))  # residue of the Laplace transform, with the history y = 1
+    share = -1 / (
+        root * (1 + lag * root)
+    )  # residue of the Laplace transform, with the history y = 1
     np.testing.assert_allclose(result.y[0, -1], share * math.exp(10 * root), rtol=1e-5)
     assert result.statistics.steps < 150
 
 
 def mackey_glass_by_steps(end: float) -> Array:
-    """The method of steps with SciPy's DOP853: on each interval of one lag, an ordinary equation."""
+    """The method of steps with SciPy's DOP853: on each interval of one lag, an ordinary
+    equation.
+    """
     pieces: list[Any] = []
 
     def past(t: float) -> float:
@@ -120,7 +140,9 @@ def mackey_glass_by_steps(end: float) -> Array:
             return rate
 
         span = (start, start + 14)
-        pieces.append(solve_ivp(fun, span, y, method="DOP853", rtol=1e-12, atol=1e-13, dense_output=True))
+        pieces.append(
+            solve_ivp(fun, span, y, method="DOP853", rtol=1e-12, atol=1e-13, dense_output=True)
+        )
         start, y = start + 14, pieces[-1].y[:, -1]
     return np.array([past(t) for t in np.linspace(1, end, 50)])
 
@@ -140,14 +162,21 @@ def test_without_delays_it_is_an_ordinary_solver() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.floats(-2, 1), st.floats(-2, 2), st.floats(0.2, 2), st.floats(-2, 2), st.sampled_from(["constant", "function"])
+    st.floats(-2, 1),
+    st.floats(-2, 2),
+    st.floats(0.2, 2),
+    st.floats(-2, 2),
+    st.sampled_from(["constant", "function"]),
 )
-def test_linear_equation_with_exponential_solution(a: float, b: float, lag: float, s: float, kind: str) -> None:
+def test_linear_equation_with_exponential_solution(
+    a: float, b: float, lag: float, s: float, kind: str
+) -> None:
     """y' = a y + b y(t - lag) + g with g chosen so that y = exp(s t), history included."""
     g = s - a - b * math.exp(-s * lag)
     lags = [lag] if kind == "constant" else lambda t, y: [lag]
     result = solve_dde(
-        lambda t, y, Z: a * y + b * Z[:, 0] + g * np.exp(s * t), (0, 3), lambda t: np.exp(s * t), lags,
+        lambda t, y, Z: a * y + b * Z[:, 0] + g * np.exp(s * t), (0, 3), lambda t: np.exp(s * t),
+        lags,
         rtol=1e-7, atol=1e-9,
     )  # fmt: skip
     growth = math.exp(3 * max(abs(a) + abs(b), abs(s)))
@@ -165,9 +194,13 @@ def test_numba_functions_args_and_several_states() -> None:
         return np.array([k])
 
     compiled = solve_dde(fun, (0, 5), [1.0, 2.0], lags, args=(0.7,), rtol=1e-8, atol=1e-8)
-    plain = solve_dde(lambda t, y, Z: -0.7 * Z[:, 0], (0, 5), [1.0, 2.0], [0.7], rtol=1e-8, atol=1e-8)
+    plain = solve_dde(
+        lambda t, y, Z: -0.7 * Z[:, 0], (0, 5), [1.0, 2.0], [0.7], rtol=1e-8, atol=1e-8
+    )
     np.testing.assert_allclose(compiled.y[:, -1], plain.y[:, -1], atol=1e-7)
-    short = solve_dde(fun, (0, 5), [1.0, 2.0], lambda t, y: [0.7], args=(0.7,), rtol=1e-8, atol=1e-8)
+    short = solve_dde(
+        fun, (0, 5), [1.0, 2.0], lambda t, y: [0.7], args=(0.7,), rtol=1e-8, atol=1e-8
+    )
     np.testing.assert_array_equal(short.y, compiled.y)
     np.testing.assert_allclose(compiled.y[1], 2 * compiled.y[0], atol=1e-7)
 
@@ -177,7 +210,9 @@ def test_numba_functions_args_and_several_states() -> None:
     "history", [np.arange(5.0), lambda t: np.cos(t + np.arange(5.0))], ids=["constant", "function"]
 )
 def test_lags_read_for_one_state_each_give_the_same_solution(kind: str, history: Any) -> None:
-    """A network of five states with a lag for each of eight edges, one of them without delay, and a jump."""
+    """A network of five states with a lag for each of eight edges, one of them without delay,
+    and a jump.
+    """
     rng = np.random.default_rng(2)
     source, target, edges = rng.integers(0, 5, 8), rng.integers(0, 5, 8), np.arange(8)
     lengths = np.concatenate([[0.0], rng.uniform(0.2, 1.5, 7)])
@@ -208,7 +243,9 @@ def test_samples_agree_with_dense_output_and_memory_is_bounded() -> None:
 
 
 def test_dense_output_covers_the_history_and_refuses_the_future() -> None:
-    result = solve_dde(lambda t, y, Z: -Z[:, 0], (0, 2), lambda t: [1 + t], [1.0], dense_output=True)
+    result = solve_dde(
+        lambda t, y, Z: -Z[:, 0], (0, 2), lambda t: [1 + t], [1.0], dense_output=True
+    )
     assert result.sol is not None
     np.testing.assert_allclose(result.sol([-0.5, 0.0]), [[0.5, 1.0]])
     assert result.sol(-0.25).shape == (1,)
@@ -219,7 +256,9 @@ def test_dense_output_covers_the_history_and_refuses_the_future() -> None:
 def test_a_run_can_go_on_from_the_solution_of_another() -> None:
     problem = PROBLEMS["constant"]
     first = solve_dde(problem.fun, (0, 2.5), 1.0, [1.0], dense_output=True, rtol=1e-9, atol=1e-9)
-    second = solve_dde(problem.fun, (2.5, 10), first.sol, [1.0], dense_output=True, rtol=1e-9, atol=1e-9)
+    second = solve_dde(
+        problem.fun, (2.5, 10), first.sol, [1.0], dense_output=True, rtol=1e-9, atol=1e-9
+    )
     assert second.sol is not None
     t = np.linspace(0.1, 10, 200)
     np.testing.assert_allclose(second.sol(t)[0], problem.exact(t), atol=1e-7)
@@ -227,9 +266,12 @@ def test_a_run_can_go_on_from_the_solution_of_another() -> None:
 
 
 def test_a_break_in_the_history_is_landed_on() -> None:
-    """y' = y(t - 1) with the history 1 before -1/2 and 3 after: y = 1 + t, then 3/2 + 3 (t - 1/2)."""
+    """y' = y(t - 1) with the history 1 before -1/2 and 3 after: y = 1 + t, then 3/2 + 3 (t -
+    1/2).
+    """
     result = solve_dde(
-        lambda t, y, Z: Z[:, 0], (0, 1), lambda t: 1.0 if t < -0.5 else 3.0 if t < 0 else 1.0, [1.0],
+        lambda t, y, Z: Z[:, 0], (0, 1), lambda t: 1.0 if t < -0.5 else 3.0 if t < 0 else 1.0,
+        [1.0],
         breaking_points=[-0.5], rtol=1e-10, atol=1e-10,
     )  # fmt: skip
     np.testing.assert_allclose(result.y[0, -1], 3.0, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Certificates: what is proved holds for the roots known in closed form, and what cannot be proved is not claimed."""
+"""Certificates: what is proved holds for the roots known in closed form, and what cannot be
+proved is not claimed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ transfer = fc.DelayLTI.transfer
 
 
 @pytest.mark.parametrize(("gain", "unstable"), [(1.5, 0), (1.5707, 0), (1.5709, 2), (20.0, 6)])
-def test_the_delayed_integrator_is_certified_on_both_sides_of_its_boundary(gain: float, unstable: int) -> None:
+def test_the_delayed_integrator_is_certified_on_both_sides_of_its_boundary(
+    gain: float, unstable: int
+) -> None:
     proved = certify(transfer([gain], [1, 0], 1.0).feedback())
     assert proved.certified
     assert (proved.unstable, proved.stable, proved.reason) == (unstable, unstable == 0, "certified")
@@ -30,7 +34,9 @@ def test_a_certificate_agrees_with_the_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 2 + seed % 2
     system = fc.DelayLTI.retarded(
-        rng.normal(size=(n, n)) - 0.5 * np.eye(n), (rng.normal(size=(n, n)), 0.3), (rng.normal(size=(n, n)), 0.011)
+        rng.normal(size=(n, n)) - 0.5 * np.eye(n),
+        (rng.normal(size=(n, n)), 0.3),
+        (rng.normal(size=(n, n)), 0.011),
     )
     proved = certify(system)
     assert proved.certified
@@ -51,7 +57,10 @@ def test_double_roots_are_enclosed_as_pairs() -> None:
     [
         (transfer([1], [1, 0]), "root lies on the path"),
         (transfer([np.pi / 2], [1, 0], 1.0).feedback(), "root lies on the path"),
-        (fc.DelayLTI(-1.0, [[0, 1.5]], [1, -1], np.diag([0, 1.5]), delays=[1.0]), "amplify each other"),
+        (
+            fc.DelayLTI(-1.0, [[0, 1.5]], [1, -1], np.diag([0, 1.5]), delays=[1.0]),
+            "amplify each other",
+        ),
     ],
 )
 def test_what_cannot_be_proved_is_not_claimed(system: fc.DelayLTI, text: str) -> None:
@@ -67,13 +76,24 @@ def test_a_neutral_system_with_a_contraction_is_certified() -> None:
     assert proved.stable is True
 
 
-def test_a_root_that_is_overlooked_leaves_the_rightmost_ones_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_that_is_overlooked_leaves_the_rightmost_ones_unproved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The walk around the half plane counts it all the same."""
-    system = fc.DelayLTI(np.diag([-1.0, -2.0, -3.0, -4.0]), np.zeros((4, 1)), np.zeros((1, 4)), [[0.0]])
-    assert [ball.centre.real for ball in certify(system, 3).rightmost] == pytest.approx([-1, -2, -3])
+    system = fc.DelayLTI(
+        np.diag([-1.0, -2.0, -3.0, -4.0]), np.zeros((4, 1)), np.zeros((1, 4)), [[0.0]]
+    )
+    assert [ball.centre.real for ball in certify(system, 3).rightmost] == pytest.approx(
+        [-1, -2, -3]
+    )
     seen = np.array([-1.0, -3.0, -4.0], complex)
     monkeypatch.setattr(fc.DelayLTI, "roots", lambda self, count: seen[:count])
     proved = certify(system, 2)
-    assert (proved.certified, proved.unstable, proved.rightmost, proved.abscissa) == (True, 0, (), None)
+    assert (proved.certified, proved.unstable, proved.rightmost, proved.abscissa) == (
+        True,
+        0,
+        (),
+        None,
+    )
     assert "3 roots right of" in proved.reason
     assert "of which 2 are enclosed" in proved.reason

@@ -1,4 +1,6 @@
-"""The cut between inputs and outputs against transfer matrices with random numbers, and against all smaller sets."""
+"""The cut between inputs and outputs against transfer matrices with random numbers, and against
+all smaller sets.
+"""
 
 from itertools import combinations
 
@@ -28,7 +30,11 @@ def test_as_many_unknowns_as_the_rank(seed: int) -> None:
         """What gets from the inputs to the outputs without these unknowns."""
         first = [i for i in range(size) if i not in without]
         inner = np.linalg.inv(value[np.ix_(first, first)])
-        return float(np.abs(value[size:, first] @ inner @ value[np.ix_(first, range(size, size + m))]).max(initial=0))
+        return float(
+            np.abs(value[size:, first] @ inner @ value[np.ix_(first, range(size, size + m))]).max(
+                initial=0
+            )
+        )
 
     if cut:
         assert rank <= len(cut) < m

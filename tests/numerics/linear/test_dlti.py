@@ -75,12 +75,16 @@ def test_characteristic_is_the_quasipolynomial() -> None:
     A0, A1 = np.array([[0.0, 1], [-2, -1]]), np.array([[0.0, 0], [-1, 0]])
     equation = fc.DelayLTI.retarded(A0, (A1, 0.5))
     assert len(equation.delays) == 1  # one channel a rank
-    value = np.linalg.det(s[..., None, None] * np.eye(2) - A0 - A1 * np.exp(-0.5 * s)[..., None, None])
+    value = np.linalg.det(
+        s[..., None, None] * np.eye(2) - A0 - A1 * np.exp(-0.5 * s)[..., None, None]
+    )
     assert near(equation.characteristic(s), value)
 
 
 def test_zero_delays_are_algebraic() -> None:
-    g = fc.DelayLTI([[-1.0]], [[1.0, 0.5]], [[1.0], [2.0]], np.array([[0, 0], [0.25, 0.5]]), delays=[0.0])
+    g = fc.DelayLTI(
+        [[-1.0]], [[1.0, 0.5]], [[1.0], [2.0]], np.array([[0, 0], [0.25, 0.5]]), delays=[0.0]
+    )
     assert not len(g.delays)
     v = np.linalg.solve([[0.5]], [[2.0, 0.25]])  # v = 2 x + 0.25 u + 0.5 v
     assert near(g(S)[0, 0], (1 + 0.5 * v[0, 1]) / (S + 1 - 0.5 * v[0, 0]))
@@ -106,31 +110,48 @@ def test_algebraic_loops_are_refused() -> None:
     ],
 )
 def test_malformed_blocks_say_what_is_wrong(change: dict, text: str) -> None:
-    parts = {"A": [[-1.0]], "B": [[1.0, 1]], "C": [[1.0], [1]], "D": np.zeros((2, 2)), "delays": [0.5]}
+    parts = {
+        "A": [[-1.0]],
+        "B": [[1.0, 1]],
+        "C": [[1.0], [1]],
+        "D": np.zeros((2, 2)),
+        "delays": [0.5],
+    }
     with pytest.raises(InvalidInput, match=text) as lists:
         fc.DelayLTI(**{**parts, **change})
     arrays: dict[str, Any] = {
-        name: part if name == "inputs" else np.array(part) for name, part in {**parts, **change}.items()
+        name: part if name == "inputs" else np.array(part)
+        for name, part in {**parts, **change}.items()
     }
     with pytest.raises(InvalidInput, match=text) as same:
         fc.DelayLTI(**arrays)
-    assert str(same.value).replace("array(", "").replace(")", "") == str(lists.value).replace(")", "")
+    assert str(same.value).replace("array(", "").replace(")", "") == str(lists.value).replace(
+        ")", ""
+    )
 
 
 def test_a_block_has_arrays_of_its_own() -> None:
-    given = [np.array(part) for part in ([[-1.0]], [[1.0, 1]], [[1.0], [1]], np.zeros((2, 2)), [0.5])]
+    given = [
+        np.array(part) for part in ([[-1.0]], [[1.0, 1]], [[1.0], [1]], np.zeros((2, 2)), [0.5])
+    ]
     block = fc.DelayLTI(*given[:4], delays=given[4])
     for part in given:
         part[:] = 7.0
     assert block.A == -1
     assert block.delays == 0.5
-    turned = fc.DelayLTI(*(np.asfortranarray(part) for part in given[:4]), delays=given[4].astype(np.float32))
+    turned = fc.DelayLTI(
+        *(np.asfortranarray(part) for part in given[:4]), delays=given[4].astype(np.float32)
+    )
     assert turned.D.tolist() == [[7.0, 7.0], [7.0, 7.0]]
 
 
 def test_mismatched_shapes_are_refused() -> None:
     two = lag(1, 1, 0).append(lag(1, 1, 0))
-    for broken in (lambda: two * lag(1, 1, 0), lambda: two + lag(1, 1, 0), lambda: two.feedback(lag(1, 1, 0))):
+    for broken in (
+        lambda: two * lag(1, 1, 0),
+        lambda: two + lag(1, 1, 0),
+        lambda: two.feedback(lag(1, 1, 0)),
+    ):
         with pytest.raises(InvalidInput):
             broken()
 
@@ -148,13 +169,28 @@ def test_frozen_and_shown() -> None:
     [
         (lambda g: g + "a", "the other block is 'a'"),
         (lambda g: g * None, "the other block is None"),
-        (lambda g: g.to_control(), r"give the frequencies omega=, or the order pade= .*; got neither"),
+        (
+            lambda g: g.to_control(),
+            r"give the frequencies omega=, or the order pade= .*; got neither",
+        ),
         (lambda g: g.to_control([1.0], 3), "got both"),
-        (lambda g: fc.DelayLTI.transfer([[1]], [1, 1]), r"num is \[\[1\.0\]\]; give coefficients by falling powers"),
-        (lambda g: fc.DelayLTI.transfer([1], [0]), r"den is \[0\.0\]; give coefficients by falling powers"),
-        (lambda g: fc.DelayLTI.transfer([1, 0, 0], [1, 0]), "num of degree 2 over den of degree 1 is no proper"),
+        (
+            lambda g: fc.DelayLTI.transfer([[1]], [1, 1]),
+            r"num is \[\[1\.0\]\]; give coefficients by falling powers",
+        ),
+        (
+            lambda g: fc.DelayLTI.transfer([1], [0]),
+            r"den is \[0\.0\]; give coefficients by falling powers",
+        ),
+        (
+            lambda g: fc.DelayLTI.transfer([1, 0, 0], [1, 0]),
+            "num of degree 2 over den of degree 1 is no proper",
+        ),
         (lambda g: g.feedback().roots(region=(1, -3)), r"region is \(1, -3\); give a finite box"),
-        (lambda g: g.step([-1.0, 0.0]), "times of a response must be a list of finite numbers, none negative"),
+        (
+            lambda g: g.step([-1.0, 0.0]),
+            "times of a response must be a list of finite numbers, none negative",
+        ),
     ],
 )
 def test_a_block_used_wrongly_says_how_to_use_it(call: Any, says: str) -> None:
@@ -167,7 +203,8 @@ def test_a_block_used_wrongly_says_how_to_use_it(call: Any, says: str) -> None:
     [
         (lambda s: s.step(), r"step\(\) lacks t; give t \(array_like\)"),
         (lambda s: s.impulse(), r"impulse\(\) lacks t; give t \(array_like\)"),
-        (lambda s: s.frequency_response(), r"frequency_response\(\) lacks omega; give omega \(array_like\)"),
+        (lambda s: s.frequency_response(), r"frequency_response\(\) lacks omega; give omega "
+                                           r"\(array_like\)"),
         (lambda s: s.delayed(), r"delayed\(\) lacks extra; give extra \(float or array_like\)"),
         (lambda s: s.connect(), r"connect\(\) lacks back"),
         (lambda s: type(s).transfer([1.0]), r"transfer\(\) lacks den; give den"),
@@ -207,7 +244,10 @@ def test_roots_do_not_depend_on_the_units_of_the_states(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A0, A1, A2 = rng.normal(size=(3, 4, 4))
     scale = 10 ** rng.uniform(-6, 6, 4)
-    given, scaled = (fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7)) for d in (1.0, scale[:, None] / scale))
+    given, scaled = (
+        fc.DelayLTI.retarded(d * A0, (d * A1, 0.4), (d * A2, 1.7))
+        for d in (1.0, scale[:, None] / scale)
+    )
     assert scaled.count_unstable().unstable == given.count_unstable().unstable
     np.testing.assert_allclose(scaled.roots(count=4), given.roots(count=4), rtol=0, atol=1e-9)
 

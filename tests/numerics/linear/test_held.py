@@ -1,4 +1,6 @@
-"""Held inputs on integrators: against sums on a grid, with one period and with several, and against a recursion."""
+"""Held inputs on integrators: against sums on a grid, with one period and with several, and
+against a recursion.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ def _several(second: float = 1.5, third: float = 2.0) -> HeldLoop:
     h = 0.1
     unit = h / PARTS
     paths = [
-        Path(0, 0, -1.1, 7 * unit), Path(0, 1, 0.9, 0.0), Path(1, 1, 1.3, 31 * unit), Path(1, 2, -0.7, 3 * unit),
+        Path(0, 0, -1.1, 7 * unit), Path(0, 1, 0.9, 0.0), Path(1, 1, 1.3, 31 * unit), Path(1, 2,
+        -0.7, 3 * unit),
         Path(1, 0, 0.2, 44 * unit),
     ]  # fmt: skip
     seen = [
-        Measurement(0, 0, 0.8, 0.0), Measurement(0, 0, -0.3, 5 * unit, h), Measurement(1, 1, -0.6, 27 * unit),
+        Measurement(0, 0, 0.8, 0.0), Measurement(0, 0, -0.3, 5 * unit, h), Measurement(1, 1, -0.6,
+        27 * unit),
         Measurement(1, 0, -0.5, 0.0, 3 * h), Measurement(2, 1, 0.4, 11 * unit, 2.5 * h),
     ]  # fmt: skip
     keep = [[0.3, 0.0, 0.2], [0.0, 1.0, 0.0], [0.5, -0.1, -0.4]]
@@ -63,8 +67,12 @@ def _on_a_grid(loop: HeldLoop, periods: int) -> np.ndarray:
     return x[:: round(loop.period / unit)]
 
 
-@pytest.mark.parametrize(("second", "third", "period"), [(1.0, 1.0, 0.1), (1.5, 2.0, 0.6), (3.0, 1.0, 0.3)])
-def test_several_periods_are_those_of_sums_on_a_grid(second: float, third: float, period: float) -> None:
+@pytest.mark.parametrize(
+    ("second", "third", "period"), [(1.0, 1.0, 0.1), (1.5, 2.0, 0.6), (3.0, 1.0, 0.3)]
+)
+def test_several_periods_are_those_of_sums_on_a_grid(
+    second: float, third: float, period: float
+) -> None:
     loop = _several(second, third)
     assert loop.period == pytest.approx(period)
     wanted = _on_a_grid(loop, 5)
@@ -80,14 +88,18 @@ def test_one_queue_and_one_late_input_are_a_short_recursion() -> None:
     h, d, g = 0.1, 0.04, 7.0
     found = HeldLoop([h], 1, [0.0], [Path(0, 0, 1.0, d)], [Measurement(0, 0, -g, 0.0)]).multipliers
     wanted = np.linalg.eigvals([[1 - g * (h - d), d], [-g, 0]])
-    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(wanted.astype(complex)), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.sort_complex(found), np.sort_complex(wanted.astype(complex)), rtol=1e-12
+    )
 
 
 def test_what_nothing_sees_is_left_out_once_it_is_so() -> None:
     """Two inputs into one queue, of which the difference is held for ever."""
     parts = {
-        "periods": [0.1, 0.1], "states": 1, "keep": [1.0, 1.0], "paths": [Path(0, 0, 1.0, 0.0), Path(0, 1, 1.0, 0.0)],
-        "measurements": [Measurement(j, 0, g, d) for j in (0, 1) for g, d in ((-4.0, 0.0), (3.0, 0.1))],
+        "periods": [0.1, 0.1], "states": 1, "keep": [1.0, 1.0], "paths": [Path(0, 0, 1.0, 0.0),
+        Path(0, 1, 1.0, 0.0)],
+        "measurements": [Measurement(j, 0, g, d) for j in (0, 1) for g, d in ((-4.0, 0.0), (3.0,
+        0.1))],
     }  # fmt: skip
     whole, rest = HeldLoop(**parts), HeldLoop(**parts, free=[[1.0], [-1.0]])  # type: ignore[arg-type]
     assert whole.multipliers[0] == pytest.approx(1)

@@ -1,4 +1,6 @@
-"""Margins against closed forms, python-control on a dense grid, and the roots of the perturbed loop."""
+"""Margins against closed forms, python-control on a dense grid, and the roots of the perturbed
+loop.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def network(seed: int, flows: int = 3, links: int = 1) -> fc.DelayLTI:
     rng = np.random.default_rng(seed)
     lags = rng.uniform(0.02, 0.3, (flows, links))
     pole, gain = rng.uniform(1, 10, flows), rng.uniform(0.2, 1.2, flows)
-    routes = (rng.random((links, flows)) < 0.7) | (np.arange(flows) % links == np.arange(links)[:, None])
+    routes = (rng.random((links, flows)) < 0.7) | (
+        np.arange(flows) % links == np.arange(links)[:, None]
+    )
     n, k = links + flows, flows * links
     A = np.diag(np.r_[-rng.uniform(0.0, 0.2, links), -pole])
     B, C = np.zeros((n, flows + k)), np.zeros((flows + k, n))
@@ -69,7 +73,9 @@ def test_python_control_on_a_dense_grid(name: str) -> None:
     assert found.crossover == pytest.approx(w_phase, rel=1e-6)
     assert found.modulus_frequency == pytest.approx(w_modulus, rel=1e-3)
     assert found.ms == pytest.approx(1 / modulus, rel=1e-6)
-    nearest = found.phase_crossover if found.gain_nearest == found.gain else found.phase_crossover_down
+    nearest = (
+        found.phase_crossover if found.gain_nearest == found.gain else found.phase_crossover_down
+    )
     assert nearest == pytest.approx(w_gain, rel=1e-6)
     value = loop.frequency_response(np.r_[1e-6, omega])[0, 0]
     assert found.mt >= np.abs(value / (1 + value)).max() * (1 - 1e-12)
@@ -103,7 +109,9 @@ def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, g
     back = np.eye(links + 2) + response
     least = np.linalg.svd(back, compute_uv=False)[:, -1]
     assert least.min() >= found.modulus * (1 - 1e-10)
-    assert np.linalg.norm(response @ np.linalg.inv(back), 2, axis=(1, 2)).max() <= found.mt * (1 + 1e-10)
+    assert np.linalg.norm(response @ np.linalg.inv(back), 2, axis=(1, 2)).max() <= found.mt * (
+        1 + 1e-10
+    )
     locus = every[np.arange(len(every)), np.abs(every).argmax(axis=1)]
     if links == 1:  # the only locus, so that its way between two points of the grid is a chord
         a, b = locus[:-1], locus[1:]
@@ -117,21 +125,32 @@ def test_a_dense_grid_shows_no_crossing_that_was_missed(seed: int, links: int, g
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
-    st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=4), st.floats(-2.5, 1.0), st.floats(-8.0, 0.0), st.booleans()
+    st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=4),
+    st.floats(-2.5, 1.0),
+    st.floats(-8.0, 0.0),
+    st.booleans(),
 )
 def test_a_gain_margin_is_found_however_weak_the_loop(
     poles: list[float], delay: float, gain: float, integrator: bool
 ) -> None:
-    """Lags, perhaps an integrator, and a delay: phase and modulus fall, so that the first crossing is the nearest."""
+    """Lags, perhaps an integrator, and a delay: phase and modulus fall, so that the first
+    crossing is the nearest.
+    """
     w, tau = np.exp(poles), np.exp(delay)
-    loop = transfer([np.exp(gain) * np.prod(w)], np.poly([*-w, *([0.0] if integrator else [])]), tau)
+    loop = transfer(
+        [np.exp(gain) * np.prod(w)], np.poly([*-w, *([0.0] if integrator else [])]), tau
+    )
 
     def lag(omega: float) -> float:
         return float(np.arctan(omega / w).sum() + tau * omega + integrator * np.pi / 2)
 
     low, high = 0.0, np.pi / tau
     for _ in range(200):
-        low, high = (0.5 * (low + high), high) if lag(0.5 * (low + high)) < np.pi else (low, 0.5 * (low + high))
+        low, high = (
+            (0.5 * (low + high), high)
+            if lag(0.5 * (low + high)) < np.pi
+            else (low, 0.5 * (low + high))
+        )
     critical = 1 / np.abs(loop.frequency_response([low])[0, 0, 0])
     found = margins(loop)
     assert found.gain_nearest == pytest.approx(critical, rel=1e-9)
@@ -141,8 +160,12 @@ def test_a_gain_margin_is_found_however_weak_the_loop(
 @pytest.mark.parametrize("damping", [1e-3, 1e-7])
 @pytest.mark.parametrize("delay", [0.0, 3.0])
 def test_a_peak_is_seen_however_narrow_it_is(damping: float, delay: float) -> None:
-    loop = transfer([0.1 * damping], [1, 2 * damping, 1], delay) + transfer([0.01], [1, 1])  # a peak of 0.05
-    strong = transfer([damping], [1, 2 * damping, 1], delay) + transfer([0.1], [1, 1])  # a peak of a half
+    loop = transfer([0.1 * damping], [1, 2 * damping, 1], delay) + transfer(
+        [0.01], [1, 1]
+    )  # a peak of 0.05
+    strong = transfer([damping], [1, 2 * damping, 1], delay) + transfer(
+        [0.1], [1, 1]
+    )  # a peak of a half
     omega = 1 + damping * np.linspace(-20, 20, 40001)
     for some in (loop, strong):
         value = some.frequency_response(omega)[0, 0]
@@ -152,7 +175,9 @@ def test_a_peak_is_seen_however_narrow_it_is(damping: float, delay: float) -> No
 
 
 def test_what_passes_straight_through_is_followed_to_its_limit() -> None:
-    """A loop that tends to a circle: the nearest crossing is that limit, and it takes no thousands of points."""
+    """A loop that tends to a circle: the nearest crossing is that limit, and it takes no
+    thousands of points.
+    """
     found = margins(transfer([0.3, 0.3], [1, 2], 0.5))
     assert found.gain == pytest.approx(1 / 0.3, rel=1e-5)
     assert found.modulus == pytest.approx(0.7, rel=1e-5)
@@ -207,16 +232,23 @@ def test_a_deficient_rank_changes_nothing() -> None:
     assert turn.max() < 1.2  # followed, not swapped
     found = margins(loop)
     omega = np.r_[traced.omega, found.modulus_frequency * np.linspace(0.99, 1.01, 201)]
-    least = np.linalg.svd(np.eye(5) + np.moveaxis(loop.frequency_response(omega), 2, 0), compute_uv=False)[:, -1]
+    least = np.linalg.svd(
+        np.eye(5) + np.moveaxis(loop.frequency_response(omega), 2, 0), compute_uv=False
+    )[:, -1]
     assert least.min() == pytest.approx(found.modulus, rel=1e-6)
     assert least.min() >= found.modulus * (1 - 1e-12)
 
 
 def test_many_channels_over_many_links() -> None:
-    """Decompositions of this size are LAPACK's, and are done in the space that the factors of L span."""
+    """Decompositions of this size are LAPACK's, and are done in the space that the factors of L
+    span.
+    """
     loop = network(5, 30, 12)
     found = margins(loop)
-    for value, at, largest in ((found.modulus, found.modulus_frequency, False), (found.mt, found.mt_frequency, True)):
+    for value, at, largest in (
+        (found.modulus, found.modulus_frequency, False),
+        (found.mt, found.mt_frequency, True),
+    ):
         omega = at * np.r_[1.0, np.geomspace(0.1, 10.0, 400), np.linspace(0.99, 1.01, 101)]
         response = np.moveaxis(loop.frequency_response(omega), 2, 0)
         back = np.eye(30) + response
@@ -228,13 +260,27 @@ def test_many_channels_over_many_links() -> None:
 
 def test_a_stack_is_its_members() -> None:
     loops = [network(seed, 3, 1) for seed in range(25)]
-    arrays = [np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")]
+    arrays = [
+        np.stack([getattr(loop, name) for loop in loops]) for name in ("A", "B", "C", "D", "delays")
+    ]
     together = margins_of_stack(*arrays)
     for i, loop in enumerate(loops):
         alone = margins(loop)
-        for name in ("gain", "gain_down", "gain_nearest", "phase", "delay", "modulus", "ms", "mt", "crossover"):
+        for name in (
+            "gain",
+            "gain_down",
+            "gain_nearest",
+            "phase",
+            "delay",
+            "modulus",
+            "ms",
+            "mt",
+            "crossover",
+        ):
             # the grid is another, the refined value the same
-            assert getattr(together, name)[i] == pytest.approx(getattr(alone, name), rel=1e-8, nan_ok=True), name
+            assert getattr(together, name)[i] == pytest.approx(
+                getattr(alone, name), rel=1e-8, nan_ok=True
+            ), name
 
 
 def test_no_crossing_is_an_infinite_margin() -> None:
@@ -243,7 +289,9 @@ def test_no_crossing_is_an_infinite_margin() -> None:
     assert found.gain_down == 0
     assert np.isnan(found.crossover)
     assert found.modulus == pytest.approx(1.0)
-    static = margins(transfer([-0.5], [1, 1]))  # the pole passes through the origin at the factor two
+    static = margins(
+        transfer([-0.5], [1, 1])
+    )  # the pole passes through the origin at the factor two
     assert static.gain == pytest.approx(2.0)
     assert static.phase_crossover == 0
 
@@ -281,7 +329,9 @@ def test_gain_and_phase_margins_do_not_depend_on_the_units_of_the_channels(a: fl
 
 
 @pytest.mark.parametrize(("k", "tau"), [(2.0, 0.25), (1e-3, 400.0), (5e4, 1e-5)])
-def test_any_system_says_its_margins_those_of_a_delayed_integrator_in_closed_form(k: float, tau: float) -> None:
+def test_any_system_says_its_margins_those_of_a_delayed_integrator_in_closed_form(
+    k: float, tau: float
+) -> None:
     loop = transfer([k], [1, 0], tau)
     for found in (loop.margins(), loop.margins("u0"), loop.feedback().margins(at="delays")):
         assert found.gain == pytest.approx(np.pi / (2 * k * tau), rel=1e-10)
@@ -303,7 +353,10 @@ def test_broken_at_its_delays_a_loop_tolerates_just_so_much_more_delay_in_all_of
     stronger = fc.DelayLTI.retarded(-0.4, (-gain, 0.5), (-0.3 * gain, 0.9))
     assert abs(stronger.roots(count=1)[0].real) < 1e-9
     one = system.margins("delay0", at="delays").delay
-    assert abs(fc.DelayLTI.retarded(-0.4, (-1.0, 0.5 + one), (-0.3, 0.9)).roots(count=1)[0].real) < 1e-9
+    assert (
+        abs(fc.DelayLTI.retarded(-0.4, (-1.0, 0.5 + one), (-0.3, 0.9)).roots(count=1)[0].real)
+        < 1e-9
+    )
 
 
 def test_margins_of_what_is_no_loop_are_refused_in_a_sentence() -> None:

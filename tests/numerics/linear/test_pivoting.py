@@ -12,7 +12,9 @@ def test_without_zeros_it_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch
     k, ports = 30, 3
     pattern = rng.random((k + ports, k + ports)) < 0.15
     value, rate = (rng.normal(size=(2, 5, k + ports, k + ports, 2)) @ np.array([1, 1j])) * pattern
-    value[:, range(k), (np.arange(k) + 3) % k] += 4.0  # far from the diagonal, so that rows are exchanged
+    value[:, range(k), (np.arange(k) + 3) % k] += (
+        4.0  # far from the diagonal, so that rows are exchanged
+    )
     dense = pencil.pivoted(value, rate, k, True)
     monkeypatch.setattr(pencil, "SPARSE", 10)
     for one, other in zip(pencil.pivoted(value, rate, k, True), dense, strict=True):

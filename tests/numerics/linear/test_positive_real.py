@@ -1,4 +1,6 @@
-"""Positive realness by frequency and by the matrix inequality: they agree, and both agree with the algebra."""
+"""Positive realness by frequency and by the matrix inequality: they agree, and both agree with
+the algebra.
+"""
 
 from __future__ import annotations
 

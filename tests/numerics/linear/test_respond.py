@@ -1,4 +1,6 @@
-"""Step and impulse responses against exact polynomial pieces, solve_dde and python-control; export and Pade."""
+"""Step and impulse responses against exact polynomial pieces, solve_dde and python-control;
+export and Pade.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ transfer = fc.DelayLTI.transfer
 
 
 def exact_step(t: np.ndarray, k: float, tau: float) -> np.ndarray:
-    """y' = k (1 - y(t - tau)) delayed once: pieces of y'(t) = k (u(t - tau) - y(t - tau)), y = 0 before tau."""
+    """y' = k (1 - y(t - tau)) delayed once: pieces of y'(t) = k (u(t - tau) - y(t - tau)), y = 0
+    before tau.
+    """
     pieces, start = [Polynomial([0.0])], 0.0  # each on [0, tau], in local time
     for _ in range(int(t.max() / tau) + 1):
         last = pieces[-1]
@@ -29,7 +33,9 @@ def exact_step(t: np.ndarray, k: float, tau: float) -> np.ndarray:
 def test_step_is_the_exact_polynomial(k: float, tau: float) -> None:
     t = np.linspace(0, 12 * tau, 200)
     loop = transfer([k], [1, 0], tau).feedback()
-    assert loop.step(t)[0, 0] == pytest.approx(exact_step(t, k, tau), abs=1e-11 * np.abs(exact_step(t, k, tau)).max())
+    assert loop.step(t)[0, 0] == pytest.approx(
+        exact_step(t, k, tau), abs=1e-11 * np.abs(exact_step(t, k, tau)).max()
+    )
     rate = np.r_[0, k * (1 - exact_step(t[t > tau] - tau, k, tau))]
     inside = np.abs(t / tau - np.round(t / tau)) > 1e-6
     late = t > tau
@@ -38,7 +44,11 @@ def test_step_is_the_exact_polynomial(k: float, tau: float) -> None:
 
 def test_step_is_that_of_solve_dde() -> None:
     rng = np.random.default_rng(4)
-    A, A1, A2 = rng.normal(size=(3, 3)) - 2 * np.eye(3), rng.normal(size=(3, 3)), rng.normal(size=(3, 3))
+    A, A1, A2 = (
+        rng.normal(size=(3, 3)) - 2 * np.eye(3),
+        rng.normal(size=(3, 3)),
+        rng.normal(size=(3, 3)),
+    )
     system = fc.DelayLTI.retarded(A, (A1, 0.37), (A2, 1.13), B=[1, 0, 2], C=[[0, 1, 1]])
     b = np.array([1.0, 0, 2])
     t = np.linspace(0.1, 6, 30)
@@ -55,12 +65,18 @@ def test_step_is_that_of_solve_dde() -> None:
 
 
 def test_kinks_that_are_not_followed_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops through several delays, with channels that feed through: as with every kink up to the eighth derivative."""
+    """Loops through several delays, with channels that feed through: as with every kink up to
+    the eighth derivative.
+    """
     rng = np.random.default_rng(7)
     n, k = 3, 4
     D = np.zeros((k + 1, k + 1))
     D[1:, 1:] = 0.4 * np.tril(rng.uniform(-1, 1, (k, k)), -1)
-    A, B, C = rng.normal(size=(n, n)) - 2 * np.eye(n), rng.normal(size=(n, k + 1)), rng.normal(size=(k + 1, n))
+    A, B, C = (
+        rng.normal(size=(n, n)) - 2 * np.eye(n),
+        rng.normal(size=(n, k + 1)),
+        rng.normal(size=(k + 1, n)),
+    )
     system = fc.DelayLTI(A, B, C, D, delays=[0.01, 0.13, 0.31, 0.47])
     t = np.linspace(0, 1, 57)
     few = respond._orders(system._block, 0.01)
@@ -76,14 +92,22 @@ def test_without_delays_it_is_python_control() -> None:
 
     system = transfer([1, 2], [1, 0.4, 5, 1])
     t = np.linspace(0, 20, 101)
-    assert system.step(t)[0, 0] == pytest.approx(control.step_response(system.to_control(), t).outputs, abs=1e-9)
-    assert system.impulse(t)[0, 0] == pytest.approx(control.impulse_response(system.to_control(), t).outputs, abs=1e-9)
+    assert system.step(t)[0, 0] == pytest.approx(
+        control.step_response(system.to_control(), t).outputs, abs=1e-9
+    )
+    assert system.impulse(t)[0, 0] == pytest.approx(
+        control.impulse_response(system.to_control(), t).outputs, abs=1e-9
+    )
 
 
 def test_jumps_pass_through_channels_for_ever() -> None:
     # y = u + 0.5 y(t - 1): a neutral system of its own, with steps at every integer
     echo = fc.DelayLTI(
-        np.zeros((0, 0)), np.zeros((0, 2)), np.zeros((2, 0)), np.array([[1, 0.5], [1, 0.5]]), delays=[1.0]
+        np.zeros((0, 0)),
+        np.zeros((0, 2)),
+        np.zeros((2, 0)),
+        np.array([[1, 0.5], [1, 0.5]]),
+        delays=[1.0],
     )
     t = np.array([0, 0.5, 1, 1.5, 2.5, 7.25])
     assert echo.step(t)[0, 0] == pytest.approx(2 - 0.5 ** np.floor(t), abs=1e-13)
@@ -110,11 +134,15 @@ def test_pade_converges_to_the_exact_margins() -> None:
 
     loop = transfer([1.0], [1, 1.5, 0.2], 0.8)
     exact = margins(loop)
-    errors = [abs(control.margin(loop.to_control(pade=n))[0] / exact.gain - 1) for n in (1, 2, 3, 5)]
+    errors = [
+        abs(control.margin(loop.to_control(pade=n))[0] / exact.gain - 1) for n in (1, 2, 3, 5)
+    ]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-7
     omega = np.geomspace(0.1, 5, 20)
-    assert loop.to_control(pade=8)(1j * omega) == pytest.approx(loop.frequency_response(omega)[0, 0], rel=1e-6)
+    assert loop.to_control(pade=8)(1j * omega) == pytest.approx(
+        loop.frequency_response(omega)[0, 0], rel=1e-6
+    )
 
 
 def test_frequency_response_data() -> None:

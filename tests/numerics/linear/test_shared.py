@@ -1,4 +1,6 @@
-"""A pencil whose common sums are unknowns of their own has the determinant and the response of the one without."""
+"""A pencil whose common sums are unknowns of their own has the determinant and the response of
+the one without.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def crowd(flows: int, links: int, late: bool, seed: int) -> Blocks:
 
 @pytest.mark.parametrize("late", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_determinant_and_response_stay(late: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_determinant_and_response_stay(
+    late: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     block = crowd(30, 3, late, seed)
     named = Pencil(block)
     monkeypatch.setattr("fluidcc.numerics.linear.pencil.with_sums", lambda full, late: full)

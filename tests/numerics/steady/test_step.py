@@ -1,4 +1,6 @@
-"""The steady state on arrays: its step against differences of its residual, and its signals by hand."""
+"""The steady state on arrays: its step against differences of its residual, and its signals by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +52,16 @@ def network(law: Any = fc.DropTail, buffers: tuple[Any, ...] = (0.6, None, None)
     net = fc.Network()
     for name, capacity, buffer in zip("lmn", (2.0, 3.0, 1.5), buffers, strict=True):
         net.link(name, law, capacity=capacity, buffer=buffer, delay=0.1)
-    net.flow("a", listener(0.5), route=["l", "m", "n"]).flow("b", listener(0.2), route=["m", "l"], access_delay=0.2)
+    net.flow("a", listener(0.5), route=["l", "m", "n"]).flow(
+        "b", listener(0.2), route=["m", "l"], access_delay=0.2
+    )
     return assemble(net.flow("u", fc.CBR(rate=0.1), route=["m"]), np.inf)
 
 
 def place(system: Assembled, queues: tuple[float, ...], seed: int = 0) -> Any:
-    """Unknowns with these queues, at whose arrivals no queue throttles: the throttle is held constant on purpose."""
+    """Unknowns with these queues, at whose arrivals no queue throttles: the throttle is held
+    constant on purpose.
+    """
     u = np.random.default_rng(seed).uniform(0.2, 0.5, system.shape.unknowns)
     system.queues(u)[:] = queues
     return u
@@ -76,13 +82,18 @@ def moved(system: Assembled, u: Any, h: float) -> Any:
 @pytest.mark.parametrize("h", [0.1, 1e3])
 @pytest.mark.parametrize("law", [fc.DropTail, teller()], ids=lambda v: v.name)
 @pytest.mark.parametrize("queues", [(0.2, 0.1, 0.05), (0.5, 0.1, 0.2), (0.1, 0.7, 0.3)])
-def test_a_step_solves_the_whole_linear_system(queues: tuple[float, ...], law: Any, h: float) -> None:
+def test_a_step_solves_the_whole_linear_system(
+    queues: tuple[float, ...], law: Any, h: float
+) -> None:
     system = network(law)
     u, search = place(system, queues), Search(system.shape)
     n, step = len(u), 1e-6
     shifts = step * np.eye(n)
     J = np.array(
-        [search.residual(system.numbers, 0, u + d) - search.residual(system.numbers, 0, u - d) for d in shifts]
+        [
+            search.residual(system.numbers, 0, u + d) - search.residual(system.numbers, 0, u - d)
+            for d in shifts
+        ]
     ).T / (2 * step)
     mass = np.ones(n)
     F, L = system.shape.flows, system.shape.links
@@ -95,19 +106,24 @@ def test_flows_that_only_integrate_are_not_eliminated() -> None:
     """Their own equations alone are singular in a Newton step; with the queue they are not."""
     w, gain, wanted = symbols("w gain wanted", positive=True)
     law = fc.Source(
-        "Integrator", flow={w: gain * (wanted - e)}, out={"rate": w}, params={gain: 1e4, wanted: 0.3},
+        "Integrator", flow={w: gain * (wanted - e)}, out={"rate": w}, params={gain: 1e4,
+        wanted: 0.3},
         units={w: "bit/s", gain: "bit/s^3", wanted: "s"}, lower={w: 0}, initial={w: 1e5},
     )  # fmt: skip
     net = fc.dumbbell({"a": law, "b": fc.LDCC}, {"capacity": 3e6}, rtt=0.05)
     eq = fc.equilibrium(net)
     np.testing.assert_allclose(eq.one_way_delay, 0.3, rtol=1e-12)
-    np.testing.assert_allclose(eq.rate.sel(flow="b"), 20e3 * 0.325 / (0.1 * 0.2), rtol=1e-12)  # (18)
+    np.testing.assert_allclose(
+        eq.rate.sel(flow="b"), 20e3 * 0.325 / (0.1 * 0.2), rtol=1e-12
+    )  # (18)
     assert float(eq.rate.sum()) == pytest.approx(3e6, rel=1e-12)
 
 
 def test_signals_by_hand() -> None:
     system = network(buffers=(0.6, None, None))
-    u = place(system, (0.3 + 0.25, 0.1, 0.2))  # the first link is full and loses 1 - 1/(1 + 0.25) = 0.2
+    u = place(
+        system, (0.3 + 0.25, 0.1, 0.2)
+    )  # the first link is full and loses 1 - 1/(1 + 0.25) = 0.2
     search = Search(system.shape)
     found = search.again(system.numbers, 0, u, held=np.arange(len(u)))
     told = np.split(found.told, np.cumsum([3, 3, 3, 3]))
@@ -120,7 +136,11 @@ def test_signals_by_hand() -> None:
 def test_a_busy_queue_passes_its_capacity_on() -> None:
     system = network(buffers=(None, None, None))
     u = place(system, (0.1, 0.0, 0.0))
-    system.arrivals(u)[:] = 4.0, 9.0, 1.0  # the first link has capacity 2; the second an empty queue
+    system.arrivals(u)[:] = (
+        4.0,
+        9.0,
+        1.0,
+    )  # the first link has capacity 2; the second an empty queue
     search = Search(system.shape)
     search.residual(system.numbers, 0, u)
     I, D = search.arrays

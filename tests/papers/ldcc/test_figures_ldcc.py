@@ -24,9 +24,13 @@ def test_axes_are_labelled_and_hold_finite_data(name: str, monkeypatch: pytest.M
     assert any(ax.get_xlabel() for ax in figure.axes)
     for ax in figure.axes:
         assert ax.lines or ax.get_label() == "<colorbar>"
-        assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines)
+        assert all(
+            np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in ax.lines
+        )
     words = [text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel()) if text]
-    assert all("[" in text or text in ("Jain's index", "delay penalty v(e)", "loss") for text in words)
+    assert all(
+        "[" in text or text in ("Jain's index", "delay penalty v(e)", "loss") for text in words
+    )
 
 
 def test_figure_2_is_the_penalty() -> None:
@@ -49,26 +53,40 @@ def test_a_flow_that_is_off_has_no_delay_in_the_picture() -> None:
     assert np.all(np.isnan(np.asarray(delay, dtype=float)[np.asarray(t) < 99]))
 
 
-def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_exact_lies_above_every_condition_that_is_a_theorem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(figures_ldcc, "POINTS", 6)
     monkeypatch.setattr(figures_ldcc, "CONSERVING", 2)
     for ax in figures_ldcc.delay_driven().axes[:8]:
-        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        lines = {
+            str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines
+        }
         exact = lines["exact, frozen delays"]
         assert np.all(lines["convex hull, exact radius"] <= 1.001 * exact)
         if "M = 1" in ax.get_title():  # one queue: frozen delays or not
             inside = exact[[0, -1]] < 9
-            assert lines["exact, queues conserve flow"][inside] == pytest.approx(exact[[0, -1]][inside], rel=6e-3)
+            assert lines["exact, queues conserve flow"][inside] == pytest.approx(
+                exact[[0, -1]][inside], rel=6e-3
+            )
     for ax in figures_ldcc.loss_driven().axes:
-        lines = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines}
+        lines = {
+            str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.lines
+        }
         for name in ("Vinnicombe", "Johari-Tan"):
             assert np.all(lines[name] <= 1.006 * lines["exact"])
 
 
-def test_reproduce_writes_the_same_files_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduce_writes_the_same_files_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few = {"ldcc_fig2": figures_ldcc.fig2, "tour": lambda: reproduction._scenario("tour")}
     monkeypatch.setattr(reproduction, "_drawings", lambda: few)
-    monkeypatch.setattr(reproduction, "table", lambda progress: fc.claims.table("ldcc", only="(16)", progress=progress))
+    monkeypatch.setattr(
+        reproduction,
+        "table",
+        lambda progress: fc.claims.table("ldcc", only="(16)", progress=progress),
+    )
     for folder in ("a", "b"):
         rows = fc.claims.reproduce(tmp_path / folder, progress=False)
         assert isinstance(rows, Table)

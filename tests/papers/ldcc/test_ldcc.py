@@ -1,4 +1,6 @@
-"""The claims of the LDCC paper: every row is complete, and its numbers agree with formulas worked out here."""
+"""The claims of the LDCC paper: every row is complete, and its numbers agree with formulas
+worked out here.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,15 @@ def test_every_figure_has_a_row(rows: Table, figure: int) -> None:
 
 def test_every_suspected_misprint_has_a_row(rows: Table) -> None:
     wanted = {
-        "projection_freezes", "no_upper_projection", "loss_only_while_full", "path_loss_as_printed", "delayed_rates",
-        "frozen_against_fifo", "receiving_rate_index", "discrete_rule_below_threshold", "threshold", "lowest_capacity",
+        "projection_freezes", "no_upper_projection", "loss_only_while_full", "path_loss_as_printed",
+        "delayed_rates",
+        "frozen_against_fifo", "receiving_rate_index", "discrete_rule_below_threshold", "threshold",
+        "lowest_capacity",
         "propagation_vectors", "fig7_capacity", "kilobyte", "gain_divided",
-        "gain_before_the_sum", "link_storage_offset", "users_inequality", "slope_inequality", "links_inequality",
-        "sum_of_storages", "each_user_alone", "several_bottlenecks", "stable_without_condition", "mixed_regime",
+        "gain_before_the_sum", "link_storage_offset", "users_inequality", "slope_inequality",
+        "links_inequality",
+        "sum_of_storages", "each_user_alone", "several_bottlenecks", "stable_without_condition",
+        "mixed_regime",
         "coexistence_static", "comparison_gcc_rule", "constant_delay",
     }  # fmt: skip
     assert {r.id.split(".")[1] for r in rows.filter(erratum=True)} == wanted
@@ -59,7 +65,8 @@ def test_misprints_are_not_confirmed_as_printed(rows: Table) -> None:
 
 
 REFUTED = {
-    "no_queue_at_optimum", "delay_cannot_starve", "delayed_rates", "projection_freezes", "path_loss_as_printed",
+    "no_queue_at_optimum", "delay_cannot_starve", "delayed_rates", "projection_freezes",
+    "path_loss_as_printed",
     "gain_divided", "users_inequality", "slope_inequality", "sum_of_storages",
     "each_user_alone", "several_bottlenecks", "coexistence_static",
 }  # fmt: skip
@@ -75,7 +82,7 @@ def test_equations_15_to_25_are_proved_but_for_two_misprints(rows: Table) -> Non
         assert verdicts.count("proved") >= (0 if number == 22 else 1), number
 
 
-# --- numbers, by formulas that share nothing with the library ---------------------------------------------------------
+# --- numbers, by formulas that share nothing with the library -------------------------------------
 
 
 def delay(rate: float, back: float, T: float = 0.1) -> float:
@@ -97,7 +104,9 @@ def queue(delays: tuple[float, ...], capacity: float) -> float:
     low, high = 0.0, 50.0
     for _ in range(200):
         q = 0.5 * (low + high)
-        total = sum(FLOOR * (2 * p + q) / (p + q - 0.1) if p + q > 0.1 else math.inf for p in delays)
+        total = sum(
+            FLOOR * (2 * p + q) / (p + q - 0.1) if p + q > 0.1 else math.inf for p in delays
+        )
         low, high = (q, high) if total > capacity else (low, q)
     return q
 
@@ -128,7 +137,11 @@ NUMBERS = [
     ("jain_bounds", "mixed", 36 / 42),
     ("coexistence_aggressive", "limit", (20e3 * (0.1 + 30 * 8000 / 2.5e6) / 8000) ** 2 / 2),
     ("coexistence_floor", "static", 0.2e6 * (0.05 + 64.0 + 0.05) / (0.05 + 64.0 - 0.1)),
-    ("comparison_small_capacities", "least R_max", 0.2e6 * (math.sqrt(0.1) + math.sqrt(0.125)) ** 2 / 0.025),
+    (
+        "comparison_small_capacities",
+        "least R_max",
+        0.2e6 * (math.sqrt(0.1) + math.sqrt(0.125)) ** 2 / 0.025,
+    ),
     ("comparison_small_capacities", "LDCC", delay(0.5e6, 0.025) / delay(3e6, 0.025)),
     ("comparison_constant", "LDCC", delay(1.5e6, 0.025)),
     ("comparison_constant", "NADA", 5 / 1.5 * 0.025),
@@ -138,7 +151,9 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "by_hand"), NUMBERS, ids=[f"{n}-{k}" for n, k, _ in NUMBERS])
+@pytest.mark.parametrize(
+    ("name", "key", "by_hand"), NUMBERS, ids=[f"{n}-{k}" for n, k, _ in NUMBERS]
+)
 def test_numbers_by_hand(rows: Table, name: str, key: str, by_hand: float) -> None:
     assert rows[name].values[key] == pytest.approx(by_hand, rel=2e-5)
 
@@ -173,7 +188,9 @@ def test_rates_of_figure_8_by_bisection(rows: Table) -> None:
         rate = FLOOR * (2 * p + q) / (p + q - 0.1)
         assert rows["fig8_extremes"].values[f"low{c}"] == pytest.approx(rate[-1], rel=1e-6)
         assert rows["fig8_extremes"].values[f"high{c}"] == pytest.approx(rate[0], rel=1e-6)
-    assert rows["fig8_worst"].values["25, 40, 60, 75 ms"] == pytest.approx(rate[-1] / 1.5e6, rel=1e-6)
+    assert rows["fig8_worst"].values["25, 40, 60, 75 ms"] == pytest.approx(
+        rate[-1] / 1.5e6, rel=1e-6
+    )
 
 
 def test_jain_by_hand(rows: Table) -> None:

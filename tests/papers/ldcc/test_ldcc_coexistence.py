@@ -1,4 +1,6 @@
-"""Figs. 12 to 14: an integrator of its own finds the same sawtooth, and wrong results turn the verdicts."""
+"""Figs. 12 to 14: an integrator of its own finds the same sawtooth, and wrong results turn the
+verdicts.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ STEP = 1e-3
 
 
 def stepped(packets: int, until: float, settle: float) -> tuple[float, float, float]:
-    """Mean rates of LDCC and TCP and crossings of the buffer's limit a second, by Euler steps of plain numbers."""
+    """Mean rates of LDCC and TCP and crossings of the buffer's limit a second, by Euler steps of
+    plain numbers.
+    """
     c, packet, w, beta, T, eta = 2.5e6, 8000.0, 20e3, 0.1, 0.1, 0.4
     n, limit = int(until / STEP), packets * packet / c
     q, loss = [0.0] * (n + 1), [0.0] * (n + 1)
@@ -36,7 +40,10 @@ def stepped(packets: int, until: float, settle: float) -> tuple[float, float, fl
         x += STEP * eta / rtt * (w - x * (beta * max(e - T, 0.0) / rtt + gradient + loss[k]))
         window += STEP / rtt
         if loss[k] > 0 and now >= wait:
-            window, wait = max(window / 2, 1.0), now + rtt + 4 * STEP  # all losses of a round trip are one
+            window, wait = (
+                max(window / 2, 1.0),
+                now + rtt + 4 * STEP,
+            )  # all losses of a round trip are one
             cuts += now > settle
         if now > settle:
             sums[0] += x
@@ -81,13 +88,19 @@ def test_curves_that_do_not_cross_are_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_static_model_that_crosses_would_be_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_coexistence, "static", lambda n: (1.2e6, 0.8e6, 0.01) if n == 30 else (0.3e6, 1.7e6, 0.0))
+    monkeypatch.setattr(
+        ldcc_coexistence,
+        "static",
+        lambda n: (1.2e6, 0.8e6, 0.01) if n == 30 else (0.3e6, 1.7e6, 0.0),
+    )
     assert ldcc_coexistence.coexistence_static().verdict == "reproduced"
 
 
 def test_a_gcc_with_a_long_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ldcc_coexistence.closed()
-    wrong = SimpleNamespace(**{n: getattr(real, n) for n in ("period", "queue_max")}, queue_mean=real.queue_max)
+    wrong = SimpleNamespace(
+        **{n: getattr(real, n) for n in ("period", "queue_max")}, queue_mean=real.queue_max
+    )
     monkeypatch.setattr(ldcc_coexistence, "closed", lambda: wrong)
     assert ldcc_coexistence.comparison_gcc_lowest().verdict == "differs"
     assert ldcc_coexistence.comparison_gcc_varies().verdict == "differs"

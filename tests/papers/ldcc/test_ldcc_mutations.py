@@ -1,4 +1,6 @@
-"""The claims can fail: with a wrong equation, law or result in place of the right one, the verdict turns."""
+"""The claims can fail: with a wrong equation, law or result in place of the right one, the
+verdict turns.
+"""
 
 from __future__ import annotations
 
@@ -103,9 +105,15 @@ NUMERIC: list[tuple[Callable[[], Outcome], Any, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "room", "name", "parts"), NUMERIC, ids=[f.__name__ for f, *_ in NUMERIC])
+@pytest.mark.parametrize(
+    ("check", "room", "name", "parts"), NUMERIC, ids=[f.__name__ for f, *_ in NUMERIC]
+)
 def test_a_result_that_is_off_by_a_percent_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], room: Any, name: str, parts: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch,
+    check: Callable[[], Outcome],
+    room: Any,
+    name: str,
+    parts: tuple[str, ...],
 ) -> None:
     assert check().verdict in ("proved", "reproduced")
     monkeypatch.setattr(room, name, _scaled(getattr(room, name), *parts))
@@ -116,7 +124,9 @@ def test_a_result_that_is_off_by_a_percent_is_noticed(
 
 def test_an_optimum_that_is_not_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = ldcc_model.num.solve
-    monkeypatch.setattr(ldcc_model, "num", SimpleNamespace(solve=lambda net: replace(solve(net), kkt=1e-6)))
+    monkeypatch.setattr(
+        ldcc_model, "num", SimpleNamespace(solve=lambda net: replace(solve(net), kkt=1e-6))
+    )
     assert ldcc_model.num_unique().verdict == "differs"
     assert ldcc_model.dual_conditions().verdict == "differs"
 
@@ -126,7 +136,11 @@ def test_losses_and_unequal_rates_in_figure_5_are_noticed(monkeypatch: pytest.Mo
     monkeypatch.setattr(ldcc_runs, "run", lambda name: real.assign(lost=real.lost + 1.0))
     assert ldcc_runs.fig5_no_loss().verdict == "differs"
     late = real.sel(time=259.0, method="nearest")
-    monkeypatch.setattr(ldcc_runs, "at_time", lambda name, t: late.assign(rate=late.rate * np.array([1.2, 1, 0.8, 1])))
+    monkeypatch.setattr(
+        ldcc_runs,
+        "at_time",
+        lambda name, t: late.assign(rate=late.rate * np.array([1.2, 1, 0.8, 1])),
+    )
     assert ldcc_runs.fig5_fair().verdict == "differs"
 
 
@@ -143,7 +157,9 @@ def test_what_is_about_half_is_so_to_its_digit(monkeypatch: pytest.MonkeyPatch) 
         assert ldcc_runs.fig8_worst().verdict == wanted
 
 
-def test_a_buffer_is_compared_with_the_printed_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_is_compared_with_the_printed_milliseconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """130 packets of 1000 bytes are 297 ms; of 1009.6 bytes they would be 300."""
     assert ldcc_runs.buffer_130().verdict == "differs"
     link = SimpleNamespace(buffer=130 * 8 * 1009.6, capacity=3.5e6)
@@ -152,7 +168,9 @@ def test_a_buffer_is_compared_with_the_printed_milliseconds(monkeypatch: pytest.
     assert ldcc_runs.buffer_130().verdict == "reproduced"
 
 
-def test_equal_rates_downstream_and_equal_transients_would_be_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_rates_downstream_and_equal_transients_would_be_as_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = ldcc_model.run("ldcc_fig10")
     monkeypatch.setattr(ldcc_model, "run", lambda name, delays="fifo": real)
     assert ldcc_model.frozen_against_fifo().verdict == "reproduced"
@@ -166,7 +184,9 @@ def test_a_monotone_fairness_would_be_reproduced(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_erratum_that_does_not_hold_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the library froze an empty queue too, or fed losses into Fig. 5, the printed equations would stand."""
+    """If the library froze an empty queue too, or fed losses into Fig. 5, the printed equations
+    would stand.
+    """
     monkeypatch.setattr(ldcc_errata, "_overloaded", lambda until: 0.0)
     assert ldcc_errata.projection_freezes().verdict == "reproduced"
     real = ldcc_errata.run("ldcc_fig5")

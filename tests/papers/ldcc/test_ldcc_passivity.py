@@ -32,7 +32,11 @@ WANTED = {
 
 
 def test_every_step_has_the_verdict_that_was_worked_out() -> None:
-    rows = {row.check.__name__: row.check() for row in claims_of("ldcc") if row.check.__module__ == room.__name__}
+    rows = {
+        row.check.__name__: row.check()
+        for row in claims_of("ldcc")
+        if row.check.__module__ == room.__name__
+    }
     assert {name: found.verdict for name, found in rows.items()} == WANTED
     refuted = rows["sum_of_storages"]
     assert refuted.values["V"] > 0
@@ -52,7 +56,9 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "name", "wrong"), MUTATIONS, ids=[f"{f.__name__}-{n}" for f, n, _ in MUTATIONS])
+@pytest.mark.parametrize(
+    ("check", "name", "wrong"), MUTATIONS, ids=[f"{f.__name__}-{n}" for f, n, _ in MUTATIONS]
+)
 def test_a_wrong_equation_turns_the_verdict(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], name: str, wrong: Any
 ) -> None:

@@ -1,4 +1,6 @@
-"""The algebra of Section IV-B: what is proved stays proved, and turns when the law or the formula is changed."""
+"""The algebra of Section IV-B: what is proved stays proved, and turns when the law or the
+formula is changed.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ from fluidcc.sources import LDCC
 from fluidcc.symbols import e, pi
 
 PROVED = {
-    "linearised", "solved", "return_ratio", "diagonal_part", "same_spectrum", "user_loop", "poles_of_user_loop",
-    "curvature", "penalty_slope", "zero_of_user_loop", "user_loop_of_ldcc", "places_of_pole_and_zero",
+    "linearised", "solved", "return_ratio", "diagonal_part", "same_spectrum", "user_loop",
+    "poles_of_user_loop",
+    "curvature", "penalty_slope", "zero_of_user_loop", "user_loop_of_ldcc",
+    "places_of_pole_and_zero",
     "identical_flows", "parking_lot_eigenvalues",
 }  # fmt: skip
 
@@ -50,7 +54,9 @@ MUTATIONS: list[tuple[Callable[[], Outcome], str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "name", "wrong"), MUTATIONS, ids=[f"{f.__name__}-{n}" for f, n, _ in MUTATIONS])
+@pytest.mark.parametrize(
+    ("check", "name", "wrong"), MUTATIONS, ids=[f"{f.__name__}-{n}" for f, n, _ in MUTATIONS]
+)
 def test_a_wrong_equation_is_not_proved(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Outcome], name: str, wrong: Any
 ) -> None:

@@ -1,4 +1,6 @@
-"""Networks of Section IV-B: verdicts, the counterexamples by independent means, and the chart against `linearize`."""
+"""Networks of Section IV-B: verdicts, the counterexamples by independent means, and the chart
+against `linearize`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def test_a_small_chart_gives_the_row_of_each_user_alone(monkeypatch: pytest.Monk
 
 
 def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None:
-    # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed contour.
+    # 1 + sum of shares times (43), written out: count the turns of it around zero along a closed
+    # contour.
     net, _ = stability.counterexample()
     rest = fc.equilibrium(net)
     x, trip = rest.rate.values, rest.rtt.values
@@ -60,14 +63,19 @@ def test_the_counterexample_is_unstable_by_its_characteristic_equation() -> None
     t = np.linspace(0, 1, 400_001)
     right = size * np.exp(1j * np.pi * (t - 0.5))
     down = 1j * size * (1 - 2 * t)
-    turns = np.sum(np.diff(np.unwrap(np.angle(characteristic(np.concatenate([right, down[1:]])))))) / (2 * np.pi)
+    turns = np.sum(
+        np.diff(np.unwrap(np.angle(characteristic(np.concatenate([right, down[1:]])))))
+    ) / (2 * np.pi)
     assert round(float(turns)) == 2
 
 
 @pytest.mark.parametrize(
-    ("hops", "rate", "ratio"), [(1, 1e6, 1.0), (1, 0.25e6, 3.0), (1, 4e6, 3.4), (2, 1e6, 3.0), (3, 4e6, 20.0)]
+    ("hops", "rate", "ratio"),
+    [(1, 1e6, 1.0), (1, 0.25e6, 3.0), (1, 4e6, 3.4), (2, 1e6, 3.0), (3, 4e6, 20.0)],
 )
-def test_the_chart_is_the_boundary_of_the_linearised_network(hops: int, rate: float, ratio: float) -> None:
+def test_the_chart_is_the_boundary_of_the_linearised_network(
+    hops: int, rate: float, ratio: float
+) -> None:
     (exact,), _, (hull,), _ = critical_gains([hops], [rate], [ratio])
     assert hull <= exact * 1.001
     net = stability.parking_lot_network(hops, rate, ratio, exact)

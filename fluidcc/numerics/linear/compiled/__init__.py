@@ -1,1 +1,3 @@
-"""What is compiled of the linear analysis: elimination of pencils, eigenloci, margins. One folder, one stamp."""
+"""What is compiled of the linear analysis: elimination of pencils, eigenloci, margins. One
+folder, one stamp.
+"""

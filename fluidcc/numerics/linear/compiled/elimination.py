@@ -1,9 +1,9 @@
 """Sparse elimination of one matrix pattern at many frequencies.
 
-A pencil of a network is sparse, and its pattern does not depend on the frequency. So the order of the pivots and every
-multiply-and-subtract of the elimination are written down once (`plan`), and replayed at each frequency (`replay`).
-Pivots are chosen for one sample matrix; where the same order meets a small pivot, the point is flagged and the caller
-solves it with pivoting.
+A pencil of a network is sparse, and its pattern does not depend on the frequency. So the order of
+the pivots and every multiply-and-subtract of the elimination are written down once (`plan`), and
+replayed at each frequency (`replay`). Pivots are chosen for one sample matrix; where the same order
+meets a small pivot, the point is flagged and the caller solves it with pivoting.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its
 class Plan(NamedTuple):
     """The operations of one elimination.
 
-    `slot` numbers the entries, -1 where an entry is never touched, those of the pattern before those that are filled
-    in: there are `slots`, and `entries` of the pattern. Step k has the pivot `pivot[k]` and the multipliers
-    `multiplier[at[k]:at[k + 1]]`, from `border[k]` on those of rows that are no pivots; multiplier q subtracts from
-    `target[to[q]:to[q + 1]]` its multiple of `source`.
+    `slot` numbers the entries, -1 where an entry is never touched, those of the pattern before
+    those that are filled in: there are `slots`, and `entries` of the pattern. Step k has the pivot
+    `pivot[k]` and the multipliers `multiplier[at[k]:at[k + 1]]`, from `border[k]` on those of rows
+    that are no pivots; multiplier q subtracts from `target[to[q]:to[q + 1]]` its multiple of
+    `source`.
     """
 
     slot: Index
@@ -65,7 +66,9 @@ class Plan(NamedTuple):
 
 @njit(cache=True, error_model="numpy")
 def _order(pattern, value, size):  # type: ignore[no-untyped-def]
-    """Pivot rows and columns, least filling first, and the pattern with its fill. `value` is destroyed."""
+    """Pivot rows and columns, least filling first, and the pattern with its fill. `value` is
+    destroyed.
+    """
     rows, columns = value.shape
     open_row, open_column = np.ones(rows, np.bool_), np.ones(columns, np.bool_)
     in_row, in_column = np.zeros(rows, np.int64), np.zeros(columns, np.int64)
@@ -85,7 +88,11 @@ def _order(pattern, value, size):  # type: ignore[no-untyped-def]
                 least_r, i0 = in_row[j], j
         for turn in range(2):  # the emptiest column, and every column of the emptiest row
             for j in range(size):
-                if not open_column[j] or (turn == 0 and j != j0) or (turn == 1 and not pattern[i0, j]):
+                if (
+                    not open_column[j]
+                    or (turn == 0 and j != j0)
+                    or (turn == 1 and not pattern[i0, j])
+                ):
                     continue
                 top = 0.0
                 for i in range(size):
@@ -181,7 +188,9 @@ def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) 
     parity = _sign(chosen[:, 0]) * _sign(chosen[:, 1])
     at, border, multiplier, to, target, source = _operations(filled, slot, chosen)
     pivot = slot[chosen[:, 0], chosen[:, 1]]
-    return Plan(slot, int(filled.sum()), entries, pivot, at, border, multiplier, to, target, source, parity)
+    return Plan(
+        slot, int(filled.sum()), entries, pivot, at, border, multiplier, to, target, source, parity
+    )
 
 
 @njit(cache=True)
@@ -208,13 +217,15 @@ SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
 WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
 """What stands at the head of the integers: sizes, and where each part starts.
 
-Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is ``constant + lead s +
-lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the elimination; ``corner`` are those of the
-Schur complement, -1 where it has none; the others are those of `Plan`.
+Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is
+``constant + lead s + lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the
+elimination; ``corner`` are those of the Schur complement, -1 where it has none; the others are
+those of `Plan`.
 """
 
 S, PRODUCT, SIZE, POOR, INVERSE, FACTOR, LATE = range(7)
-"""Octets behind the slots: s, the product of the pivots, its size and the logarithm of that, how often a multiplier was
+"""Octets behind the slots: s, the product of the pivots, its size and the logarithm of that, how
+often a multiplier was
 large, the inverse of a pivot, a multiplier, and from there on the factors of the lags."""
 
 
@@ -223,7 +234,8 @@ def pack(made: Plan, row: Index, column: Index, lag_of: Index) -> Index:
     size = len(made.pivot)
     rows, columns = made.slot.shape
     parts = (
-        made.slot[row, column], lag_of, row * columns + column, made.pivot, made.at, made.border, made.multiplier,
+        made.slot[row, column], lag_of, row * columns + column, made.pivot, made.at, made.border,
+        made.multiplier,
         made.to, made.target, made.source, made.slot[size:, size:].ravel(),
     )  # fmt: skip
     head = np.array([made.slots, made.entries, rows, columns, made.parity])
@@ -270,20 +282,36 @@ def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
     for e in range(entries):
         lag = whole[lag_of + e]
         if lag >= 0:
-            enter(work, whole[where + e], real[e], real[entries + e], at, real[2 * entries + e], first + lag)
+            enter(
+                work,
+                whole[where + e],
+                real[e],
+                real[entries + e],
+                at,
+                real[2 * entries + e],
+                first + lag,
+            )
         else:
             enter(work, whole[where + e], real[e], real[entries + e], at, 0.0, at)
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
-    """Eliminate one system, `real` its floats, at the frequencies that were `put`; entries are left in `work`.
+    """Eliminate one system, `real` its floats, at the frequencies that were `put`; entries are left
+    in `work`.
 
-    What else is of use stands behind them, see `scalars`; the product of the pivots only with `determinant`.
+    What else is of use stands behind them, see `scalars`; the product of the pivots only with
+    `determinant`.
     """
     slots, pivot, at, border = whole[SLOTS], whole[PIVOT], whole[AT], whole[BORDER]
     multiplier, to, target, source = whole[MULTIPLIER], whole[TO], whole[TARGET], whole[SOURCE]
-    product, size, poor, inverse, factor = slots + PRODUCT, slots + SIZE, slots + POOR, slots + INVERSE, slots + FACTOR
+    product, size, poor, inverse, factor = (
+        slots + PRODUCT,
+        slots + SIZE,
+        slots + POOR,
+        slots + INVERSE,
+        slots + FACTOR,
+    )
     _enter_all(whole, real, work)
     for w in range(LANES):
         lead(work, product, w, complex(whole[PARITY], 0.0), 0j)
@@ -310,7 +338,8 @@ def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
-    """Phase and logarithm of the product of the pivots, the derivative of that, and whether a multiplier was large.
+    """Phase and logarithm of the product of the pivots, the derivative of that, and whether a
+    multiplier was large.
 
     Then the point has to be solved with pivoting.
     """
@@ -328,11 +357,12 @@ def is_poor(whole, work, lane):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
-    """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it is singular.
+    """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it
+    is singular.
 
-    Entries are compared in units of the largest of their row: far to the left rows of lagged terms are huge, and as
-    pivots they would leave nothing of the others.
-    The Schur complement and its derivative come in `ratio` and `rate`, infinite where it is.
+    Entries are compared in units of the largest of their row: far to the left rows of lagged terms
+    are huge, and as pivots they would leave nothing of the others. The Schur complement and its
+    derivative come in `ratio` and `rate`, infinite where it is.
     """
     turn, log, total = 1.0 + 0j, 0.0, 0j
     rows, columns = whole[ROWS], whole[COLUMNS]
@@ -388,8 +418,9 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
 def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     """Eliminate at every s the system of number `which`, all systems having one pattern.
 
-    Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the entries of the Schur
-    complement and their derivatives, and a flag where a multiplier between pivots was large.
+    Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the
+    entries of the Schur complement and their derivatives, and a flag where a multiplier between
+    pivots was large.
     """
     points, corner = len(s), whole[whole[CORNER] : whole[END]]
     phase, size_log = np.empty(points, np.complex128), np.empty(points)
@@ -408,6 +439,9 @@ def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
             phase[i], size_log[i], rate[i], poor[i] = scalars(whole, work, i - first)
             for e in range(len(corner)):
                 if corner[e] >= 0:
-                    block[i, e], block_rate[i, e] = value(work, corner[e], i - first), slope(work, corner[e], i - first)
+                    block[i, e], block_rate[i, e] = (
+                        value(work, corner[e], i - first),
+                        slope(work, corner[e], i - first),
+                    )
         first = last
     return phase, size_log, rate, block, block_rate, poor

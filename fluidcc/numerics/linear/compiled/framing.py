@@ -1,4 +1,6 @@
-"""Bordered pencils in their own unit of time with balanced unknowns, their floats, and where to look. Compiled."""
+"""Bordered pencils in their own unit of time with balanced unknowns, their floats, and where to
+look. Compiled.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ class Outlook(NamedTuple):
 def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     """Whether the arrays fit each other, every number is finite and every delay positive."""
     n, (rows, columns), k = len(A), D.shape, len(delays)
-    if A.shape != (n, n) or B.shape != (n, columns) or C.shape != (rows, n) or k > min(rows, columns):
+    if (
+        A.shape != (n, n)
+        or B.shape != (n, columns)
+        or C.shape != (rows, n)
+        or k > min(rows, columns)
+    ):
         return False
     for part in (A, B, C, D):
         for number in part.flat:
@@ -40,11 +47,13 @@ def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
-    """The bordered pencils of a stack but for s and the ones, the factors of the lags in the columns of the channels.
+    """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
+    columns of the channels.
 
-    Time is in units of `times`; zeros there are replaced by the longest delay, or the time scale of A without delays. A
-    diagonal similarity on (x, z) evens out rows and columns. Returns the pencils, and the factors (powers of two) by
-    which balanced unknowns are multiplied to give the unknowns.
+    Time is in units of `times`; zeros there are replaced by the longest delay, or the time scale of
+    A without delays. A diagonal similarity on (x, z) evens out rows and columns. Returns the
+    pencils, and the factors (powers of two) by which balanced unknowns are multiplied to give the
+    unknowns.
     """
     systems, n, k = A.shape[0], A.shape[1], delays.shape[1]
     m, p = B.shape[2] - k, C.shape[1] - k
@@ -88,7 +97,8 @@ def _unit(A, delays):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
-    """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns; the rest goes along.
+    """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns;
+    the rest goes along.
 
     The factors are put into `scale`, which is all ones.
     """
@@ -101,7 +111,9 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
                 if j != i:
                     row += abs(matrix[i, j])
                     column += abs(matrix[j, i])
-            step[i] = np.exp2(np.round(0.25 * np.log2(row / column))) if row > 0 and column > 0 else 1.0
+            step[i] = (
+                np.exp2(np.round(0.25 * np.log2(row / column))) if row > 0 and column > 0 else 1.0
+            )
             still &= step[i] == 1.0
         if still:
             break
@@ -118,7 +130,8 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def balanced(matrix, scale):  # type: ignore[no-untyped-def]
-    """A square matrix evened out, without entries of rows that no other hears or that hear no other.
+    """A square matrix evened out, without entries of rows that no other hears or that hear no
+    other.
 
     These are in no cycle, so that they make no eigenvalue, and no scaling would even them out.
     """
@@ -137,7 +150,8 @@ def balanced(matrix, scale):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-untyped-def]
-    """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts, and the delays.
+    """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts,
+    and the delays.
 
     Unknowns are `states` x, then `channels` z, then sums up to `size`; delays are given in seconds.
     """
@@ -172,7 +186,9 @@ def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-unt
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
-    """Where to look, by the poles of A, in the unit of time; `real` are the floats of the pencil, delays last."""
+    """Where to look, by the poles of A, in the unit of time; `real` are the floats of the
+    pencil, delays last.
+    """
     inner = frame.shape[1] - m
     poles = _poles(frame, states)
     sizes = np.abs(poles)
@@ -187,7 +203,9 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     swings, count = np.empty(3 * states), 0
     for pole in poles:
         for side in (-1, 0, 1):
-            if pole.imag > low and (side == 0 or 1e-9 * pole.imag < abs(pole.real) < 0.1 * pole.imag):
+            if pole.imag > low and (
+                side == 0 or 1e-9 * pole.imag < abs(pole.real) < 0.1 * pole.imag
+            ):
                 swing, place = pole.imag + side * abs(pole.real), count
                 while place > 0 and swings[place - 1] > swing:
                     swings[place] = swings[place - 1]
@@ -202,7 +220,9 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _poles(frame, states):  # type: ignore[no-untyped-def]
-    """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large one, its diagonal."""
+    """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large
+    one, its diagonal.
+    """
     poles, single = np.zeros(states, np.complex128), True
     for i in range(states):
         poles[i] = -frame[i, i]

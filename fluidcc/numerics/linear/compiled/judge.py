@@ -29,8 +29,9 @@ CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are
 class Brackets(NamedTuple):
     """Intervals with something in each, of one kind; frequencies in the system's unit of time.
 
-    Crossings have the eigenvalues at the ends and at the last point, `value` (brackets, 3), and how far they are from
-    it at the ends, `height` (brackets, 2). Of extrema these are the singular values and their derivatives.
+    Crossings have the eigenvalues at the ends and at the last point, `value` (brackets, 3), and how
+    far they are from it at the ends, `height` (brackets, 2). Of extrema these are the singular
+    values and their derivatives.
     """
 
     kind: Any
@@ -85,7 +86,10 @@ def _begin(grid, where, found):  # type: ignore[no-untyped-def]
                 found.height[k, end] = _level(grid.value[i + end, j], kind)
             else:
                 column = 0 if kind == LOWEST else 2
-                found.value[k, end], found.height[k, end] = grid.edge[i + end, column], grid.edge[i + end, column + 1]
+                found.value[k, end], found.height[k, end] = (
+                    grid.edge[i + end, column],
+                    grid.edge[i + end, column + 1],
+                )
         if kind in (CIRCLE, AXIS):
             part = found.height[k, 0] / (found.height[k, 0] - found.height[k, 1])
             part = part if 0.02 < part < 0.98 else 0.5
@@ -101,7 +105,10 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
         return _crosses(grid.value[i, j], grid.value[i + 1, j], kind)
     column, sign = (0, 1.0) if kind == LOWEST else (2, -1.0)  # an extremum that may be the best one
     best = min(sign * grid.edge[i, column], sign * grid.edge[i + 1, column])
-    return sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1] and best <= limits[column // 2]
+    return (
+        sign * grid.edge[i, column + 1] < 0 <= sign * grid.edge[i + 1, column + 1]
+        and best <= limits[column // 2]
+    )
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
@@ -117,7 +124,9 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _limits(grid):  # type: ignore[no-untyped-def]
-    """Above which a least singular value, and a largest one with its sign changed, is no candidate."""
+    """Above which a least singular value, and a largest one with its sign changed, is no
+    candidate.
+    """
     lowest, highest = np.inf, -np.inf
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if grid.edge[i, 0] < lowest:
@@ -130,7 +139,10 @@ def _limits(grid):  # type: ignore[no-untyped-def]
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def refine(loop, grid, found):  # type: ignore[no-untyped-def]
     """Polish all that is `bracketed` on a grid to rounding."""
-    values, rates = np.empty(loop.basis.shape[1], np.complex128), np.empty(loop.basis.shape[1], np.complex128)
+    values, rates = (
+        np.empty(loop.basis.shape[1], np.complex128),
+        np.empty(loop.basis.shape[1], np.complex128),
+    )
     edge, left = np.empty(4), np.arange(len(found.kind))
     some, s = np.empty(LANES, np.int64), np.empty(LANES, np.complex128)
     _polish(loop, grid, found, values, rates, edge, left, some, s)
@@ -138,7 +150,9 @@ def refine(loop, grid, found):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ignore[no-untyped-def]
-    """The same with room for what is found at a point, the brackets that are left, and an octet of them."""
+    """The same with room for what is found at a point, the brackets that are left, and an octet
+    of them.
+    """
     for turn in range(ROUNDS):
         kept = 0
         for first in range(0, len(left), LANES):
@@ -155,7 +169,13 @@ def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ign
                 if wanted == NEITHER:
                     done = _cross(grid, found, k, values, rates)
                 else:
-                    done = _peak(found, k, edge[0 if kind == LOWEST else 2], edge[1 if kind == LOWEST else 3], turn)
+                    done = _peak(
+                        found,
+                        k,
+                        edge[0 if kind == LOWEST else 2],
+                        edge[1 if kind == LOWEST else 3],
+                        turn,
+                    )
                 if not done:
                     left[kept] = k
                     kept += 1
@@ -184,11 +204,13 @@ def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     step = abs(fresh - omega)
     if abs(height) < 4e-16 or step <= 4e-16 * omega or high - low <= 4e-16 * omega:
         return True
-    # where the tangent leads far out of a short bracket, two loci were taken for one, and none crosses
+    # where the tangent leads far out of a short bracket, two loci were taken for one, and none
+    # crosses
     if outside and step > 100 * (high - low) and high - low < 1e-3 * width:
         return True
     if not outside and step <= 1e-9 * omega and step <= 1e-3 * found.last[k]:
-        # Newton's steps square: the one after this is below rounding, and the value follows its tangent
+        # Newton's steps square: the one after this is below rounding, and the value follows its
+        # tangent
         found.omega[k], found.value[k, 2] = fresh, value + rate * (fresh - omega)
         return True
     found.last[k] = np.inf if outside else step
@@ -198,7 +220,9 @@ def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
-    """Which of the values at a frequency after point i belongs to a locus, by the cubics between the points."""
+    """Which of the values at a frequency after point i belongs to a locus, by the cubics between
+    the points.
+    """
     rank = len(values)
     if rank == 1:
         return 0
@@ -208,14 +232,18 @@ def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     for j in range(rank):
         a, b = grid.value[i, j], grid.value[i + 1, j]
         da, db = 1j * width * grid.slope[i, j], 1j * width * grid.slope[i + 1, j]
-        foretold[j] = a + u * (b - a) + u * (1 - u) * ((1 - u) * (da - (b - a)) - u * (db - (b - a)))
+        foretold[j] = (
+            a + u * (b - a) + u * (1 - u) * ((1 - u) * (da - (b - a)) - u * (db - (b - a)))
+        )
     assign(foretold, values, order)
     return order[locus]
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _level(value, kind):  # type: ignore[no-untyped-def]
-    """What vanishes at a crossing: the logarithm of the modulus, or the angle to the negative axis."""
+    """What vanishes at a crossing: the logarithm of the modulus, or the angle to the negative
+    axis.
+    """
     if kind == CIRCLE:
         return np.log(abs(value))
     return np.arctan2(-value.imag, -value.real)
@@ -228,7 +256,9 @@ def _square(z):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
-    """One step to an extremum, with its value and its derivative at the last point; whether it was the last."""
+    """One step to an extremum, with its value and its derivative at the last point; whether it
+    was the last.
+    """
     side = 0 if (rise < 0) == (found.height[k, 0] < 0) else 1  # which end moves here
     omega = found.omega[k]
     found.ends[k, side], found.value[k, side], found.height[k, side] = omega, size, rise
@@ -236,10 +266,19 @@ def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
     low, high = found.ends[k, 0], found.ends[k, 1]
     fresh = _bottom(found, k)
     if abs(rise) * abs(fresh - omega) < 1e-15 * (size + 1e-3) or high - low < 1e-9 * high:
-        found.omega[k] = fresh  # the value is stationary: what it changes by is half of that product
+        found.omega[k] = (
+            fresh  # the value is stationary: what it changes by is half of that product
+        )
         return True
-    if turn > 2 and turn % 2:  # where two singular values cross there is a kink, where their tangents do
-        a, b, da, db = found.value[k, 0].real, found.value[k, 1].real, found.height[k, 0], found.height[k, 1]
+    if (
+        turn > 2 and turn % 2
+    ):  # where two singular values cross there is a kink, where their tangents do
+        a, b, da, db = (
+            found.value[k, 0].real,
+            found.value[k, 1].real,
+            found.height[k, 0],
+            found.height[k, 1],
+        )
         fresh = (b - a + da * low - db * high) / (da - db)
     found.omega[k] = fresh if low < fresh < high else 0.5 * (low + high)
     return False
@@ -247,7 +286,9 @@ def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _bottom(found, k):  # type: ignore[no-untyped-def]
-    """Where the cubic with the values and derivatives of both ends has its extremum; else the middle."""
+    """Where the cubic with the values and derivatives of both ends has its extremum; else the
+    middle.
+    """
     low, width = found.ends[k, 0], found.ends[k, 1] - found.ends[k, 0]
     sign = -1.0 if found.height[k, 0] > 0 else 1.0
     da, db = sign * found.height[k, 0], sign * found.height[k, 1]
@@ -260,7 +301,9 @@ def _bottom(found, k):  # type: ignore[no-untyped-def]
 # --- Everything that is read off the eigenloci of a return ratio. Compiled -----------------------
 
 
-MARGINS = 14  # that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
+MARGINS = (
+    14  # that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
+)
 FREQUENCIES = 8  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
@@ -270,7 +313,9 @@ STRONGEST = 1e18
 
 @njit(**OPTIONS)
 def followed(address, whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
-    """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios beside."""
+    """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
+    beside.
+    """
     loop, ahead = loop_of(address, whole, cut, real, m), outlook(frame, states, m, real)
     least = ahead.low if np.isnan(first) else first
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
@@ -300,13 +345,20 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
     """
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
-        loop, ahead = loop_of(address, whole, cut, table[k], m), outlook(frame[k], states, m, table[k])
+        loop, ahead = (
+            loop_of(address, whole, cut, table[k], m),
+            outlook(frame[k], states, m, table[k]),
+        )
         rank = loop.basis.shape[1]
         end = reach(loop, ahead.high, 1.0, ahead.most)
         grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
         found = bracketed(grid, KINDS)
         refine(loop, grid, found)
-        still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
+        still, rates, edge = (
+            np.zeros(rank, np.complex128),
+            np.zeros(rank, np.complex128),
+            np.empty(4),
+        )
         at_point(loop, 0, 0j, BOTH, still, rates, edge)
         size = norm(loop)
         gain = _gains(found, still if size < ENDLESS else still[:0])
@@ -345,7 +397,9 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
-    """Where a locus of `factor` times L begins to be too small to be refined; all crossings before are known."""
+    """Where a locus of `factor` times L begins to be too small to be refined; all crossings
+    before are known.
+    """
     for i in range(len(grid.omega)):
         for value in grid.value[i]:
             if not factor * abs(value) > SMALL:
@@ -355,7 +409,9 @@ def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _best(grid, found):  # type: ignore[no-untyped-def]
-    """The least and the largest singular value, each with its frequency, on the grid and between its points."""
+    """The least and the largest singular value, each with its frequency, on the grid and between
+    its points.
+    """
     least, least_at, most, most_at = np.inf, np.nan, -np.inf, np.nan
     for i in range(len(grid.omega)):  # not so where a pole on the axis leaves no number
         if grid.edge[i, 0] < least:
@@ -373,7 +429,9 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _gains(found, still):  # type: ignore[no-untyped-def]
-    """The least factor above one and its frequency, the largest below one and its; `still` are the loci at rest."""
+    """The least factor above one and its frequency, the largest below one and its; `still` are
+    the loci at rest.
+    """
     up, up_at, down, down_at = np.inf, np.nan, 0.0, np.nan
     size = 0.0
     for value in still:
@@ -397,7 +455,9 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _phases(found):  # type: ignore[no-untyped-def]
-    """The least lag or lead [degrees] and its frequency, and the least extra delay and its frequency."""
+    """The least lag or lead [degrees] and its frequency, and the least extra delay and its
+    frequency.
+    """
     phase, phase_at, delay, delay_at = np.inf, np.nan, np.inf, np.nan
     for k in range(len(found.kind)):
         if found.kind[k] != CIRCLE:

@@ -1,8 +1,9 @@
-"""Complex numbers eight at a time, each with its derivative: a number a lane, in the processor's vector registers.
+"""Complex numbers eight at a time, each with its derivative: a number a lane, in the processor's
+vector registers.
 
-An array of floats holds such octets one after the other: real parts, imaginary parts, and those of the derivatives. The
-operations know the rules of product and quotient, so that whoever uses them writes no derivative. With
-``NUMBA_DISABLE_JIT=1`` the same names run in NumPy.
+An array of floats holds such octets one after the other: real parts, imaginary parts, and those of
+the derivatives. The operations know the rules of product and quotient, so that whoever uses them
+writes no derivative. With ``NUMBA_DISABLE_JIT=1`` the same names run in NumPy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ __all__ = [
 
 LANES = 8
 WIDE = 4 * LANES  # floats that an octet takes
-TURNED = 1e6  # radians up to which `delay` is right: multiples of pi/2 are subtracted in three parts, of 33 bits each
+# radians up to which `delay` is right: multiples of pi/2 are subtracted in three parts, of 33 bits
+# each
+TURNED = 1e6
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
@@ -74,7 +77,9 @@ def _invert_python(work: Any, out: int, a: int) -> None:
         _put(work, out, 1 / x, -dx / x**2)
 
 
-def _enter_python(work: Any, out: int, constant: float, by: float, a: int, late: float, b: int) -> None:
+def _enter_python(
+    work: Any, out: int, constant: float, by: float, a: int, late: float, b: int
+) -> None:
     (x, dx), (y, dy) = _get(work, a), _get(work, b)
     _put(work, out, constant + by * x + late * y, by * dx + late * dy)
 
@@ -173,7 +178,9 @@ else:
 
         def all(self, number: Any) -> Any:
             """A number in every lane."""
-            one = self.builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.IntType(32)(0))
+            one = self.builder.insert_element(
+                ir.Constant(_VECTOR, ir.Undefined), number, ir.IntType(32)(0)
+            )
             mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
             return self.builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), mask)
 
@@ -205,10 +212,18 @@ else:
             z = b.fmul(angle, angle)
             sine = b.fadd(angle, b.fmul(b.fmul(angle, z), self.series(z, _SINE), _FUSED), _FUSED)
             half, one = b.fmul(z, self.all(kind(0.5))), self.all(kind(1.0))
-            cosine = b.fsub(one, b.fsub(half, b.fmul(b.fmul(z, z), self.series(z, _COSINE), _FUSED), _FUSED), _FUSED)
-            whole = self.rounded(b.fsub(b.fmul(quarters, self.all(kind(0.25))), self.all(kind(0.375))))
+            cosine = b.fsub(
+                one,
+                b.fsub(half, b.fmul(b.fmul(z, z), self.series(z, _COSINE), _FUSED), _FUSED),
+                _FUSED,
+            )
+            whole = self.rounded(
+                b.fsub(b.fmul(quarters, self.all(kind(0.25))), self.all(kind(0.375)))
+            )
             quarter = b.fsub(quarters, b.fmul(whole, self.all(kind(4.0))))  # 0, 1, 2 or 3
-            is_one, is_two, is_three = (b.fcmp_ordered("==", quarter, self.all(kind(float(k)))) for k in (1, 2, 3))
+            is_one, is_two, is_three = (
+                b.fcmp_ordered("==", quarter, self.all(kind(float(k)))) for k in (1, 2, 3)
+            )
             odd = b.or_(is_one, is_three)
             x, y = b.select(odd, sine, cosine), b.select(odd, cosine, sine)
             x = b.select(b.or_(is_one, is_two), b.fneg(x), x)
@@ -270,7 +285,9 @@ else:
 
     @intrinsic
     def delay(typingctx, work, out, a, lag):  # type: ignore[no-untyped-def]
-        """out = exp(-lag a) of numbers on the imaginary axis that turn it by up to `TURNED`, with derivatives by a."""
+        """out = exp(-lag a) of numbers on the imaginary axis that turn it by up to `TURNED`,
+        with derivatives by a.
+        """
 
         def compute(o, out, a, lag):  # type: ignore[no-untyped-def]
             lag = o.all(lag)
@@ -293,7 +310,9 @@ else:
 
     @intrinsic
     def normalise(typingctx, work, out, size):  # type: ignore[no-untyped-def]
-        """Divide by the sum of the sizes of both parts, by which the real part of `size` is multiplied."""
+        """Divide by the sum of the sizes of both parts, by which the real part of `size` is
+        multiplied.
+        """
 
         def compute(o, out, size):  # type: ignore[no-untyped-def]
             number = o.get(out)

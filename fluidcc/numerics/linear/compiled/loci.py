@@ -1,4 +1,6 @@
-"""Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed continuously. Compiled."""
+"""Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed
+continuously. Compiled.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
     """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
     n = len(order)
-    rows, columns = np.zeros(n), np.zeros(n + 1)  # what each is worth; column n is where a row enters
+    rows, columns = (
+        np.zeros(n),
+        np.zeros(n + 1),
+    )  # what each is worth; column n is where a row enters
     owner, came = np.full(n + 1, -1), np.empty(n, np.int64)
     for row in range(n):
         owner[n], at = row, n
@@ -72,7 +77,7 @@ def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
         order[owner[k]] = k
 
 
-# --- Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed continuously. Compiled ---
+# --- Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed continuou
 
 
 PER_DECADE = 5
@@ -86,9 +91,10 @@ ROUNDS = 14
 class Grid(NamedTuple):
     """Points by rising frequency.
 
-    `value` and `slope` are the eigenvalues of L other than zeros of a deficient rank, (points, rank), followed
-    continuously, and their derivatives with respect to s; `edge` are the least singular value of I + L, its derivative
-    with respect to the frequency, and the same for the largest of L (I + L)^-1, (points, 4).
+    `value` and `slope` are the eigenvalues of L other than zeros of a deficient rank, (points,
+    rank), followed continuously, and their derivatives with respect to s; `edge` are the least
+    singular value of I + L, its derivative with respect to the frequency, and the same for the
+    largest of L (I + L)^-1, (points, 4).
     """
 
     omega: Any
@@ -125,11 +131,12 @@ def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
-    """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks for.
+    """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks
+    for.
 
-    The grid starts with equal ratios, and with the frequencies `swings` among them; intervals are halved where a locus
-    that matters turns by more than half a radian, or changes its modulus by more than a factor, or may touch the unit
-    circle.
+    The grid starts with equal ratios, and with the frequencies `swings` among them; intervals are
+    halved where a locus that matters turns by more than half a radian, or changes its modulus by
+    more than a factor, or may touch the unit circle.
     """
     even, rank = int(PER_DECADE * np.log10(high / low)) + 2, loop.basis.shape[1]
     room = 8 * (even + len(swings))
@@ -163,7 +170,9 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[no-untyped-def]
-    """Put points into the intervals that are too long, and these into `again`; how many points there are then."""
+    """Put points into the intervals that are too long, and these into `again`; how many points
+    there are then.
+    """
     begun = count
     for i in waiting:
         _match(grid, i, after[i], order)
@@ -190,14 +199,20 @@ def _longer(grid, after):  # type: ignore[no-untyped-def]
     """The same with three times the room."""
     count = len(after)
     longer, following = _room(3 * count, grid.value.shape[1]), np.empty(3 * count, np.int64)
-    longer.omega[:count], longer.value[:count], longer.slope[:count] = grid.omega, grid.value, grid.slope
+    longer.omega[:count], longer.value[:count], longer.slope[:count] = (
+        grid.omega,
+        grid.value,
+        grid.slope,
+    )
     longer.edge[:count], following[:count] = grid.edge, after
     return longer, following
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
-    """By rising frequency, the eigenvalues of each point numbered like those of the point before."""
+    """By rising frequency, the eigenvalues of each point numbered like those of the point
+    before.
+    """
     rank = len(order)
     out = _room(count, rank)
     _sort(grid, after, count, order, np.arange(rank), np.arange(rank), out)
@@ -238,10 +253,15 @@ def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
         jump, to_a, to_b = _size(b - a), _size(a + 1), _size(b + 1)
         if not jump <= 0.6 * min(to_a, to_b) + 0.03:  # the least distance to -1 is a margin
             return True
-        far = size > FAR  # no margin is read there but a crossing of the axis, which a chord of a few per cent shows
+        far = (
+            size > FAR
+            # no margin is read there but a crossing of the axis, which a chord of a few per cent
+            # shows
+        )
         if jump > TURN * size and not far:
             return True
-        # the chord against what the two tangents foretell: both the turn and a wrong assignment show in it
+        # the chord against what the two tangents foretell: both the turn and a wrong assignment
+        # show in it
         allowed = 0.05 * (0.2 if min(to_a, to_b) < 1.0 else 1.0) * (size if far else min(size, 2.0))
         if not _size(b - a - 0.5j * (da + db) * width) <= allowed:
             return True
@@ -260,7 +280,9 @@ def _size(z):  # type: ignore[no-untyped-def]
 
 @njit(**HERE)
 def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
-    """Which eigenvalues of point n continue those of point i, by where their tangents meet half-way."""
+    """Which eigenvalues of point n continue those of point i, by where their tangents meet
+    half-way.
+    """
     if len(order) == 1:
         order[0] = 0
         return

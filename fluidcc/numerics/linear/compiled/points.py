@@ -1,4 +1,6 @@
-"""A return ratio at one point: its eigenvalues, and the extreme singular values that come with it. Compiled."""
+"""A return ratio at one point: its eigenvalues, and the extreme singular values that come with
+it. Compiled.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 from numba import types
 
 from fluidcc.numerics.compiling import OPTIONS, njit
-from fluidcc.numerics.linear.compiled.elimination import CORNER, eliminate, is_poor, pivoted, put, room
+from fluidcc.numerics.linear.compiled.elimination import (
+    CORNER,
+    eliminate,
+    is_poor,
+    pivoted,
+    put,
+    room,
+)
 from fluidcc.numerics.linear.compiled.framing import balanced
 from fluidcc.numerics.linear.compiled.lanes import slope, value
 from fluidcc.numerics.linear.compiled.small import (
@@ -35,7 +44,8 @@ __all__ = [
 class Loop(NamedTuple):
     """A return ratio L = left right ready to be evaluated, with room for what is evaluated.
 
-    The inner dimension of the product is that of the cut, if there is one and L has its rank; else `left` is L.
+    The inner dimension of the product is that of the cut, if there is one and L has its rank; else
+    `left` is L.
     """
 
     whole: Any  # integers of its pencil
@@ -49,12 +59,16 @@ class Loop(NamedTuple):
     right: Any  # (inner, m)
     right_rate: Any
     basis: Any  # (m, rank), into which a deficient rank is projected; there are as many loci
-    address: int  # of what evaluates any L at one point, see `fluidcc.numerics.linear.compiled.points`
+    address: (
+        int  # of what evaluates any L at one point, see `fluidcc.numerics.linear.compiled.points`
+    )
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def abreast(loop, s):  # type: ignore[no-untyped-def]
-    """Evaluate L at as many points as there are lanes, or fewer; `ready` then gives one after the other."""
+    """Evaluate L at as many points as there are lanes, or fewer; `ready` then gives one after
+    the other.
+    """
     put(s, loop.whole, loop.work)
     eliminate(loop.whole, loop.real, loop.work, False)
 
@@ -71,7 +85,10 @@ def ready(loop, lane, s):  # type: ignore[no-untyped-def]
                 slot = whole[whole[CORNER] + i * size + j]
                 loop.corner[i, j] = loop.corner_rate[i, j] = 0j
                 if slot >= 0:
-                    loop.corner[i, j], loop.corner_rate[i, j] = value(work, slot, lane), slope(work, slot, lane)
+                    loop.corner[i, j], loop.corner_rate[i, j] = (
+                        value(work, slot, lane),
+                        slope(work, slot, lane),
+                    )
     c = loop.cut
     if c == 0:
         loop.left[:], loop.left_rate[:] = loop.corner, loop.corner_rate
@@ -88,7 +105,12 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
     solve(loop.corner[:c, :c].copy(), rate)
     left, left_rate = loop.corner[c:, :c].copy(), loop.corner_rate[c:, :c].copy()
     if loop.left.shape[1] == c:
-        loop.left[:], loop.left_rate[:], loop.right[:], loop.right_rate[:] = left, left_rate, right, rate
+        loop.left[:], loop.left_rate[:], loop.right[:], loop.right_rate[:] = (
+            left,
+            left_rate,
+            right,
+            rate,
+        )
     else:
         loop.left[:] = times(left, right, False)
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
@@ -96,7 +118,9 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
-    """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no order."""
+    """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no
+    order.
+    """
     left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
     if len(value) == 1:  # the only eigenvalue is the trace
         trace = turn = 0j
@@ -116,7 +140,10 @@ def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
         matrix, change = left, loop.left_rate
     else:  # L = Y (Z X)^-1 Z with Y = L X, Z = X' L; its eigenvalues are those of (Z X)^-1 Z Y
         X = loop.basis  # real
-        ahead, ahead_rate = times(left, X, True), times(loop.left_rate, X, True)  # Z* and its change
+        ahead, ahead_rate = (
+            times(left, X, True),
+            times(loop.left_rate, X, True),
+        )  # Z* and its change
         back, back_rate = times(left, X, False), times(loop.left_rate, X, False)
         matrix, among = times(ahead, back, True), times(ahead, X, True)
         solve(among.copy(), matrix)
@@ -143,7 +170,9 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     cross -= matrix[0, 1] * change[1, 0] + change[0, 1] * matrix[1, 0]
     for j in range(2):
         gap = 2 * (value[j] - half)
-        rate[j] = (2 * turn * value[j] - cross) / gap if abs(gap) > 1e-12 * (abs(far) + 1e-300) else turn
+        rate[j] = (
+            (2 * turn * value[j] - cross) / gap if abs(gap) > 1e-12 * (abs(far) + 1e-300) else turn
+        )
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
@@ -171,7 +200,7 @@ def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
             rate[j] = turned[j, j]
 
 
-# --- A return ratio at one point: its eigenvalues, and the extreme singular values that come with it. Compiled ---
+# --- A return ratio at one point: its eigenvalues, and the extreme singular values that come with i
 
 
 HERE = {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}
@@ -182,13 +211,17 @@ RANK = 1e-11  # singular values below this fraction of the largest are none
 _INTEGERS, _FLOATS, _ROW, _MATRIX = (
     types.int64[::1], types.float64[::1], types.complex128[::1], types.complex128[:, ::1]
 )  # fmt: skip
-_LOOP = types.NamedTuple([_INTEGERS, _FLOATS, _FLOATS, types.int64, *[_MATRIX] * 7, types.int64], Loop)
+_LOOP = types.NamedTuple(
+    [_INTEGERS, _FLOATS, _FLOATS, types.int64, *[_MATRIX] * 7, types.int64], Loop
+)
 _GENERAL = types.void(_LOOP, types.int64, types.complex128, types.int64, _ROW, _ROW, _FLOATS)
 
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _general(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
-    """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes` say if there is room."""
+    """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes`
+    say if there is room.
+    """
     ready(loop, lane, s)
     if len(values):
         eigen(loop, values, rates)
@@ -224,7 +257,9 @@ def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _rank(left, right):  # type: ignore[no-untyped-def]
-    """Of the product, without what is in no cycle of channels and whatever their units: neither makes an eigenvalue."""
+    """Of the product, without what is in no cycle of channels and whatever their units: neither
+    makes an eigenvalue.
+    """
     inner = left.shape[1]
     if inner < len(left):
         found = inner
@@ -276,7 +311,9 @@ def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-unty
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def strength(loop, lane, s, nothing, none):  # type: ignore[no-untyped-def]
-    """A bound on the norm of L at the point of one lane, which is s; an empty row and an empty edge for `general`."""
+    """A bound on the norm of L at the point of one lane, which is s; an empty row and an empty
+    edge for `general`.
+    """
     if _is_plain(loop, lane, s):
         return np.sqrt(_of_one(loop, lane)[2])
     general(loop.address, loop, lane, s, NEITHER, nothing, nothing, none)
@@ -297,13 +334,17 @@ def norm(loop):  # type: ignore[no-untyped-def]
 
 @njit(**HERE)
 def _is_plain(loop, lane, s):  # type: ignore[no-untyped-def]
-    """Whether L is a column times a row that can be read off the octets: by far the most frequent case."""
+    """Whether L is a column times a row that can be read off the octets: by far the most
+    frequent case.
+    """
     return loop.left.shape[1] == 1 and s != 0 and not is_poor(loop.whole, loop.work, lane)
 
 
 @njit(**HERE)
 def _of_one(loop, lane):  # type: ignore[no-untyped-def]
-    """Of such an L: the eigenvalue and its derivative, the square of the norm and its derivative along the axis."""
+    """Of such an L: the eigenvalue and its derivative, the square of the norm and its derivative
+    along the axis.
+    """
     whole, work, corner = loop.whole, loop.work, loop.whole[CORNER]
     if len(loop.left) == 1:
         if whole[corner] < 0:  # no way leads from the input to the output
@@ -321,7 +362,9 @@ def _of_one(loop, lane):  # type: ignore[no-untyped-def]
         if below >= 0:
             x, dx = value(work, below, lane), slope(work, below, lane)
             tall += x.real * x.real + x.imag * x.imag
-            tall_rise += 2 * (x.imag * dx.real - x.real * dx.imag)  # of x* times 1j dx the real part
+            tall_rise += 2 * (
+                x.imag * dx.real - x.real * dx.imag
+            )  # of x* times 1j dx the real part
         if beside >= 0:
             y = value(work, beside, lane) * inverse
             dy = (slope(work, beside, lane) + turn * y) * inverse

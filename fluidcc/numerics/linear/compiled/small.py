@@ -1,7 +1,8 @@
 """Small complex matrices: products, equations, singular values. Compiled.
 
-Plain loops: for matrices of three to twenty rows they are as fast as a call of LAPACK, and compile in a tenth of the
-time, which every function that uses them pays again. Singular values of larger ones are LAPACK's, many times faster.
+Plain loops: for matrices of three to twenty rows they are as fast as a call of LAPACK, and compile
+in a tenth of the time, which every function that uses them pays again. Singular values of larger
+ones are LAPACK's, many times faster.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def solve(A, B):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def orthonormal(A):  # type: ignore[no-untyped-def]
-    """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become zero."""
+    """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become
+    zero.
+    """
     m, n = A.shape
     for j in range(n):
         before = 0.0
@@ -110,10 +113,12 @@ def orthonormal(A):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def singular_values(U, V):  # type: ignore[no-untyped-def]
-    """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the identity, or without rows.
+    """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the
+    identity, or without rows.
 
-    Jacobi's rotations of pairs of columns (Hestenes, Journal of SIAM 6, 1958): small singular values come out with as
-    many digits as large ones. Of a large matrix they come from LAPACK, good to rounding of the largest.
+    Jacobi's rotations of pairs of columns (Hestenes, Journal of SIAM 6, 1958): small singular
+    values come out with as many digits as large ones. Of a large matrix they come from LAPACK, good
+    to rounding of the largest.
     """
     rows, n = U.shape
     if n > LARGE and rows == n:
@@ -160,7 +165,7 @@ def singular_values(U, V):  # type: ignore[no-untyped-def]
     return value
 
 
-# --- The least singular value of I + L and the largest of L (I + L)^-1, with their derivatives. Compiled ---
+# --- The least singular value of I + L and the largest of L (I + L)^-1, with their derivatives. Com
 
 
 BOTH, LEAST, LARGEST, NEITHER = range(4)
@@ -168,11 +173,12 @@ BOTH, LEAST, LARGEST, NEITHER = range(4)
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
-    """Put the least one and its derivative with respect to the frequency, the largest one and its, at the last point.
+    """Put the least one and its derivative with respect to the frequency, the largest one and its,
+    at the last point.
 
-    `value` and `rate` are the eigenvalue of L and its derivative with respect to s, which matter if it is the only one.
-    Where L has a small rank, I + L is the identity beside the range of L and that of its adjoint, and the decomposition
-    is done in that space.
+    `value` and `rate` are the eigenvalue of L and its derivative with respect to s, which matter if
+    it is the only one. Where L has a small rank, I + L is the identity beside the range of L and
+    that of its adjoint, and the decomposition is done in that space.
     """
     left, right = loop.left, loop.right
     m, inner = left.shape
@@ -182,13 +188,17 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
             for j in range(inner):
                 x, dx, y, dy = left[i, j], loop.left_rate[i, j], right[j, i], loop.right_rate[j, i]
                 tall += x.real * x.real + x.imag * x.imag
-                tall_rise += 2 * (x.imag * dx.real - x.real * dx.imag)  # of x* times 1j dx the real part
+                tall_rise += 2 * (
+                    x.imag * dx.real - x.real * dx.imag
+                )  # of x* times 1j dx the real part
                 wide += y.real * y.real + y.imag * y.imag
                 wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
         if m == 1:
             out[:] = extremes_of_scalar(value, 1j * rate)
         elif inner == 1:
-            out[:] = extremes_of_one(value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise)
+            out[:] = extremes_of_one(
+                value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise
+            )
         else:  # the other factor is the identity
             out[:] = extremes_of_one(value, 1j * rate, tall, tall_rise)
         return
@@ -200,7 +210,9 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
-    """The same for a return ratio of one channel, its derivative with respect to the frequency given."""
+    """The same for a return ratio of one channel, its derivative with respect to the frequency
+    given.
+    """
     back = 1 + value
     square = back.real * back.real + back.imag * back.imag
     if square < 1e-300:
@@ -216,9 +228,9 @@ def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
 def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
     """The same for a return ratio of rank one and two channels or more, in closed form.
 
-    With the eigenvalue a and the square f^2 of the Frobenius norm of L, and their derivatives, the singular values of
-    I + L other than one have the product ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with
-    ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
+    With the eigenvalue a and the square f^2 of the Frobenius norm of L, and their derivatives, the
+    singular values of I + L other than one have the product ``p = abs(1 + a)`` and the sum of
+    squares ``p^2 + 1 + e`` with ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
     """
     back = 1 + value
     product = max(np.sqrt(back.real * back.real + back.imag * back.imag), 1e-300)
@@ -280,7 +292,9 @@ def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
         a, b = times(frame, a, False), times(frame, b, False)
     if left.shape[0] == left.shape[1]:
         return size[k], (1j * times(a, times(loop.left_rate, b, False), True)[0, 0]).real
-    change = times(loop.left_rate, times(right, b, False), False) + times(left, times(loop.right_rate, b, False), False)
+    change = times(loop.left_rate, times(right, b, False), False) + times(
+        left, times(loop.right_rate, b, False), False
+    )
     return size[k], (1j * times(a, change, True)[0, 0]).real
 
 
@@ -309,7 +323,9 @@ def call(function: Any, signature: Any) -> Any:
         def codegen(context, builder, _, arguments):  # type: ignore[no-untyped-def]
             kind = context.call_conv.get_function_type(types.none, signature.args)
             there = builder.inttoptr(arguments[0], kind.as_pointer())
-            status, _ = context.call_conv.call_function(builder, there, types.none, signature.args, arguments[1:])
+            status, _ = context.call_conv.call_function(
+                builder, there, types.none, signature.args, arguments[1:]
+            )
             with cgutils.if_unlikely(builder, status.is_error):
                 context.call_conv.return_status_propagate(builder, status)
             return context.get_dummy_value()

@@ -1,7 +1,9 @@
-"""Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Compiled.
+"""Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration.
+Compiled.
 
-Everything in the pencil's own unit of time. With the known roots divided out, ``f(s) / prod(s - r)`` winds as often as
-f does, less the known roots inside; that holds for any r, so that a count does not rest on their accuracy.
+Everything in the pencil's own unit of time. With the known roots divided out, ``f(s) / prod(s -
+r)`` winds as often as f does, less the known roots inside; that holds for any r, so that a count
+does not rest on their accuracy.
 """
 
 from __future__ import annotations
@@ -9,7 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from fluidcc.numerics.compiling import OPTIONS, njit
-from fluidcc.numerics.linear.compiled.elimination import AT, PIVOT, eliminate, pivoted, put, room, scalars
+from fluidcc.numerics.linear.compiled.elimination import (
+    AT,
+    PIVOT,
+    eliminate,
+    pivoted,
+    put,
+    room,
+    scalars,
+)
 from fluidcc.numerics.linear.compiled.lanes import LANES
 
 __all__ = [
@@ -22,10 +32,11 @@ SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 @njit(**OPTIONS)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
-    """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them abreast.
+    """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them
+    abreast.
 
-    Returns the last points, the relative size of the last steps, and a flag where a multiplier was large, unless the
-    pencil is small, so that it is solved with pivoting here.
+    Returns the last points, the relative size of the last steps, and a flag where a multiplier was
+    large, unless the pencil is small, so that it is solved with pivoting here.
     """
     end, size = start.copy(), np.full(len(start), np.inf)
     poor = np.zeros(len(start), np.bool_)
@@ -75,7 +86,7 @@ def _step(s, rate, known):  # type: ignore[no-untyped-def]
     return s - step, length / reach
 
 
-# --- Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Compiled ---
+# --- Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Comp
 
 
 TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
@@ -85,7 +96,8 @@ NEWTON = 25
 ROOTS = 40  # that are kept, conjugates among them
 LEVEL = 1e-9  # real parts below this, times 1 + abs(s), are not told from zero
 STARTS = np.array([
-    0.1 + 0.1j, 0.1 + 1.5j, 0.02 + 0.02j, 0.2 + 3j, -0.2 + 0.5j, -0.5 + 0.01j, 0.3 + 6j, -1.5 + 0.3j,
+    0.1 + 0.1j, 0.1 + 1.5j, 0.02 + 0.02j, 0.2 + 3j, -0.2 + 0.5j, -0.5 + 0.01j, 0.3 + 6j,
+    -1.5 + 0.3j,
     0.1 + 2.2j, 0.3 + 9j, -0.05 + 0.01j, -0.3 + 4.5j, -0.8 + 1j, 0.5 + 13j, -3 + 0.1j, -1 + 7j,
     -0.005 + 0.001j, 0.1 + 0.7j, -1 + 18j, -0.5 + 11j, 0.5 + 0.01j, 1 + 2j, 2 + 0.1j, 1 + 5j,
     -2 + 2j, 3 + 3j, -1 + 25j, -0.1 + 0.3j, -6 + 0.1j, -2.5 + 5j, -0.02j, 1 + 1j,
@@ -112,10 +124,11 @@ def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-de
 
 @njit(**OPTIONS)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
-    """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed (NaN if it could).
+    """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed
+    (NaN if it could).
 
-    Intervals are parted until the argument's turn agrees with what the logarithmic derivative foretells and that
-    derivative hardly changes across them.
+    Intervals are parted until the argument's turn agrees with what the logarithmic derivative
+    foretells and that derivative hardly changes across them.
     """
     work, total = room(whole, real), 0.0
     inner = LANES - 1  # points that part an interval
@@ -157,7 +170,8 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
 def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
-    Of positive weights w of the states: ``abs(s) w <= abs(A) w + abs(B2) E z`` with ``z = abs(C2) w + abs(D22) E z``.
+    Of positive weights w of the states: ``abs(s) w <= abs(A) w + abs(B2) E z`` with ``z = abs(C2) w
+    + abs(D22) E z``.
     """
     n, k = len(A), len(lags)
     size = np.exp(-left * lags)
@@ -200,9 +214,13 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
-    """Look for more roots and put them, with their conjugates, behind the first `found` known ones; their number."""
+    """Look for more roots and put them, with their conjugates, behind the first `found` known
+    ones; their number.
+    """
     s, size, _ = iterate(starts, whole, real, known[:found], NEWTON)
-    s, size, _ = iterate(s[size < 1e-11], whole, real, known[:0], NEWTON)  # without the others' rounding
+    s, size, _ = iterate(
+        s[size < 1e-11], whole, real, known[:0], NEWTON
+    )  # without the others' rounding
     for i in range(len(s)):
         if not size[i] < 1e-11 or found > len(known) - 2:
             continue
@@ -223,7 +241,9 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
-    """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with conjugates."""
+    """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with
+    conjugates.
+    """
     known, found = np.empty(2 * count + 2, np.complex128), 0
     for first in range(0, min(count, len(STARTS)), LANES):
         found = _next(STARTS[first : first + LANES], whole, real, known, found)
@@ -238,11 +258,13 @@ def _half_box(left, top):  # type: ignore[no-untyped-def]
 
 @njit(**OPTIONS)
 def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
-    """The rightmost root and the number of roots right of the axis, by the argument principle and by Newton.
+    """The rightmost root and the number of roots right of the axis, by the argument principle and
+    by Newton.
 
-    The count is that of the argument principle along the axis, without any known root, and of the roots found; the
-    rightmost root has none right of a line on its left but those found. NaN and -1 where the two do not agree, where a
-    root lies on the axis to the resolution, or where a bound is missing: then the full search has to be asked.
+    The count is that of the argument principle along the axis, without any known root, and of the
+    roots found; the rightmost root has none right of a line on its left but those found. NaN and -1
+    where the two do not agree, where a root lies on the axis to the resolution, or where a bound is
+    missing: then the full search has to be asked.
     """
     nothing = np.empty(0, np.complex128)
     top = bound(A, B, C, D, lags, 0.0) * 1.05 + 0.5
@@ -265,7 +287,9 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **OPTIONS)
 def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
-    """The rightmost of the known roots and how many are right of the axis, or -1 if others may be further right."""
+    """The rightmost of the known roots and how many are right of the axis, or -1 if others may
+    be further right.
+    """
     order = np.argsort(-known.real)
     best = known[order[0]]
     for s in known:

@@ -72,7 +72,9 @@ def test_what_is_no_number_is_large() -> None:
 @pytest.mark.parametrize("most", [1e-3, 1.0, 30.0, 1e4, TURNED])
 def test_a_delay_turns_numbers_on_the_imaginary_axis(most: float) -> None:
     angles = np.random.default_rng(3).uniform(-most, most, (50, LANES))
-    angles[0] = np.round(np.linspace(-1, 1, LANES) * most / (np.pi / 2)) * (np.pi / 2)  # where both series meet zeros
+    angles[0] = np.round(np.linspace(-1, 1, LANES) * most / (np.pi / 2)) * (
+        np.pi / 2
+    )  # where both series meet zeros
     for angle in angles:
         work = np.zeros(4 * WIDE)
         work[WIDE + LANES : WIDE + 2 * LANES] = angle / 2
