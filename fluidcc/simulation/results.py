@@ -235,7 +235,9 @@ def _states(space: Workspace, put: Any) -> None:
                 full, _ = made.setdefault(
                     name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z]))
                 )
-                full[g.members] = rows[j * g.size : (j + 1) * g.size]
+                own = rows[j * g.size : (j + 1) * g.size]
+                # A state held at 0 leaves it along a polynomial, which rounding may start below.
+                full[g.members] = np.maximum(own, 0.0) if g.law.lower.get(z) == 0 else own
         for name, (full, unit) in made.items():
             put(
                 name,
