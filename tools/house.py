@@ -1,7 +1,7 @@
 """Measure the structure of the package: size, rooms, floors, circles of imports, and journeys of
 one parameter.
 
-    python tools/house.py            print the table
+    python tools/house.py            print the table, and draw the rooms into figures/rooms.png
     python tools/house.py --limits   and fail where a limit is exceeded
 
 Tokens are those of Python's tokenize without comments, line ends and indentation. A room is an
@@ -49,6 +49,7 @@ def main() -> int:
     print(f"| {'':28} | {'now':>8} | {'wanted':>8} |\n|{'-' * 30}|{'-' * 9}:|{'-' * 9}:|")
     for name, value in found.items():
         print(f"| {name:28} | {value:8,} | {LIMITS[name]:8,} |")
+    draw(rooms_of(PACKAGE)[1], ROOT / "figures" / "rooms.png")
     over = sum(value > LIMITS[name] for name, value in found.items())
     return over if "--limits" in sys.argv[1:] else 0
 
@@ -78,15 +79,20 @@ def tokens(path: Path) -> int:
 # --- imports --------------------------------------------------------------------------------------
 
 
-def structure(package: Path) -> dict[str, int]:
-    """Rooms, floors and circles of a package."""
+def rooms_of(package: Path) -> tuple[Graph, Graph]:
+    """Return what each file imports, but for files that hand names on, and what each room does."""
     modules = {name_of(path, package): path for path in sorted(package.rglob("*.py"))}
     graph = {name: imports(name, path, modules) for name, path in modules.items()}
     rooms: dict[str, set[str]] = {}
     for name, others in graph.items():
         rooms.setdefault(room(name), set()).update(room(other) for other in others)
     passing = {name for name, path in modules.items() if hands_on(path)}
-    files = {name: others - passing for name, others in graph.items() if name not in passing}
+    return {name: others - passing for name, others in graph.items() if name not in passing}, rooms
+
+
+def structure(package: Path) -> dict[str, int]:
+    """Return the numbers of rooms, floors and circles of a package."""
+    files, rooms = rooms_of(package)
     return {
         "rooms": len(rooms) - 1,  # but for the package's own __init__
         "floors": floors(rooms),
@@ -152,8 +158,8 @@ def reached(graph: Graph, start: str) -> set[str]:
     return found
 
 
-def floors(graph: Graph) -> int:
-    """Length of the longest chain, each set of `groups` counting as one."""
+def heights(graph: Graph) -> dict[str, int]:
+    """Return the floor of each node: the longest chain below it, a set of `groups` as one."""
     sets = groups(graph)
     which = {node: i for i, group in enumerate(sets) for node in group}
 
@@ -162,7 +168,47 @@ def floors(graph: Graph) -> int:
         below = {which[other] for node in sets[i] for other in graph[node] if other in which} - {i}
         return 1 + max(map(height, below), default=0)
 
-    return max(map(height, range(len(sets))))
+    return {node: height(i) for node, i in which.items()}
+
+
+def floors(graph: Graph) -> int:
+    return max(heights(graph).values())
+
+
+def draw(rooms: Graph, path: Path) -> None:
+    """Draw the rooms, each on its floor, with a line to every room that it imports."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    inside = {name: others for name, others in rooms.items() if name not in ("", "__main__")}
+    levels: dict[int, list[str]] = {}
+    for name, level in sorted(heights(inside).items()):
+        levels.setdefault(level, []).append(name)
+    at = {
+        name: (4.0 * (k - (len(names) - 1) / 2), 1.3 * level)
+        for level, names in levels.items()
+        for k, name in enumerate(names)
+    }
+    figure, ax = plt.subplots(figsize=(7.5, 8))
+    for name, others in inside.items():
+        for other in others & inside.keys() - {name}:
+            (x, y), (u, v) = at[name], at[other]
+            near = abs(y - v) < 2
+            bend = 0.0 if near else 0.22 if x >= u else -0.22
+            line = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={bend}"}
+            line |= {"color": "0.35", "lw": 0.8} if near else {"color": "0.8", "lw": 0.6}
+            ax.annotate("", (u, v), (x, y), arrowprops=line, zorder=1)
+    for name, (x, y) in at.items():
+        size = sum(
+            len(lines(p)) for p in [*PACKAGE.glob(f"{name}/**/*.py"), *PACKAGE.glob(f"{name}.py")]
+        )
+        box = {"boxstyle": "round,pad=0.45", "fc": "white", "ec": "#1f4e79"}
+        ax.text(x, y, f"{name}  {size / 1000:.1f}k", ha="center", va="center", bbox=box, zorder=2)
+    ax.set(xlim=(-7, 7), ylim=(0.4, 1.3 * max(levels) + 0.9))
+    ax.axis("off")
+    figure.savefig(path, dpi=110, bbox_inches="tight")
 
 
 # --- journeys -------------------------------------------------------------------------------------

@@ -185,9 +185,21 @@ def claims_of(paper: str | None = None) -> list[Claim]:
 
 
 def proof(statement: Any, where: Iterable[Any] = ()) -> Verdict:
-    """`fluidcc.prove` of one statement."""
+    """Return what `fluidcc.prove` says of one statement.
+
+    Raises
+    ------
+    Undecided
+        If that is neither proved, checked nor refuted: no row may turn on it.
+    """
     verdict = prove(statement, where=where)
     assert isinstance(verdict, Verdict)
+    return _decided(verdict)
+
+
+def _decided(verdict: Verdict) -> Verdict:
+    if verdict.status == "undecided":
+        raise Undecided(f"{verdict.statement}: {verdict.how}")
     return verdict
 
 
@@ -195,7 +207,7 @@ def law_proof(law: Law, label: str) -> Verdict:
     """`fluidcc.prove` of the claim of a law with that label."""
     verdicts = prove(law)
     assert isinstance(verdicts, Proof)
-    return verdicts[label]
+    return _decided(verdicts[label])
 
 
 def from_proofs(
@@ -222,9 +234,7 @@ def from_proofs(
         If one of the statements is neither proved, checked nor refuted.
     """
     proofs = [s if isinstance(s, Verdict) else proof(s) for s in statements]
-    for p in proofs:
-        if p.status == "undecided":
-            raise Undecided(f"{p.statement}: {p.how}")
+    for p in map(_decided, proofs):
         if p.status == "refuted":
             return Outcome(
                 REFUTED, f"{p.statement} fails", _counterexample(p, reason), values or {}

@@ -44,7 +44,9 @@ def test_one_part_that_is_only_checked_keeps_the_claim_from_being_proved() -> No
 
 def test_what_cannot_be_decided_is_said() -> None:
     with pytest.raises(model.Undecided):
-        model.from_proofs(model.proof(x > y, where=[Lt(x, 0, evaluate=False)]), computed="ok")
+        model.proof(x > y, where=[Lt(x, 0, evaluate=False)])
+    with pytest.raises(model.Undecided):
+        model.from_proofs(Verdict("", x > y, "undecided", "no branch"), computed="ok")
 
 
 @pytest.mark.parametrize(
