@@ -47,27 +47,7 @@ VERDICTS = (PROVED, REPRODUCED, DIFFERS, REFUTED, NOT_GIVEN, OUT_OF_REACH)
 
 # Modules with the claims of each paper, in the order of its sections; imported when asked for.
 _ROOMS = {
-    "ldcc": (
-        "model",
-        "num",
-        "limits",
-        "law",
-        "penalty",
-        "discrete",
-        "storage",
-        "passivity",
-        "repaired",
-        "stability",
-        "hull",
-        "user_loop",
-        "regimes",
-        "runs",
-        "fairness",
-        "coexistence",
-        "comparison",
-        "related",
-        "errata",
-    ),
+    "ldcc": ("model", "law", "passivity", "stability", "regimes", "runs", "coexistence", "errata"),
     "binomial": ("cycles", "loss", "runs"),
     "fast": ("equations", "runs"),
     "delay_aimd": ("rules", "runs", "knee"),

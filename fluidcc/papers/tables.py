@@ -207,7 +207,8 @@ def table(
     chosen = claims_of(paper)
     if only is not None:
         places = list(dict.fromkeys(c.place for c in chosen))
-        chosen = [c for c in chosen if only in (c.place, c.id, c.id.split(".", 1)[1])]
+        names = only if isinstance(only, str) else ()  # an array is equal to nothing, item by item
+        chosen = [c for c in chosen if names in (c.place, c.id, c.id.split(".", 1)[1])]
         if not chosen:
             raise UnknownName(f"no claim is at {shown(only)}; {near(str(only), places)}")
     show = watched() if progress is None else progress
