@@ -45,13 +45,11 @@ from numba.core.types.misc import unliteral
 from fluidcc.base.errors import warn
 
 __all__ = [
-    "OPTIONS", "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text",
+    "cache_folder", "cfunc", "generated_name", "global_compiler_lock", "load_text",
     "njit",
     "source_hash", "vectorised",
 ]  # fmt: skip
 
-OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
-"""Options of `njit` for every function here."""
 _PACKAGE = Path(__file__).parent
 _GENERATED = "__fluidcc_generated__"  # marks the modules that `load_text` makes
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 from ..steady import slots as s
 from .evaluate import change, derivatives, dropped
@@ -18,7 +19,7 @@ from .evaluate import change, derivatives, dropped
 __all__ = ["arrival_rows", "back", "eliminate", "kept_rows", "link_rows", "places", "solve_scaled"]
 
 
-_jit: Any = njit(**OPTIONS)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 from fluidcc.numerics.tape import run
 
 from ..steady import slots as s
@@ -16,7 +17,7 @@ from ..steady import slots as s
 __all__ = ["TOLERANCE", "balanced", "change", "derivatives", "dropped", "evaluate", "rests"]
 
 
-_jit: Any = njit(**OPTIONS)
+_jit: Any = njit(**UNCOUNTED)
 
 
 @_jit

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 from ..steady import slots as s
 from .eliminate import arrival_rows, back, kept_rows, link_rows, places, solve_scaled
@@ -24,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-_jit: Any = njit(**OPTIONS)
+_jit: Any = njit(**UNCOUNTED)
+_making: Any = njit(**COUNTED)
 
 SMALL_QUEUE = 0.02
 """Changes of a queueing delay [s] are small relative to at least this."""
@@ -124,7 +126,7 @@ def to_kink(I: Any, P: Any, D: Any, u: Any, end: Any) -> None:
 # --- one linearly implicit Euler step, projected: a complementarity problem by active sets ---
 
 
-@_jit
+@_making
 def _solve(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     """All moves, with those of the fixed unknowns given; False where the system is singular."""
     m = places(I, D, h)
@@ -362,7 +364,7 @@ def _follow(
     return CONVERGED if h > 1e8 and error < 1e-9 else STALLED, error, limit
 
 
-@_jit
+@_making
 def _settle(I: Any, P: Any, D: Any, u: Any) -> int:
     """What pseudo-time has not quite brought to its bound goes there, and stays if the drift is
     only rounding.
@@ -387,7 +389,7 @@ def _is_rounding(I: Any, P: Any, D: Any, u: Any, l: int) -> bool:
     return bool(abs(D[I[s.G] + F + l]) <= 1e-8 * (1.0 + u[F + L + l] / P[I[s.C] + l]))
 
 
-@_jit
+@_making
 def _finish_settled(I: Any, P: Any, D: Any, u: Any) -> tuple[float, int]:
     """`_finish` from where `_settle` leaves; from where it was, if a queue that had to be empty
     would grow there.
@@ -459,7 +461,7 @@ def find(I: Any, P: Any, D: Any, u: Any, ceiling: float, bold: bool) -> tuple[in
     return status, error, steps
 
 
-@_jit
+@_making
 def _start(I: Any, P: Any, u: Any, queue: float) -> None:
     """Unknowns to start from: `queue` [s], and an equal share of the scarcest link, for states that
     are rates too.
@@ -514,7 +516,7 @@ def tell(I: Any, P: Any, D: Any, u: Any, told: Any) -> None:
             _shift(I, P, u, l, False)
 
 
-@_jit
+@_making
 def find_many(
     I: Any, N: Any, D: Any, ceiling: float, u: Any, told: Any, status: Any, error: Any, steps: Any
 ) -> None:

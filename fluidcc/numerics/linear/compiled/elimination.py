@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.lanes import (
     LANES,
     TURNED,
@@ -243,21 +244,21 @@ def pack(made: Plan, row: Index, column: Index, lag_of: Index) -> Index:
     return np.concatenate([head, starts, *parts])
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def room(whole, real):  # type: ignore[no-untyped-def]
     """Where `eliminate` puts its numbers."""
     lags = len(real) - 3 * (whole[LAG_OF] - whole[WHERE])
     return np.zeros((whole[SLOTS] + LATE + lags) * WIDE)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def put(s, whole, work):  # type: ignore[no-untyped-def]
     """Set the frequencies; where there are fewer than lanes, the last one again."""
     for w in range(LANES):
         lead(work, whole[SLOTS] + S, w, s[min(w, len(s) - 1)], 1.0 + 0j)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
     """The factors of the lags, and all entries."""
     slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
@@ -295,7 +296,7 @@ def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
             enter(work, whole[where + e], real[e], real[entries + e], at, 0.0, at)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
     """Eliminate one system, `real` its floats, at the frequencies that were `put`; entries are left
     in `work`.
@@ -336,7 +337,7 @@ def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
                 subtract(work, whole[target + o], factor, whole[source + o])
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
     """Phase and logarithm of the product of the pivots, the derivative of that, and whether a
     multiplier was large.
@@ -349,13 +350,13 @@ def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
     return product / length, log + np.log(length), rate / product, is_poor(whole, work, lane)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def is_poor(whole, work, lane):  # type: ignore[no-untyped-def]
     """Whether a multiplier was large."""
     return value(work, whole[SLOTS] + POOR, lane).real > 0
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it
     is singular.
@@ -414,7 +415,7 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     return turn, log, total, False
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     """Eliminate at every s the system of number `which`, all systems having one pattern.
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED
 
 __all__ = ["Outlook", "balanced", "evened", "framed", "outlook", "sound", "tabled"]
 
@@ -27,7 +28,7 @@ class Outlook(NamedTuple):
     modulus: Any  # one of a strictly proper loop; nothing is claimed otherwise
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     """Whether the arrays fit each other, every number is finite and every delay positive."""
     n, (rows, columns), k = len(A), D.shape, len(delays)
@@ -45,7 +46,7 @@ def sound(A, B, C, D, delays):  # type: ignore[no-untyped-def]
     return k == 0 or (delays.min() > 0 and delays.max() < np.inf)
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     """The bordered pencils of a stack but for s and the ones, the factors of the lags in the
     columns of the channels.
@@ -78,7 +79,7 @@ def framed(A, B, C, D, delays, times):  # type: ignore[no-untyped-def]
     return frame, scale
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _unit(A, delays):  # type: ignore[no-untyped-def]
     """The longest delay; without delays from the largest row of A^2."""
     if len(delays):
@@ -95,7 +96,7 @@ def _unit(A, delays):  # type: ignore[no-untyped-def]
     return 1 / np.sqrt(most) if most > 0 else 1.0
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
     """Osborne's iteration, all rows at once and by powers of two, on the first rows and columns;
     the rest goes along.
@@ -128,7 +129,7 @@ def evened(matrix, size, scale):  # type: ignore[no-untyped-def]
             matrix[j, i] *= scale[i]
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def balanced(matrix, scale):  # type: ignore[no-untyped-def]
     """A square matrix evened out, without entries of rows that no other hears or that hear no
     other.
@@ -148,7 +149,7 @@ def balanced(matrix, scale):  # type: ignore[no-untyped-def]
     evened(matrix, len(matrix), scale)
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-untyped-def]
     """Where bordered pencils have entries, and of each the floats: constants, leads, lagged parts,
     and the delays.
@@ -184,7 +185,7 @@ def tabled(frame, states, channels, size, delays, times):  # type: ignore[no-unt
     return pattern, table
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     """Where to look, by the poles of A, in the unit of time; `real` are the floats of the
     pencil, delays last.
@@ -218,7 +219,7 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
     return Outlook(low, high, FAR * high, FAR * high, swings, np.inf)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _poles(frame, states):  # type: ignore[no-untyped-def]
     """Eigenvalues of A, which stands with another sign in the first rows and columns; of a large
     one, its diagonal.

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.framing import outlook
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, assign, reach, trace
@@ -45,7 +46,7 @@ class Brackets(NamedTuple):
     last: Any  # the size of the step before
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
     """What lies between the points of a grid, of the first so many kinds."""
     points, rank = grid.value.shape
@@ -61,7 +62,7 @@ def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _held(grid, kinds, limits, where):  # type: ignore[no-untyped-def]
     """Put point, locus and kind of each into `where`; how many there are."""
     (points, rank), count = grid.value.shape, 0
@@ -74,7 +75,7 @@ def _held(grid, kinds, limits, where):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _begin(grid, where, found):  # type: ignore[no-untyped-def]
     """Fill in the ends of the brackets, and where to look first."""
     for k in range(len(found.kind)):
@@ -98,7 +99,7 @@ def _begin(grid, where, found):  # type: ignore[no-untyped-def]
             found.omega[k] = _bottom(found, k)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     """Whether there is one of a kind after point i."""
     if kind in (CIRCLE, AXIS):
@@ -111,7 +112,7 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     """Whether the locus between two points crosses the circle, or the negative axis."""
     if kind == CIRCLE:
@@ -122,7 +123,7 @@ def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _limits(grid):  # type: ignore[no-untyped-def]
     """Above which a least singular value, and a largest one with its sign changed, is no
     candidate.
@@ -136,7 +137,7 @@ def _limits(grid):  # type: ignore[no-untyped-def]
     return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def refine(loop, grid, found):  # type: ignore[no-untyped-def]
     """Polish all that is `bracketed` on a grid to rounding."""
     values, rates = (
@@ -148,7 +149,7 @@ def refine(loop, grid, found):  # type: ignore[no-untyped-def]
     _polish(loop, grid, found, values, rates, edge, left, some, s)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ignore[no-untyped-def]
     """The same with room for what is found at a point, the brackets that are left, and an octet
     of them.
@@ -184,7 +185,7 @@ def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ign
             break
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     """One step of Newton's iteration to a crossing; whether it was the last."""
     low, high, omega = found.ends[k, 0], found.ends[k, 1], found.omega[k]
@@ -218,7 +219,7 @@ def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     """Which of the values at a frequency after point i belongs to a locus, by the cubics between
     the points.
@@ -239,7 +240,7 @@ def _followed(grid, i, locus, omega, values):  # type: ignore[no-untyped-def]
     return order[locus]
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _level(value, kind):  # type: ignore[no-untyped-def]
     """What vanishes at a crossing: the logarithm of the modulus, or the angle to the negative
     axis.
@@ -249,12 +250,12 @@ def _level(value, kind):  # type: ignore[no-untyped-def]
     return np.arctan2(-value.imag, -value.real)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _square(z):  # type: ignore[no-untyped-def]
     return z.real * z.real + z.imag * z.imag
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
     """One step to an extremum, with its value and its derivative at the last point; whether it
     was the last.
@@ -284,7 +285,7 @@ def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _bottom(found, k):  # type: ignore[no-untyped-def]
     """Where the cubic with the values and derivatives of both ends has its extremum; else the
     middle.
@@ -311,7 +312,7 @@ STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond w
 STRONGEST = 1e18
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def followed(address, whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
     """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
     beside.
@@ -326,7 +327,7 @@ def followed(address, whole, cut, real, frame, states, m, first, last, points): 
     return grid.omega, grid.value
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
@@ -395,7 +396,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
     return out, every / times[len(times) - 1]
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     """Where a locus of `factor` times L begins to be too small to be refined; all crossings
     before are known.
@@ -407,7 +408,7 @@ def _weak_from(grid, factor):  # type: ignore[no-untyped-def]
     return grid.omega[-1]
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _best(grid, found):  # type: ignore[no-untyped-def]
     """The least and the largest singular value, each with its frequency, on the grid and between
     its points.
@@ -427,7 +428,7 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
     return least, least_at, most, most_at
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _gains(found, still):  # type: ignore[no-untyped-def]
     """The least factor above one and its frequency, the largest below one and its; `still` are
     the loci at rest.
@@ -453,7 +454,7 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
     return up, up_at, down, down_at
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _phases(found):  # type: ignore[no-untyped-def]
     """The least lag or lead [degrees] and its frequency, and the least extra delay and its
     frequency.

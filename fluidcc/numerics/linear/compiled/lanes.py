@@ -15,7 +15,8 @@ import numpy as np
 from numba import config, types
 from numba.extending import intrinsic
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import UNCOUNTED
 
 __all__ = [
     "LANES", "TURNED", "WIDE", "delay", "enter", "invert", "large", "lead", "multiply",
@@ -29,21 +30,21 @@ WIDE = 4 * LANES  # floats that an octet takes
 TURNED = 1e6
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def value(work, octet, lane):  # type: ignore[no-untyped-def]
     """One number."""
     at = octet * WIDE + lane
     return complex(work[at], work[at + LANES])
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def slope(work, octet, lane):  # type: ignore[no-untyped-def]
     """Its derivative."""
     at = octet * WIDE + lane
     return complex(work[at + 2 * LANES], work[at + 3 * LANES])
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def lead(work, octet, lane, number, rate):  # type: ignore[no-untyped-def]
     """Set a number and its derivative."""
     at = octet * WIDE + lane

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.points import HERE, abreast, at_point, strength
 from fluidcc.numerics.linear.compiled.small import BOTH
@@ -19,7 +20,7 @@ __all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
 HUGE = 1e300  # the cost of what is no number
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def assign(foretold, found, order):  # type: ignore[no-untyped-def]
     """`order[j]` is the number in `found` of what was `foretold` as number j."""
     rank = len(order)
@@ -41,7 +42,7 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
         _shortest_paths(cost, order)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
     """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
     n = len(order)
@@ -103,7 +104,7 @@ class Grid(NamedTuple):
     edge: Any
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
     s, nothing, none = 1j * high * 3.0 ** np.arange(LANES), np.empty(0, np.complex128), np.empty(0)
@@ -116,7 +117,7 @@ def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     return most
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
     """Fill in the points of a grid that have these numbers; `s` has room for an octet."""
     for start in range(first, last, LANES):
@@ -129,7 +130,7 @@ def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
             at_point(loop, k, s[k], BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     """Follow the loci from the lowest to the highest frequency, as finely as `factor` times L asks
     for.
@@ -168,7 +169,7 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     return _sorted(grid, after, count, order)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[no-untyped-def]
     """Put points into the intervals that are too long, and these into `again`; how many points
     there are then.
@@ -184,7 +185,7 @@ def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[
     return count
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _room(count, rank):  # type: ignore[no-untyped-def]
     return Grid(
         np.empty(count),
@@ -194,7 +195,7 @@ def _room(count, rank):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _longer(grid, after):  # type: ignore[no-untyped-def]
     """The same with three times the room."""
     count = len(after)
@@ -208,7 +209,7 @@ def _longer(grid, after):  # type: ignore[no-untyped-def]
     return longer, following
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     """By rising frequency, the eigenvalues of each point numbered like those of the point
     before.
@@ -219,7 +220,7 @@ def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _sort(grid, after, count, order, own, fresh, out):  # type: ignore[no-untyped-def]
     """Put that into `out`; `own` says which eigenvalue of a point has which number."""
     rank, i, before = len(order), 0, -1
@@ -289,7 +290,7 @@ def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
     _matched(grid, i, n, order)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _matched(grid, i, n, order):  # type: ignore[no-untyped-def]
     """The same of more than one."""
     half = 0.5j * (grid.omega[n] - grid.omega[i])

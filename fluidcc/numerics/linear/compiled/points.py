@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import (
     CORNER,
     eliminate,
@@ -64,7 +65,7 @@ class Loop(NamedTuple):
     )
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def abreast(loop, s):  # type: ignore[no-untyped-def]
     """Evaluate L at as many points as there are lanes, or fewer; `ready` then gives one after
     the other.
@@ -73,7 +74,7 @@ def abreast(loop, s):  # type: ignore[no-untyped-def]
     eliminate(loop.whole, loop.real, loop.work, False)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def ready(loop, lane, s):  # type: ignore[no-untyped-def]
     """Factor L at the point of one lane, which is s."""
     whole, work, size = loop.whole, loop.work, len(loop.corner)
@@ -96,7 +97,7 @@ def ready(loop, lane, s):  # type: ignore[no-untyped-def]
         _factor(loop, c)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _factor(loop, c):  # type: ignore[no-untyped-def]
     """From the Schur complement ((K, V), (U, 0)), of which L = -U K^-1 V."""
     right, rate = -loop.corner[:c, c:], -loop.corner_rate[:c, c:]
@@ -116,7 +117,7 @@ def _factor(loop, c):  # type: ignore[no-untyped-def]
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no
     order.
@@ -156,7 +157,7 @@ def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
         _eigen_of_many(matrix, change, value, rate)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same in closed form."""
     half = 0.5 * (matrix[0, 0] + matrix[1, 1])
@@ -175,7 +176,7 @@ def _eigen_of_two(matrix, change, value, rate):  # type: ignore[no-untyped-def]
         )
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
     """The same by decomposition."""
     n, scale = len(matrix), np.ones(len(matrix))
@@ -203,7 +204,7 @@ def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
 # --- A return ratio at one point: its eigenvalues, and the extreme singular values that come with i
 
 
-HERE = {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}
+HERE = {**UNCOUNTED, "no_cpython_wrapper": True, "forceinline": True}
 """A call passes a loop array by array, a hundred words, which takes longer than what these do."""
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
@@ -217,7 +218,7 @@ _LOOP = types.NamedTuple(
 _GENERAL = types.void(_LOOP, types.int64, types.complex128, types.int64, _ROW, _ROW, _FLOATS)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _general(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
     """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes`
     say if there is room.
@@ -237,7 +238,7 @@ def address() -> int:
     return address_of(_general, _GENERAL)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
     """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
     trial = _empty(address, whole, cut, real, m, cut if cut else m, max(cut, 1))
@@ -255,7 +256,7 @@ def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
     return _empty(address, whole, cut, real, m, m, rank)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _rank(left, right):  # type: ignore[no-untyped-def]
     """Of the product, without what is in no cycle of channels and whatever their units: neither
     makes an eigenvalue.
@@ -277,7 +278,7 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
     return (size > RANK * size.max()).sum()
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
     size = cut + m
     right = np.zeros((inner, m), np.complex128)
@@ -309,7 +310,7 @@ def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-unty
     general(loop.address, loop, lane, s, which, values, rates, edge)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def strength(loop, lane, s, nothing, none):  # type: ignore[no-untyped-def]
     """A bound on the norm of L at the point of one lane, which is s; an empty row and an empty
     edge for `general`.
@@ -320,7 +321,7 @@ def strength(loop, lane, s, nothing, none):  # type: ignore[no-untyped-def]
     return norm(loop)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def norm(loop):  # type: ignore[no-untyped-def]
     """The same at the last point that was made `ready`."""
     left = right = 0.0

@@ -15,7 +15,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 __all__ = [
     "BOTH", "LARGEST", "LEAST", "NEITHER", "address_of", "call", "extremes", "extremes_of_one",
@@ -26,7 +27,7 @@ __all__ = [
 LARGE = 20  # rows
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def finite(A):  # type: ignore[no-untyped-def]
     """Whether every entry is."""
     for i in range(A.shape[0]):
@@ -36,7 +37,7 @@ def finite(A):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     """A B, or A* B with `adjoint`."""
     rows, inner = (A.shape[1], A.shape[0]) if adjoint else (A.shape[0], A.shape[1])
@@ -50,7 +51,7 @@ def times(A, B, adjoint):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def solve(A, B):  # type: ignore[no-untyped-def]
     """Overwrite B with A^-1 B and A with what is left; the least pivot over the largest."""
     n, columns = A.shape[0], B.shape[1]
@@ -86,7 +87,7 @@ def solve(A, B):  # type: ignore[no-untyped-def]
     return least / most if most > 0 else 0.0
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def orthonormal(A):  # type: ignore[no-untyped-def]
     """Make the columns orthonormal (Gram and Schmidt, twice); those that depend on others become
     zero.
@@ -111,7 +112,7 @@ def orthonormal(A):  # type: ignore[no-untyped-def]
             A[i, j] *= factor
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def singular_values(U, V):  # type: ignore[no-untyped-def]
     """Singular values of U = A, which becomes A V with orthogonal columns; V is given as the
     identity, or without rows.
@@ -171,7 +172,7 @@ def singular_values(U, V):  # type: ignore[no-untyped-def]
 BOTH, LEAST, LARGEST, NEITHER = range(4)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     """Put the least one and its derivative with respect to the frequency, the largest one and its,
     at the last point.
@@ -208,7 +209,7 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     _decomposed(loop, which, out)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
     """The same for a return ratio of one channel, its derivative with respect to the frequency
     given.
@@ -224,7 +225,7 @@ def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
     return size, rise, height, (top.real * turn.real + top.imag * turn.imag) / max(height, 1e-300)
 
 
-@njit(**OPTIONS)
+@njit(**UNCOUNTED)
 def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
     """The same for a return ratio of rank one and two channels or more, in closed form.
 
@@ -247,7 +248,7 @@ def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-de
     return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top, height, height_rise
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _decomposed(loop, which, out):  # type: ignore[no-untyped-def]
     left, right = loop.left, loop.right
     m, inner = left.shape
@@ -267,7 +268,7 @@ def _decomposed(loop, which, out):  # type: ignore[no-untyped-def]
             out[2 * k], out[2 * k + 1] = _extreme(loop, back.copy(), frame, k == 1)
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
     """Of I + L, which is `back` in the space that the columns of `frame` span, if it has any."""
     left, right, n, small = loop.left, loop.right, len(back), len(frame) > 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluidcc.numerics.compiling import OPTIONS, njit
+from fluidcc.numerics.compiling import njit
+from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import (
     AT,
     PIVOT,
@@ -30,7 +31,7 @@ __all__ = [
 SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
     """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them
     abreast.
@@ -68,7 +69,7 @@ def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
                 end[i], who[w] = s[w], -1
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _step(s, rate, known):  # type: ignore[no-untyped-def]
     """Where Newton's step leads from s, away from the known roots, and its relative size."""
     for root in known:
@@ -104,7 +105,7 @@ STARTS = np.array([
 ])  # fmt: skip
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-def]
     """Phases and logarithmic derivatives of the determinant at all points, less the known roots."""
     none = np.empty((0, 0), np.complex128)
@@ -122,7 +123,7 @@ def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-de
                     rate[i] -= 1 / gap
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed
     (NaN if it could).
@@ -166,7 +167,7 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     """No root right of `left` has a larger modulus; infinite where this does not show one.
 
@@ -212,7 +213,7 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     return best * (1 + 1e-9) if n else 0.0
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known
     ones; their number.
@@ -239,7 +240,7 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
     """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with
     conjugates.
@@ -250,13 +251,13 @@ def gather(whole, real, count):  # type: ignore[no-untyped-def]
     return known[:found].copy()
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _half_box(left, top):  # type: ignore[no-untyped-def]
     right = max(top, left + 1)
     return np.array([left + 0j, left + 1j * top, right + 1j * top, right + 0j])
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """The rightmost root and the number of roots right of the axis, by the argument principle and
     by Newton.
@@ -285,7 +286,7 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     return complex(np.nan, 0.0), -1
 
 
-@njit(no_cpython_wrapper=True, **OPTIONS)
+@njit(no_cpython_wrapper=True, **COUNTED)
 def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-def]
     """The rightmost of the known roots and how many are right of the axis, or -1 if others may
     be further right.
@@ -311,7 +312,7 @@ def _settled(whole, real, A, B, C, D, lags, known):  # type: ignore[no-untyped-d
     return complex(best.real, abs(best.imag)), (known.real > 0).sum()
 
 
-@njit(**OPTIONS)
+@njit(**COUNTED)
 def rightmost_of_all(whole, table, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     """`rightmost` of every system of a stack, each by itself."""
     root, count = np.empty(len(table), np.complex128), np.empty(len(table), np.int64)
