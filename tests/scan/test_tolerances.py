@@ -44,7 +44,8 @@ STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
 def too_stiff(link: str, pair: tuple[str, str]) -> bool:
     """Whether the price of what nothing stops is too much for one of a pair."""
     stiff = bool(STIFF & {*pair} and GROWING & {*pair}) or pair == ("ScalableTCP", "SlowStartAIMD")
-    return link == "PenaltyLink" and stiff
+    bursts_on_a_price = (link, pair) == ("DualLink", ("PrimalPenalty", "SlowStartTFRC"))
+    return (link == "PenaltyLink" and stiff) or bursts_on_a_price
 
 
 def bursts(link: str, pair: tuple[str, str]) -> bool:
