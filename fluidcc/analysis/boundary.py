@@ -265,7 +265,7 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
     )
 
 
-# --- Boundaries of stability in two parameters, by pseudo-arclength continuation of the crossing ro
+# --- boundaries of stability in two parameters ----------------------------------------------------
 
 
 Floats = NDArray[np.float64]
@@ -502,7 +502,7 @@ class _Lost(FluidccError):
     """A step of the continuation failed; a shorter one may not."""
 
 
-# --- What an oscillation does beyond its onset: settle at a small amplitude, or jump to a large one
+# --- what an oscillation does beyond its onset ----------------------------------------------------
 
 
 SMALL = 0.02

@@ -116,7 +116,7 @@ def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
     return lambda at: deviation(at, labels.index(mode))
 
 
-# --- The operating point at other parameter values: followed by Newton's method on its branch, or f
+# --- the operating point at other parameter values ------------------------------------------------
 
 
 class Knob:
@@ -288,7 +288,7 @@ def _on_branch(point: Point) -> bool:
     return bool(np.all(point.x > 0))
 
 
-# --- Two values of a parameter with different verdicts, in search of the one between them where the
+# --- two values of a parameter with different verdicts --------------------------------------------
 
 
 def range_of(

@@ -380,7 +380,7 @@ def _coincidences(lags: Any) -> Any:
     return first
 
 
-# --- Verdicts and margins of a network at many points at once: the same laws and routes, with other
+# --- verdicts and margins of a network at many points at once -------------------------------------
 
 
 MARGINS: dict[str, tuple[str, Callable[[Margins], Any]]] = {

@@ -155,7 +155,7 @@ def response_slope(m: Matrices, s: complex, d: Matrices | None = None) -> tuple[
     return value, slope
 
 
-# --- What moves at a root: rates by class of flows, and whether they rise together or shift from on
+# --- what moves at a root -------------------------------------------------------------------------
 
 
 SHIFT = 0.5

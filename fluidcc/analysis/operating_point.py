@@ -130,7 +130,7 @@ def _close(there: Mapping[str, float], here: Mapping[str, float]) -> bool:
     return all(math.isclose(there[z], here[z], rel_tol=1e-7, abs_tol=1e-12) for z in here)
 
 
-# --- What everybody knows at rest: the signals at a point, and the conditions that make it an equil
+# --- what everybody knows at rest -----------------------------------------------------------------
 
 
 class Lags:
@@ -312,7 +312,7 @@ def own_states(g: LawGroup) -> Any:
     return g.free & rows
 
 
-# --- The point a network is linearised at: flows by class, what each queue does there, and every la
+# --- the point a network is linearised at ---------------------------------------------------------
 
 
 PASS, BUSY, FULL = 0, 1, 2

@@ -214,7 +214,7 @@ def _nearest(marks: Array) -> str:
     )
 
 
-# --- From near a limit cycle onto it: by waiting where that takes fewer steps, else by Newton's met
+# --- from near a limit cycle onto it --------------------------------------------------------------
 
 
 _LADDER = 1e-2  # from one accuracy to the next, finer one
@@ -391,7 +391,7 @@ def _refined(section: Section, tol: float) -> Settled:
         section, newton = section.corrected(), newton + 1
 
 
-# --- Limit cycles of networks whose laws jump or tick: period, extremes, means, utilisation and con
+# --- limit cycles of networks whose laws jump or tick ---------------------------------------------
 
 
 _LONGEST = 400_000  # round trips of the approach

@@ -225,7 +225,7 @@ def repaired_storage(system: UndelayedSystem) -> Storage:
     return Storage("V*", gradient)
 
 
-# --- Is a candidate a Lyapunov function? Its signs at the equilibrium, and a search for counterexam
+# --- is a candidate a Lyapunov function? Its signs at the equilibrium -----------------------------
 
 
 ROUNDING = 1e-12

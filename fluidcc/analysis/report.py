@@ -348,7 +348,7 @@ def _figure(report: StabilityReport) -> str:
     )
 
 
-# --- `StabilityReport`: the verdict on a network near its equilibrium, with its margins and what th
+# --- `StabilityReport` ----------------------------------------------------------------------------
 
 
 def static_windows(point: Point) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ class Effort:
         return run
 
 
-# --- A network's orbit from jump to jump: returns to one kind of jump, and what small disturbances
+# --- A network's orbit from jump to jump ----------------------------------------------------------
 
 
 Array = NDArray[np.float64]

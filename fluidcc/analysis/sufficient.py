@@ -256,7 +256,7 @@ def _axis_reach(z: Any) -> Any:
     return np.maximum(np.max(-meets * weight, axis=(0, 1)), 0.0)
 
 
-# --- Conditions for stability from the literature, by name: whether they apply, hold, and how much
+# --- conditions for stability from the literature -------------------------------------------------
 
 
 Met = tuple[NDArray[np.float64], list[list[tuple[float, int]]]]

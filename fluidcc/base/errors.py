@@ -103,7 +103,7 @@ class FluidccWarning(UserWarning):
     """A result may be wrong or not what was meant."""
 
 
-# --- Warnings: told to the user; or gathered, where many results are computed and each is to carry
+# --- warnings -------------------------------------------------------------------------------------
 
 
 _gathered: ContextVar[list[str] | None] = ContextVar("gathered", default=None)

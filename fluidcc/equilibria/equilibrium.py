@@ -74,7 +74,7 @@ class SharedStates(Mapping[str, Mapping[str, float]]):
         return repr({name: dict(states) for name, states in self.items()})
 
 
-# --- Equilibria of a network: which links saturate, which buffers are full, and every rate, delay a
+# --- equilibria of a network ----------------------------------------------------------------------
 
 
 @explained

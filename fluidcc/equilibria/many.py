@@ -393,7 +393,7 @@ class Columns:
         return _function(f, symbols)(*(known[z] for z in symbols)) if symbols else float(f)
 
 
-# --- Equilibria of a network at many points at once: the same links, flows and laws, with other num
+# --- equilibria of a network at many points at once -----------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

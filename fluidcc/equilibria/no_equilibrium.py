@@ -287,7 +287,7 @@ def _floor(system: Assembled, point: int, r: int) -> str:
     return ""
 
 
-# --- Rest of networks whose links switch: a law with a jump in it is looked at with the switch on,
+# --- rest of networks whose links switch ----------------------------------------------------------
 
 
 _ON = 1e-9

@@ -73,7 +73,7 @@ def numpydoc(
     return "\n".join(lines)
 
 
-# --- Arguments of formulas: numbers, arrays or text with a unit, in the range that a symbol's assum
+# --- arguments of formulas ------------------------------------------------------------------------
 
 
 def range_of(s: Symbol) -> str:
@@ -138,7 +138,7 @@ def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple
         ) from None
 
 
-# --- A formula: one SymPy expression, evaluated over arrays, that refuses arguments outside its dom
+# --- A formula ------------------------------------------------------------------------------------
 
 
 _HOLDS: dict[Any, Callable[..., Any]] = {

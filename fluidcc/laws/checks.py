@@ -198,7 +198,7 @@ def _operands(expr: Expr) -> list[Expr]:
     return [a for a in expr.args if isinstance(a, Expr)]
 
 
-# --- What a law must satisfy before it exists: every refusal names the law, the culprit and the rem
+# --- what a law must satisfy before it exists -----------------------------------------------------
 
 
 _OUTPUT_UNITS = {

@@ -381,7 +381,7 @@ def tfrc_rate(p: Any, rtt: Any, packet: Any, b: Any) -> Expr:
     return packet / (rtt * (sqrt(2 * b * p / 3) + 12 * sqrt(3 * b * p / 8) * p * (1 + 32 * p**2)))
 
 
-# --- Another utility in the place of a law's own: the marginal utility in its flow is replaced by t
+# --- another utility in the place of a law's own --------------------------------------------------
 
 
 MARGINAL = "U'"

@@ -297,7 +297,7 @@ class _Printer(PythonCodePrinter):
         return f"({self.parenthesize(base, 100)}**{self.parenthesize(exponent, 100)})"
 
 
-# --- Text of what happens at once: conditions of jumps, and kernels of what a jump or tick makes of
+# --- text of what happens at once -----------------------------------------------------------------
 
 
 def decided_text(

@@ -304,7 +304,7 @@ def jacobian_function(law: Law) -> Callable[..., Jacobians]:
     return jacobians
 
 
-# --- How a law at rest answers small signals: its Jacobians there, and its transfer functions, as f
+# --- how a law at rest answers small signals ------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,7 @@ def at_rest(
     return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
 
 
-# --- Sampled laws at a standstill: as laws without ticks that stand still where the sampled ones do
+# --- sampled laws at a standstill -----------------------------------------------------------------
 
 
 L = TypeVar("L", bound=Law)

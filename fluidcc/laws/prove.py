@@ -167,7 +167,7 @@ def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
     return -rest / slope + (excess if direction.is_positive else -excess)
 
 
-# --- Decide a relation between expressions: look for a counterexample, then for a proof, then check
+# --- decide a relation between expressions --------------------------------------------------------
 
 
 _DIGITS = 50
@@ -409,7 +409,7 @@ def _holds(kind: str, left: Any, right: Any) -> bool:
     return bool(left > right and not close) if kind == ">" else bool(left >= right or close)
 
 
-# --- Is it true? Proved by algebra, checked to 50 digits at random points, or refuted by a countere
+# --- is it true? Proved by algebra ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

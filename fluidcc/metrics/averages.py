@@ -53,7 +53,7 @@ def axis_of(x: Any, dim: str) -> int:
     return int(x.get_axis_num(dim))
 
 
-# --- Averages over time and settling times, exact for the piecewise-linear curve through the sample
+# --- averages over time and settling times --------------------------------------------------------
 
 
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:

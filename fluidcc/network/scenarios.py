@@ -235,7 +235,7 @@ def _walk(path: str, data: Any) -> tuple[list[str], Any]:
     return keys, data
 
 
-# --- Scenarios: a network with the time to run it, from a TOML file with units as text, or from the
+# --- scenarios ------------------------------------------------------------------------------------
 
 
 @explained_class

@@ -298,6 +298,6 @@ NO_OFFER = 1e30
     PERIOD,
 ) = range(11)
 
-# --- rows of the samples, each NSAMP long: rates of flows, then by class, by link, every state ----
+# --- rows of the samples --------------------------------------------------------------------------
 (SDELAY, SLOSS, SPRICE, SCLASSROWS) = range(4)
 (SBACKLOG, SQDELAY, SARRIVAL, SDEPART, SLLOSS, SENTERED, SLOST, SLPRICE, SLINKROWS) = range(9)

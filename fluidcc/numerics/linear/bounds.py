@@ -279,7 +279,7 @@ def _radius_expanded(block: Blocks, abscissa: float) -> float:
     )
 
 
-# --- Approximate characteristic roots: eigenvalues of the Chebyshev discretisation of the delay cha
+# --- approximate characteristic roots -------------------------------------------------------------
 
 
 DENSE_NODES = 260

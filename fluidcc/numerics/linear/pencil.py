@@ -61,7 +61,7 @@ def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> B
     return Blocks(*map(np.ascontiguousarray, parts))
 
 
-# --- The fewest unknowns through which every path from the inputs of a pencil to its outputs leads
+# --- the fewest unknowns through which every path from the inputs of a pencil to its --------------
 
 
 def separator(pattern: NDArray[np.bool_], size: int) -> list[int]:
@@ -230,7 +230,7 @@ def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
     return rows[~member], _Shared(rows[member], support[kept], int(rows[0]), factor[:, member])
 
 
-# --- A bordered pencil at a few points as full matrices, with all the pivoting that a library offer
+# --- A bordered pencil at a few points as full matrices -------------------------------------------
 
 
 Complex = NDArray[np.complex128]

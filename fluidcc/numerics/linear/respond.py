@@ -114,7 +114,7 @@ def different(values: Floats, apart: float) -> Floats:
     return values[np.r_[True, np.diff(values) > apart]] if len(values) else values
 
 
-# --- Step and impulse responses by the method of steps, with Gauss collocation on every piece ----
+# --- step and impulse responses by the method of steps --------------------------------------------
 
 
 NODES = 12

@@ -102,7 +102,7 @@ def cluster_moments(
     return inside, sums[1 : inside + 1]
 
 
-# --- From guesses to roots: Newton on the characteristic function, duplicates merged, multiplicitie
+# --- from guesses to roots ------------------------------------------------------------------------
 
 
 CLOSE = 1e-5

@@ -176,7 +176,7 @@ def alike(table: Matrix | NDArray[np.generic]) -> list[NDArray[np.int64]]:
     return [np.array(rows) for rows in found.values()]
 
 
-# --- The part of a block that decides its roots: what lies on no cycle only passes signals on ----
+# --- the part of a block that decides its roots ---------------------------------------------------
 
 
 SMALL = 48
@@ -233,7 +233,7 @@ def _strongly_connected(arrow: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray((reach > 0) & (reach.T > 0))
 
 
-# --- Parts of a block that have no loop in common: its characteristic function is the product of th
+# --- parts of a block that have no loop in common -------------------------------------------------
 
 
 def independent(block: Blocks) -> list[Blocks]:

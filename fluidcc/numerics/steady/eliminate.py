@@ -212,7 +212,7 @@ def back(I: Any, D: Any, u: Any) -> None:
             D[move + F + L + l] += D[I[s.PASSING] + h] * more
 
 
-# --- The rows of M/h - J that are left once the flows are eliminated: of queues, arrivals, and link
+# --- the rows of M/h - J that are left once the flows are eliminated ------------------------------
 
 
 @_jit

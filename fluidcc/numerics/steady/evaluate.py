@@ -49,7 +49,7 @@ def change(I: Any, D: Any, l: int) -> float:
     return value + (D[J + n + 1] * D[move + F + L + l] if I[link + s.HEARS] else 0.0)
 
 
-# --- Whether a point is an equilibrium: what is left of every equation, beside the sizes of what it
+# --- whether a point is an equilibrium ------------------------------------------------------------
 
 
 TOLERANCE = 1e-8
@@ -108,7 +108,7 @@ def rests(I: Any, P: Any, D: Any, u: Any) -> bool:
     return True
 
 
-# --- The residual of the steady state, and the derivatives of what flows and links tell one another
+# --- the residual of the steady state -------------------------------------------------------------
 
 
 @_jit

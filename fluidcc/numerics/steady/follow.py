@@ -256,7 +256,7 @@ def projected_step(I: Any, P: Any, D: Any, u: Any, h: float) -> bool:
     return True
 
 
-# --- Equilibria by pseudo-transient continuation: implicit Euler steps that grow until they are New
+# --- equilibria by pseudo-transient continuation --------------------------------------------------
 
 
 CONVERGED, GROWING, STALLED, UNDEFINED = range(4)

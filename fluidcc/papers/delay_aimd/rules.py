@@ -288,7 +288,7 @@ def algorithm_loss_branch() -> Outcome:
     )
 
 
-# --- Table I of the delay-based AIMD paper, beside every convention that it may have been computed
+# --- table I of the delay-based AIMD paper --------------------------------------------------------
 # with ---
 
 

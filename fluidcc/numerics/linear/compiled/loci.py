@@ -78,7 +78,7 @@ def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
         order[owner[k]] = k
 
 
-# --- Eigenloci: the eigenvalues of a return ratio along the imaginary axis, each followed continuou
+# --- eigenloci ------------------------------------------------------------------------------------
 
 
 PER_DECADE = 5

@@ -201,7 +201,7 @@ def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
             rate[j] = turned[j, j]
 
 
-# --- A return ratio at one point: its eigenvalues, and the extreme singular values that come with i
+# --- A return ratio at one point ------------------------------------------------------------------
 
 
 HERE = {**UNCOUNTED, "no_cpython_wrapper": True, "forceinline": True}

@@ -166,7 +166,7 @@ def singular_values(U, V):  # type: ignore[no-untyped-def]
     return value
 
 
-# --- The least singular value of I + L and the largest of L (I + L)^-1, with their derivatives. Com
+# --- the least singular value of I + L and the largest of L (I + L)^-1 ----------------------------
 
 
 BOTH, LEAST, LARGEST, NEITHER = range(4)

@@ -87,7 +87,7 @@ def _step(s, rate, known):  # type: ignore[no-untyped-def]
     return s - step, length / reach
 
 
-# --- Zeros of a pencil's determinant: the argument principle on paths, and Newton's iteration. Comp
+# --- zeros of a pencil's determinant --------------------------------------------------------------
 
 
 TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
