@@ -1,5 +1,5 @@
 """Every pair of sources over every link law, at two tolerances: a hundred times finer changes no
-mean rate.
+mean rate. No pair is left out; some over links with steep prices may be refused as too stiff.
 
 `make scan` runs all of them; otherwise there is a sample.
 """
@@ -14,6 +14,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import links, sources
+from fluidcc.base.errors import NegativeRate, NotFinite, StepCollapse
 from tests.scan.cases import sample
 
 CAPACITY, BUFFER, UNTIL = 5e6, 8e5, 5.0
@@ -29,23 +30,24 @@ GRAZING = {
     ("PI", ("HTCP", "RateBinomial")): 1e-8,
     ("PI", ("IIAD", "Vegas")): 1e-9,
 }
-# These hear no price and grow to many times the capacity; the price, the eighth power of that,
-# reaches 1e14. The gain of the others answers in proportion: too stiff for an explicit method, and
-# refused (see test_simulate_errors).
+# These hear no price and grow to many times the capacity; the price, the eighth power of that over
+# PenaltyLink, reaches 1e14. The gain of the others answers in proportion: often too stiff for an
+# explicit method, which then says so (see test_simulate_errors) and gives no numbers.
 GROWING = {
     "AIAD", "AIMD", "AIPD", "Binomial", "BinomialFluid", "CxTCP", "DCCP", "DelayAIMD", "ECF",
-    "FAST",
-    "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD", "SlowStartTFRC",
-    "StaticFAST", "StaticVegas", "Vegas",
+    "FAST", "FramedECF", "HTCP", "LEDBAT", "PlainDelayAIMD", "PoissonECF", "SlowStartAIMD",
+    "SlowStartTFRC", "StaticFAST", "StaticVegas", "Vegas",
 }  # fmt: skip
 STIFF = {"AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"}
+SLOW_STARTS = {"SlowStartAIMD", "SlowStartTFRC"}
 
 
-def too_stiff(link: str, pair: tuple[str, str]) -> bool:
-    """Whether the price of what nothing stops is too much for one of a pair."""
+def may_be_refused(link: str, pair: tuple[str, str]) -> bool:
+    """Whether the price of what nothing stops may be too much for one of a pair."""
+    if link == "DualLink":
+        return bool(STIFF & {*pair} and SLOW_STARTS & {*pair})
     stiff = bool(STIFF & {*pair} and GROWING & {*pair}) or pair == ("ScalableTCP", "SlowStartAIMD")
-    bursts_on_a_price = (link, pair) == ("DualLink", ("PrimalPenalty", "SlowStartTFRC"))
-    return (link == "PenaltyLink" and stiff) or bursts_on_a_price
+    return link == "PenaltyLink" and stiff
 
 
 def bursts(link: str, pair: tuple[str, str]) -> bool:
@@ -64,27 +66,26 @@ def outcome(link: str, pair: tuple[str, str], rtol: float) -> tuple[np.ndarray, 
     net.flow("a", getattr(sources, pair[0]), route=["l"], return_delay=0.03, start=0.0)
     net.flow("b", getattr(sources, pair[1]), route=["l"], return_delay=0.05, start=0.137)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of routers that report nothing, and windows of few packets
-        samples = (
-            200_001 if link == "PenaltyLink" and "ScalableSource" in pair else 20_001
-        )  # for its narrow peaks
+        # Routers that report nothing, and windows of few packets, are warned of.
+        warnings.simplefilter("ignore")
+        narrow_peaks = link == "PenaltyLink" and "ScalableSource" in pair
+        samples = 200_001 if narrow_peaks else 20_001
         run = fc.simulate(net, UNTIL, rtol=rtol, atol=1e-3 * rtol, samples=samples, engine="array")
     of_each = np.trapezoid(run.rate.values, run.time.values, axis=0) / UNTIL
     entered = run.entered.values[-1] / UNTIL
     return entered if bursts(link, pair) else np.append(entered, of_each), run.attrs["jumps"]
 
 
-@pytest.mark.parametrize(
-    ("link", "pair"), sample([case for case in CASES if not too_stiff(*case)], 307)
-)
+@pytest.mark.parametrize(("link", "pair"), sample(CASES, 307))
 def test_a_finer_tolerance_changes_neither_mean_rates_nor_jumps(
     link: str, pair: tuple[str, str]
 ) -> None:
     rtol = GRAZING.get((link, pair), 1e-6)
-    (rates, jumps), (finer, more) = (
-        outcome(link, pair, tolerance) for tolerance in (rtol, rtol / 100)
-    )
+    try:
+        (rates, jumps), (finer, more) = (outcome(link, pair, tol) for tol in (rtol, rtol / 100))
+    except (StepCollapse, NotFinite, NegativeRate):
+        if may_be_refused(link, pair):
+            return
+        raise
     np.testing.assert_allclose(rates, finer, rtol=1e-3, atol=1e-5 * CAPACITY)
     assert abs(jumps - more) <= max(1, 0.1 * more)
