@@ -162,7 +162,7 @@ def tasks(networks: int, fused: int, claims: bool) -> Iterator[Task]:
         net, delays = at_random(k)
         yield f"run/{k}/array/{delays}", lambda n=net, d=delays: run(n, d, "array")
         yield f"equilibrium/{k}", lambda net=net: some(fc.equilibrium(net), EQUILIBRIUM)
-        if k % 4 == 0:
+        if k % 2 == 0:
             yield f"verdict/{k}", lambda k=k: verdict(*at_random(k, smooth=True))
         if left and len(net.flows) < 3 and len(net.links) < 3:
             left -= 1
@@ -260,7 +260,7 @@ def at_random(seed: int, smooth: bool = False) -> tuple[Any, str]:
         laws, routers = (
             [n for n in room.__all__ if is_smooth(getattr(room, n))] for room in (sources, links)
         )
-        seed //= 4
+        seed //= 2
     count = int(rng.integers(1, 4))
     for k in range(count):
         plain = rng.random() < 0.6
