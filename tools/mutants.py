@@ -35,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(os.environ.get("MUTANTS", ROOT / "tests" / "mutants.toml"))
 LEFT_OUT = {".git", ".venv", ".cachehome", ".mypy_cache", ".ruff_cache", "figures"}
-LIMIT = 400.0  # seconds for the tests of a row, on a machine that is busy with other things
+LIMIT = 300.0  # seconds for the tests of a row, on a machine that is busy with other things
 FIELDS = {"room", "find", "replace", "tests", "why", "survives"}
 HEAVY = ["numba", "scipy.optimize", "sympy", "xarray", "pytest"]  # loaded once
 
