@@ -149,7 +149,7 @@ def test(copy: Path, changed: str, tests: list[str], log: Path) -> None:
     os.dup2(file, 1)
     os.dup2(file, 2)
     os.chdir(copy)
-    os.nice(5)
+    os.nice(2)
     sys.path = [str(copy), *(path for path in sys.path if Path(path) not in (ROOT, ROOT / "tools"))]
     os.environ["PYTHONPATH"] = str(copy)
     keep_compiled(copy, changed)

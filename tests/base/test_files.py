@@ -146,10 +146,10 @@ READ: dict[str, tuple[Callable[[Path, Path], Any], str, list[str]]] = {
     "a judged scenario": (os.link, "own.toml", ["stability", "own.toml", "-o", "x.png"]),
     "a sweep's file": (os.link, "grid.toml", ["sweep", "grid.toml", "-o", "x.csv"]),
     "a sweep's scenario": (os.link, "own.toml", ["sweep", "grid.toml", "-o", "x.nc"]),
-    "what holds a sweep's store": (
+    "a place in a sweep's store": (
         os.symlink,
-        ".",
-        ["sweep", "grid.toml", "--store", "sub", "-o", "x.zarr"],
+        "sub/new.csv",
+        ["sweep", "grid.toml", "--store", "sub", "-o", "x.csv"],
     ),
     "a sweep's store": (
         os.symlink,
