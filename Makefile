@@ -7,12 +7,13 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 export PYTHONNOUSERSITE := 1
 ARGS ?=
 
-.PHONY: setup test scan check reproduce notebooks bench cluster-demo house clean constraints help
+.PHONY: setup test scan mutants check reproduce notebooks bench cluster-demo house clean constraints help
 
 help:
 	@echo 'make reproduce  every scenario, figure and claim, into figures/'
 	@echo 'make test       the test suite (ARGS=... is passed on to pytest)'
 	@echo 'make scan       all pairs of laws over all links, and 200 random networks, of which the suite runs a sample'
+	@echo 'make mutants    small mutations of the package, each of which its tests must notice (ARGS="-j 2")'
 	@echo 'make check      ruff, mypy, import-linter, doctests'
 	@echo 'make notebooks  execute notebooks/*.ipynb (ARGS=--overwrite keeps the outputs)'
 	@echo 'make bench      the speed table against JiTCDDE (needs a C compiler)'
@@ -28,6 +29,9 @@ test: setup
 
 scan: setup
 	SCAN=full $(PY) -m pytest -n 2 tests/scan $(ARGS)
+
+mutants: setup
+	$(PY) tools/mutants.py $(ARGS)
 
 check: setup
 	$(PY) -m ruff check .

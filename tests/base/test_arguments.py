@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fluidcc as fc
-from fluidcc.base.arguments import explained
+from fluidcc.base.arguments import explained, whole
 from fluidcc.base.errors import InvalidInput
 
 fc_: Any = fc  # the wrong calls below are meant
@@ -80,3 +80,10 @@ def test_times_are_read_from_text() -> None:
     net = fc.dumbbell({"a": fc.LDCC, "b": {"law": fc.LDCC, "start": 5}}, {"capacity": 3e6})
     assert fc.num.solve(net, at="4000 ms").rate.values.tolist() == pytest.approx([3e6, 0])
     assert fc.num.solve(net, at="6 s").rate.values.tolist() == pytest.approx([1.5e6, 1.5e6])
+
+
+def test_the_ends_of_a_range_belong_to_it() -> None:
+    assert [whole(n, "n", least=1, most=3) for n in (1, 3)] == [1, 3]
+    for n in (0, 4):
+        with pytest.raises(InvalidInput, match="from 1 to 3"):
+            whole(n, "n", least=1, most=3)

@@ -146,6 +146,11 @@ READ: dict[str, tuple[Callable[[Path, Path], Any], str, list[str]]] = {
     "a judged scenario": (os.link, "own.toml", ["stability", "own.toml", "-o", "x.png"]),
     "a sweep's file": (os.link, "grid.toml", ["sweep", "grid.toml", "-o", "x.csv"]),
     "a sweep's scenario": (os.link, "own.toml", ["sweep", "grid.toml", "-o", "x.nc"]),
+    "a place in a sweep's store": (
+        os.symlink,
+        "sub/new.csv",
+        ["sweep", "grid.toml", "--store", "sub", "-o", "x.csv"],
+    ),
     "a sweep's store": (
         os.symlink,
         "sub",

@@ -56,6 +56,36 @@ def test_reads(value: Any, unit: str, expected: float) -> None:
     assert to_si(value, unit) == pytest.approx(expected, rel=1e-15)
 
 
+DECIMAL = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+LARGE = DECIMAL | {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9}  # micro sign, and the Greek letter
+
+
+@pytest.mark.parametrize(
+    ("names", "prefixes", "unit", "size"),
+    [
+        ("bit bits b", LARGE, "bit", 1),
+        ("byte bytes B", LARGE, "bit", 8),
+        ("bps", LARGE, "bit/s", 1),
+        ("Bps", LARGE, "bit/s", 8),
+        ("packet packets pkt pkts", DECIMAL, "packet", 1),
+        ("s sec", SMALL, "s", 1),
+        ("second seconds", {}, "s", 1),
+        ("min minute minutes", {}, "s", 60),
+        ("h hour hours", {}, "s", 3600),
+        ("Hz", DECIMAL, "1/s", 1),
+        ("1", {}, "1", 1),
+        ("%", {}, "1", 0.01),
+    ],
+)
+def test_every_unit_has_its_size(
+    names: str, prefixes: dict[str, float], unit: str, size: float
+) -> None:
+    for name in names.split():
+        for prefix, factor in {"": 1, **prefixes}.items():
+            assert to_si(f"3 {prefix}{name}", unit) == pytest.approx(3 * factor * size, rel=1e-15)
+
+
 def test_packets_stand_for_bits_where_their_size_is_known() -> None:
     assert to_si("130 packets", "bit", packet=8000) == 1_040_000
     assert to_si("100 packets/s", "bit/s", packet=12000) == 1.2e6

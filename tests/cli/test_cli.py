@@ -83,6 +83,10 @@ def test_a_scenario_file(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["simulate", "mine.toml", "--figure", "mine.pdf"]) == 0
     assert capsys.readouterr().out.split() == ["mine.nc", "mine.pdf"]
+    net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.025)
+    run = fc.simulate(net.flow("a", fc.LDCC, route=["l"]), until=5)
+    np.testing.assert_array_equal(opened("mine.nc").rate, run.rate)
+    assert Path("mine.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,7 @@ def test_arrays_broadcast() -> None:
         (lambda: binomial.efficiency(0, 1, 0.5), "missing a required argument: 'U'"),
         (lambda: response.square_root_window(2), "p is 2 .* at most 1"),
         (lambda: response.htcp_window(0.0, 0.1), "p is 0"),
+        (lambda: binomial.cycle_time(0, 1, 1e5, 1.0, 1e6), "must be below 1: the rate would fall"),
     ],
 )
 def test_domain_errors_name_the_bound(call: Any, text: str) -> None:

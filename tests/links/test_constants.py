@@ -1,0 +1,44 @@
+"""The constants of every link, as their papers have them: parameters with defaults and units,
+states with first values and bounds, periods.
+"""
+
+from __future__ import annotations
+
+import pytest
+from sympy import lambdify
+
+from fluidcc import links
+from fluidcc.symbols import plain
+
+RED = "min_th 0.04 s, max_th 0.12 s, p_max 0.1 1, T 1 s, gentle 1 1"
+ADAPTIVE = f"{RED}, interval 0.5 s, up 0.01 1, down 0.9 1"  # Floyd, Gummadi and Shenker 2001
+PAQM = "K 0.3 1, a 0.5 1, dT 0.02 s, q_0 0.04 s"
+ECF = f"{PAQM}, T_ECF 0.16 s, T_s 0.14 s, aim 0.028 s, calm 0.96 1, forced 0.95 1"
+# Parameters, first values of states that are not 0, and periods and phases of ticks [s].
+CONSTANTS: dict[str, tuple[str, dict[str, float], list[tuple[float, float]]]] = {
+    "AdaptiveRED": (ADAPTIVE, {"p": 0.1}, [(0.5, 0.5)]),
+    "AdaptiveREDDrop": (ADAPTIVE, {"p": 0.1}, [(0.5, 0.5)]),
+    "DropTail": ("", {}, []),
+    "DualLink": ("nu 1e-06 1/bit", {}, []),
+    "PAQM": (PAQM, {"u": 1}, [(0.02, 0.02)]),
+    "PAQMDrop": (PAQM, {"u": 1}, [(0.02, 0.02)]),
+    "PAQMECF": (ECF, {"u": 1, "MD": 1}, [(0.02, 0.02), (0.16, 0.02), (0.16, 0.16)]),
+    "PAQMECF2": (f"{ECF}, R 0.02 s", {"u": 1, "MD": 1}, [(0.02, 0.02), (0.16, 0.02), (0.16, 0.16)]),
+    "PI": ("a 0.0682 1/s, b 0.03615 1/s^2, q_ref 0.05 s", {}, []),  # 3750 times those of Hollot
+    "PenaltyLink": ("B 8 1", {}, []),
+    "RED": (RED, {}, []),
+    "REDDrop": (RED, {}, []),
+}
+
+
+@pytest.mark.parametrize("name", links.__all__)
+def test_constants_are_those_of_the_paper(name: str) -> None:
+    law = getattr(links, name)
+    said = ", ".join(f"{plain(s)} {float(v):g} {law.units[s]}" for s, v in law.params.items())
+    given, values = [*law.params], [*law.params.values()]
+    first = {plain(z): float(lambdify(given, f)(*values)) for z, f in law.initial.items()}
+    ticks = [
+        tuple(round(float(lambdify(given, f)(*values)), 9) for f in (tick.every, tick.phase))
+        for tick in law.ticks
+    ]
+    assert (said, {z: v for z, v in first.items() if v}, ticks) == CONSTANTS[name]
