@@ -25,14 +25,12 @@ from fluidcc.simulation.simulate import (
     _sample_times,
     simulate,
 )
-from fluidcc.sweeps.batches import STRUCTURAL
 from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.results import labelled
 from fluidcc.sweeps.targets import Target, between, changed, find_targets
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Task, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -216,7 +214,7 @@ def _engine(
     """
     if given not in (None, "auto"):
         return str(given)
-    alike = all(target.kind not in STRUCTURAL for target in targets.values())
+    alike = not any(target.structural for target in targets.values())
     return (
         "fused"
         if net is not None and grid.size >= WORTH and alike and fits(lay_out(net))

@@ -29,8 +29,7 @@ from fluidcc.base import version
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
 from fluidcc.network import Network
-from fluidcc.sweeps.results import Piece, Variable, empty_piece
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
 from fluidcc.symbols import plain
 
 __all__ = ["Store", "differences", "identity", "versions"]
@@ -61,8 +60,8 @@ class _Note(msgspec.Struct):
     its first.
     """
 
-    errors: dict[int, str]
-    doubts: dict[int, str]
+    errors: dict[int, dict[str, str]]
+    doubts: dict[int, list[str]]
     digest: str
 
 

@@ -14,9 +14,12 @@ from fluidcc.base.units import Dimension, dimension_of, to_si
 from fluidcc.laws import Law
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
-from fluidcc.symbols import plain
+from fluidcc.symbols import plain, unfold
 
-__all__ = ["OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "on_copies"]
+__all__ = [
+    "OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "names_in",
+    "on_copies",
+]  # fmt: skip
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 _FLOW = {
@@ -43,6 +46,16 @@ class Target:
     unit: str | None
     flows: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+
+    @property
+    def structural(self) -> bool:
+        """Whether it changes more than numbers of a network."""
+        return self.kind in ("count", "law")
+
+    @property
+    def owners(self) -> list[tuple[str, str]]:
+        """Kind and name of each flow and link of which something is set."""
+        return [*(("flow", name) for name in self.flows), *(("link", name) for name in self.links)]
 
     def packet(self, net: Network) -> float | None:
         """Packet size [bit] by which values are read, where all that are set have the same."""
@@ -210,7 +223,12 @@ def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool)
 
 def between(law: Law) -> list[set[str]]:
     """Names of the parameters of a law whose values must fit one another."""
-    return [{plain(s) for s in relation.free_symbols} for relation in law.where]
+    return [names_in(relation) for relation in law.where]
+
+
+def names_in(expression: Any) -> set[str]:
+    """Names of the symbols of an expression."""
+    return {plain(symbol) for symbol in unfold(expression).free_symbols}
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:

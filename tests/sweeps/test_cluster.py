@@ -28,7 +28,7 @@ from fluidcc.cli import main
 from fluidcc.sweeps import execute, files
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import evaluate, probed
-from fluidcc.sweeps.results import empty_piece
+from fluidcc.sweeps.task import empty_piece
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

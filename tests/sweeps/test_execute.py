@@ -15,7 +15,7 @@ from fluidcc.sweeps import execute
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import probed
 from fluidcc.sweeps.execute import FEWEST, SENDING, SPAN, Workers, _probe, seconds_in_a_chunk
-from fluidcc.sweeps.results import Piece
+from fluidcc.sweeps.task import Piece
 
 
 class Pickling:

@@ -12,13 +12,12 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.sweeps.api import make_task
-from fluidcc.sweeps.batches import KEPT
-from fluidcc.sweeps.evaluate import evaluate, probed, values_at
-from fluidcc.sweeps.measures import EQUILIBRIUM
-from fluidcc.sweeps.steady import MARGINS, ROOTS, Steady
+from fluidcc.sweeps.evaluate import Steady, evaluate, probed, values_at
+from fluidcc.sweeps.measures import MEASURES, STABILITY
+from fluidcc.sweeps.task import Kept, empty_piece
 
-ALL = [f"equilibrium_{name}" for name in EQUILIBRIUM]
-JUDGED = [*ROOTS, *MARGINS]
+ALL = [name for name in MEASURES if name.startswith("equilibrium_")]
+JUDGED = [*STABILITY]
 
 
 def network() -> fc.Network:
@@ -198,15 +197,16 @@ def test_nothing_is_compiled_and_no_network_is_built_for_a_point(
 
 
 def test_networks_of_more_than_numbers_are_kept_for_a_while() -> None:
-    grid = {"a.count": list(range(1, KEPT + 5)), "beta": [0.1, 0.2]}
+    grid = {"a.count": list(range(1, 21)), "beta": [0.1, 0.2]}
     task = probed(
         make_task(network().with_link("l", capacity=1e7), grid, "equilibrium_rtt", None, None, {})
     )
     one, points = Steady(task), np.arange(task.grid.size)
-    assert (one.batches.more, one.batches.rest) == ([0], [1])
-    found = one.run(points, task.measures)
-    assert (found.errors, found.left, len(one.batches._networks)) == ({}, [], KEPT)
-    again = one.run(points[::-1], task.measures)
+    assert (one.more, one.rest) == ([0], [1])
+    found, again = (empty_piece(task.schema, task.grid.size) for _ in range(2))
+    assert one.run(points, task.measures, found) == []
+    assert (found.errors, len(one._networks)) == ({}, Kept()._most)
+    one.run(points[::-1], task.measures, again)
     np.testing.assert_array_equal(
         again.values["equilibrium_rtt"][::-1], found.values["equilibrium_rtt"]
     )
