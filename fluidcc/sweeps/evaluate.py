@@ -31,6 +31,7 @@ from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 __all__ = ["Measured", "Points", "Steady", "evaluate", "probed", "releases_gil", "values_at"]
 
 SHARED = 20  # points for each workspace from which on most of the work is in compiled code
+STEADY = ("equilibrium", "stability")  # kinds of measures that are found without a run
 BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 
 Points = NDArray[np.int64] | range
@@ -85,7 +86,7 @@ def _groups(task: Task) -> list[tuple[Any, list[Measure]]]:
     if not isinstance(task.model, Network):
         return []
     runs = [m for m in task.measures if m.kind == "trajectory"] if runs_together(task) else []
-    steady = [m for m in task.measures if m.kind in ("equilibrium", "stability")]
+    steady = [m for m in task.measures if m.kind in STEADY]
     return [
         *([(trajectories_of(task), runs)] if runs else []),
         *([(_steady.get(task.token, lambda: Steady(task)), steady)] if steady else []),
@@ -267,14 +268,23 @@ def probed(task: Task) -> Task:
     """
     numbers = task.probes()
     forms = _forms(task, numbers) if isinstance(task.model, Network) else {}
-    together = runs_together(task)
-    sure = [m for m in task.measures if together and m.kind == "trajectory" and m.name in forms]
-    asked = [m for m in task.measures if m not in sure]
+    together, swept = runs_together(task), isinstance(task.model, Network)
+    runs = [m for m in task.measures if together and m.kind == "trajectory" and m.name in forms]
+    steady = [m for m in task.measures if swept and m.kind in STEADY and m.name in forms]
+    rest = [m for m in task.measures if m not in (*runs, *steady)]
+    tried = replace(task, measures=tuple(steady), schema=forms, token=f"{task.token} tried")
     found: dict[str, Variable] = {}
     first = ""
-    for number in numbers if asked or not task.measures else ():
-        values, failed, _ = values_at(task, number, asked)
-        found = {k: Variable.of(v) for k, v in values.items()} | found
+    for number in numbers if steady or rest or not task.measures else ():
+        failed: dict[str, str] = {}
+        if steady:
+            failed |= evaluate(tried, np.array([number])).errors.get(0, {})
+            good = [m.name for m in steady if not {"", m.name} & failed.keys()]
+            found |= {name: forms[name] for name in good}
+        if rest or not task.measures:
+            values, reasons, _ = values_at(task, number, rest)
+            found = {k: Variable.of(v) for k, v in values.items()} | found
+            failed |= reasons
         first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
         if not failed:
             break
@@ -286,7 +296,7 @@ def probed(task: Task) -> Task:
         for m in task.measures
         if m.name not in {**forms, **found} and not (m.kind == "own" and of_functions)
     ]
-    if lacking or not (sure or found):
+    if lacking or not (runs or found):
         raise SweepFailed(
             f"none of {len(numbers)} points could be measured; the first says: {first}"
         )

@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fluidcc.base.arguments import shown, whole
+from fluidcc.base.arguments import flag, shown, whole
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.base.progress import Progress, unless
 from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
@@ -75,11 +75,7 @@ class Execution:
             raise InvalidInput(
                 f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'"
             )
-        if self.progress is not None and not isinstance(self.progress, bool):
-            raise InvalidInput(
-                f"progress is {shown(self.progress)}; give True, False, or nothing for a bar on "
-                "long sweeps"
-            )
+        flag(self.progress, "progress", unset=True)
         if self.chunk is not None:
             whole(self.chunk, "chunk", least=1)
         if self.workers is not None:

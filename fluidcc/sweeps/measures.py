@@ -217,13 +217,16 @@ class Measure:
         """Return the form of its values for this network, where that is known beforehand."""
         if self.kind == "own":
             return None
+        if self.kind == "stability":
+            unit, _, like = STABILITY[self.key]
+            return Value(like, attrs={"units": unit} if unit else {})
         if self.kind not in ("equilibrium", "trajectory"):
-            return Value(STABILITY[self.key][2] if self.kind == "stability" else 0.0)
+            return Value(0.0)
         key = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
-        dim, unit = (COLUMNS if self.kind == "equilibrium" else VARIABLES)[key]
+        dim, of = (COLUMNS if self.kind == "equilibrium" else VARIABLES)[key]
         labels = net.flow_names if dim == "flow" else net.link_names
-        empty = np.full(len(labels), False if unit is None else np.nan)
-        return Value(empty, (dim,), {dim: labels}, {"units": unit} if unit else {})
+        empty = np.full(len(labels), False if of is None else np.nan)
+        return Value(empty, (dim,), {dim: labels}, {"units": of} if of else {})
 
 
 def find_measures(given: Any) -> tuple[Measure, ...]:
