@@ -95,17 +95,12 @@ def filled_chart(
     for axis, places in (("x", x), ("y", y)):
         if places.min() > 0 and not np.allclose(np.diff(places), places[1] - places[0]):
             _logarithmic(one, axis, places)
-    if found := one.get_legend_handles_labels()[
-        0
-    ]:  # below: no place inside is sure to be free of lines
-        columns = min(len(found), 3)
-        one.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.13),
-            ncols=columns,
-            frameon=False,
-            fontsize="small",
-        )
+    if found := one.get_legend_handles_labels()[0]:
+        below: dict[str, Any] = {
+            "loc": "upper center",
+            "bbox_to_anchor": (0.5, -0.13),
+        }  # free of lines
+        one.legend(**below, ncols=min(len(found), 3), frameon=False, fontsize="small")
     return one
 
 
@@ -150,22 +145,18 @@ def _fill(one: Any, x: Any, y: Any, values: Any, yes: Any) -> None:
     if known.sum() < 4:
         return
     sparse = np.where(known, found, np.nan)
-    rich = max(
-        2, int(known.sum(axis=0).max()) // 2
-    )  # rows of the coarse grid; the others know the boundary alone
+    # rows of the coarse grid; the others know the boundary alone
+    rich = max(2, int(known.sum(axis=0).max()) // 2)
     whole = _between(_between(sparse, x, rich).T, y, 2).T
     whole[np.asarray(yes.values, dtype=float) != 1.0] = np.nan
     if min(np.isfinite(whole).any(axis=1).sum(), np.isfinite(whole).any(axis=0).sum()) < 2:
         return  # all on one line
     low, high = np.percentile(found[known] / size, [2, 98])  # a margin may be huge at a corner
-    levels = (
-        MaxNLocator(LEVELS).tick_values(low, high)
-        if high > low
-        else np.array([low - 0.5, low + 0.5])
-    )
-    drawn = one.contourf(
-        x, y, np.ma.masked_invalid(whole.T / size), levels, extend="both", cmap="viridis"
-    )
+    levels: Any = [low - 0.5, low + 0.5]
+    if high > low:
+        levels = MaxNLocator(LEVELS).tick_values(low, high)
+    shown = np.ma.masked_invalid(whole.T / size)
+    drawn = one.contourf(x, y, shown, levels, extend="both", cmap="viridis")
     one.figure.colorbar(drawn, ax=one, label=label.removesuffix(" [1]"))
 
 
@@ -189,20 +180,12 @@ def _boundary(one: Any, x: Any, y: Any, verdict: Any, label: str, color: str, st
 
     yes = np.asarray(verdict.values, dtype=float).T
     if style == "-":
-        one.contourf(
-            x, y, np.nan_to_num(yes, nan=0.0), [-1.0, 0.5], colors=["white"], hatches=["////"]
-        )
+        outside = np.nan_to_num(yes, nan=0.0)
+        one.contourf(x, y, outside, [-1.0, 0.5], colors=["white"], hatches=["////"])
     level = 0.5 if np.isin(yes[np.isfinite(yes)], (0.0, 1.0)).all() else 1.0
     if np.nanmin(yes) < level < np.nanmax(yes):
-        one.contour(
-            x,
-            y,
-            np.ma.masked_invalid(yes),
-            [level],
-            colors=[color],
-            linestyles=[style],
-            linewidths=1.6,
-        )
+        line: dict[str, Any] = {"colors": [color], "linestyles": [style], "linewidths": 1.6}
+        one.contour(x, y, np.ma.masked_invalid(yes), [level], **line)
     one.add_line(lines.Line2D([], [], color=color, linestyle=style, label=label))
 
 
@@ -254,24 +237,19 @@ def stability_chart(
             f"labels has {len(names)} entries for {len(given)} curves; give one for each"
         )
     (one,) = axes_for(ax, 1, (6.4, 4.6))
-    (x_name, x_size), (y_name, y_size) = (
-        scaled(given[0].along, given[0].along_units), scaled(given[0].name, given[0].units),
-    )  # fmt: skip
+    x_name, x_size = scaled(given[0].along, given[0].along_units)
+    y_name, y_size = scaled(given[0].name, given[0].units)
     for k, (curve, name) in enumerate(zip(given, names, strict=True)):
-        x, y = curve.x / x_size, curve.y / y_size
-        one.plot(
-            x, np.where(curve.outermost, y, np.nan), color=f"C{k % 10}", linewidth=1.4, label=name
-        )
+        x, y, color = curve.x / x_size, curve.y / y_size, f"C{k % 10}"
+        bounds, other = np.where([curve.outermost, ~curve.outermost], y, np.nan)
+        one.plot(x, bounds, color=color, linewidth=1.4, label=name)
         if not curve.outermost.all():
-            one.plot(x, np.where(curve.outermost, np.nan, y), color=f"C{k % 10}", linewidth=1.0,
-            linestyle=":",
-                     label=f"{name}: of another root")  # fmt: skip
-    every = np.concatenate([c.x for c in given])
-    if every.min() > 0 and every.max() / every.min() > 8:
-        one.set_xscale("log")
-    values = np.concatenate([c.y for c in given])
-    if values.min() > 0 and values.max() / values.min() > 8:
-        one.set_yscale("log")
+            of_another = f"{name}: of another root"
+            one.plot(x, other, color=color, linewidth=1.0, linestyle=":", label=of_another)
+    for axis in ("x", "y"):
+        places = np.concatenate([getattr(curve, axis) for curve in given])
+        if places.min() > 0 and places.max() / places.min() > 8:
+            getattr(one, f"set_{axis}scale")("log")
     one.set(xlabel=x_name, ylabel=y_name)
     one.grid(color=GREY, alpha=0.25, linewidth=0.5)
     legend(one)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.arguments import shown as shown_value
+from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GREY", "MOST", "axes_for", "chosen", "legend", "require_result", "scaled", "several",
-    "shown", "words",
+    "words",
 ]  # fmt: skip
 
 # What is drawn for each unit: its name in the picture, and how many SI units it is.
@@ -42,7 +42,7 @@ def axes_for(ax: Any, count: int, size: tuple[float, float] | None = None) -> li
         raise InvalidInput(f"ax holds {len(given)} axes for {count} variables; give one for each")
     for one in given:
         if not hasattr(one, "transData"):
-            raise InvalidInput(f"ax is {shown_value(one)}; give matplotlib axes")
+            raise InvalidInput(f"ax is {shown(one)}; give matplotlib axes")
     return given
 
 
@@ -50,7 +50,7 @@ def require_result(ds: Any) -> None:
     """Refuse what is no dataset of a run."""
     if not hasattr(ds, "data_vars") or "time" not in ds.dims:
         raise InvalidInput(
-            f"the result is {shown_value(ds)}; give the Dataset that fluidcc.simulate returns"
+            f"the result is {shown(ds)}; give the Dataset that fluidcc.simulate returns"
         )
 
 
@@ -69,14 +69,8 @@ def several(names: Any, what: str) -> list[str]:
     """One or more names."""
     wanted = [names] if isinstance(names, str) else names
     if not isinstance(wanted, Iterable) or not all(isinstance(name, str) for name in wanted):
-        raise InvalidInput(f"{what} is {shown_value(names)}; give a name, or a list of names")
+        raise InvalidInput(f"{what} is {shown(names)}; give a name, or a list of names")
     return list(wanted)
-
-
-def shown(data: Any) -> tuple[str, float]:
-    unit = str(data.attrs.get("units", ""))
-    shown, size = _SHOWN.get(unit, (unit, 1.0))
-    return ("" if shown == "1" else shown), size
 
 
 def scaled(name: str, unit: str) -> tuple[str, float]:

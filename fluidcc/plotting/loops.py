@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["bode", "nyquist", "root_map"]
 
 RED = "C3"
+TURN = np.exp(1j * np.linspace(0, 2 * np.pi, 181))
 
 
 def _report(of: Any) -> Any:
@@ -66,10 +67,8 @@ def nyquist(of: Any, *, ax: Any = None, reach: float = 2.0, at: str = "flows") -
         one.plot(locus.real, -locus.imag, color=color, linewidth=0.8, linestyle=":",
                  label="\u03c9 < 0" if k == 0 else None)  # fmt: skip
         _arrow(one, locus, reach, color)
-    turn = np.linspace(0, 2 * np.pi, 181)
-    one.plot(
-        np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8, linestyle="--", label="unit circle"
-    )
+    dashed: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": "--"}
+    one.plot(TURN.real, TURN.imag, **dashed, label="unit circle")
     one.plot([-1], [0], "+", color=RED, markersize=11, markeredgewidth=1.8, label="-1")
     _mark_margins(one, report)
     one.axhline(0, color=GREY, linewidth=0.5)
@@ -103,24 +102,16 @@ def _arrow(one: Axes, locus: Any, reach: float, color: str) -> None:
 
 def _mark_margins(one: Axes, report: Any) -> None:
     m = report.margins
+    hollow: dict[str, Any] = {"color": RED, "markersize": 5, "fillstyle": "none"}
     if np.isfinite(m.gain) and m.gain > 0:
-        one.plot(
-            [-1 / m.gain],
-            [0],
-            "o",
-            color=RED,
-            markersize=5,
-            fillstyle="none",
-            label=f"gain margin {m.gain:.3g}",
-        )
+        one.plot([-1 / m.gain], [0], "o", **hollow, label=f"gain margin {m.gain:.3g}")
     if np.isfinite(m.phase) and np.isfinite(m.crossover):
         at = -np.exp(1j * np.radians(m.phase))
-        one.plot([at.real], [at.imag], "s", color=RED, markersize=5, fillstyle="none",
-                 label=f"phase margin {m.phase:.3g}\u00b0")  # fmt: skip
+        one.plot([at.real], [at.imag], "s", **hollow, label=f"phase margin {m.phase:.3g}\u00b0")
     if np.isfinite(m.modulus):
-        turn = np.linspace(0, 2 * np.pi, 181)
-        one.plot(-1 + m.modulus * np.cos(turn), m.modulus * np.sin(turn), color=RED, linewidth=0.7,
-                 label=f"modulus margin {m.modulus:.3g}")  # fmt: skip
+        circle = -1 + m.modulus * TURN
+        label = f"modulus margin {m.modulus:.3g}"
+        one.plot(circle.real, circle.imag, color=RED, linewidth=0.7, label=label)
 
 
 @explained

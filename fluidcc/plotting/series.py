@@ -18,9 +18,8 @@ from fluidcc.plotting.common import (
     chosen,
     legend,
     require_result,
+    scaled,
     several,
-    shown,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -104,22 +103,17 @@ def _series(ds: xr.Dataset, name: str, flows: list[str], links: list[str], ax: A
     dim = next((str(d) for d in data.dims if d != "time"), "")
     known = chosen(ds, dim, None) if dim else []
     picked = {"flow": flows, "link": links}.get(dim, known)
-    unit, size = shown(data)
+    label, size = scaled(name, str(data.attrs.get("units") or "1"))
     t = ds["time"].values
     for one in picked:
         y = data.sel({dim: one}).values / size
         if np.any(np.isfinite(y)):  # a flow without this state has none
-            ax.plot(
-                t,
-                y,
-                label=one,
-                color=f"C{known.index(one) % 10}",
-                linewidth=1.2 if len(picked) <= MOST else 0.5,
-            )
+            color, width = f"C{known.index(one) % 10}", 1.2 if len(picked) <= MOST else 0.5
+            ax.plot(t, y, label=one, color=color, linewidth=width)
     if name in ("rate", "throughput", "arrival_rate"):
         _limits(ds, name, picked == known, links, ax)
     ax.set_xlabel("time [s]")
-    ax.set_ylabel(f"{words(name)} [{unit}]" if unit else words(name))
+    ax.set_ylabel(label.removesuffix(" [1]"))
     ax.margins(x=0)
     if np.nanmin(data.values, initial=0.0) >= 0:
         ax.set_ylim(bottom=0)
@@ -136,29 +130,15 @@ def _limits(ds: xr.Dataset, name: str, all_drawn: bool, links: list[str], ax: Ax
         return
     t = ds["time"].values
     if name == "rate" and all_drawn and ds.sizes["flow"] > 1:
-        ax.plot(
-            t,
-            ds["rate"].sum("flow").values / 1e6,
-            color=GREY,
-            linewidth=0.7,
-            label="sum",
-            zorder=1.5,
-        )
+        total = ds["rate"].sum("flow").values / 1e6
+        ax.plot(t, total, color=GREY, linewidth=0.7, label="sum", zorder=1.5)
     drawn = set()
     for link in chosen(ds, "link", None) if name == "rate" else links:
         c = ds["capacity"].sel(link=link).values / 1e6
         if c.tobytes() not in drawn:
             drawn.add(c.tobytes())
-            ax.step(
-                t,
-                c,
-                where="post",
-                color="black",
-                linestyle="--",
-                linewidth=0.8,
-                label="capacity",
-                zorder=1.6,
-            )
+            style: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+            ax.step(t, c, where="post", label="capacity", zorder=1.6, **style)
 
 
 # --- One rate against another --------------------------------------------------------------------
@@ -202,25 +182,24 @@ def phase_plane(ds: xr.Dataset, flows: Sequence[str] | None = None, *, ax: Any =
     one.plot(a, b, color="C0", linewidth=1.0, label="rates")
     one.plot(a[:1], b[:1], "o", color="C0", label=f"at {ds.time.values[0]:g} s")
     one.plot(a[-1:], b[-1:], "s", color="C3", label=f"at {ds.time.values[-1]:g} s")
-    top = 1.05 * max(float(np.max(a)), float(np.max(b)))
-    one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label="equal rates")
+    room = None
     if ds.sizes["link"] == 1:
         last = ds.isel(time=-1)
         room = (last["capacity"].item() - last["rate"].sum().item()) / 1e6 + a[-1] + b[-1]
-        one.plot(
-            [0, room],
-            [room, 0],
-            color="black",
-            linestyle="--",
-            linewidth=0.8,
-            label="link fully used",
-        )
-    one.set(
-        xlim=(0, top),
-        ylim=(0, top),
-        xlabel=f"rate of {pair[0]} [Mbit/s]",
-        ylabel=f"rate of {pair[1]} [Mbit/s]",
-    )
+    top = 1.05 * max(float(np.max(a)), float(np.max(b)))
+    return _plane(one, top, room, ("equal rates", "link fully used"),
+                  [f"rate of {name} [Mbit/s]" for name in pair])  # fmt: skip
+
+
+def _plane(
+    one: Axes, top: float, room: float | None, lines: tuple[str, str], axes: list[str]
+) -> Axes:
+    """The line of equal rates, that on which two rates fill `room`, labels and legend."""
+    equal, full = lines
+    one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label=equal)
+    if room is not None:
+        one.plot([0, room], [room, 0], color="black", linestyle="--", linewidth=0.8, label=full)
+    one.set(xlim=(0, top), ylim=(0, top), xlabel=axes[0], ylabel=axes[1])
     one.set_aspect("equal")
     legend(one)
     return one
@@ -269,25 +248,8 @@ def convergence_plane(
     one.plot(*path[0], "o", color=line.get_color())
     one.plot(*path[-1], "s", color=line.get_color())
     top = 1.02 * max(capacity, float(path.max()))
-    one.plot([0, top], [0, top], color=GREY, linestyle=":", linewidth=0.9, label="fairness line")
-    one.plot(
-        [0, capacity],
-        [capacity, 0],
-        color="black",
-        linestyle="--",
-        linewidth=0.8,
-        label="efficiency line",
-    )
-    reach = top / max(path[0])
-    one.plot(
-        [0, reach * path[0, 0]],
-        [0, reach * path[0, 1]],
-        color=GREY,
-        linewidth=0.6,
-        label="equi-fairness line",
-    )
+    (x, y), reach = path[0], top / max(path[0])
+    one.plot([0, reach * x], [0, reach * y], color=GREY, linewidth=0.6, label="equi-fairness line")
     text = f" [{unit}]" if unit else ""
-    one.set(xlim=(0, top), ylim=(0, top), xlabel=f"rate x{text}", ylabel=f"rate y{text}")
-    one.set_aspect("equal")
-    legend(one)
-    return one
+    return _plane(one, top, capacity, ("fairness line", "efficiency line"),
+                  [f"rate {axis}{text}" for axis in "xy"])  # fmt: skip

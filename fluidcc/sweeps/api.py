@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.base.arguments import explained, shown, whole
+from fluidcc.base.arguments import choice, explained, shown, whole
 from fluidcc.base.errors import InvalidCall, InvalidInput, warn
 from fluidcc.base.units import to_si
 from fluidcc.network import Network
@@ -25,14 +25,12 @@ from fluidcc.simulation.simulate import (
     _sample_times,
     simulate,
 )
-from fluidcc.sweeps.batches import STRUCTURAL
 from fluidcc.sweeps.execute import Execution, run
 from fluidcc.sweeps.grid import Grid, make_grid
 from fluidcc.sweeps.measures import find_measures
 from fluidcc.sweeps.refine import Refine, refined
-from fluidcc.sweeps.results import labelled
 from fluidcc.sweeps.targets import Target, between, changed, find_targets
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Task, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -216,7 +214,7 @@ def _engine(
     """
     if given not in (None, "auto"):
         return str(given)
-    alike = all(target.kind not in STRUCTURAL for target in targets.values())
+    alike = not any(target.structural for target in targets.values())
     return (
         "fused"
         if net is not None and grid.size >= WORTH and alike and fits(lay_out(net))
@@ -285,14 +283,8 @@ def _checked(given: Mapping[str, Any], net: Network | None) -> dict[str, Any]:
     used = {**known, **options}
     _check_tolerance(used["rtol"], used["atol"])
     _sample_times(None, used["samples"], 0.0, 1.0)
-    if used["engine"] not in ("auto", "array", "fused"):
-        raise InvalidInput(f"engine is {used['engine']!r}; give 'auto', 'array' or 'fused'")
-    if (
-        isinstance(used["seed"], bool)
-        or not isinstance(used["seed"], int | np.integer)
-        or used["seed"] < 0
-    ):
-        raise InvalidInput(f"seed is {used['seed']!r}; give a whole number from 0 on")
+    choice(used["engine"], "engine", ("auto", "array", "fused"))
+    whole(used["seed"], "seed")
     for name in ("first_step", "max_step"):
         if name in options:
             options[name] = _positive(options[name], name, np.inf)

@@ -1,4 +1,10 @@
-"""Measuring points of a task: all together where that can be, the others one by one."""
+"""Measuring points of a task: all together where that can be, the others one by one.
+
+Equilibria and verdicts of many points come from compiled loops over all points of a network. Axes
+that change numbers (parameters, capacities, delays, buffers, packets, initial states) go there as
+arrays. For each combination of those that change more (numbers of flows, laws, starts and stops) a
+network is built, and the points that have it are taken together.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +17,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import InvalidInput, SweepFailed, gathered
+from fluidcc.analysis.many import Verdicts, verdicts_at
+from fluidcc.base.errors import FluidccError, InvalidInput, SweepFailed, Unsupported, gathered
 from fluidcc.base.progress import look
+from fluidcc.equilibria.many import Equilibria, equilibria
 from fluidcc.network import Network
-from fluidcc.sweeps.measures import Measure, Point, Value, refuse_taken
-from fluidcc.sweeps.results import Piece, Variable, empty_piece
-from fluidcc.sweeps.steady import Found, is_steady, steady_of
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.grid import combinations
+from fluidcc.sweeps.measures import STABILITY, Measure, Point, Value, refuse_taken
+from fluidcc.sweeps.targets import Target, changed, on_copies
+from fluidcc.sweeps.task import Kept, Piece, Task, Variable, empty_piece, reason
 from fluidcc.sweeps.trajectories import runs_together, trajectories_of
 
-__all__ = ["Measured", "Points", "evaluate", "probed", "releases_gil", "values_at"]
+__all__ = ["Measured", "Points", "Steady", "evaluate", "probed", "releases_gil", "values_at"]
 
-PROBES = 20  # points that are tried before it is said that none can be measured
 SHARED = 20  # points for each workspace from which on most of the work is in compiled code
+STEADY = ("equilibrium", "stability")  # kinds of measures that are found without a run
+BLOCK = 2048  # points in one call, so that Ctrl-C is heard and the memory is small
 
 Points = NDArray[np.int64] | range
 
@@ -42,7 +51,7 @@ def values_at(task: Task, number: int, measures: Sequence[Measure] | None = None
         try:
             point = task.point(number)
         except Exception as error:
-            return Measured({}, {"": _reason(error)}, [])
+            return Measured({}, {"": reason(error)}, [])
         if isinstance(point, dict):
             return Measured(point, {}, told)
         values: dict[str, Value] = {}
@@ -51,7 +60,7 @@ def values_at(task: Task, number: int, measures: Sequence[Measure] | None = None
             try:
                 values |= measure.of(point)
             except Exception as error:  # what a law or a user's function raises is this point's own
-                failed[measure.name] = _reason(error)
+                failed[measure.name] = reason(error)
     return Measured(values, failed, [*point.doubts, *told])
 
 
@@ -59,27 +68,15 @@ def evaluate(task: Task, some: Points) -> Piece:
     """Return the results of some points, by their numbers."""
     points = np.asarray(some, dtype=np.int64)
     began = perf_counter()
-    groups = _groups(task)
     piece = empty_piece(task.schema, len(points))
-    found = Found(piece.values)
-    for run, measures in groups:
-        got = run(points, measures)
-        for name, values in got.values.items():
-            piece.values[name][...] = values
-        for row, by_name in got.errors.items():
-            found.errors[row] = found.errors.get(row, {}) | by_name
-        for row, texts in got.doubts.items():
-            found.doubts[row] = [*found.doubts.get(row, ()), *texts]
-        _one_by_one(task, points, got.left, measures, found)
+    groups = _groups(task)
+    for finder, measures in groups:
+        left = finder.run(points, measures, piece)
+        _one_by_one(task, points, left, measures, piece)
     together = {m.name for _, measures in groups for m in measures}
     alone = [m for m in task.measures if m.name not in together]
     if alone or not task.measures:
-        _one_by_one(task, points, range(len(points)), alone, found)
-    order = {m.name: k for k, m in enumerate(task.measures)}
-    for row, by_name in sorted(found.errors.items()):
-        names = sorted(by_name, key=lambda name: order.get(name, -1))
-        piece.errors[row] = "; ".join(f"{k}: {by_name[k]}" if k else by_name[k] for k in names)
-    piece.doubts = {k: "; ".join(dict.fromkeys(texts)) for k, texts in sorted(found.doubts.items())}
+        _one_by_one(task, points, range(len(points)), alone, piece)
     piece.seconds = perf_counter() - began
     return piece
 
@@ -89,33 +86,31 @@ def _groups(task: Task) -> list[tuple[Any, list[Measure]]]:
     if not isinstance(task.model, Network):
         return []
     runs = [m for m in task.measures if m.kind == "trajectory"] if runs_together(task) else []
-    steady = [m for m in task.measures if is_steady(m)]
+    steady = [m for m in task.measures if m.kind in STEADY]
     return [
-        *([(trajectories_of(task).run, runs)] if runs else []),
-        *([(steady_of(task).run, steady)] if steady else []),
+        *([(trajectories_of(task), runs)] if runs else []),
+        *([(_steady.get(task.token, lambda: Steady(task)), steady)] if steady else []),
     ]
 
 
 def _one_by_one(
-    task: Task, points: Any, rows: Iterable[int], measures: Sequence[Measure], found: Found
+    task: Task, points: Any, rows: Iterable[int], measures: Sequence[Measure], into: Piece
 ) -> None:
     """Put in what is measured at some rows of the points."""
     for row in rows:
         look()
-        values, reasons, told = values_at(task, int(points[row]), measures)
+        values, failed, told = values_at(task, int(points[row]), measures)
         for name, value in values.items():
             try:
                 if name not in task.schema:
                     raise InvalidInput(
                         f"there is a variable {name!r} here, which the first point has not"
                     )
-                task.schema[name].fill(value, found.values[name][row, ...], name)
+                task.schema[name].fill(value, into.values[name][row, ...], name)
             except Exception as error:
-                reasons[name] = _reason(error)
-        if reasons:
-            found.errors[row] = found.errors.get(row, {}) | reasons
-        if told:
-            found.doubts[row] = [*found.doubts.get(row, ()), *told]
+                failed[name] = reason(error)
+        into.fail(row, failed)
+        into.doubt(row, told)
 
 
 def releases_gil(task: Task) -> bool:
@@ -126,6 +121,136 @@ def releases_gil(task: Task) -> bool:
     if all(m.kind != "trajectory" for m in task.measures):
         return True
     return trajectories_of(task).workspaces * SHARED <= task.grid.size
+
+
+# --- equilibria and verdicts of many points -------------------------------------------------------
+
+
+class Steady:
+    """Equilibria and verdicts of the points of a task.
+
+    Parameters
+    ----------
+    task : Task
+        One of a network.
+
+    Attributes
+    ----------
+    more, rest : list of int
+        The axes that change more than numbers of a network, and the other ones.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, axes = task, task.grid.axes
+        self.more = [k for k in range(len(axes)) if self._is_more(task.targets[axes[k].name])]
+        self.rest = [k for k in range(len(axes)) if k not in self.more]
+        self._values = {k: np.array(axes[k].values, dtype=float) for k in self.rest}
+        self._networks: Kept[Network] = Kept()
+
+    def _is_more(self, target: Target) -> bool:
+        """Whether an axis changes more than numbers, or numbers that follow from another axis's."""
+        if target.structural or target.key in ("start", "stop"):
+            return True
+        others = [t for t in self.task.targets.values() if t is not target]
+        if target.kind == "seconds":
+            return any(t.key == "capacity" for t in others)
+        ways = ("delay", "access_delay", "rtt")
+        if target.kind == "trip":
+            return any(t.key in ways for t in others)
+        return target.key in ways and any(t.kind == "trip" for t in others)
+
+    def run(self, points: NDArray[np.int64], measures: Sequence[Measure], into: Piece) -> list[int]:
+        """Put in what is measured at some points; return those left for one by one, by row."""
+        positions, left = self.task.grid.places(points), list[int]()
+        for combination, members in combinations(positions[self.more]):
+            for start in range(0, len(members), BLOCK):
+                look()
+                rows = members[start : start + BLOCK]
+                try:
+                    self._find(combination, positions[:, rows], rows, measures, into)
+                except (InvalidInput, Unsupported):  # of all points, or of something unknown there
+                    left += rows.tolist()
+        return left
+
+    def _find(
+        self,
+        at: tuple[int, ...],
+        positions: Any,
+        rows: Any,
+        measures: Sequence[Measure],
+        into: Piece,
+    ) -> None:
+        """Put in what is found at some points of one network, or why it is not."""
+        net, targets, numbers = self._arguments(at, positions)
+        results: list[tuple[list[Measure], Equilibria | Verdicts]] = []
+        if some := [m for m in measures if m.kind == "equilibrium"]:
+            results.append((some, equilibria(net, targets, numbers)))
+        if some := [m for m in measures if m.kind == "stability"]:
+            asked = {STABILITY[m.key][1] for m in some}
+            asked_for = {"roots": "roots" in asked, "margins": "margins" in asked}
+            results.append((some, verdicts_at(net, targets, numbers, **asked_for)))
+        for some, result in results:
+            reasons = result.reasons()
+            for measure in some:
+                values = into.values[measure.name]
+                got = np.array(getattr(result, measure.key), dtype=values.dtype)
+                got[list(reasons)] = np.nan
+                values[self._places(measure, net, rows)] = got
+                for k, text in reasons.items():
+                    into.fail(int(rows[k]), {measure.name: text})
+            for k, texts in result.warnings.items():
+                into.doubt(int(rows[k]), texts)
+
+    def _places(self, measure: Measure, net: Network, rows: Any) -> Any:
+        """Where its values belong among those of all points, flows and links."""
+        for dim, labels in self.task.schema[measure.name].coords.items():
+            names = net.flow_names if dim == "flow" else net.link_names
+            return np.ix_(rows, [labels.index(name) for name in names])
+        return rows
+
+    def _arguments(
+        self, at: tuple[int, ...], positions: Any
+    ) -> tuple[Network, dict[str, Target], dict[str, Any]]:
+        """The network, and what the axes change of it to what."""
+        values = self.task.grid.values(self.more, at)
+        targets = {axis: self.task.targets[axis] for axis in values}
+        model: Any = self.task.model
+        try:
+            net = self._networks.get(at, lambda: changed(model, targets, values))
+        except FluidccError as error:
+            raise InvalidInput(str(error)) from error
+        # The number of points follows from the axes, so there is always one.
+        changes: dict[str, tuple[Target, Any]] = {
+            "": (Target("option", "", None), np.zeros(positions.shape[1]))
+        }
+        for k in self.rest:
+            name = self.task.grid.axes[k].name
+            target = on_copies(self.task.targets[name], model, net)
+            changes |= _as_numbers(net, name, target, self._values[k][positions[k]])
+        numbers = {axis: values for axis, (_, values) in changes.items()}
+        return net, {axis: target for axis, (target, _) in changes.items()}, numbers
+
+
+def _as_numbers(
+    net: Network, axis: str, target: Target, values: Any
+) -> dict[str, tuple[Target, Any]]:
+    """An axis as `equilibria` takes it: by name its targets in a network, and their values."""
+    if target.kind == "seconds":
+        number = replace(target, kind="argument")
+        return {
+            f"{axis} {l}": (replace(number, links=(l,)), values * net.links[l].capacity)
+            for l in target.links
+        }
+    if target.kind == "trip":
+        number = replace(target, kind="argument", key="return_delay")
+        return {
+            f"{axis} {f}": (replace(number, flows=(f,)), values - net.propagation_delay(f))
+            for f in target.flows
+        }
+    return {axis: (target, values)}
+
+
+_steady: Kept[Steady] = Kept()
 
 
 # --- the form of the results ----------------------------------------------------------------------
@@ -141,24 +266,45 @@ def probed(task: Task) -> Task:
     InvalidInput
         If a variable has a name that results use themselves.
     """
+    numbers = task.probes()
+    forms = _forms(task, numbers) if isinstance(task.model, Network) else {}
+    together, swept = runs_together(task), isinstance(task.model, Network)
+    runs = [m for m in task.measures if together and m.kind == "trajectory" and m.name in forms]
+    steady = [m for m in task.measures if swept and m.kind in STEADY and m.name in forms]
+    rest = [m for m in task.measures if m not in (*runs, *steady)]
+    tried = replace(task, measures=tuple(steady), schema=forms, token=f"{task.token} tried")
+    found: dict[str, Variable] = {}
     first = ""
-    schema: dict[str, Variable] = {}
-    numbers = _probes(task)
-    if runs_together(task) and (net := _largest(task, numbers)) is not None:
-        runs = [m for m in task.measures if m.kind == "trajectory"]
-        schema = {m.name: Variable.of(form) for m in runs if (form := m.form(net)) is not None}
-    rest = [m for m in task.measures if m.name not in schema]
-    for number in numbers if rest or not task.measures else ():
-        values, failed, _ = values_at(task, int(number), rest)
-        schema = {k: Variable.of(v) for k, v in values.items()} | schema
+    for number in numbers if steady or rest or not task.measures else ():
+        failed: dict[str, str] = {}
+        if steady:
+            failed |= evaluate(tried, np.array([number])).errors.get(0, {})
+            good = [m.name for m in steady if not {"", m.name} & failed.keys()]
+            found |= {name: forms[name] for name in good}
+        if rest or not task.measures:
+            values, reasons, _ = values_at(task, number, rest)
+            found = {k: Variable.of(v) for k, v in values.items()} | found
+            failed |= reasons
         first = first or "; ".join(f"{k}: {v}" if k else v for k, v in failed.items())
         if not failed:
             break
     else:
-        if not schema:
-            raise SweepFailed(_none_of(numbers, first))
-        schema = _completed(task, schema, numbers, first)
-    schema = _with_all_flows(task, schema, numbers)
+        forms = forms or _forms(task, numbers)
+    of_functions = found.keys() - {m.name for m in task.measures}  # which name what they return
+    lacking = [
+        m
+        for m in task.measures
+        if m.name not in {**forms, **found} and not (m.kind == "own" and of_functions)
+    ]
+    if lacking or not (runs or found):
+        raise SweepFailed(
+            f"none of {len(numbers)} points could be measured; the first says: {first}"
+        )
+    if any(target.kind == "count" for target in task.targets.values()):
+        for name in found.keys() & forms.keys():  # room for the flows of the largest network
+            wide = forms[name]
+            found[name] = replace(found[name], shape=wide.shape, coords=wide.coords)
+    schema = forms | found
     refuse_taken(schema)
     for name in schema:
         if name in task.grid.names:
@@ -170,63 +316,15 @@ def probed(task: Task) -> Task:
     return replace(task, schema={name: schema[name] for name in dict.fromkeys((*named, *schema))})
 
 
-def _none_of(numbers: NDArray[np.int64], first: str) -> str:
-    return f"none of {len(numbers)} points could be measured; the first says: {first}"
-
-
-def _with_all_flows(task: Task, schema: dict[str, Variable], numbers: Any) -> dict[str, Variable]:
-    """With room for the flows of the largest network, of which nothing may have been measured."""
-    counted = any(t.kind == "count" for t in task.targets.values())
-    net = _largest(task, numbers) if counted else None
-    for measure in task.measures if net is not None else ():
-        form = None if net is None else measure.form(net)
-        if form is not None and form.dims and measure.name in schema:
-            all_ = Variable.of(form)
-            schema[measure.name] = replace(
-                schema[measure.name], shape=all_.shape, coords=all_.coords
-            )
-    return schema
-
-
-def _largest(task: Task, numbers: NDArray[np.int64]) -> Network | None:
-    """The first network among these points, which has the flows of all; None if there is none."""
+def _forms(task: Task, numbers: Iterable[int]) -> dict[str, Variable]:
+    """Forms of results that are known beforehand: from the first network among these points, which
+    has the flows of all.
+    """
     for number in numbers:
         with suppress(Exception):  # values_at() tells it
-            point = task.point(int(number))
-            return point.net if isinstance(point, Point) else None
-    return None
-
-
-def _probes(task: Task) -> NDArray[np.int64]:
-    """Points that are tried: some, evenly over the grid."""
-    size = task.grid.size
-    numbers = np.unique(np.linspace(0, size - 1, min(PROBES, size)).astype(np.int64))
-    counts = [axis for axis, target in task.targets.items() if target.kind == "count"]
-    if not counts:
-        return numbers
-    # the most flows first: their names are those of all
-    order = [int(np.argmax(a.values)) if a.name in counts else 0 for a in task.grid.axes]
-    return np.concatenate([[np.ravel_multi_index(order, task.grid.shape)], numbers])
-
-
-def _completed(
-    task: Task, schema: dict[str, Variable], numbers: Any, first: str
-) -> dict[str, Variable]:
-    """With the form of measures that failed wherever they were tried, where it is known all the
-    same.
-    """
-    known = set(schema)
-    for measure in task.measures:
-        of_others = known - {m.name for m in task.measures}
-        if measure.name in known or (measure.kind == "own" and of_others):
-            continue
-        net = _largest(task, numbers)
-        form = None if net is None else measure.form(net)
-        if form is None:
-            raise SweepFailed(_none_of(numbers, first))
-        schema[measure.name] = Variable.of(form)
-    return schema
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+            point = task.point(number)
+            if not isinstance(point, Point):
+                return {}
+            forms = {m.name: m.form(point.net) for m in task.measures}
+            return {name: Variable.of(form) for name, form in forms.items() if form is not None}
+    return {}

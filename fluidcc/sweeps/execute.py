@@ -28,13 +28,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fluidcc.base.arguments import shown, whole
+from fluidcc.base.arguments import flag, shown, whole
 from fluidcc.base.errors import FluidccWarning, InvalidInput, SweepFailed
 from fluidcc.base.progress import Progress, unless
 from fluidcc.sweeps.evaluate import Points, evaluate, probed, releases_gil
-from fluidcc.sweeps.results import Piece, empty_piece
 from fluidcc.sweeps.store import Store, identity, versions
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Piece, Task, empty_piece, reason
 
 __all__ = ["DASK_CONFIG", "SENDING", "Execution", "cores", "run", "seconds_in_a_chunk"]
 
@@ -76,11 +75,7 @@ class Execution:
             raise InvalidInput(
                 f"store is {shown(self.store)}; give the name of a folder, such as 'sweep.zarr'"
             )
-        if self.progress is not None and not isinstance(self.progress, bool):
-            raise InvalidInput(
-                f"progress is {shown(self.progress)}; give True, False, or nothing for a bar on "
-                "long sweeps"
-            )
+        flag(self.progress, "progress", unset=True)
         if self.chunk is not None:
             whole(self.chunk, "chunk", least=1)
         if self.workers is not None:
@@ -323,9 +318,9 @@ class Workers:
                     piece.put(row, self._submit(points[row : row + 1]).result())
                     break
                 except self.lost as error:
-                    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                    said = reason(error)
             else:
-                piece.errors[row] = f"its worker died, {LIVES} times ({said})"
+                piece.fail(row, {"": f"its worker died, {LIVES} times ({said})"})
         return piece
 
     def _next(self, ended: SimpleQueue[Future[Piece]]) -> Future[Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from fluidcc.base.arguments import shown, whole
 from fluidcc.base.errors import InvalidInput
 from fluidcc.base.units import to_si
 
-__all__ = ["Axis", "Grid", "make_grid", "spread"]
+__all__ = ["Axis", "Grid", "combinations", "make_grid"]
 
 MOST_VALUES = 10**7  # of an axis
 MOST_POINTS = 10**10  # of a grid: results of one number each are 80 GB
@@ -77,8 +77,22 @@ class Grid:
 
     def point(self, number: int) -> dict[str, Any]:
         """Values by axis of point `number`."""
-        place = np.unravel_index(number, self.shape)
-        return {axis.name: axis.values[k] for axis, k in zip(self.axes, place, strict=True)}
+        return self.values(range(len(self.axes)), np.unravel_index(number, self.shape))
+
+    def values(self, axes: Iterable[int], positions: Iterable[Any]) -> dict[str, Any]:
+        """Values by name at these positions along some axes, which are given by number."""
+        pairs = zip((self.axes[k] for k in axes), positions, strict=True)
+        return {axis.name: axis.values[position] for axis, position in pairs}
+
+
+def combinations(
+    positions: NDArray[np.int64],
+) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    """Give each combination of positions along some axes (axes, points), with the points at it."""
+    columns, which = np.unique(positions, axis=1, return_inverse=True)
+    order, which = np.argsort(which.ravel(), kind="stable"), which.ravel()
+    members = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    yield from zip(map(tuple, columns.T.tolist()), members, strict=True)
 
 
 def make_grid(
@@ -90,7 +104,7 @@ def make_grid(
     ----------
     given : mapping of str to values
         Of each axis a sequence of numbers, of text with units or of other objects; or a mapping for
-        `spread`.
+        `{"from": a, "to": b, "points": n, "scale": "linear" or "log"}`.
     units : mapping of str to str
         Unit in which the values of an axis are read, by its name; no entry leaves them as they are.
     packets : mapping of str to float, optional
@@ -123,7 +137,7 @@ def make_grid(
 def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis:
     what = f"axis {name!r} of the grid"
     if isinstance(given, Mapping):
-        return Axis(name, spread(given, unit or "1", what), unit or "")
+        return Axis(name, _spread(given, unit or "1", what), unit or "")
     if isinstance(given, str) or not (isinstance(given, Sequence) or hasattr(given, "__array__")):
         raise InvalidInput(f"{what} is {shown(given)}; give a list of values")
     count = np.size(given) if hasattr(given, "__array__") else len(given)
@@ -136,7 +150,11 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
         raise InvalidInput(f"{what} has no values; give at least one")
     if any(isinstance(v, float) and v != v for v in raw):
         raise InvalidInput(f"{what} has the value nan; leave it out")
-    values = raw if unit is None else [_value(v, unit, what, packet) for v in raw]
+    values: list[Any] = raw
+    if unit == "count":
+        values = [whole(v, what) for v in raw]
+    elif unit is not None:
+        values = [to_si(v, unit, what, packet=packet, allow_inf=True) for v in raw]
     seen = set()
     for as_given, value in zip(raw, values, strict=True):
         key = (type(value), value if isinstance(value, Hashable) else repr(value))
@@ -146,13 +164,7 @@ def _axis(name: str, given: Any, unit: str | None, packet: float | None) -> Axis
     return Axis(name, tuple(values), unit or "")
 
 
-def _value(value: Any, unit: str, what: str, packet: float | None) -> Any:
-    if unit == "count":
-        return whole(value, what)
-    return to_si(value, unit, what, packet=packet, allow_inf=True)
-
-
-def spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
+def _spread(given: Mapping[str, Any], unit: str, what: str) -> tuple[float, ...]:
     """Values from ``{"from": a, "to": b, "points": n, "scale": "linear" or "log"}``."""
     unknown = set(given) - {"from", "to", "points", "scale"}
     if unknown or not {"from", "to", "points"} <= set(given):

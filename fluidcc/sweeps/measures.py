@@ -2,7 +2,8 @@
 
 ====================================  ==========================================================
 ``equilibrium_rate``, ...             a field of `fluidcc.equilibrium`: rate, one_way_delay, rtt,
-                                      loss, queueing_delay, price, saturated, full, arrival_rate
+                                      loss, queueing_delay, price, saturated, full,
+                                      arrival_rate, admitted_rate
 ``mean_rate``, ``max_backlog``, ...   mean, std, min, max or final, of a variable of
                                       `fluidcc.simulate`: rate, one_way_delay, rtt, loss,
                                       queueing_delay, backlog, arrival_rate, throughput,
@@ -30,53 +31,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.analysis.boundary import stability_boundary
+from fluidcc.analysis.orbit import limit_cycle
+from fluidcc.analysis.stability import stability
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
+from fluidcc.equilibria.equilibrium import equilibrium
+from fluidcc.equilibria.result import COLUMNS
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
+from fluidcc.numerics.fluid.many import statistic
+from fluidcc.simulation.simulate import simulate
 
 __all__ = [
-    "EQUILIBRIUM",
-    "KINDS",
-    "STABILITY",
-    "TOLD",
-    "VARIABLES",
-    "Measure",
-    "Point",
-    "Value",
-    "as_values",
-    "find_measures",
-    "refuse_taken",
-    "sample_times",
-]
+    "KINDS", "MEASURES", "STABILITY", "TOLD", "VARIABLES", "Measure", "Point", "Value",
+    "as_values", "find_measures", "known_measures", "refuse_taken", "sample_times",
+]  # fmt: skip
 
-EQUILIBRIUM = {
-    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow",
-    "queueing_delay": "link", "price": "link",
-    "saturated": "link", "full": "link", "arrival_rate": "link",
-}  # fmt: skip
 KINDS = ("mean", "std", "min", "max", "final")
-VARIABLES = {
-    "rate": "flow", "one_way_delay": "flow", "rtt": "flow", "loss": "flow",
-    "queueing_delay": "link", "backlog": "link", "arrival_rate": "link", "throughput": "link",
-    "utilisation": "link", "link_loss": "link",
+VARIABLES = {  # of a run: its dimension and its unit
+    "rate": ("flow", "bit/s"), "one_way_delay": ("flow", "s"), "rtt": ("flow", "s"),
+    "loss": ("flow", "1"), "queueing_delay": ("link", "s"), "backlog": ("link", "bit"),
+    "arrival_rate": ("link", "bit/s"), "throughput": ("link", "bit/s"),
+    "utilisation": ("link", "1"), "link_loss": ("link", "1"),
 }  # fmt: skip
-STABILITY = {
-    "stable": "", "marginal": "", "encirclements": "1", "gain_margin": "1", "phase_margin": "deg",
-    "delay_margin": "s", "modulus_margin": "1", "crossover": "rad/s",
-    "decay_rate": "1/s", "critical_gain": "1",
-    "rightmost_root": "1/s",
+STABILITY = {  # of a verdict: its unit, what finds it, and a value of its type
+    "stable": ("", "roots", True), "marginal": ("", "roots", True),
+    "encirclements": ("1", "roots", 0.0), "decay_rate": ("1/s", "roots", 0.0),
+    "rightmost_root": ("1/s", "roots", 0j), "gain_margin": ("1", "margins", 0.0),
+    "phase_margin": ("deg", "margins", 0.0), "delay_margin": ("s", "margins", 0.0),
+    "modulus_margin": ("1", "margins", 0.0), "crossover": ("rad/s", "margins", 0.0),
+    "critical_gain": ("1", "margins", 0.0),
 }  # fmt: skip
-TOLD = (
-    "error",
-    "warning",
-)  # variables of results that say why points failed, and why they are doubtful
-UNITS = {
-    "rate": "bit/s", "arrival_rate": "bit/s", "throughput": "bit/s", "backlog": "bit",
-    "one_way_delay": "s", "rtt": "s", "queueing_delay": "s", "loss": "1", "link_loss": "1",
-    "utilisation": "1",
-}  # fmt: skip
-_SCALARS: dict[str, Any] = {"stable": True, "marginal": True, "rightmost_root": 0j}
+MEASURES = {  # the kind and the key of every name but "critical_<parameter>"
+    **{f"equilibrium_{name}": ("equilibrium", name) for name in COLUMNS},
+    **{f"{kind}_{name}": ("trajectory", f"{kind}_{name}") for kind in KINDS for name in VARIABLES},
+    **{name: ("stability", name) for name in STABILITY},
+    "limit_cycle_period": ("cycle", ""),
+}
+TOLD = ("error", "warning")  # variables of results: why points failed, and why they are doubtful
 
 
 # --- points ---------------------------------------------------------------------------------------
@@ -161,8 +154,6 @@ class Point(Mapping[str, Any]):
         return self._simulated(t_eval=sample_times({**self.options, "until": self.until}))
 
     def _simulated(self, **more: Any) -> Any:
-        from fluidcc.simulation.simulate import simulate
-
         given = {
             k: v for k, v in self.options.items() if k not in ("until", "window") and v is not None
         }
@@ -170,35 +161,24 @@ class Point(Mapping[str, Any]):
 
     @cached_property
     def equilibrium(self) -> Any:
-        from fluidcc.equilibria.equilibrium import equilibrium
-
         return equilibrium(self.net)
 
     @cached_property
     def stability(self) -> Any:
-        from fluidcc.analysis.stability import stability
-
         return stability(self.net)
 
     @cached_property
     def limit_cycle(self) -> Any:
-        from fluidcc.analysis.orbit import limit_cycle
-
         return limit_cycle(self.net)
 
     @property
     def doubts(self) -> list[str]:
         made = vars(self)  # where cached properties are kept
-        runs = [made[name].attrs["warnings"] for name in ("sampled", "run") if name in made]
+        runs = [made[k].attrs["warnings"].split("; ") for k in ("sampled", "run") if k in made]
         others = [
-            made[name].warnings
-            for name in ("equilibrium", "stability", "limit_cycle")
-            if name in made
+            made[k].warnings for k in ("equilibrium", "stability", "limit_cycle") if k in made
         ]
-        return [
-            *(text for told in runs for text in told.split("; ") if text),
-            *(text for of in others for text in of),
-        ]
+        return [text for texts in (*runs, *others) for text in texts if text]
 
 
 # --- measures -------------------------------------------------------------------------------------
@@ -233,25 +213,20 @@ class Measure:
             return as_values(self.function(point), self.name)
         return {self.name: _READ[self.kind](self.key, point)}
 
-    def labels(self, net: Network) -> tuple[str, ...]:
-        """Return the flows or links of which it has a value each, if it is of the kind that has."""
-        dims = {"equilibrium": EQUILIBRIUM, "trajectory": VARIABLES}[self.kind]
-        name = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
-        return net.flow_names if dims[name] == "flow" else net.link_names
-
     def form(self, net: Network) -> Value | None:
         """Return the form of its values for this network, where that is known beforehand."""
         if self.kind == "own":
             return None
+        if self.kind == "stability":
+            unit, _, like = STABILITY[self.key]
+            return Value(like, attrs={"units": unit} if unit else {})
         if self.kind not in ("equilibrium", "trajectory"):
-            return Value(_SCALARS.get(self.key, 0.0))
-        labels = self.labels(net)
-        if self.kind == "equilibrium":
-            dim, filled = EQUILIBRIUM[self.key], self.key in ("saturated", "full")
-            return Value(np.full(len(labels), filled), (dim,), {dim: labels})
-        variable = self.key.partition("_")[2]
-        dim, attrs = VARIABLES[variable], {"units": UNITS[variable]}
-        return Value(np.full(len(labels), np.nan), (dim,), {dim: labels}, attrs)
+            return Value(0.0)
+        key = self.key if self.kind == "equilibrium" else self.key.partition("_")[2]
+        dim, of = (COLUMNS if self.kind == "equilibrium" else VARIABLES)[key]
+        labels = net.flow_names if dim == "flow" else net.link_names
+        empty = np.full(len(labels), False if of is None else np.nan)
+        return Value(empty, (dim,), {dim: labels}, {"units": of} if of else {})
 
 
 def find_measures(given: Any) -> tuple[Measure, ...]:
@@ -306,14 +281,8 @@ def refuse_taken(names: Iterable[str]) -> None:
 
 
 def known_measures() -> list[str]:
-    """Names of all measures."""
-    return [
-        *(f"equilibrium_{name}" for name in EQUILIBRIUM),
-        *(f"{kind}_{name}" for kind in KINDS for name in VARIABLES),
-        *STABILITY,
-        "critical_eta",
-        "limit_cycle_period",
-    ]
+    """Return the names of all measures."""
+    return [*MEASURES, "critical_eta"]
 
 
 def _measure(label: str, what: Any) -> Measure:
@@ -324,20 +293,12 @@ def _measure(label: str, what: Any) -> Measure:
         raise InvalidInput(
             f"measure {shown(label or what)} is {shown(what)}; give a name or a function of a point"
         )
-    kind, _, key = what.partition("_")
-    if what in STABILITY:
-        return Measure(label or what, "stability", what)
-    if what == "limit_cycle_period":
-        return Measure(label or what, "cycle", what)
-    if kind == "critical" and key:
-        return Measure(label or what, "critical", key)
-    if kind == "equilibrium" and key in EQUILIBRIUM:
-        return Measure(label or what, "equilibrium", key)
-    if kind in KINDS and key in VARIABLES:
-        return Measure(label or what, "trajectory", what)
-    hint = near(what, known_measures())
-    more = "give one of fluidcc.sweeps.measures, or a function of a point"
-    raise UnknownName(f"there is no measure {shown(what)}; {hint if hint[-1] == '?' else more}")
+    kind, key = MEASURES.get(what, ("critical", what.removeprefix("critical_")))
+    if kind == "critical" and (key == what or not key):
+        hint = near(what, known_measures())
+        more = "give one of fluidcc.sweeps.measures, or a function of a point"
+        raise UnknownName(f"there is no measure {shown(what)}; {hint if hint[-1] == '?' else more}")
+    return Measure(label or what, kind, key)
 
 
 # --- values by name -------------------------------------------------------------------------------
@@ -348,18 +309,15 @@ def _equilibrium(key: str, point: Point) -> Value:
 
 
 def _stability(key: str, point: Point) -> Value:
-    report = point.stability
-    found: Any
     if key == "rightmost_root":
-        found = complex(np.asarray(report.rightmost_roots).ravel()[0])
+        found: Any = complex(np.asarray(point.stability.rightmost_roots).ravel()[0])
     else:
-        found = getattr(report, key)
-    return Value(found, attrs={"units": STABILITY[key]} if STABILITY[key] else {})
+        found = getattr(point.stability, key)
+    unit = STABILITY[key][0]
+    return Value(found, attrs={"units": unit} if unit else {})
 
 
 def _critical(key: str, point: Point) -> Value:
-    from fluidcc.analysis.boundary import stability_boundary
-
     found: Any = stability_boundary(point.net, key)
     return Value(float(found.value), attrs={"units": found.units})
 
@@ -370,8 +328,6 @@ def _cycle(key: str, point: Point) -> Value:
 
 def _trajectory(key: str, point: Point) -> Value:
     """Of the piecewise-linear curve through the samples of a point's window."""
-    from fluidcc.numerics.fluid.many import statistic
-
     kind, _, variable = key.partition("_")
     data = point.sampled[variable].transpose(..., "time")
     times, number = data.time.values, KINDS.index(kind)
@@ -386,8 +342,7 @@ def _trajectory(key: str, point: Point) -> Value:
 
 _READ = {
     "equilibrium": _equilibrium, "trajectory": _trajectory, "stability": _stability,
-    "critical": _critical,
-    "cycle": _cycle,
+    "critical": _critical, "cycle": _cycle,
 }  # fmt: skip
 
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.network.patterns import near
-from fluidcc.sweeps.results import Piece, empty_piece, labelled
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Piece, Task, empty_piece, labelled
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,7 +15,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Annotated, Any, TypeVar
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from fluidcc.base import version
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput
+from fluidcc.laws import Law
 from fluidcc.network import Network
-from fluidcc.sweeps.results import Piece, Variable, empty_piece
-from fluidcc.sweeps.task import Task
+from fluidcc.sweeps.task import Piece, Task, Variable, empty_piece
 from fluidcc.symbols import plain
 
 __all__ = ["Store", "differences", "identity", "versions"]
@@ -61,8 +61,8 @@ class _Note(msgspec.Struct):
     its first.
     """
 
-    errors: dict[int, str]
-    doubts: dict[int, str]
+    errors: dict[int, dict[str, str]]
+    doubts: dict[int, list[str]]
     digest: str
 
 
@@ -337,13 +337,11 @@ def identity(task: Task, points: NDArray[np.int64] | None = None) -> dict[str, A
     not all are meant.
     """
     return {
-        "points": "all" if points is None else hashlib.sha256(points.tobytes()).hexdigest()[:16],
-        "model": _network(task.model)
-        if isinstance(task.model, Network)
-        else {"function": _function(task.model)},
-        "grid": {axis.name: [_plain(v) for v in axis.values] for axis in task.grid.axes},
-        "measure": {m.name: _function(m.function) if m.function else m.key for m in task.measures},
-        "option": {k: _plain(v) for k, v in task.options.items()},
+        "points": "all" if points is None else _hash(points.tolist()),
+        "model": _plain(net if isinstance(net := task.model, Network) else {"function": net}),
+        "grid": {axis.name: _plain(axis.values) for axis in task.grid.axes},
+        "measure": {m.name: _plain(m.function) if m.function else m.key for m in task.measures},
+        "option": _plain(task.options),
         "version of": versions(),
     }
 
@@ -374,84 +372,61 @@ def _code_of_fluidcc() -> str:
     return digest.hexdigest()[:16]
 
 
-def _network(net: Network) -> dict[str, Any]:
-    links = {f"link {name}": _spec(spec) for name, spec in net.links.items()}
-    return links | {f"flow {name}": _spec(spec) for name, spec in net.flows.items()}
-
-
-def _spec(spec: Any) -> dict[str, Any]:
-    about = {k: _plain(v) for k, v in vars(spec).items() if k not in ("name", "law")}
-    law = _hash(repr(spec.law.structure))
-    return {
-        "law": f"{spec.law.name} {law}",
-        **{plain(p): float(v) for p, v in spec.law.params.items()},
-        **about,
-    }
-
-
 def _plain(value: Any) -> Any:
     """Something that JSON can hold, equal for equal values."""
-    if isinstance(value, bool | int | float | str) or value is None:
-        return value if not isinstance(value, float) or abs(value) < float("inf") else repr(value)
+    if isinstance(value, Network):
+        specs: dict[str, Any] = {f"link {name}": spec for name, spec in value.links.items()}
+        specs |= {f"flow {name}": spec for name, spec in value.flows.items()}
+        return {name: _spec(spec) for name, spec in specs.items()}
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else repr(value)
+    if isinstance(value, bool | int | str) or value is None:
+        return value
     if hasattr(value, "items"):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
-    if hasattr(value, "structure") and hasattr(value, "params"):
-        return f"{value.name} {_hash(repr((value.structure, value.params)))}"
-    if isinstance(value, Network):
-        return _network(value)
+    if isinstance(value, Law):
+        return f"{value.name} {_hash((value.structure, value.params))}"
     if callable(value):
-        return _function(value)
-    return f"{type(value).__name__} {_hash(repr(value))}"
+        name = getattr(value, "__qualname__", type(value).__name__)
+        return f"{name} {_hash(_meaning(value, set()))}"
+    return f"{type(value).__name__} {_hash(value)}"
 
 
-def _function(function: Any) -> str:
-    """A function by its name and what it does: its code, its constants, its defaults and what it
-    closes over.
+def _spec(spec: Any) -> dict[str, Any]:
+    about = {k: _plain(v) for k, v in vars(spec).items() if k not in ("name", "law")}
+    parameters = {plain(p): float(v) for p, v in spec.law.params.items()}
+    return {"law": f"{spec.law.name} {_hash(spec.law.structure)}", **parameters, **about}
+
+
+def _meaning(thing: Any, seen: set[int]) -> Any:
+    """What a function does: its code, constants and defaults, what it closes over, and the helpers
+    and constants of its own module; so also of what is called like a function, and of their parts.
     """
-    name = getattr(function, "__qualname__", type(function).__name__)
-    digest = hashlib.sha256()
-    _add(function, digest, set())
-    return f"{name} {digest.hexdigest()[:16]}"
-
-
-def _add(thing: Any, digest: Any, seen: set[int]) -> None:
     if id(thing) in seen:
-        return
-    code = getattr(thing, "__code__", None)
-    if isinstance(code, CodeType):
+        return "above"
+    if isinstance(thing, list | tuple):
+        return [_meaning(part, seen) for part in thing]
+    if isinstance(thing, CodeType):
+        constants = _meaning(thing.co_consts, seen)
+        return [thing.co_code, thing.co_names, constants]
+    if isinstance(code := getattr(thing, "__code__", None), CodeType):
         seen.add(id(thing))
-        _add(code, digest, seen)
-        _add((thing.__defaults__, thing.__kwdefaults__), digest, seen)
-        for cell in thing.__closure__ or ():
-            _add(cell.cell_contents, digest, seen)
-        for name in code.co_names:  # helpers and constants of the same module or cell
-            value = thing.__globals__.get(name)
-            if value is not None and getattr(value, "__module__", None) in (None, thing.__module__):
-                digest.update(name.encode())
-                _add(value, digest, seen)
-    elif isinstance(thing, CodeType):
-        digest.update(thing.co_code + repr(thing.co_names).encode())
-        for constant in thing.co_consts:
-            _add(constant, digest, seen)
-    elif (
-        hasattr(thing, "func") and hasattr(thing, "args") and hasattr(thing, "keywords")
-    ):  # functools.partial
-        _add((thing.func, thing.args, dict(thing.keywords)), digest, seen)
-    elif isinstance(thing, list | tuple):
-        for part in thing:
-            _add(part, digest, seen)
-        digest.update(b",")
-    elif callable(thing) and not isinstance(thing, type) and not hasattr(thing, "structure"):
-        digest.update(type(thing).__qualname__.encode())
-        _add(type(thing).__call__, digest, seen)
-        _add(sorted(getattr(thing, "__dict__", {}).items()), digest, seen)
-    elif hasattr(thing, "tobytes"):
-        digest.update(repr(getattr(thing, "shape", "")).encode() + thing.tobytes())
-    else:
-        digest.update(repr(_plain(thing) if not callable(thing) else thing).encode())
+        known = {name: thing.__globals__.get(name) for name in code.co_names}
+        own = (None, thing.__module__)
+        near = [(k, v) for k, v in known.items() if getattr(v, "__module__", None) in own]
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return _meaning([code, thing.__defaults__, thing.__kwdefaults__, cells, near], seen)
+    if isinstance(thing, partial):
+        return _meaning([thing.func, thing.args, thing.keywords], seen)
+    if callable(thing) and not isinstance(thing, type | Law):
+        parts = sorted(getattr(thing, "__dict__", {}).items())
+        return [type(thing).__qualname__, _meaning([type(thing).__call__, parts], seen)]
+    if hasattr(thing, "tobytes"):
+        return [getattr(thing, "shape", ""), thing.tobytes()]
+    return repr(thing if callable(thing) else _plain(thing))
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _hash(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]

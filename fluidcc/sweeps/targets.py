@@ -11,12 +11,15 @@ from typing import Any
 
 from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
 from fluidcc.base.units import Dimension, dimension_of, to_si
-from fluidcc.laws import Law
+from fluidcc.laws import Law, Link
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
-from fluidcc.symbols import plain
+from fluidcc.symbols import plain, unfold
 
-__all__ = ["OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "on_copies"]
+__all__ = [
+    "OPTIONS", "Target", "between", "changed", "find_target", "find_targets", "names_in",
+    "on_copies",
+]  # fmt: skip
 
 OPTIONS = {"seed": "count", "until": "s"}  # of the runs, not of the network
 _FLOW = {
@@ -43,6 +46,16 @@ class Target:
     unit: str | None
     flows: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+
+    @property
+    def structural(self) -> bool:
+        """Whether it changes more than numbers of a network."""
+        return self.kind in ("count", "law")
+
+    @property
+    def owners(self) -> list[tuple[str, str]]:
+        """Kind and name of each flow and link of which something is set."""
+        return [*(("flow", name) for name in self.flows), *(("link", name) for name in self.links)]
 
     def packet(self, net: Network) -> float | None:
         """Packet size [bit] by which values are read, where all that are set have the same."""
@@ -104,31 +117,28 @@ def find_target(net: Network, name: str) -> Target:
     if name == "rtt":
         return Target("rtt", "rtt", "s", flows=net.flow_names)
     owner, key = _split(net, name)
-    flows = net.flow_names if owner in (None, "flows") else (owner,) if owner in net.flows else ()
-    links = net.link_names if owner in (None, "links") else (owner,) if owner in net.links else ()
-    found = [
-        t
-        for t in (_of(net.flows, flows, key, True), _of(net.links, links, key, False))
-        if t is not None
-    ]
+    found: list[Target] = []
+    known = set[str]() if owner else {"rtt", *OPTIONS}
+    for specs, whole in ((net.flows, "flows"), (net.links, "links")):
+        names = [*specs] if owner in (None, whole) else [owner] if owner in specs else []
+        settable = {n: _settable(specs[n].law, whole == "flows") for n in names}
+        known |= {k for one in settable.values() for k in one}
+        having = {n: one[key] for n, one in settable.items() if key in one}
+        if len(set(having.values())) > 1:
+            raise InvalidInput(
+                f"axis {key!r} of the grid has different units in {', '.join(having)}; name one "
+                "owner of it"
+            )
+        if having:
+            kind, unit = next(iter(having.values()))
+            found.append(Target(kind, key, unit, **{whole: tuple(having)}))
     if not found:
-        known = sorted(
-            {
-                *_names(net, flows, True),
-                *_names(net, links, False),
-                *(() if owner else ("rtt", *OPTIONS)),
-            }
-        )
-        whose = (
-            f"{owner!r} of the network"
-            if owner and owner not in _ALL
-            else f"no {owner or 'flow or link'}"
-        )
-        verb = "has no" if owner and owner not in _ALL else "has"
-        hint = near(key, known)
+        one = owner is not None and owner not in _ALL
+        whose = f"{owner!r} of the network has no" if one else f"no {owner or 'flow or link'} has"
+        hint = near(key, sorted(known))
         raise UnknownName(
-            f"axis {name!r} of the grid: {whose} {verb} {key!r}; "
-            f"{hint}{'' if hint[-1] == '?' else '.'} It may be {', '.join(known)}"
+            f"axis {name!r} of the grid: {whose} {key!r}; "
+            f"{hint}{'' if hint[-1] == '?' else '.'} It may be {', '.join(sorted(known))}"
         )
     if len(found) > 1:
         raise InvalidInput(
@@ -136,6 +146,25 @@ def find_target(net: Network, name: str) -> Target:
             f"links.{key}"
         )
     return found[0]
+
+
+def _settable(law: Law, flow: bool) -> dict[str, tuple[str, str | None]]:
+    """What can be set of a flow or link of this law, by name: the target's kind, and the unit."""
+
+    def unit(symbol: Any) -> str:
+        return str(law.units.get(symbol, "1"))
+
+    found: dict[str, tuple[str, str | None]] = {
+        **{plain(p): ("parameter", unit(p)) for p in law.params},
+        **{f"initial.{plain(z)}": ("initial", unit(z)) for z in law.states},
+        **{key: ("argument", u) for key, u in (_FLOW if flow else _LINK).items()},
+        "law": ("law", None),
+    }
+    if flow:
+        found |= {"rtt": ("trip", "s"), "count": ("count", "count")}
+    elif isinstance(law, Link) and law.queue is not None:
+        found |= {"initial.q": ("initial", "s"), "initial.backlog": ("initial", "bit")}
+    return found
 
 
 def _split(net: Network, name: str) -> tuple[str | None, str]:
@@ -158,59 +187,14 @@ def _split(net: Network, name: str) -> tuple[str | None, str]:
     return None, name
 
 
-def _names(net: Network, owners: tuple[str, ...], flow: bool) -> set[str]:
-    """What can be set of them."""
-    names: set[str] = set()
-    for owner in owners:
-        law = (net.flows if flow else net.links)[owner].law
-        names |= {*(_FLOW if flow else _LINK), "law", *(["count", "rtt"] if flow else [])}
-        names |= {plain(p) for p in law.params} | {f"initial.{plain(z)}" for z in law.states}
-    return names
-
-
-def _of(specs: Mapping[str, Any], owners: tuple[str, ...], key: str, flow: bool) -> Target | None:
-    """The target among these owners, of those that have it."""
-
-    def make(kind: str, unit: str | None, who: tuple[str, ...]) -> Target:
-        return Target(kind, key, unit, who if flow else (), () if flow else who)
-
-    arguments = _FLOW if flow else _LINK
-    if not owners:
-        return None
-    if key in arguments:
-        return make("argument", arguments[key], owners)
-    if key == "law":
-        return make("law", None, owners)
-    if key == "rtt" and flow:
-        return make("trip", "s", owners)
-    if key == "count" and flow:
-        return make("count", "count", owners)
-    units: dict[str, str] = {}
-    for owner in owners:
-        law = specs[owner].law
-        if key.startswith("initial."):
-            own = {plain(z): str(law.units.get(z, "1")) for z in law.states}
-            if not flow and law.queue is not None:
-                own |= {"q": "s", "backlog": "bit"}
-            unit = own.get(key.removeprefix("initial."))
-        else:
-            unit = {plain(p): str(law.units.get(p, "1")) for p in law.params}.get(key)
-        if unit is not None:
-            units[owner] = unit
-    if not units:
-        return None
-    if len(set(units.values())) > 1:
-        raise InvalidInput(
-            f"axis {key!r} of the grid has different units in {', '.join(units)}; name one owner "
-            "of it"
-        )
-    kind = "initial" if key.startswith("initial.") else "parameter"
-    return make(kind, next(iter(units.values())), tuple(units))
-
-
 def between(law: Law) -> list[set[str]]:
     """Names of the parameters of a law whose values must fit one another."""
-    return [{plain(s) for s in relation.free_symbols} for relation in law.where]
+    return [names_in(relation) for relation in law.where]
+
+
+def names_in(expression: Any) -> set[str]:
+    """Names of the symbols of an expression."""
+    return {plain(symbol) for symbol in unfold(expression).free_symbols}
 
 
 def on_copies(target: Target, before: Network, net: Network) -> Target:

@@ -1,22 +1,34 @@
-"""The work of a sweep as data that can be sent to any worker: which points there are, and what is
-measured at each."""
+"""The work of a sweep and its results as data, which can be sent to any worker and back: which
+points there are, what is measured at each, and what was found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from fluidcc.base.errors import InvalidInput
+import numpy as np
+from numpy.typing import NDArray
+
+from fluidcc.base import version
+from fluidcc.base.errors import FluidccError, InvalidInput
 from fluidcc.network import Network
 from fluidcc.network.scenarios import Scenario
 from fluidcc.sweeps.grid import Grid
-from fluidcc.sweeps.measures import Measure, Point, Value, as_values
-from fluidcc.sweeps.results import Variable
+from fluidcc.sweeps.measures import TOLD, Measure, Point, Value, as_values
 from fluidcc.sweeps.targets import Target, changed
 
-__all__ = ["Task"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Kept", "Piece", "Task", "Variable", "empty_piece", "labelled", "reason"]
+
+PROBES = 20  # points that are tried before it is said that none can be measured
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,9 @@ class Task:
 
     def point(self, number: int) -> Point | dict[str, Value]:
         """Return the point of that number; or its results, where the model returns results."""
-        values = self.grid.point(number)
-        options = dict(self.options)
+        values, options = self.grid.point(number), dict(self.options)
         if isinstance(self.model, Network):
-            options |= {k: values[k] for k, t in self.targets.items() if t.kind == "option"}
-            return Point(values, changed(self.model, self.targets, values), options)
+            return self.at(values)
         made = self.model(Point(values, None, options))
         if isinstance(made, Scenario):
             own = {"until": made.until, "seed": made.seed, "delays": made.delays}
@@ -70,3 +80,230 @@ class Task:
                 "or leave measure out"
             )
         return as_values(made, "value")
+
+    def at(self, values: Mapping[str, Any]) -> Point:
+        """Return the point with these values by axis, of a network."""
+        assert isinstance(self.model, Network)
+        options = {k: values[k] for k, t in self.targets.items() if t.kind == "option"}
+        net = changed(self.model, self.targets, values)
+        return Point(values, net, {**self.options, **options})
+
+    @property
+    def structural(self) -> bool:
+        """Whether the networks of the points differ in numbers of flows, or in laws."""
+        return any(target.structural for target in self.targets.values())
+
+    def probes(self) -> list[int]:
+        """Return some points, evenly over the grid; that with the most flows is the first."""
+        shape = self.grid.shape
+        numbers = np.unique(np.linspace(0, self.grid.size - 1, PROBES).astype(np.int64)).tolist()
+        counts = [name for name, target in self.targets.items() if target.kind == "count"]
+        if not counts:
+            return numbers
+        most = [int(np.argmax(a.values)) if a.name in counts else 0 for a in self.grid.axes]
+        return [int(np.ravel_multi_index(most, shape)), *numbers]
+
+
+def reason(error: BaseException) -> str:
+    """Kind and text of an error, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+class Kept(Generic[T]):
+    """What was made last, by key: made once, whichever threads ask for it.
+
+    An error of fluidcc in its making is kept and raised in its place.
+    """
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self._made: dict[Any, T | FluidccError] = {}
+        self._lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def get(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what is kept under `key`, or what is made now."""
+        with self._lock:
+            if key not in self._made:
+                try:
+                    made: T | FluidccError = make()
+                except FluidccError as error:
+                    made = error
+                while len(self._made) >= self._most:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = made
+            found = self._made[key]
+        if isinstance(found, FluidccError):
+            raise found
+        return found
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The form of a measured value: its type, and its dimensions beyond the grid's."""
+
+    dtype: str
+    boolean: bool = False
+    shape: tuple[int, ...] = ()
+    dims: tuple[str, ...] = ()
+    coords: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: Value) -> Variable:
+        """Return the form of this value."""
+        array = np.asarray(value.values)
+        kind = "complex128" if array.dtype.kind == "c" else "float64"
+        boolean = array.dtype.kind == "b"
+        return cls(kind, boolean, array.shape, value.dims, value.coords, value.attrs)
+
+    def fill(self, value: Value, row: Any, name: str) -> None:
+        """Put a value into its row of the results.
+
+        Raises
+        ------
+        InvalidInput
+            If it has another form.
+        """
+        array = np.asarray(value.values)
+        if array.dtype.kind == "c" and self.dtype != "complex128":
+            if np.any(array.imag != 0):
+                raise InvalidInput(
+                    f"{name} is complex here, and real at the first point; return complex numbers "
+                    "there"
+                )
+            array = array.real
+        if value.coords == self.coords and array.shape == self.shape:
+            row[...] = array
+            return
+        if value.dims != self.dims or len(self.dims) != 1 or self.dims[0] not in value.coords:
+            raise InvalidInput(
+                f"{name} has shape {array.shape} here, and {self.shape} at the first point"
+            )
+        labels = list(self.coords[self.dims[0]])
+        for label, number in zip(value.coords[self.dims[0]], array, strict=True):
+            if label not in labels:
+                raise InvalidInput(
+                    f"{name} has the {self.dims[0]} {label!r} here, which the first point has not"
+                )
+            row[labels.index(label)] = number
+
+
+@dataclass
+class Piece:
+    """Results of some points.
+
+    Attributes
+    ----------
+    values : dict
+        For each variable an array (points, ...).
+    errors : dict
+        Why points failed, by row and measure (or ``""``, if it is about all of them).
+    doubts : dict
+        What makes results doubtful, by row.
+    seconds : float
+        What measuring them has taken.
+    """
+
+    values: dict[str, NDArray[Any]]
+    errors: dict[int, dict[str, str]] = field(default_factory=dict)
+    doubts: dict[int, list[str]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def fail(self, row: int, reasons: Mapping[str, str]) -> None:
+        """Add why measures failed at a point."""
+        if reasons:
+            self.errors[row] = self.errors.get(row, {}) | dict(reasons)
+
+    def doubt(self, row: int, texts: Sequence[str]) -> None:
+        """Add what makes results doubtful at a point."""
+        if texts:
+            self.doubts[row] = [*self.doubts.get(row, ()), *texts]
+
+    def put(self, first: int, part: Piece) -> None:
+        """Put the results of some points in, from row `first` on."""
+        for name, values in part.values.items():
+            self.values[name][first : first + len(values)] = values
+        self.errors |= {first + row: text for row, text in part.errors.items()}
+        self.doubts |= {first + row: text for row, text in part.doubts.items()}
+        self.seconds += part.seconds
+
+    def part(self, start: int, stop: int) -> Piece:
+        """Return the results in some rows."""
+        rows = range(start, stop)
+        return Piece(
+            {name: v[start:stop] for name, v in self.values.items()},
+            {row - start: self.errors[row] for row in rows if row in self.errors},
+            {row - start: self.doubts[row] for row in rows if row in self.doubts},
+        )
+
+
+def empty_piece(schema: Mapping[str, Variable], count: int) -> Piece:
+    """Return room for the results of some points, all NaN.
+
+    Raises
+    ------
+    InvalidInput
+        If the memory has no room for them.
+    """
+    try:
+        return Piece(
+            {k: np.full((count, *v.shape), np.nan, dtype=v.dtype) for k, v in schema.items()}
+        )
+    except MemoryError:
+        need = sum(count * math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in schema.values())
+        raise InvalidInput(
+            f"the results of {count} points take {need / 2**30:.3g} GiB, for which there is no "
+            "memory here; give a smaller grid"
+        ) from None
+
+
+def labelled(grid: Grid, schema: Mapping[str, Variable], piece: Piece) -> xr.Dataset:
+    """Return the results of all points over the axes of the grid.
+
+    The variable ``error`` says why points failed, and ``warning`` why they are doubtful; each is
+    there only if it says something of some point.
+    """
+    import xarray as xr
+
+    coords: dict[str, Any] = {axis.name: axis.coordinate() for axis in grid.axes}
+    data: dict[str, Any] = {}
+    for name, v in schema.items():
+        values = piece.values[name].reshape(*grid.shape, *v.shape)
+        if v.boolean and not np.any(np.isnan(values)):
+            values = values.astype(bool)
+        data[name] = ((*grid.names, *v.dims), values, dict(v.attrs))
+        coords.update({dim: list(labels) for dim, labels in v.coords.items()})
+    order = {name: k for k, name in enumerate(schema)}
+    errors = {
+        row: "; ".join(
+            f"{name}: {reasons[name]}" if name else reasons[name]
+            for name in sorted(reasons, key=lambda name: order.get(name, -1))
+        )
+        for row, reasons in piece.errors.items()
+    }
+    doubts = {row: "; ".join(dict.fromkeys(texts)) for row, texts in piece.doubts.items()}
+    told = (
+        (errors, "why the point could not be measured"),
+        (doubts, "what makes its results doubtful"),
+    )
+    for name, (texts, what) in zip(TOLD, told, strict=True):
+        if texts:
+            column = np.full(grid.size, "", dtype=object)
+            column[list(texts)] = list(texts.values())
+            about = {"long_name": f"{what}; empty where nothing is to be said"}
+            data[name] = (grid.names, column.astype(str).reshape(grid.shape), about)
+    result = xr.Dataset(data, coords)
+    result.attrs.update(
+        axes=list(grid.names), points=grid.size, failed=len(piece.errors), warned=len(piece.doubts),
+        point_seconds=piece.seconds, fluidcc=version.__version__,
+    )  # fmt: skip
+    return result

@@ -28,7 +28,7 @@ from fluidcc.cli import main
 from fluidcc.sweeps import execute, files
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import evaluate, probed
-from fluidcc.sweeps.results import empty_piece
+from fluidcc.sweeps.task import empty_piece
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -145,21 +145,6 @@ def test_a_worker_that_dies_is_replaced(client: Any, tmp_path: Path) -> None:
     assert (tmp_path / "dead").exists()
     assert ds.attrs["failed"] == 0
     assert ds.value.values.tolist() == [float(x) ** 2 for x in range(20)]
-
-
-def test_a_store_on_a_cluster_goes_on(client: Any, tmp_path: Path) -> None:
-    def measured(point: Any) -> float:
-        with open(tmp_path / "log", "a") as file:
-            file.write(f"{point['x']:g}\n")
-        return float(point["x"]) ** 0.5
-
-    grid = {"x": np.arange(12.0)}
-    first = fc.sweep(measured, grid, executor=client, chunk=3, store=tmp_path / "s")
-    (tmp_path / "log").write_text("")
-    (tmp_path / "s" / "chunks" / "2.json").unlink()
-    again = fc.sweep(measured, grid, executor=client, store=tmp_path / "s")
-    assert sorted((tmp_path / "log").read_text().split(), key=float) == ["6", "7", "8"]
-    assert again.value.values.tobytes() == first.value.values.tobytes()
 
 
 SWEEP = """

@@ -15,7 +15,7 @@ from fluidcc.sweeps import execute
 from fluidcc.sweeps.api import make_task
 from fluidcc.sweeps.evaluate import probed
 from fluidcc.sweeps.execute import FEWEST, SENDING, SPAN, Workers, _probe, seconds_in_a_chunk
-from fluidcc.sweeps.results import Piece
+from fluidcc.sweeps.task import Piece
 
 
 class Pickling:
@@ -104,17 +104,3 @@ def test_a_worker_keeps_few_tasks() -> None:
         piece = Workers(task, lambda of=worker: of, apart=True).one(range(1))  # type: ignore[misc]
         assert piece.values["value"].tolist() == [1.0 + k]
     assert len(execute._tasks) <= execute.TASKS
-
-
-def test_a_store_that_was_begun_with_small_chunks_goes_on_with_them(tmp_path: Path) -> None:
-    grid = {"x": np.arange(500.0)}
-
-    def measured(p: Any) -> float:
-        return float(p["x"]) * 2
-
-    first = fc.sweep(measured, grid, executor="serial", store=tmp_path / "s", chunk=5)
-    for n in range(0, 100, 3):
-        (tmp_path / "s" / "chunks" / f"{n}.json").unlink()
-    again = fc.sweep(measured, grid, executor="threads", workers=2, store=tmp_path / "s")
-    assert again.value.values.tobytes() == first.value.values.tobytes()
-    assert len(list((tmp_path / "s" / "chunks").glob("[0-9]*.json"))) == 100

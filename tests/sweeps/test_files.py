@@ -68,26 +68,17 @@ def test_a_file_is_the_call(tmp_path: Path) -> None:
 
 MISTAKES = [
     ('scenario = "small.toml"', 'scenario = "smal"', "scenario: smal: no such file"),
-    (
-        'measure = ["mean_rate", "equilibrium_rtt"]',
-        "measure = 3",
-        "measure is 3; give the name of a measure",
-    ),
-    (
-        'measure = ["mean_rate", "equilibrium_rtt"]',
-        "",
-        "measure is missing; give the name of a measure",
-    ),
+    ('measure = ["mean_rate", "equilibrium_rtt"]', "measure = 3",
+     "measure is 3; give the name of a measure"),
+    ('measure = ["mean_rate", "equilibrium_rtt"]', "",
+     "measure is missing; give the name of a measure"),
     ("until =", "untl =", "untl: there is no such key here; did you mean 'until'"),
     ("beta = [0.1, 0.2]", "beta = true", "grid.beta is True; give a list of values"),
     ('window = ["1 s", "3 s"]', 'window = "1 s"', "window is '1 s'; give two times"),
-    (
-        '"flows.a.params.eta"',
-        '"flows.c.params.eta"',
-        "set: small.toml, flows.c.params.eta: there is no flow 'c'",
-    ),
+    ('"flows.a.params.eta"', '"flows.c.params.eta"',
+     "set: small.toml, flows.c.params.eta: there is no flow 'c'"),
     ("[grid]", "[grid", "is not TOML"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "says"), MISTAKES, ids=[m[2][:30] for m in MISTAKES])
@@ -109,7 +100,8 @@ def test_the_command(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[
     store = ["--store", str(tmp_path / "store")] if ending == ".nc" else []
     assert main(["sweep", str(file), "--output", str(output), "--executor", "serial", *store]) == 0
     assert "6 points" in capsys.readouterr().out
-    wanted = fc.sweep(*_call(file), **_rest(file))
+    scenario, given, _ = load_sweep(file)
+    wanted = fc.sweep(scenario, given.pop("grid"), given.pop("measure"), **given)
     if ending in (".csv", ".parquet"):
         frame = pd.read_csv(output) if ending == ".csv" else pd.read_parquet(output)
         assert list(frame)[:4] == ["beta", "capacity", "mean_rate[a]", "mean_rate[b]"]
@@ -127,15 +119,6 @@ def opened(path: Path) -> Any:
     if path.suffix == ".nc":
         return xr.open_dataset(path, engine="h5netcdf")
     return xr.open_zarr(path)
-
-
-def _call(file: Path) -> tuple[Any, Any, Any]:
-    scenario, given, _ = load_sweep(file)
-    return scenario, given["grid"], given["measure"]
-
-
-def _rest(file: Path) -> dict[str, Any]:
-    return {k: v for k, v in load_sweep(file)[1].items() if k not in ("grid", "measure")}
 
 
 @pytest.mark.filterwarnings("default::fluidcc.base.errors.FluidccWarning")
@@ -161,11 +144,6 @@ def test_the_command_tells_of_doubtful_points(
     )
     texts = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["warning"].tolist()
     assert ["single packets then rule" in text for text in texts] == [True, False]
-
-
-def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sweep", str(tmp_path / "no.toml")]) == 2
-    assert "no such file" in capsys.readouterr().err
 
 
 def test_failures_and_complex_numbers_survive(tmp_path: Path) -> None:
@@ -211,5 +189,7 @@ def test_a_cluster_without_dask_names_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     file = write(tmp_path, GOOD)
+    assert main(["sweep", str(tmp_path / "no.toml")]) == 2
+    assert "no such file" in capsys.readouterr().err
     assert main(["sweep", str(file), "--scheduler", "tcp://127.0.0.1:8786"]) == 2
     assert "needs the package distributed; install fluidcc[cluster]" in capsys.readouterr().err

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,29 +47,28 @@ def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
     assert len(set(found["finished"])) > 4, "the moments are spread over the sweep"
 
 
-def test_finished_chunks_are_read_and_not_computed(tmp_path: Path) -> None:
-    calls: list[float] = []
+def test_finished_chunks_are_read_and_only_what_is_lost_is_computed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
 
-    class Counting:
-        def __call__(self, point: Any) -> float:
-            calls.append(point["x"])
-            return float(point["x"])
+    def measured(point: Any) -> dict[str, float]:
+        with log.open("a") as file:
+            file.write(f"{point['x']:g} ")
+        # NaN of any bits is a result
+        return {"one": point["x"], "two": math.copysign(math.nan, -1)}
 
-        def __repr__(self) -> str:
-            return "Counting"
+    def run() -> tuple[Any, str]:
+        log.write_text("")
+        grid = {"x": np.arange(6.0)}
+        data = fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
+        return data.one, log.read_text()
 
-        __dict__: dict[str, Any] = {}
-
-    grid = {"x": [1.0, 2.0, 3.0, 4.0]}
-    first = fc.sweep(Counting(), grid, store=tmp_path / "s", chunk=2, executor="serial")
-    del calls[:]
-    again = fc.sweep(Counting(), grid, store=tmp_path / "s", chunk=2, executor="serial")
-    assert calls == []
-    assert again.value.identical(first.value)
-    (tmp_path / "s" / "chunks" / "1.json").unlink()
-    third = fc.sweep(Counting(), grid, store=tmp_path / "s", executor="serial")
-    assert calls == [3.0, 4.0]
-    assert third.value.identical(first.value)
+    first, _ = run()
+    for lost, computed in ((None, ""), ("one/c/1", "2 3 "), ("chunks/1.json", "2 3 ")):
+        if lost is not None:
+            (tmp_path / "s" / lost).unlink()
+        again, seen = run()
+        assert seen == computed
+        assert again.identical(first)
 
 
 @pytest.mark.parametrize(
@@ -101,22 +99,22 @@ def test_another_sweep_is_refused(tmp_path: Path, change: dict[str, Any], says: 
 
 
 def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fc.sweep(lambda p: p["x"], {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
-    with pytest.raises(InvalidInput, match="model function was"):
-        fc.sweep(lambda p: p["x"] + 1, {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
-    monkeypatch.setattr(version, "__version__", "99.0")
-    with pytest.raises(InvalidInput, match="version of fluidcc was .*, now .99.0"):
-        fc.sweep(lambda p: p["x"], {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
+    """Also that of what a function calls and closes over."""
 
-
-def test_what_a_function_calls_and_closes_over_counts(tmp_path: Path) -> None:
     def make(factor: float) -> Any:
         return lambda p: factor * p["x"]
 
-    fc.sweep(make(2.0), {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
-    fc.sweep(make(2.0), {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
-    with pytest.raises(InvalidInput, match="another sweep"):
-        fc.sweep(make(3.0), {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
+    def run(model: Any) -> None:
+        fc.sweep(model, {"x": [1, 2]}, store=tmp_path / "s", executor="serial")
+
+    run(make(2.0))
+    run(make(2.0))
+    for other in (make(3.0), lambda p: p["x"] + 1):
+        with pytest.raises(InvalidInput, match="model function was|model function has changed"):
+            run(other)
+    monkeypatch.setattr(version, "__version__", "99.0")
+    with pytest.raises(InvalidInput, match="version of fluidcc was .*, now .99.0"):
+        run(make(2.0))
 
 
 def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
@@ -139,40 +137,27 @@ def flipped(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
-def chunk(store: Path, number: int) -> Path:
-    return store / "value" / "c" / str(number)
+# What befalls chunk 1 or 2 of a store: a file of it, and what becomes of what it holds.
+DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "its values are gone": ("value/c/1", lambda data: None),
+    "its values are cut short": ("value/c/1", lambda data: data[:9]),
+    "a bit of its values is flipped": ("value/c/1", flipped),
+    "its note is gone": ("chunks/2.json", lambda data: None),
+    "its note is empty": ("chunks/2.json", lambda data: b""),
+    "its note is of another shape": ("chunks/2.json", lambda data: b"[1, 2]"),
+    "its note is nested without end": ("chunks/2.json", lambda data: b"[" * 100_000),
+    "its note says another reason": (
+        "chunks/2.json", lambda data: data.replace(b"no value", b"a value")
+    ),
+    "Zarr's note of the group is damaged": ("zarr.json", lambda data: b"[]"),
+}  # fmt: skip
 
 
-# What befalls chunk 1 or 2 of a store: its values, or its note.
-DAMAGE: dict[str, Callable[[Path], Any]] = {
-    "its values are gone": lambda s: chunk(s, 1).unlink(),
-    "its values are cut short": lambda s: chunk(s, 1).write_bytes(chunk(s, 1).read_bytes()[:9]),
-    "its values are emptied": lambda s: chunk(s, 1).write_bytes(b""),
-    "a bit of its values is flipped": lambda s: chunk(s, 1).write_bytes(
-        flipped(chunk(s, 1).read_bytes())
-    ),
-    "its values are those of another chunk": lambda s: chunk(s, 1).write_bytes(
-        chunk(s, 0).read_bytes()
-    ),
-    "the values of all are gone": lambda s: shutil.rmtree(s / "value" / "c"),
-    "its note is gone": lambda s: (s / "chunks" / "2.json").unlink(),
-    "its note is empty": lambda s: (s / "chunks" / "2.json").write_text(""),
-    "its note is cut short": lambda s: (s / "chunks" / "2.json").write_text(
-        '{"seconds": 0.1, "err'
-    ),
-    "its note is of another shape": lambda s: (s / "chunks" / "2.json").write_text("[1, 2]"),
-    "its note lacks a part": lambda s: (s / "chunks" / "2.json").write_text('{"seconds": 0.1}'),
-    "its note is nested without end": lambda s: (s / "chunks" / "2.json").write_text("[" * 100_000),
-    "its note says another reason": lambda s: (s / "chunks" / "2.json").write_text(
-        (s / "chunks" / "2.json").read_text().replace("no value", "a value")
-    ),
-    "its note is that of another chunk": lambda s: shutil.copy(
-        s / "chunks" / "0.json", s / "chunks" / "2.json"
-    ),
-    "all notes are gone": lambda s: shutil.rmtree(s / "chunks"),
-    "Zarr's note of the group is damaged": lambda s: (s / "zarr.json").write_text("[]"),
-    "a stranger is among the notes": lambda s: (s / "chunks" / "7x.json").write_text("{}"),
-}
+def befall(file: Path, become: Callable[[bytes], bytes | None]) -> None:
+    data = become(file.read_bytes())
+    file.unlink()
+    if data is not None:
+        file.write_bytes(data)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -180,7 +165,8 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
 def test_a_chunk_that_is_lost_or_damaged_is_computed_again(damage: str, tmp_path: Path) -> None:
     grid = {"x": np.arange(8.0)}
     first = fc.sweep(tripled, grid, store=tmp_path / "s", executor="serial", chunk=2)
-    DAMAGE[damage](tmp_path / "s")
+    name, become = DAMAGE[damage]
+    befall(tmp_path / "s" / name, become)
     for _ in range(2):  # what has been mended stays so
         again = fc.sweep(tripled, grid, store=tmp_path / "s", executor="serial", chunk=2)
         assert again.drop_attrs().identical(first.drop_attrs())
@@ -188,93 +174,49 @@ def test_a_chunk_that_is_lost_or_damaged_is_computed_again(damage: str, tmp_path
         assert (again.attrs["failed"], again.attrs["warned"]) == (1, 1)
 
 
-def test_only_what_is_lost_is_computed_again(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-
-    def measured(point: Any) -> dict[str, float]:
-        with log.open("a") as file:
-            file.write(f"{point['x']:g} ")
-        return {
-            "one": point["x"],
-            "two": math.copysign(math.nan, -1),
-        }  # NaN of any bits is a result
-
-    grid = {"x": np.arange(6.0)}
-    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
-    log.write_text("")
-    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
-    assert log.read_text() == ""
-    (tmp_path / "s" / "one" / "c" / "1").unlink()
-    fc.sweep(measured, grid, store=tmp_path / "s", executor="serial", chunk=2)
-    assert log.read_text() == "2 3 "
-
-
-def as_file(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.write_text("")
-
-
-def as_folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
 # What befalls the frame of a store, and what the refusal must name.
-FRAME: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "an array is gone": (lambda s: shutil.rmtree(s / "value"), "value is damaged"),
+FRAME: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {
+    "an array is gone": ("value/zarr.json", lambda data: None, "value is damaged"),
     "what Zarr says of an array is cut short": (
-        lambda s: (s / "value" / "zarr.json").write_text('{\n"shape": '),
-        "value is damaged",
+        "value/zarr.json", lambda data: b'{"shape": ', "value is damaged"
     ),
     "an array has another shape": (
-        lambda s: (s / "value" / "zarr.json").write_text(
-            re.sub(r'"shape": \[\s*8', '"shape": [9', (s / "value" / "zarr.json").read_text())
-        ),
+        "value/zarr.json", lambda data: re.sub(rb'"shape": \[\s*8', b'"shape": [9', data),
         "value is damaged",
     ),
-    "sweep.json is empty": (lambda s: (s / "sweep.json").write_text(""), "sweep.json is damaged"),
-    "sweep.json is cut short": (
-        lambda s: (s / "sweep.json").write_text((s / "sweep.json").read_text()[:99]),
-        "sweep.json is damaged",
-    ),
-    "sweep.json is of another shape": (
-        lambda s: (s / "sweep.json").write_text("[]"),
-        "sweep.json is damaged",
-    ),
+    "sweep.json is cut short": ("sweep.json", lambda data: data[:99], "sweep.json is damaged"),
+    "sweep.json is of another shape": ("sweep.json", lambda data: b"[]", "sweep.json is damaged"),
     "sweep.json is nested without end": (
-        lambda s: (s / "sweep.json").write_text("[" * 100_000),
-        "sweep.json is damaged",
+        "sweep.json", lambda data: b"[" * 100_000, "sweep.json is damaged"
     ),
     "sweep.json says a chunk of no points": (
-        lambda s: (s / "sweep.json").write_text(
-            (s / "sweep.json").read_text().replace('"chunk": 2', '"chunk": 0')
-        ),
+        "sweep.json", lambda data: data.replace(b'"chunk": 2', b'"chunk": 0'),
         "sweep.json is damaged",
     ),
-    "sweep.json is gone": (lambda s: (s / "sweep.json").unlink(), "holds something else"),
-    "a file is where the notes are": (lambda s: as_file(s / "chunks"), "chunks is damaged"),
-    "the lock is a folder": (lambda s: as_folder(s / "lock"), "its file 'lock' cannot be"),
-}
+    "sweep.json is gone": ("sweep.json", lambda data: None, "holds something else"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", FRAME)
 def test_a_store_whose_frame_is_damaged_is_refused(damage: str, tmp_path: Path) -> None:
     def run() -> Any:
-        return fc.sweep(
-            lambda p: p["x"],
-            {"x": np.arange(8.0)},
-            store=tmp_path / "s",
-            executor="serial",
-            chunk=2,
-        )
+        grid = {"x": np.arange(8.0)}
+        return fc.sweep(lambda p: p["x"], grid, store=tmp_path / "s", executor="serial", chunk=2)
 
     run()
-    do, says = FRAME[damage]
-    do(tmp_path / "s")
+    name, become, says = FRAME[damage]
+    befall(tmp_path / "s" / name, become)
     with pytest.raises(InvalidInput, match=says) as caught:
         run()
     assert str(tmp_path / "s") in str(caught.value)
     assert re.search(r"; (give|delete|wait)", str(caught.value))
+
+
+def test_a_lock_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    (tmp_path / "s" / "lock").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match="its file 'lock' cannot be written"):
+        fc.sweep(lambda p: p["x"], {"x": [1.0]}, store=tmp_path / "s", executor="serial")
 
 
 @pytest.mark.parametrize("name", ["lock", "chunks", "sweep.json", "a/b", "..", "", "x" * 300])

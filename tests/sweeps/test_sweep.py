@@ -44,29 +44,20 @@ AXES: list[tuple[str, Any, Any]] = [
     ("buffer", "40 ms", lambda n: n.links["l"].buffer == pytest.approx(0.04 * 3e6)),
     ("l.delay", "30 ms", lambda n: n.links["l"].delay == 0.03),
     ("buffer", "100 packets", lambda n: n.links["l"].buffer == 8e5),
-    (
-        "b.return_delay",
-        "40 ms",
-        lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04),
-    ),
+    ("b.return_delay", "40 ms",
+     lambda n: (n.return_delay("a"), n.return_delay("b")) == (0.025, 0.04)),
     ("access_delay", "5 ms", lambda n: n.base_rtt("a") == pytest.approx(0.06)),
-    (
-        "rtt",
-        "80 ms",
-        lambda n: (n.base_rtt("a"), n.links["l"].delay) == pytest.approx((0.08, 0.04)),
-    ),
-    (
-        "b.rtt",
-        "80 ms",
-        lambda n: (n.base_rtt("b"), n.base_rtt("a"), n.links["l"].delay) == (0.08, 0.05, 0.025),
-    ),
+    ("rtt", "80 ms",
+     lambda n: (n.base_rtt("a"), n.links["l"].delay) == pytest.approx((0.08, 0.04))),
+    ("b.rtt", "80 ms",
+     lambda n: (n.base_rtt("b"), n.base_rtt("a"), n.links["l"].delay) == (0.08, 0.05, 0.025)),
     ("a.initial.x", 3e5, lambda n: [n.flows[f].initial["x"] for f in "ab"] == [3e5, 2e5]),
     ("initial.backlog", "1 packet", lambda n: n.links["l"].initial["q"] == 8000 / 3e6),
     ("count", 3, lambda n: n.flow_names == ("a", "b", "a_2", "a_3", "b_2", "b_3")),
     ("a.count", 0, lambda n: n.flow_names == ("b",)),
     ("b.start", 5, lambda n: n.flows["b"].intervals == ((5.0, float("inf")),)),
     ("a.law", fc.CBR(rate=1e5), lambda n: n.flows["a"].law.name == "CBR"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("axis", "value", "check"), AXES, ids=[a[0] for a in AXES])
@@ -124,7 +115,12 @@ def test_trajectories_are_those_of_simulate() -> None:
     )
 
 
-def test_a_scenario_brings_its_own_end() -> None:
+def test_a_function_may_build_networks_and_a_scenario_brings_its_own_end() -> None:
+    grid = {"c": [1e6, 2e6]}
+    ds = fc.sweep(
+        lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05), grid, "equilibrium_rate"
+    )
+    np.testing.assert_allclose(ds.equilibrium_rate[:, 0], [1e6, 2e6])
     scenario = fc.Scenario("s", network(), until=4.0)
     ds = fc.sweep(scenario, {"beta": [0.1]}, {"end": lambda p: float(p.run.time[-1])})
     assert ds.end.item() == 4.0
@@ -145,15 +141,6 @@ def test_the_end_may_be_an_axis_and_steps_may_be_bounded() -> None:
     first = fc.simulate(network(), 1)
     ds = fc.sweep(network(), {"beta": [0.1]}, "final_rate", until=2, restart=first, window=(1, 2))
     np.testing.assert_allclose(ds.final_rate[0], fc.simulate(network(), 2).rate[-1], rtol=1e-5)
-
-
-def test_a_function_may_build_networks() -> None:
-    ds = fc.sweep(
-        lambda p: fc.dumbbell([fc.LDCC], {"capacity": p["c"]}, rtt=0.05),
-        {"c": [1e6, 2e6]},
-        "equilibrium_rate",
-    )
-    np.testing.assert_allclose(ds.equilibrium_rate[:, 0], [1e6, 2e6])
 
 
 def test_failures_are_told_and_the_rest_goes_on() -> None:
@@ -207,89 +194,55 @@ def test_the_result_is_the_same_however_computed(executor: str, chunk: int) -> N
         assert again[name].values.tobytes() == once[name].values.tobytes()
 
 
-def test_nothing_is_compiled_during_a_sweep() -> None:
-    from numba.core import event
+MISTAKES: list[tuple[type[Exception], dict[str, Any], str]] = [
+    (UnknownName, {"grid": {"bita": [1]}}, "did you mean 'beta'"),
+    (UnknownName, {"grid": {"c.beta": [1]}}, "no flow or link 'c'"),
+    (InvalidInput, {"grid": {"beta": []}}, "at least one"),
+    (InvalidInput, {"grid": {"beta": [0.1, 0.1]}}, "twice"),
+    (InvalidInput, {"grid": {"beta": 0.1}}, "give a list of values"),
+    (InvalidInput, {"grid": {"beta": np.ones((2, 2))}}, "lists in a list"),
+    (InvalidInput, {"grid": {"beta": [0.1, float("nan")]}},
+     "axis 'beta' of the grid has the value nan"),
+    (InvalidInput, {"grid": {"beta": ["0.1 s"]}},
+     "axis 'beta' of the grid is '0.1 s', a time; give a plain"),
+    (InvalidInput, {"grid": {"beta": [0.1], "a.beta": [0.2]}}, "both set beta of 'a'"),
+    (InvalidInput, {"grid": {"buffer": ["50 ms", "25 packets"]}},
+     "axis 'buffer' of the grid is '50 ms'"),
+    (InvalidInput, {"grid": [0.1]}, "give axes by name"),
+    (InvalidInput, {"until": -1}, "until is -1; give a positive time"),
+    (InvalidInput, {"rtol": 2}, "rtol is 2"),
+    (InvalidInput, {"samples": 1}, "samples is 1"),
+    (InvalidInput, {"engine": "warp"}, "engine is 'warp'"),
+    (InvalidInput, {"delays": "warp"}, "delays is 'warp'"),
+    (InvalidInput, {"seed": 1.5}, "seed is 1.5"),
+    (InvalidInput, {"max_step": "1 bit"}, "max_step is '1 bit'"),
+    (InvalidInput, {"store": 3}, "give the name of a folder"),
+    (InvalidInput, {"executor": "tcp://host:1"}, "here distributed.Client('tcp://host:1')"),
+    (InvalidInput, {"net": "ldcc_fig5"}, "fluidcc.Scenario.load('ldcc_fig5')"),
+    (InvalidInput, {"grid": {"capacity": ["3 ms"]}}, "axis 'capacity' of the grid"),
+    (InvalidInput, {"grid": {"capacity": [-1.0]}}, "capacity of link 'l'"),
+    (InvalidInput, {"grid": {"a.rtt": ["20 ms"]}}, "rtt of flow 'a' is 0.02 s, and its way there"),
+    (InvalidInput, {"grid": {"count": [1.5]}}, "whole number"),
+    (InvalidInput, {"grid": {}}, "give axes by name"),
+    (UnknownName, {"measure": "mean_rat"}, "mean_rate"),
+    (InvalidInput, {"measure": None}, "measure is missing"),
+    (InvalidInput, {"measure": ["mean_rate", "mean_rate"]}, "two measures"),
+    (InvalidInput, {"until": None}, "give until="),
+    (InvalidInput, {"window": (5, 99)}, "window"),
+    (InvalidInput, {"executor": "cluster"}, "Dask client"),
+    (InvalidInput, {"workers": 0}, "workers is 0"),
+    (InvalidInput, {"chunk": 0}, "chunk is 0"),
+    (InvalidInput, {"progress": "yes"}, "progress is 'yes'"),
+    (InvalidInput, {"rtoll": 1}, "no argument 'rtoll'"),
+    (InvalidInput, {"step": "20 ms"}, "step is '20 ms'; steps follow from rtol and atol"),
+    (InvalidInput, {"net": 3}, "give a Network"),
+]  # fmt: skip
 
-    net = network()
-    grid: dict[str, Any] = {
-        "beta": np.linspace(0.1, 0.3, 5),
-        "a.return_delay": [0.02, 0.03],
-        "capacity": [2e6, 3e6],
-    }
-    fc.sweep(net, {k: v[:1] for k, v in grid.items()}, ["mean_rate"], until=2)
-    with event.install_recorder("numba:compile") as compiled:
-        ds = fc.sweep(net, grid, ["mean_rate", "max_backlog"], until=2, executor="serial")
-    assert ds.attrs["points"] == 20
-    assert compiled.buffer == []
 
-
-@pytest.mark.parametrize(
-    ("change", "error", "says"),
-    [
-        ({"grid": {"bita": [1]}}, UnknownName, "did you mean 'beta'"),
-        ({"grid": {"c.beta": [1]}}, UnknownName, "no flow or link 'c'"),
-        ({"grid": {"beta": []}}, InvalidInput, "at least one"),
-        ({"grid": {"beta": [0.1, 0.1]}}, InvalidInput, "twice"),
-        ({"grid": {"beta": 0.1}}, InvalidInput, "give a list of values"),
-        ({"grid": {"beta": np.ones((2, 2))}}, InvalidInput, "lists in a list"),
-        (
-            {"grid": {"beta": [0.1, float("nan")]}},
-            InvalidInput,
-            "axis 'beta' of the grid has the value nan",
-        ),
-        (
-            {"grid": {"beta": ["0.1 s"]}},
-            InvalidInput,
-            "axis 'beta' of the grid is '0.1 s', a time; give a plain",
-        ),
-        ({"grid": {"beta": [0.1], "a.beta": [0.2]}}, InvalidInput, "both set beta of 'a'"),
-        (
-            {"grid": {"buffer": ["50 ms", "25 packets"]}},
-            InvalidInput,
-            "axis 'buffer' of the grid is '50 ms'",
-        ),
-        ({"grid": [0.1]}, InvalidInput, "give axes by name"),
-        ({"until": -1}, InvalidInput, "until is -1; give a positive time"),
-        ({"rtol": 2}, InvalidInput, "rtol is 2"),
-        ({"samples": 1}, InvalidInput, "samples is 1"),
-        ({"engine": "warp"}, InvalidInput, "engine is 'warp'"),
-        ({"delays": "warp"}, InvalidInput, "delays is 'warp'"),
-        ({"seed": 1.5}, InvalidInput, "seed is 1.5"),
-        ({"max_step": "1 bit"}, InvalidInput, "max_step is '1 bit'"),
-        ({"store": 3}, InvalidInput, "give the name of a folder"),
-        ({"executor": "tcp://host:1"}, InvalidInput, "here distributed.Client('tcp://host:1')"),
-        ({"net": "ldcc_fig5"}, InvalidInput, "fluidcc.Scenario.load('ldcc_fig5')"),
-        ({"grid": {"capacity": ["3 ms"]}}, InvalidInput, "axis 'capacity' of the grid"),
-        ({"grid": {"capacity": [-1.0]}}, InvalidInput, "capacity of link 'l'"),
-        (
-            {"grid": {"a.rtt": ["20 ms"]}},
-            InvalidInput,
-            "rtt of flow 'a' is 0.02 s, and its way there",
-        ),
-        ({"grid": {"count": [1.5]}}, InvalidInput, "whole number"),
-        ({"grid": {}}, InvalidInput, "give axes by name"),
-        ({"measure": "mean_rat"}, UnknownName, "mean_rate"),
-        ({"measure": None}, InvalidInput, "measure is missing"),
-        ({"measure": ["mean_rate", "mean_rate"]}, InvalidInput, "two measures"),
-        ({"until": None}, InvalidInput, "give until="),
-        ({"window": (5, 99)}, InvalidInput, "window"),
-        ({"executor": "cluster"}, InvalidInput, "Dask client"),
-        ({"workers": 0}, InvalidInput, "workers is 0"),
-        ({"chunk": 0}, InvalidInput, "chunk is 0"),
-        ({"progress": "yes"}, InvalidInput, "progress is 'yes'"),
-        ({"rtoll": 1}, InvalidInput, "no argument 'rtoll'"),
-        ({"step": "20 ms"}, InvalidInput, "step is '20 ms'; steps follow from rtol and atol"),
-        ({"net": 3}, InvalidInput, "give a Network"),
-    ],
-)
-def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], says: str) -> None:
-    given: dict[str, Any] = {
-        "net": network(),
-        "grid": {"beta": [0.1]},
-        "measure": "mean_rate",
-        "until": 2,
-        **change,
-    }
+@pytest.mark.parametrize(("error", "change", "says"), MISTAKES)
+def test_mistakes_are_named(error: type[Exception], change: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {"net": network(), "grid": {"beta": [0.1]}, "until": 2, **change}
+    given.setdefault("measure", "mean_rate")
     with pytest.raises(error) as caught:
         fc.sweep(given.pop("net"), given.pop("grid"), given.pop("measure"), **given)
     assert says in str(caught.value)
@@ -331,27 +284,19 @@ def test_the_check_of_a_long_axis_takes_two_networks_and_no_comparison(
     ("grid", "says"),
     [
         ({"beta": [0.1, 0.2, 0.1]}, "axis 'beta' of the grid has the value 0.1 twice"),
-        (
-            {"capacity": ["1 Mbit/s", 2e6, 1e6]},
-            "axis 'capacity' of the grid has the value 1000000.0 twice",
-        ),
-        (
-            {"beta": {"from": 0.1, "to": 1, "points": 10**12}},
-            "points of axis 'beta' of the grid is 1000000000000",
-        ),
+        ({"capacity": ["1 Mbit/s", 2e6, 1e6]},
+         "axis 'capacity' of the grid has the value 1000000.0 twice"),
+        ({"beta": {"from": 0.1, "to": 1, "points": 10**12}},
+         "points of axis 'beta' of the grid is 1000000000000"),
         ({"seed": range(10**12)}, "axis 'seed' of the grid has 1000000000000 values"),
-        (
-            {k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")},
-            r"the grid has 1e\+12 points",
-        ),
-        (
-            {"count": [10**9]},
-            "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000",
-        ),
+        ({k: np.linspace(0.1, 0.2, 10**4) for k in ("beta", "eta", "T")},
+         r"the grid has 1e\+12 points"),
+        ({"count": [10**9]},
+         "axis 'count' of the grid is 1000000000; give a whole number from 0 to 100000"),
         ({"until": [1, -1]}, "axis 'until' of the grid is -1"),
         ({"seed": [-1]}, "axis 'seed' of the grid is -1"),
     ],
-)
+)  # fmt: skip
 def test_grids_that_cannot_be_are_refused_before_memory_is_taken(
     grid: dict[str, Any], says: str
 ) -> None:

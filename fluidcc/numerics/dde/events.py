@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fluidcc.numerics.dde.history import Array, returned
+from fluidcc.numerics.dde.history import Array, Delays, returned
 from fluidcc.numerics.dde.step import Failure, Trial
-from fluidcc.numerics.dde.table import Delays
 
 __all__ = ["ROUNDING", "Crossing", "Found", "Monitor", "Watcher", "root"]
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.base.arguments import explained
-from fluidcc.numerics.dde.driver import Integration
-from fluidcc.numerics.dde.input import check
+from fluidcc.base.arguments import explained, flag, number, numbers, shown, whole
+from fluidcc.base.errors import InvalidInput, UnknownName, Unsupported
+from fluidcc.numerics.dde.driver import FEW, Integration, Problem
+from fluidcc.numerics.dde.events import Watcher
+from fluidcc.numerics.dde.history import Array, History
 from fluidcc.numerics.dde.result import DdeResult, DdeSolution
+from fluidcc.numerics.tableaus import METHODS
 
 __all__ = ["DdeResult", "DdeSolution", "solve_dde"]
 
@@ -173,26 +178,242 @@ def solve_dde(
     >>> np.exp(result.t_events[0]).round(5)
     array([2., 6.])
     """
-    return Integration(
-        check(
-            fun,
-            t_span,
-            history,
-            lags,
-            lag_states=lag_states,
-            method=method,
-            t_eval=t_eval,
-            dense_output=dense_output,
-            events=events,
-            jumps=jumps,
-            switches=switches,
-            args=args,
-            rtol=rtol,
-            atol=atol,
-            max_step=max_step,
-            first_step=first_step,
-            max_steps=max_steps,
-            breaking_points=breaking_points,
-            max_order=max_order,
+    if not callable(fun):
+        raise InvalidInput(f"fun is {shown(fun)}; it must be a function of (t, y, Z).")
+    flag(dense_output, "dense_output")
+    t0, tf = _span(t_span)
+    args = _args(args)
+    past = _history(history, t0)
+    delays, count = _lags(lags, t0, past(t0), args)
+    if not isinstance(method, str) or method not in METHODS:
+        raise UnknownName(f"method {shown(method)} is not known: use one of {', '.join(METHODS)}.")
+    n = past.constant.size
+    watchers, timed = _watchers(events, jumps, switches, t0, tf)
+    _require_takes("fun", fun, 3 + any(w.kind == "switch" for w in watchers) + len(args))
+    for w in [*watchers, *(w for _, w in timed)]:
+        _require_takes(f"{w.kind} {w.index}", w.function, 2 + w.delayed + len(args))
+        if w.change is not None:
+            late = bool(getattr(w.change, "delayed", False))
+            _require_takes(f"the change of {w.kind} {w.index}", w.change, 2 + late + len(args))
+    if max_order is None:  # the table grows like count**max_order within the largest lag
+        max_order = 5 if count <= FEW else 3 if count <= 20 else 2
+    else:
+        max_order = whole(max_order, "max_order", least=1, most=50)  # at least the first kinks
+    known = np.atleast_1d(numbers(breaking_points, "breaking_points", "a list of finite times"))
+    breaks = [(float(b), 1) for b in known.ravel()]
+    if isinstance(history, DdeSolution):
+        breaks += [b for b in history.breaking_points if b[0] < t0]
+    problem = Problem(
+        fun, t0, tf, past, delays, count, _lag_states(lag_states, count, n), args, METHODS[method],
+        _samples(t_eval, t0, tf), bool(dense_output),
+        watchers, None if events is None else sum(w.kind == "event" for w in watchers), timed,
+        sorted(breaks),
+        *_tolerances(rtol, atol, n), number(max_step, "max_step", "a positive time", above=0.0,
+        infinite=True),
+        None if first_step is None else number(first_step, "first_step", "a positive time",
+        above=0.0),
+        whole(max_steps, "max_steps", least=1), max_order,
+    )  # fmt: skip
+    return Integration(problem).run()
+
+
+# --- checks of the arguments: each error names the argument, its value, and what would be right ---
+
+
+def called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the user returns at the start, its call explained where it does not
+    fit.
+    """
+    _require_takes(what, function, len(arguments))
+    return function(*arguments)
+
+
+def _require_takes(what: str, function: Any, count: int) -> None:
+    if not _takes(function, count):
+        raise InvalidInput(
+            f"{what} cannot be called with {count} arguments, as it will be; see solve_dde for "
+            f"its form"
         )
-    ).run()
+
+
+def _args(args: Any) -> tuple[object, ...]:
+    if args is None:
+        return ()
+    try:
+        return tuple(args)
+    except TypeError:
+        raise InvalidInput(
+            f"args = {shown(args)} must be a tuple: write args=({shown(args)},)."
+        ) from None
+
+
+def _span(t_span: Sequence[float]) -> tuple[float, float]:
+    ends = numbers(t_span, "t_span", "two finite times, (start, end)")
+    if ends.shape != (2,):
+        raise InvalidInput(f"t_span is {shown(t_span)}; give two finite times, (start, end)")
+    t0, tf = ends.tolist()
+    if tf < t0:
+        raise Unsupported(
+            f"t_span = ({t0}, {tf}) runs backwards: a delay equation has no unique past; "
+            "substitute s = -t if yours is one of advanced arguments."
+        )
+    return t0, tf
+
+
+def _history(history: Any, t0: float) -> History:
+    function = history if callable(history) else None
+    what = f"history({t0:.6g})" if callable(history) else "history"
+    given = called(what, history, t0) if callable(history) else history
+    if _is_complex(given):
+        raise Unsupported(
+            f"{what} is complex: solve for the real and imaginary parts as separate states."
+        )
+    right = "a finite number, or a vector of them, one for each state"
+    start = np.atleast_1d(numbers(given, what, right))
+    if start.size == 0 or start.ndim > 1:
+        raise InvalidInput(f"{what} has shape {start.shape}; give {right}")
+    return History(function, start.copy(), t0)
+
+
+def _is_complex(value: Any) -> bool:
+    try:
+        return np.iscomplexobj(value)
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def _lags(lags: Any, t0: float, y0: Array, args: tuple[object, ...]) -> tuple[Any, int]:
+    if callable(lags) and args and not _takes(lags, 2 + len(args)) and _takes(lags, 2):
+        plain = lags  # a function of (t, y) alone stays one when fun has further arguments
+
+        def lags(t: float, y: Array, *_: object) -> Any:
+            return plain(t, y)
+
+    what = f"lags({t0:.6g}, y)" if callable(lags) else "lags"
+    given = called(what, lags, t0, y0, *args) if callable(lags) else lags
+    values = np.atleast_1d(
+        numbers(given, what, "a vector of times, one lag for each column of Z", finite=False)
+    )
+    if values.ndim != 1:
+        raise InvalidInput(
+            f"{what} has shape {values.shape}: it must be a vector, one lag per column of Z; give "
+            f"a list of times"
+        )
+    for j, lag in enumerate(values):
+        if not math.isfinite(lag):
+            raise InvalidInput(f"{what}[{j}] = {lag}; give a finite time, 0 or more")
+        if lag < 0:
+            raise InvalidInput(
+                f"{what}[{j}] = {lag} is negative: the state at t - lag would lie in the future; "
+                "give a time of 0 or more"
+            )
+    return (lags if callable(lags) else values), values.size
+
+
+def _lag_states(given: Any, count: int, n: int) -> NDArray[np.int64] | None:
+    if given is None:
+        return None
+    states = numbers(given, "lag_states", "a vector of indices of states, one for each lag")
+    if states.shape != (count,):
+        raise InvalidInput(
+            f"lag_states has shape {states.shape}; give the index of one state for each of "
+            f"{count} lags"
+        )
+    wrong = states[(states != np.floor(states)) | (states < 0) | (states >= n)]
+    if wrong.size:
+        raise InvalidInput(
+            f"lag_states has {wrong[0]:g}; give indices of states, from 0 to {n - 1}"
+        )
+    return states.astype(np.int64)
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(getattr(function, "py_func", function)).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a builtin that does not tell
+        return True
+    return True
+
+
+def _samples(t_eval: ArrayLike | None, t0: float, tf: float) -> Array | None:
+    if t_eval is None:
+        return None
+    times = numbers(t_eval, "t_eval", "a vector of finite times", ndim=1)
+    if times.size and not (times.min() >= t0 and times.max() <= tf):
+        raise InvalidInput(
+            f"t_eval runs from {times.min()} to {times.max()}: it must lie in t_span = ({t0}, "
+            f"{tf})."
+        )
+    if np.any(np.diff(times) <= 0):
+        raise InvalidInput("t_eval must increase strictly: sort it, and give each time once.")
+    return times
+
+
+def _tolerances(rtol: Any, atol: Any, n: int) -> tuple[float, Array]:
+    relative = number(
+        rtol, "rtol", "a number between 1e-14 (rounding) and 1", least=1e-14, below=1.0
+    )
+    right = f"one number, or {n}, none negative"
+    absolute = numbers(atol, "atol", right)
+    if absolute.shape not in ((), (n,)) or not (absolute >= 0).all():
+        raise InvalidInput(f"atol is {shown(atol)}; give {right}")
+    return relative, np.broadcast_to(absolute, (n,)).copy()
+
+
+def _watchers(
+    events: Any, jumps: Any, switches: Any, t0: float, tf: float
+) -> tuple[list[Watcher], list[tuple[float, Watcher]]]:
+    watchers = [_watcher("event", i, g) for i, g in enumerate(_listed("events", events))]
+    watchers += [_watcher("switch", i, g) for i, g in enumerate(_listed("switches", switches))]
+    timed: list[tuple[float, Watcher]] = []
+    for i, jump in enumerate(_listed("jumps", jumps)):
+        try:
+            when, change = jump
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"jumps[{i}] is {shown(jump)}; give a pair (when, change)."
+            ) from None
+        if not callable(change):
+            raise InvalidInput(
+                f"jumps[{i}]: change is {shown(change)}; give a function of (t, y) for the new "
+                f"state."
+            )
+        w = _watcher("jump", i, when if callable(when) else change)
+        w.change = change
+        if callable(when):
+            watchers.append(w)
+            continue
+        for t in np.atleast_1d(
+            numbers(when, f"jumps[{i}]: when", "a function, or finite times")
+        ).ravel():
+            if not t0 <= t <= tf:
+                raise InvalidInput(
+                    f"jumps[{i}] is at t = {t}: it must lie within t_span = ({t0}, {tf})."
+                )
+            timed.append((float(t), w))
+    return watchers, sorted(timed, key=lambda pair: pair[0])
+
+
+def _listed(what: str, given: Any) -> Iterable[Any]:
+    if given is None:
+        return ()
+    if callable(given):
+        return (given,)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{what} is {shown(given)}; give them in a list")
+    return given
+
+
+def _watcher(kind: str, index: int, g: Any) -> Watcher:
+    if not callable(g):
+        raise InvalidInput(f"{kind} {index} is {shown(g)}; it must be a function.")
+    what = f"{kind} {index}"
+    direction = number(getattr(g, "direction", 0.0), f"direction of {what}", "-1, 0 or +1")
+    terminal = getattr(g, "terminal", None)
+    if not isinstance(terminal, bool | np.bool_ | None):
+        terminal = whole(terminal, f"terminal of {what}")
+    return Watcher(
+        kind, index, g, bool(getattr(g, "delayed", kind == "switch")), direction, int(terminal or 0)
+    )

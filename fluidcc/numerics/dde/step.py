@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluidcc.numerics.dde.history import Array, returned, shift_polynomial
-from fluidcc.numerics.dde.table import Delays
+from fluidcc.numerics.dde.history import Array, Delays, returned, shift_polynomial
 from fluidcc.numerics.tableaus import Tableau
 
 __all__ = ["Failure", "Stepper", "Trial", "rms"]

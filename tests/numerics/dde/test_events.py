@@ -38,22 +38,6 @@ def test_events_are_found_in_both_directions_and_the_start_is_none() -> None:
     assert result.statistics.events == 6
 
 
-@pytest.mark.parametrize(("direction", "first"), [(1, 2 * np.pi), (-1, np.pi)])
-def test_direction(direction: int, first: float) -> None:
-    result = sine(12, events=marked(lambda t, y: y[0], direction=direction))
-    assert result.t_events[0][0] == pytest.approx(first, abs=1e-8)
-    np.testing.assert_allclose(np.diff(result.t_events[0]), 2 * np.pi, atol=1e-8)
-
-
-@pytest.mark.parametrize(("terminal", "end"), [(True, np.pi), (3, 3 * np.pi)])
-def test_terminal(terminal: int, end: float) -> None:
-    result = sine(20, events=marked(lambda t, y: y[0], terminal=terminal))
-    assert (result.status, result.success) == (1, True)
-    assert result.t[-1] == pytest.approx(end, abs=1e-8)
-    assert result.t[-1] == result.t_events[0][-1]
-    assert abs(result.y[0, -1]) < 1e-14
-
-
 def test_observing_an_event_does_not_change_the_solution() -> None:
     np.testing.assert_array_equal(
         sine(20).y, sine(20, events=[lambda t, y: y[0], lambda t, y: y[0] - 0.5]).y
@@ -110,14 +94,14 @@ def test_a_jump_at_a_given_time_is_seen_by_delayed_look_ups() -> None:
     assert [1.5, 1.0] in result.breaking_points.tolist()
 
 
-def test_jumps_at_the_start_and_at_the_end() -> None:
+def test_jumps_at_the_start_and_at_the_end_and_two_at_one_time_in_order() -> None:
+    jumps = [([0.0, 1.0], lambda t, y: 2 * y), (1.0, lambda t, y: y + 1)]
     result = solve_dde(
-        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=[([0.0, 1.0], lambda t, y: 2 * y)],
-        t_eval=[0.0, 1.0],
+        lambda t, y, Z: Z[:, 0], (0, 1), 1.0, [2.0], jumps=jumps, t_eval=[0.0, 1.0],
         dense_output=True,
     )  # fmt: skip
-    np.testing.assert_allclose(result.y[0], [2.0, 6.0])
-    np.testing.assert_allclose(result.sol([-0.1, 0.0, 0.5, 1.0])[0], np.array([1.0, 2.0, 2.5, 6.0]))
+    np.testing.assert_allclose(result.y[0], [2.0, 7.0])
+    np.testing.assert_allclose(result.sol([-0.1, 0.0, 0.5, 1.0])[0], np.array([1.0, 2.0, 2.5, 7.0]))
 
 
 @pytest.mark.parametrize("restart", [0.5, 1.0, 1.2])
@@ -148,12 +132,6 @@ def test_a_history_may_jump_at_the_start() -> None:
     for lags in ([1.0], lambda t, y: [1.0]):
         result = solve_dde(lambda t, y, Z: Z[:, 0], (0, 2), lambda t: 1.0 if t < 0 else 3.0, lags)
         np.testing.assert_allclose(result.y[0, -1], 7.5, atol=1e-9)
-
-
-def test_jumps_at_one_time_happen_in_order() -> None:
-    jumps = [(1.0, lambda t, y: y + 1), (1.0, lambda t, y: 2 * y)]
-    result = solve_dde(lambda t, y, Z: [0.0], (0, 2), 1.0, [], jumps=jumps)
-    assert result.y[0, -1] == 4.0
 
 
 def test_a_delayed_event_resets_the_state() -> None:
@@ -203,27 +181,17 @@ def test_a_bouncing_ball_keeps_its_times_and_zeno_is_refused() -> None:
     assert "accumulate at t = 4.24" in result.message
 
 
-def test_modes_follow_their_switch() -> None:
+def test_hundreds_of_switchings_keep_their_accuracy() -> None:
     """A relay with delay: y' = -1 while y(t - 1) > 0 and +1 otherwise makes a triangle of period
     4.
     """
-    result = solve_dde(
-        lambda t, y, Z, m: [1 - 2 * m[0]], (0, 20), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0],
-        dense_output=True,
-        events=lambda t, y: y[0],
-    )  # fmt: skip
-    np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(10), atol=1e-9)
-    assert np.abs(result.sol(1.5 + 2 * np.arange(10))) == pytest.approx(1.0, abs=1e-9)
-    assert result.statistics.switchings >= 9
-    assert result.modes is not None
-
-
-def test_hundreds_of_switchings_keep_their_accuracy() -> None:
     result = solve_dde(
         lambda t, y, Z, m: [1 - 2 * m[0]], (0, 1001), 0.5, [1.0], switches=lambda t, y, Z: Z[0, 0],
         events=lambda t, y: y[0], rtol=1e-8, atol=1e-10,
     )  # fmt: skip
     np.testing.assert_allclose(result.t_events[0], 0.5 + 2 * np.arange(501), atol=1e-8)
+    assert result.statistics.switchings >= 500
+    assert result.modes is not None
 
 
 def test_a_sliding_mode_is_refused() -> None:
@@ -315,6 +283,8 @@ def test_events_are_counted_as_by_scipy(terminal: int, direction: int) -> None:
     assert ours.t_events is not None
     np.testing.assert_allclose(ours.t_events[0], theirs.t_events[0], atol=1e-6)
     assert ours.t[-1] == pytest.approx(theirs.t[-1], abs=1e-6)
+    if ours.status == 1:
+        assert ours.t[-1] == ours.t_events[0][-1]
 
 
 @pytest.mark.parametrize("at", [0.3, 1.0, 35.0, 197.0])

