@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 
 __all__ = [
-    "Blocks", "alike", "close_channels", "close_loop", "core_of", "independent",
+    "Blocks", "alike", "close_channels", "core_of", "independent",
     "of_one_pattern", "stack", "wire",
 ]  # fmt: skip
 
@@ -95,16 +95,6 @@ def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
     C = np.vstack((leave @ out_c[:p], out_c[p:]))
     D = np.vstack((leave @ out_d[:p], out_d[p:]))
     return Blocks(A, B, C, D, block.delays)
-
-
-def close_loop(block: Blocks, sign: float = -1.0) -> Blocks:
-    """Every output fed back to the input of the same number: ``u = w + sign y``."""
-    m, p = block.ports
-    if m != p:
-        raise InvalidInput(
-            f"unit feedback needs as many outputs as inputs, here {p} and {m}; give the other block"
-        )
-    return wire(block, sign * np.eye(m), np.eye(m), np.eye(m))
 
 
 def close_channels(block: Blocks) -> Blocks:
@@ -243,16 +233,11 @@ def independent(block: Blocks) -> list[Blocks]:
     connected parts, the pencil is block triangular. Channels that are in no loop have no roots;
     where some loop has no state at all, the block is left whole.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
     n, (m, p) = len(block.A), block.ports
     A, B, C, D = block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]
-    hears = np.block([[A, B], [C, D]]) != 0
-    count, part = connected_components(csr_array(hears), connection="strong")
+    together = _strongly_connected(np.block([[A, B], [C, D]]) != 0)
     found = []
-    for i in range(count):
-        own = np.flatnonzero(part == i)
+    for own in map(np.flatnonzero, np.unique(together, axis=0)):
         z, v = own[own < n], own[own >= n] - n
         if len(z):
             found.append(
