@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import choice, explained, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.margins import margins
+from fluidcc.numerics.linear.bounds import difference_norm
+from fluidcc.numerics.linear.count import RootCount, count_right
+from fluidcc.numerics.linear.margins import Margins, margins
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.ports import (
     Pick,
@@ -23,13 +25,9 @@ from fluidcc.numerics.linear.ports import (
     names,
     rational,
 )
+from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
-
-if TYPE_CHECKING:
-    from fluidcc.numerics.linear.count import RootCount
-    from fluidcc.numerics.linear.margins import Margins
-    from fluidcc.numerics.linear.roots import Search
-
 
 __all__ = ["DelayLTI"]
 
@@ -235,8 +233,6 @@ class DelayLTI:
         """A bound of the spectral radius of D22; below one the difference operator is strongly
         stable.
         """
-        from fluidcc.numerics.linear.bounds import difference_norm
-
         return difference_norm(self._block)
 
     @cached_property
@@ -267,8 +263,6 @@ class DelayLTI:
             A neutral system has infinitely many roots right of the line that would have to be
             searched.
         """
-        from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
-
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
@@ -280,8 +274,6 @@ class DelayLTI:
     @cached_property
     def _search(self) -> Search:
         """The roots found so far: what one question finds, the next does not search again."""
-        from fluidcc.numerics.linear.roots import Search
-
         return Search(self._block)
 
     def count_unstable(self) -> RootCount:
@@ -297,8 +289,6 @@ class DelayLTI:
         Undecided
             The two counts disagree after two refinements.
         """
-        from fluidcc.numerics.linear.count import count_right
-
         return count_right(self._search)
 
     @explained
@@ -356,8 +346,6 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        from fluidcc.numerics.linear.respond import respond
-
         return respond(self._block, t)
 
     @explained
@@ -370,8 +358,6 @@ class DelayLTI:
         t : array_like
             Times [s], none negative.
         """
-        from fluidcc.numerics.linear.respond import respond
-
         return respond(self._block, t, impulse=True)
 
     def to_control(self, omega: ArrayLike | None = None, pade: int | None = None) -> Any:

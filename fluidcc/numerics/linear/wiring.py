@@ -70,7 +70,13 @@ def stack(*parts: Blocks) -> Blocks:
     return Blocks(A, B, C, D, np.concatenate([b.delays for b in parts]))
 
 
-def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
+def wire(
+    block: Blocks,
+    back: Matrix,
+    enter: Matrix,
+    leave: Matrix,
+    problem: str = "the connection is an algebraic loop: I - K D is singular",
+) -> Blocks:
     """Close ``u = back @ y + enter @ w`` on the externals and read ``leave @ y``.
 
     Raises
@@ -79,10 +85,7 @@ def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
         The connection is an algebraic loop: I - back @ D11 is singular.
     """
     m, p = block.ports
-    gain = _inverse(
-        np.eye(m) - back @ block.D[:p, :m],
-        "the connection is an algebraic loop: I - K D is singular",
-    )
+    gain = _inverse(np.eye(m) - back @ block.D[:p, :m], problem)
     # u = x_part x + [w, v] parts, all through the inverse of the loop
     from_state = gain @ back @ block.C[:p]
     from_input = np.hstack((gain @ enter, gain @ back @ block.D[:p, m:]))
@@ -108,23 +111,19 @@ def close_channels(block: Blocks) -> Blocks:
     zero = np.flatnonzero(block.delays == 0)
     if not len(zero):
         return block
-    m, p = block.ports
-    kept = np.flatnonzero(block.delays > 0)
-    columns, rows = np.r_[0:m, m + kept], np.r_[0:p, p + kept]
-    v, z = m + zero, p + zero
-    gain = _inverse(
-        np.eye(len(zero)) - block.D[np.ix_(z, v)],
-        "the channels of zero delay form an algebraic loop: I - D22 is singular",
-    )
-    to_x, to_y = block.B[:, v] @ gain, block.D[np.ix_(rows, v)] @ gain
-    z_x, z_u = block.C[z], block.D[np.ix_(z, columns)]
-    return Blocks(
-        block.A + to_x @ z_x,
-        block.B[:, columns] + to_x @ z_u,
-        block.C[rows] + to_y @ z_x,
-        block.D[np.ix_(rows, columns)] + to_y @ z_u,
+    (m, p), kept, k = block.ports, np.flatnonzero(block.delays > 0), len(zero)
+    columns, rows = (np.r_[0:n, n + zero, n + kept] for n in (m, p))
+    ported = Blocks(
+        block.A,
+        block.B[:, columns],
+        block.C[rows],
+        block.D[np.ix_(rows, columns)],
         block.delays[kept],
     )
+    back = np.zeros((m + k, p + k))
+    back[m:, p:] = np.eye(k)
+    problem = "the channels of zero delay form an algebraic loop: I - D22 is singular"
+    return wire(ported, back, np.eye(m + k)[:, :m], np.eye(p + k)[:p], problem)
 
 
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
