@@ -66,13 +66,12 @@ def cache_folder() -> Path:
 
 
 @lru_cache(maxsize=16)
-def source_hash(room: str = "") -> str:
-    """Return the hash of the sources in a room of `fluidcc.numerics` and of the files that all
-    its rooms share.
+def source_hash(folder: str = "") -> str:
+    """Return the hash of the sources in a folder of `fluidcc.numerics` and of the files that all
+    its folders share.
     """
-    paths = [*_PACKAGE.glob("*.py"), *((_PACKAGE / room).rglob("*.py") if room else ())]
     digest = hashlib.sha256()
-    for path in sorted(paths):
+    for path in sorted({*_PACKAGE.glob("*.py"), *(_PACKAGE / folder).glob("*.py")}):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -261,16 +260,15 @@ def _cache_of(function: Any) -> Any:
     try:
         if generated:
             return _GeneratedCache(function, "")  # the name of its file is a hash already
-        return _Cache(function, source_hash(_room_of(function)))
+        return _Cache(function, source_hash(_folder_of(function)))
     except (OSError, RuntimeError) as error:  # numba's own word for 'nowhere' is a RuntimeError
         _say_unkept(error)
         return NullCache()
 
 
-def _room_of(function: Any) -> str:
-    path = Path(function.__code__.co_filename)
-    parts = path.relative_to(_PACKAGE).parts if path.is_relative_to(_PACKAGE) else ()
-    return parts[0] if len(parts) > 1 else ""
+def _folder_of(function: Any) -> str:
+    folder = Path(function.__code__.co_filename).parent
+    return str(folder.relative_to(_PACKAGE)) if folder.is_relative_to(_PACKAGE) else ""
 
 
 def _say_unkept(error: Exception) -> None:

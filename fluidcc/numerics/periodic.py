@@ -4,6 +4,7 @@ given times.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -57,10 +58,9 @@ def find_recurrence(
     Recurrence or None
         None if nothing repeats.
     """
-    for count in range(1, len(times) // (cycles + 1) + 1):
-        changes = _changes(times, states, count)
-        if len(changes) >= cycles - 1 and max(changes[: cycles - 1]) <= close:
-            return Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1]))
+    for found in _recurrences(times, states, cycles):
+        if len(found.changes) >= cycles - 1 and found.changes[1 - cycles :].max() <= close:
+            return found
     return None
 
 
@@ -77,24 +77,22 @@ def nearest_recurrence(times: Array, cycles: int = 3) -> Recurrence | None:
     Recurrence or None
         Its changes are the last `cycles` - 1; None if there are too few marks.
     """
-    found = []
-    for count in range(1, len(times) // (cycles + 1) + 1):
-        changes = _changes(times, np.empty((len(times), 0)), count)[: cycles - 1]
-        found.append(
-            Recurrence(count, float(times[-1] - times[-1 - count]), np.array(changes[::-1]))
-        )
+    found = [
+        one._replace(changes=one.changes[1 - cycles :])
+        for one in _recurrences(times, np.empty((len(times), 0)), cycles)
+    ]
     return min(found, key=lambda one: float(one.changes.max()), default=None)
 
 
-def _changes(times: Array, states: Array, count: int) -> list[float]:
-    """Largest change in each round of `count` marks from the one before it, the last round
-    first.
-    """
+def _recurrences(times: Array, states: Array, cycles: int) -> Iterator[Recurrence]:
+    """What each number of marks looks like as a cycle, the shortest first."""
     gaps = np.diff(times)
-    by_time = np.abs(gaps[count:] - gaps[:-count])[::-1] / (times[-1] - times[-1 - count])
-    by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)[::-1]
-    rounds = range(len(by_time) // count)
-    return [max(v[k * count : (k + 1) * count].max() for v in (by_time, by_state)) for k in rounds]
+    for count in range(1, len(times) // (cycles + 1) + 1):
+        period = float(times[-1] - times[-1 - count])
+        by_time = np.abs(gaps[count:] - gaps[:-count]) / period
+        by_state = np.max(np.abs(states[count:] - states[:-count]), axis=1, initial=0.0)
+        change = np.maximum(by_time, by_state[1:])[len(by_time) % count :]
+        yield Recurrence(count, period, change.reshape(-1, count).max(axis=1))
 
 
 class ReturnMap(NamedTuple):

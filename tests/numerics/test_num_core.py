@@ -113,68 +113,47 @@ def test_parking_lot_with_logarithms(n: int, closed: bool) -> None:
     np.testing.assert_allclose(result.price, w * (n + 1) / (n * c), rtol=1e-12)
 
 
-def test_parking_lot_with_minimum_potential_delay() -> None:
-    # alpha = 2: x0 = x / sqrt(n).
-    n, c = 4, 1e6
-    result = solve(parking_lot(n), np.full(n, c), [alpha_fair(np.ones(n + 1), 2.0)])
-    np.testing.assert_allclose(result.rate, np.r_[c / 3, np.full(n, 2 * c / 3)], rtol=1e-12)
-
-
-def test_mixed_utilities_on_one_link() -> None:
-    # w/x1 = p and v/x2^2 = p with x1 + x2 = c: chosen so that x1 = 3, x2 = 2, p = 1/2.
-    groups = [alpha_fair([1.5], 1.0, [0]), alpha_fair([2.0], 2.0, [1])]
-    result = solve([[1, 1]], [5.0], groups)
-    np.testing.assert_allclose(result.rate, [3, 2], rtol=1e-13)
-    np.testing.assert_allclose(result.price, [0.5], rtol=1e-13)
-
-
-def test_utility_without_closed_form_inverse() -> None:
-    # U' = 1/x + 1/(1 + x): at x = 1 it is 3/2; two flows on a link of capacity 2.
-    group = UtilityGroup(
-        np.arange(2),
-        lambda x: np.log(x) + np.log1p(x),
-        lambda x: 1 / x + 1 / (1 + x),
-        lambda x: -(x**-2.0) - (1 + x) ** -2.0,
+def log1p(*index: int) -> UtilityGroup:
+    """log(1 + x), whose slope at zero is one."""
+    return UtilityGroup(
+        np.array(index), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
     )
-    result = solve([[1, 1]], [2.0], [group])
-    np.testing.assert_allclose(result.rate, 1.0, rtol=1e-13)
-    np.testing.assert_allclose(result.price, 1.5, rtol=1e-13)
 
 
-def test_flow_with_a_finite_slope_at_zero_may_stop() -> None:
-    # U1 = 10 log x, U2 = log(1 + x), c = 1: at x2 = 0 the price 10 exceeds U2'(0) = 1.
-    dear = alpha_fair([10.0], 1.0, [0])
-    cheap = UtilityGroup(
-        np.array([1]), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
-    )
-    result = maximise(sparse.csr_array(np.ones((1, 2))), np.ones(1), [dear, cheap])
-    np.testing.assert_allclose(result.rate, [1, 0], atol=1e-14)
-    np.testing.assert_allclose(result.price, [10], rtol=1e-13)
+without_inverse = UtilityGroup(
+    np.arange(2),
+    lambda x: np.log(x) + np.log1p(x),
+    lambda x: 1 / x + 1 / (1 + x),
+    lambda x: -(x**-2.0) - (1 + x) ** -2.0,
+)
+satiated = UtilityGroup(
+    np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x)
+)
+EXACT: dict[str, tuple[Any, Any, list[UtilityGroup], Any, float]] = {
+    # alpha = 2: x0 = x / sqrt(n), price 1/x^2
+    "delay": (parking_lot(4), [3.0] * 4, [alpha_fair([1] * 5, 2.0)], [1, 2, 2, 2, 2], 1.0),
+    # w/x1 = p and v/x2^2 = p with x1 + x2 = 5
+    "mixed": ([[1, 1]], [5], [alpha_fair([1.5], 1, [0]), alpha_fair([2], 2, [1])], [3, 2], 0.5),
+    "without a closed inverse": ([[1, 1]], [2], [without_inverse], [1, 1], 1.5),
+    # at x2 = 0 the price 10 exceeds the slope there, 1
+    "a flow may stop": ([[1, 1]], [1], [alpha_fair([10.0], 1, [0]), log1p(1)], [1, 0], 10),
+    "satiated below the capacity": ([[1]], [5], [satiated], [1], 0.0),
+    "links in series share a price": (np.ones((3, 2)), [2] * 3, [alpha_fair([2, 2], 1)], [1, 1], 2),
+    # the outer links carry together what the inner ones do
+    "dependent rows": (
+        [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], [2] * 4,
+        [alpha_fair([1] * 4, 1)], [1] * 4, 2.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_problems(name: str) -> None:
+    R, c, groups, rate, price = EXACT[name]
+    result = maximise(sparse.csr_array(np.asarray(R, float)), np.asarray(c, float), groups)
+    np.testing.assert_allclose(result.rate, rate, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(np.sum(result.price), price, rtol=1e-12)
     assert max(result.kkt, result.gap) < 1e-12
-
-
-def test_satiated_flow_pays_nothing() -> None:
-    # U = -(x - 1)^2/2 has its top at x = 1, below the capacity.
-    group = UtilityGroup(
-        np.array([0]), lambda x: -0.5 * (x - 1) ** 2, lambda x: 1 - x, lambda x: -np.ones_like(x)
-    )
-    result = maximise(sparse.csr_array([[1.0]]), np.array([5.0]), [group])
-    np.testing.assert_allclose(result.rate, [1], rtol=1e-13)
-    assert result.price[0] == 0
-
-
-def test_equal_links_in_series_share_one_price() -> None:
-    result = solve(np.ones((3, 2)), np.full(3, 2e6), [alpha_fair([2e4, 2e4], 1.0)])
-    np.testing.assert_allclose(result.rate, 1e6, rtol=1e-12)
-    np.testing.assert_allclose(np.sum(result.price), 0.02, rtol=1e-12)
-
-
-def test_dependent_constraints() -> None:
-    # The two outer links carry together what the two inner ones do: their rows are linearly
-    # dependent.
-    R = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
-    result = solve(R, np.full(4, 2.0), [alpha_fair(np.ones(4), 1.0)])
-    np.testing.assert_allclose(result.rate, 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
@@ -223,8 +202,5 @@ def test_a_thousand_flows(alpha: float) -> None:
 
 
 def test_slope_inversion_respects_its_ends() -> None:
-    group = UtilityGroup(
-        np.arange(3), np.log1p, lambda x: 1 / (1 + x), lambda x: -((1 + x) ** -2.0)
-    )
-    x = invert_slope(group, np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
+    x = invert_slope(log1p(0, 1, 2), np.array([2.0, 0.5, 0.01]), np.full(3, 10.0))
     np.testing.assert_allclose(x, [0.0, 1.0, 10.0], rtol=1e-14)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fluidcc.numerics.linear.compiled.zeros import bound as largest
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = [
@@ -31,9 +32,6 @@ SAFETY = 1.0 + 1e-9
 EQUAL = 1e-12
 """Relative difference up to which two delays are one: sums of the same numbers in another order."""
 
-DENSE = 64
-"""Rows up to which matrices stay dense."""
-
 EXPANDED = 8
 """Channels up to which the determinant of the difference operator is expanded: 255 minors."""
 
@@ -42,21 +40,12 @@ def spectral_bound(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries (Collatz and
     Wielandt).
     """
-    return _collatz(lambda trial: matrix @ trial, len(matrix))
-
-
-def _collatz(image_of: Callable[[Floats], Floats], size_of: int) -> float:
-    """The same of a matrix that is known by what it makes of a vector."""
-    if not size_of:
-        return 0.0
-    trial, bound = np.ones(size_of), np.inf
-    for _ in range(30 if size_of > 1 else 1):
-        image = image_of(trial)
+    trial, bound = np.ones(len(matrix)), np.inf if len(matrix) else 0.0
+    for _ in range(30 if len(matrix) else 0):
+        image = matrix @ trial
         last, bound = bound, min(bound, float((image / trial).max()))
-        if bound > 0.97 * last:
-            break
         size = float(image.max())
-        if size == 0:
+        if bound > 0.97 * last or size == 0:
             break
         trial = image / size + 1e-9
     return bound * SAFETY
@@ -84,37 +73,14 @@ def is_neutral(block: Blocks) -> bool:
     return bool(np.abs(values - 1).max() > 1e-10 * max(1.0, inner.max() ** 2))
 
 
-def sparse(matrix: Floats) -> Any:
-    """A large matrix without its zeros: products take no time then, and wait for no other
-    thread.
-    """
-    if len(matrix) <= DENSE:
-        return matrix
-    from scipy.sparse import csr_array
-
-    return csr_array(matrix)
-
-
 def nilpotent(inner: Any) -> bool:
     """Whether a matrix without negative entries has no cycle."""
-    size = inner.shape[0]
-    inner, reach = sparse(inner) if isinstance(inner, np.ndarray) else inner, np.ones(size)
-    for _ in range(size):
+    reach = np.ones(len(inner))
+    for _ in range(len(inner)):
         reach = (inner @ reach > 0).astype(float)
         if not reach.any():
             return True
-    return not size
-
-
-def summed(loop: Any, start: Any) -> Any:
-    """``(I - loop)^-1 start`` of a matrix without cycles, whose powers end."""
-    total = start
-    for _ in range(loop.shape[0]):
-        start = loop @ start
-        if not start.any():
-            break
-        total = total + start
-    return total
+    return not len(inner)
 
 
 def turned(block: Blocks) -> Blocks:
@@ -240,13 +206,12 @@ def radius(block: Blocks, abscissa: float) -> float:
     spectral radius of the same expression in absolute values, with abs(E) at most exp(-abscissa
     tau).
     """
-    A, late, C2, loop = _sizes(block, abscissa)
-    if nilpotent(loop):
-        parts = [sparse(part) for part in (A, late, loop, C2)]
-        return _collatz(lambda w: parts[0] @ w + parts[1] @ summed(parts[2], parts[3] @ w), len(A))
+    found = float(largest(*block, abscissa))
+    if np.isfinite(found):
+        return found
     for one in (block, turned(block)):
         A, late, C2, loop = _sizes(one, abscissa)
-        if spectral_bound(loop) < 1 or np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
+        if np.abs(np.linalg.eigvals(loop)).max() < 1 - 1e-9:
             return spectral_bound(A + late @ np.linalg.solve(np.eye(len(loop)) - loop, C2).clip(0))
     if is_neutral(block):
         return _radius_expanded(block, abscissa) if len(block.delays) <= EXPANDED else np.inf
@@ -325,47 +290,19 @@ def approximate_roots(
     """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
     `shifts`.
     """
-    total = len(block.A) + int(points.sum())
-    if total <= DENSE_NODES:
-        return (
-            np.asarray(np.linalg.eigvals(_dense(block, points)), complex)
-            if total
-            else np.empty(0, complex)
-        )
-    return _nearest(block, points, shifts)
+    if not len(points):
+        return np.linalg.eigvals(block.A).astype(complex)
+    matrix = _discretised(block, points)
+    if matrix.shape[0] <= DENSE_NODES:
+        return np.linalg.eigvals(matrix.toarray()).astype(complex)
+    return _distinct(np.concatenate([undelayed(block), *(_nearest(matrix, s) for s in shifts)]))
 
 
-def _dense(block: Blocks, points: NDArray[np.int64]) -> Floats:
+def _discretised(block: Blocks, points: NDArray[np.int64]) -> Any:
     """x' = A x + B2 v; each channel's nodes w' = (2 / tau) (D w + d0 z), z = C2 x + D22 v, v the
     last node.
     """
-    m, p = block.ports
-    n, k = len(block.A), len(points)
-    end = n + np.cumsum(points)
-    total = n + int(points.sum())
-    matrix = np.zeros((total, total))
-    matrix[:n, :n] = block.A
-    if not k:
-        return matrix
-    last = end - 1
-    matrix[:n, last] = block.B[:, m:]
-    C2, D22 = block.C[p:], block.D[p:, m:]
-    for i in range(k):
-        rows = slice(end[i] - points[i], end[i])
-        scaled = differentiation(int(points[i])) * (2 / block.delays[i])
-        matrix[rows, rows] = scaled[1:, 1:]
-        enter = scaled[1:, :1]
-        if n:
-            matrix[rows, :n] = enter * C2[i]
-        matrix[rows, last] += enter * D22[i]
-    return matrix
-
-
-def _nearest(
-    block: Blocks, points: NDArray[np.int64], shifts: NDArray[Any]
-) -> NDArray[np.complex128]:
-    from scipy.sparse import block_diag, bmat, coo_array, csc_array, csr_array, eye_array
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
+    from scipy.sparse import block_diag, bmat, coo_array, csc_array, csr_array
 
     m, p = block.ports
     k = len(points)
@@ -377,36 +314,35 @@ def _nearest(
     last = csr_array(
         (np.ones(k), (np.arange(k), np.cumsum(points) - 1)), shape=(k, int(points.sum()))
     )
-    matrix = bmat(
+    return bmat(
         [
             [csc_array(block.A), csc_array(block.B[:, m:]) @ last],
             [enter @ csr_array(block.C[p:]), transport + enter @ csr_array(block.D[p:, m:]) @ last],
         ],
         format="csc",
     )
+
+
+def _nearest(matrix: Any, shift: complex) -> NDArray[np.complex128]:
+    """Eigenvalues of a large sparse matrix near a shift."""
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs, splu
+
     size = matrix.shape[0]
-    found = []
-    rng = np.random.default_rng(7)
-    for shift in shifts:
-        factor = splu((matrix - shift * eye_array(size, format="csc")).astype(complex).tocsc())
-        solve = LinearOperator((size, size), matvec=factor.solve, dtype=complex)
-        start = rng.normal(size=size) + 0j
-        try:
-            values = eigs(
-                solve,
-                k=min(12, size - 2),
-                ncv=min(BASIS, size),
-                v0=start,
-                return_eigenvectors=False,
-                tol=1e-4,
-                maxiter=2,
-            )
-        except (
-            ArpackNoConvergence
-        ) as stopped:  # they are guesses: those that came are as good as any
-            values = np.asarray(stopped.eigenvalues, complex)
-        found.append(shift + 1 / values)
-    return _distinct(np.concatenate([undelayed(block), *found]))
+    factor = splu((matrix - shift * eye_array(size, format="csc")).astype(complex).tocsc())
+    try:
+        values = eigs(
+            LinearOperator((size, size), matvec=factor.solve, dtype=complex),
+            k=min(12, size - 2),
+            ncv=min(BASIS, size),
+            v0=np.random.default_rng(7).normal(size=size) + 0j,
+            return_eigenvectors=False,
+            tol=1e-4,
+            maxiter=2,
+        )
+    except ArpackNoConvergence as stopped:  # guesses: those that came are as good as any
+        values = np.asarray(stopped.eigenvalues, complex)
+    return np.asarray(shift + 1 / values)
 
 
 def _distinct(guesses: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -421,14 +357,9 @@ def undelayed(block: Blocks) -> NDArray[np.complex128]:
     many there are.
     """
     m, p = block.ports
-    inner = block.D[p:, m:]
-    if nilpotent(np.abs(inner)):
-        among = sparse(block.B[:, m:]) @ summed(sparse(inner), block.C[p:])
-        return np.linalg.eigvals(block.A + among).astype(complex)
-    loop = np.eye(len(block.delays)) - inner
+    loop = np.eye(len(block.delays)) - difference(block)
     try:
-        return np.linalg.eigvals(
-            block.A + block.B[:, m:] @ np.linalg.solve(loop, block.C[p:])
-        ).astype(complex)
+        around = np.linalg.solve(loop, block.C[p:])
     except np.linalg.LinAlgError:
         return np.empty(0, complex)
+    return np.linalg.eigvals(block.A + block.B[:, m:] @ around).astype(complex)

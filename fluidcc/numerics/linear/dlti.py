@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.base.arguments import choice, explained, number, numbers, shown, whole
 from fluidcc.base.errors import InvalidInput
-from fluidcc.numerics.linear.margins import margins
+from fluidcc.numerics.linear.bounds import difference_norm
+from fluidcc.numerics.linear.count import RootCount, count_right
+from fluidcc.numerics.linear.margins import Margins, margins
 from fluidcc.numerics.linear.pencil import Pencil
 from fluidcc.numerics.linear.ports import (
-    Parts,
     Pick,
     checked,
     delayed_terms,
@@ -24,193 +25,17 @@ from fluidcc.numerics.linear.ports import (
     names,
     rational,
 )
+from fluidcc.numerics.linear.respond import respond
+from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
 from fluidcc.numerics.linear.wiring import Blocks, stack, wire
 
-if TYPE_CHECKING:
-    from fluidcc.numerics.linear.count import RootCount
-    from fluidcc.numerics.linear.margins import Margins
-    from fluidcc.numerics.linear.roots import Search
-
-
-__all__ = [
-    "DelayLTI", "append", "at_delays", "connect", "delayed", "feedback", "lift", "pade_block",
-    "parallel", "select", "series", "to_control",
-]  # fmt: skip
-
-
-def _made(block: Blocks, **names: Sequence[str]) -> DelayLTI:
-    return DelayLTI(*block[:4], delays=block.delays, **names)
-
-
-def append(parts: Sequence[DelayLTI]) -> DelayLTI:
-    """All blocks side by side, unconnected."""
-    for part in parts:
-        if not hasattr(part, "_block"):
-            raise InvalidInput(f"a block to append is {shown(part)}; give a DelayLTI")
-    return _made(
-        stack(*(part._block for part in parts)),
-        states=merged(part.states for part in parts),
-        inputs=merged(part.inputs for part in parts),
-        outputs=merged(part.outputs for part in parts),
-    )
-
-
-def connect(
-    block: DelayLTI,
-    back: ArrayLike,
-    enter: ArrayLike | None,
-    leave: ArrayLike | None,
-    inputs: Sequence[str] = (),
-    outputs: Sequence[str] = (),
-) -> DelayLTI:
-    """Close ``u = back @ y + enter @ w`` and read ``leave @ y``."""
-    m, p = block.n_inputs, block.n_outputs
-    into = np.eye(m) if enter is None else np.atleast_2d(matrix(enter, "enter"))
-    out = np.eye(p) if leave is None else np.atleast_2d(matrix(leave, "leave"))
-    gain = np.atleast_2d(matrix(back, "back"))
-    if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
-        raise InvalidInput(
-            f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} "
-            f"columns; "
-            f"got {gain.shape}, {into.shape}, {out.shape}"
-        )
-    keep_in = block.inputs if enter is None else ()
-    keep_out = block.outputs if leave is None else ()
-    return _made(
-        wire(block._block, gain, into, out),
-        states=block.states,
-        inputs=inputs or keep_in,
-        outputs=outputs or keep_out,
-    )
-
-
-def feedback(block: DelayLTI, other: DelayLTI | ArrayLike | None, sign: float) -> DelayLTI:
-    """The loop with `other` from the outputs back to the inputs."""
-    m, p = block.n_inputs, block.n_outputs
-    if other is None:
-        if m != p:
-            raise InvalidInput(
-                f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`"
-            )
-        return connect(block, sign * np.eye(m), None, None)
-    behind = lift(other, (m, p))
-    if (behind.n_inputs, behind.n_outputs) != (p, m):
-        raise InvalidInput(
-            f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} "
-            f"outputs, "
-            f"got {behind.n_inputs} and {behind.n_outputs}"
-        )
-    back = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
-    both = append((block, behind))
-    return connect(both, back, np.eye(m + p)[:, :m], np.eye(p + m)[:p], block.inputs, block.outputs)
-
-
-def series(block: DelayLTI, other: DelayLTI | ArrayLike) -> DelayLTI:
-    """The block after the other."""
-    if np.isscalar(other):
-        other = float(other) * np.eye(block.n_inputs)  # type: ignore[arg-type]
-    first = lift(other, (block.n_inputs, 0))
-    if first.n_outputs != block.n_inputs:
-        raise InvalidInput(
-            f"series g * h: g has {block.n_inputs} inputs and h has {first.n_outputs} outputs"
-        )
-    m, p = block.n_inputs, block.n_outputs
-    back = np.zeros((m + first.n_inputs, p + m))
-    back[:m, p:] = np.eye(m)
-    enter, leave = np.eye(m + first.n_inputs)[:, m:], np.eye(p + m)[:p]
-    return connect(append((block, first)), back, enter, leave, first.inputs, block.outputs)
-
-
-def parallel(block: DelayLTI, other: DelayLTI | ArrayLike, sign: float) -> DelayLTI:
-    """The sum or the difference."""
-    if np.isscalar(other):
-        other = np.full((block.n_outputs, block.n_inputs), matrix(other, "the other block"))
-    second = lift(other, (block.n_outputs, block.n_inputs))
-    m, p = block.n_inputs, block.n_outputs
-    if (second.n_inputs, second.n_outputs) != (m, p):
-        raise InvalidInput(
-            f"a sum needs blocks of one shape, here {(p, m)} and "
-            f"{(second.n_outputs, second.n_inputs)}"
-        )
-    enter, leave = np.vstack((np.eye(m), np.eye(m))), np.hstack((np.eye(p), sign * np.eye(p)))
-    return connect(
-        append((block, second)), np.zeros((2 * m, 2 * p)), enter, leave, block.inputs, block.outputs
-    )
-
-
-def delayed(block: DelayLTI, extra: float | ArrayLike, inputs: Pick) -> DelayLTI:
-    """The block behind a bank of pure delays on the picked inputs: y = v, z = u."""
-    at = indices(inputs, block.inputs, "input")
-    lags = matrix(extra, "the extra delay")
-    if lags.shape not in ((), (len(at),)):
-        raise InvalidInput(
-            f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of "
-            f"{len(at)}"
-        )
-    lags = np.broadcast_to(lags, (len(at),))
-    m, k = block.n_inputs, len(at)
-    passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
-    picked = np.eye(m)[:, at]
-    through = np.block([[passing, picked], [picked.T, np.zeros((k, k))]])
-    bank = Blocks(
-        np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through, np.array(lags)
-    )
-    return series(block, _made(bank, inputs=block.inputs))
-
-
-def at_delays(block: DelayLTI) -> DelayLTI:
-    """The return ratio of a closed loop that is broken at all its delayed signals."""
-    m, p = block.n_inputs, block.n_outputs
-    k, (A, B, C, D, delays) = len(block.delays), block._block
-    if not k:
-        raise InvalidInput(
-            f"{block!r} has no delayed signal at which a loop could be broken; see at='ports'"
-        )
-    late = [f"delay{i}" for i in range(k)]
-    return _made(
-        Blocks(
-            A,
-            np.hstack((B[:, m:], np.zeros((len(A), k)))),
-            np.vstack((np.zeros((k, len(A))), C[p:])),
-            np.block([[np.zeros((k, k)), -np.eye(k)], [D[p:, m:], np.zeros((k, k))]]),
-            delays,
-        ),
-        states=block.states,
-        inputs=late,
-        outputs=late,
-    )
-
-
-def select(block: DelayLTI, outputs: Pick, inputs: Pick) -> DelayLTI:
-    """The block between some inputs and some outputs."""
-    i, o = indices(inputs, block.inputs, "input"), indices(outputs, block.outputs, "output")
-    return connect(
-        block,
-        np.zeros((block.n_inputs, block.n_outputs)),
-        np.eye(block.n_inputs)[:, i],
-        np.eye(block.n_outputs)[o],
-        [block.inputs[j] for j in i],
-        [block.outputs[j] for j in o],
-    )
-
-
-def lift(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
-    """A block as it is; a gain as a block, a number as a diagonal one of that shape."""
-    if isinstance(other, DelayLTI):
-        return other
-    gain = matrix(other, "the other block")
-    gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
-    p, m = gain.shape
-    return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)
-
-
-# --- A linear time-invariant block with every delay pulled out -----------------------------------
+__all__ = ["DelayLTI"]
 
 
 Matrix = NDArray[np.float64]
 
 
-class DelayLTI(Parts):
+class DelayLTI:
     """An LTI block with all delays pulled out.
 
     The last K columns of `B`, `D` and the last K rows of `C`, `D` are the delay channels::
@@ -262,6 +87,8 @@ class DelayLTI(Parts):
         self.inputs = names("inputs", inputs, m, "u")
         self.outputs = names("outputs", outputs, p, "y")
 
+    # Construction
+
     @classmethod
     @explained
     def transfer(
@@ -307,6 +134,63 @@ class DelayLTI(Parts):
         *parts, delays = delayed_terms(A0, terms, B, C)
         return cls(*parts, delays=delays)
 
+    # Parts
+
+    A = property(lambda self: self._block.A, doc="State matrix, shape (n, n).")
+    B = property(lambda self: self._block.B, doc="Input matrix, shape (n, m + K).")
+    C = property(lambda self: self._block.C, doc="Output matrix, shape (p + K, n).")
+    D = property(lambda self: self._block.D, doc="Feedthrough, shape (p + K, m + K).")
+    delays = property(
+        lambda self: self._block.delays, doc="Delays of the channels [s], all positive."
+    )
+    n_states = property(lambda self: len(self._block.A), doc="n.")
+    n_inputs = property(lambda self: self._block.ports[0], doc="External inputs m.")
+    n_outputs = property(lambda self: self._block.ports[1], doc="External outputs p.")
+    B1 = property(
+        lambda self: self.B[:, : self.n_inputs], doc="From the external inputs to the states."
+    )
+    B2 = property(lambda self: self.B[:, self.n_inputs :], doc="From the channels to the states.")
+    C1 = property(
+        lambda self: self.C[: self.n_outputs], doc="From the states to the external outputs."
+    )
+    C2 = property(lambda self: self.C[self.n_outputs :], doc="From the states to the channels.")
+    D11 = property(
+        lambda self: self.D[: self.n_outputs, : self.n_inputs], doc="From inputs to outputs."
+    )
+    D12 = property(
+        lambda self: self.D[: self.n_outputs, self.n_inputs :], doc="From channels to outputs."
+    )
+    D21 = property(
+        lambda self: self.D[self.n_outputs :, : self.n_inputs], doc="From inputs to channels."
+    )
+    D22 = property(
+        lambda self: self.D[self.n_outputs :, self.n_inputs :], doc="From channels to channels."
+    )
+
+    def __repr__(self) -> str:
+        lags = ", ".join(f"{lag:.4g}" for lag in self.delays[:4]) + (
+            ", ..." if len(self.delays) > 4 else ""
+        )
+        return (
+            f"DelayLTI({self.n_states} states, {self.n_inputs} inputs, {self.n_outputs} outputs, "
+            f"{len(self.delays)} delays{f' of {lags} s' if lags else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        body = "".join(
+            f"<tr><th>{k}</th><td>{escape(', '.join(v))}</td></tr>"
+            for k, v in rows.items()
+            if len(v) <= 20
+        )
+        lags = ", ".join(f"{1e3 * lag:.4g}" for lag in self.delays[:20])
+        return (
+            f"<p>{escape(repr(self))}</p><table>{body}<tr><th>delays "
+            f"[ms]</th><td>{lags}</td></tr></table>"
+        )
+
     # Values
 
     @cached_property
@@ -317,7 +201,7 @@ class DelayLTI(Parts):
     def __call__(self, s: complex | ArrayLike) -> NDArray[np.complex128]:
         """The transfer matrix at complex `s` [1/s]: shape (outputs, inputs, *shape of s)."""
         points = numbers(s, "s", kind=complex)
-        values = self.pencil.values(points.ravel(), slope=False).response
+        values = self.pencil.values(points.ravel()).response
         return np.moveaxis(values, 0, -1).reshape(self.n_outputs, self.n_inputs, *points.shape)
 
     @explained
@@ -336,7 +220,7 @@ class DelayLTI(Parts):
         are the poles.
         """
         points = numbers(s, "s", kind=complex)
-        values = self.pencil.values(points.ravel(), slope=False)
+        values = self.pencil.values(points.ravel())
         return np.asarray(values.phase * np.exp(values.log)).reshape(points.shape)
 
     @cached_property
@@ -349,8 +233,6 @@ class DelayLTI(Parts):
         """A bound of the spectral radius of D22; below one the difference operator is strongly
         stable.
         """
-        from fluidcc.numerics.linear.bounds import difference_norm
-
         return difference_norm(self._block)
 
     @cached_property
@@ -381,8 +263,6 @@ class DelayLTI(Parts):
             A neutral system has infinitely many roots right of the line that would have to be
             searched.
         """
-        from fluidcc.numerics.linear.roots import Search, rightmost, roots_in
-
         if count is not None and region is not None:
             raise InvalidInput("give count or region, not both")
         if region is not None:
@@ -394,8 +274,6 @@ class DelayLTI(Parts):
     @cached_property
     def _search(self) -> Search:
         """The roots found so far: what one question finds, the next does not search again."""
-        from fluidcc.numerics.linear.roots import Search
-
         return Search(self._block)
 
     def count_unstable(self) -> RootCount:
@@ -411,8 +289,6 @@ class DelayLTI(Parts):
         Undecided
             The two counts disagree after two refinements.
         """
-        from fluidcc.numerics.linear.count import count_right
-
         return count_right(self._search)
 
     @explained
@@ -455,7 +331,7 @@ class DelayLTI(Parts):
         '3.1416 61.3521 deg at 2.0000 rad/s, 0.5354 s'
         """
         choice(at, "at", ("ports", "delays"))
-        return margins(self if at == "ports" else at_delays(self), channel)
+        return margins(self if at == "ports" else self._at_delays(), channel)
 
     @explained
     def step(self, t: ArrayLike) -> Matrix:
@@ -470,8 +346,6 @@ class DelayLTI(Parts):
         t : array_like
             Times [s], none negative.
         """
-        from fluidcc.numerics.linear.respond import respond
-
         return respond(self._block, t)
 
     @explained
@@ -484,8 +358,6 @@ class DelayLTI(Parts):
         t : array_like
             Times [s], none negative.
         """
-        from fluidcc.numerics.linear.respond import respond
-
         return respond(self._block, t, impulse=True)
 
     def to_control(self, omega: ArrayLike | None = None, pade: int | None = None) -> Any:
@@ -503,7 +375,34 @@ class DelayLTI(Parts):
         InvalidInput
             Neither or both are given and the block has delays.
         """
-        return to_control(self, omega, pade)
+        import control
+
+        if omega is not None:
+            numbers(omega, "omega", "frequencies in rad/s")
+        if pade is not None:
+            whole(pade, "pade", least=1, most=50)
+        names = {"inputs": list(self.inputs), "outputs": list(self.outputs)}
+        if omega is not None and pade is None:
+            grid = np.atleast_1d(np.asarray(omega, float))
+            return control.frd(self.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
+        if pade is None and not len(self.delays):
+            return control.ss(self.A, self.B, self.C, self.D, **names)
+        if omega is not None or pade is None:
+            got = "both" if omega is not None else "neither"
+            raise InvalidInput(
+                "give the frequencies omega=, or the order pade= of at least 1 for every delay; "
+                f"got {got}"
+            )
+        block = Blocks(self.A, self.B, self.C, self.D, np.empty(0))
+        filters = [_pade(float(lag), pade) for lag in self.delays]
+        m, p, k = self.n_inputs, self.n_outputs, len(filters)
+        joined = stack(block, *filters)
+        # (u, v, z of the filters) from (y, z, v of the filters)
+        back = np.zeros((m + 2 * k, p + 2 * k))
+        back[m : m + k, p + k :] = np.eye(k)
+        back[m + k :, p : p + k] = np.eye(k)
+        closed = wire(joined, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
+        return control.ss(closed.A, closed.B, closed.C, closed.D, **names)
 
     # Interconnection
 
@@ -511,7 +410,16 @@ class DelayLTI(Parts):
         """All blocks side by side, unconnected; names that would stand twice get the number of
         their block.
         """
-        return append((self, *others))
+        parts = (self, *others)
+        for part in parts:
+            if not isinstance(part, DelayLTI):
+                raise InvalidInput(f"a block to append is {shown(part)}; give a DelayLTI")
+        return _made(
+            stack(*(part._block for part in parts)),
+            states=merged(part.states for part in parts),
+            inputs=merged(part.inputs for part in parts),
+            outputs=merged(part.outputs for part in parts),
+        )
 
     @explained
     def connect(
@@ -538,32 +446,100 @@ class DelayLTI(Parts):
         InvalidInput
             Shapes that do not fit, or an algebraic loop.
         """
-        return connect(self, back, enter, leave, inputs, outputs)
+        m, p = self.n_inputs, self.n_outputs
+        into = np.eye(m) if enter is None else np.atleast_2d(matrix(enter, "enter"))
+        out = np.eye(p) if leave is None else np.atleast_2d(matrix(leave, "leave"))
+        gain = np.atleast_2d(matrix(back, "back"))
+        if gain.shape != (m, p) or len(into) != m or out.shape[1] != p:
+            raise InvalidInput(
+                f"connect needs back of shape {(m, p)}, enter with {m} rows and leave with {p} "
+                f"columns; got {gain.shape}, {into.shape}, {out.shape}"
+            )
+        return _made(
+            wire(self._block, gain, into, out),
+            states=self.states,
+            inputs=inputs or (self.inputs if enter is None else ()),
+            outputs=outputs or (self.outputs if leave is None else ()),
+        )
 
     def feedback(self, other: DelayLTI | ArrayLike | None = None, sign: float = -1.0) -> DelayLTI:
         """The loop with `other` (unity without it) from the outputs back to the inputs, ``u = w
         + sign other(y)``.
         """
-        return feedback(self, other, sign)
+        m, p = self.n_inputs, self.n_outputs
+        if other is None:
+            if m != p:
+                raise InvalidInput(
+                    f"unit feedback needs as many outputs as inputs, here {p} and {m}; give `other`"
+                )
+            return self.connect(sign * np.eye(m))
+        behind = _lifted(other, (m, p))
+        if (behind.n_inputs, behind.n_outputs) != (p, m):
+            raise InvalidInput(
+                f"feedback around {p} outputs and {m} inputs needs a block of {p} inputs and {m} "
+                f"outputs, got {behind.n_inputs} and {behind.n_outputs}"
+            )
+        back = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
+        return self.append(behind).connect(
+            back,
+            np.eye(m + p)[:, :m],
+            np.eye(p + m)[:p],
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
 
     def __mul__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return series(self, other)
+        if np.isscalar(other):
+            other = float(other) * np.eye(self.n_inputs)  # type: ignore[arg-type]
+        first = _lifted(other, (self.n_inputs, 0))
+        if first.n_outputs != self.n_inputs:
+            raise InvalidInput(
+                f"series g * h: g has {self.n_inputs} inputs and h has {first.n_outputs} outputs"
+            )
+        m, p, k = self.n_inputs, self.n_outputs, first.n_inputs
+        back = np.zeros((m + k, p + m))
+        back[:m, p:] = np.eye(m)
+        return self.append(first).connect(
+            back,
+            np.eye(m + k)[:, m:],
+            np.eye(p + m)[:p],
+            inputs=first.inputs,
+            outputs=self.outputs,
+        )
 
     def __rmul__(self, other: ArrayLike) -> DelayLTI:
         gain = float(other) * np.eye(self.n_outputs) if np.isscalar(other) else other  # type: ignore[arg-type]
-        return lift(gain, (0, self.n_outputs)) * self
+        return _lifted(gain, (0, self.n_outputs)) * self
 
     def __add__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return parallel(self, other, 1.0)
+        return self._plus(other, 1.0)
 
     def __sub__(self, other: DelayLTI | ArrayLike) -> DelayLTI:
-        return parallel(self, other, -1.0)
+        return self._plus(other, -1.0)
 
     def __radd__(self, other: ArrayLike) -> DelayLTI:
-        return parallel(self, other, 1.0)
+        return self + other
 
     def __rsub__(self, other: ArrayLike) -> DelayLTI:
-        return parallel(-self, other, 1.0)
+        return -self + other
+
+    def _plus(self, other: DelayLTI | ArrayLike, sign: float) -> DelayLTI:
+        m, p = self.n_inputs, self.n_outputs
+        if np.isscalar(other):
+            other = np.full((p, m), matrix(other, "the other block"))
+        second = _lifted(other, (p, m))
+        if (second.n_inputs, second.n_outputs) != (m, p):
+            raise InvalidInput(
+                f"a sum needs blocks of one shape, here {(p, m)} and "
+                f"{(second.n_outputs, second.n_inputs)}"
+            )
+        return self.append(second).connect(
+            np.zeros((2 * m, 2 * p)),
+            np.vstack((np.eye(m), np.eye(m))),
+            np.hstack((np.eye(p), sign * np.eye(p))),
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
 
     def __neg__(self) -> DelayLTI:
         p = self.n_outputs
@@ -585,51 +561,69 @@ class DelayLTI(Parts):
         inputs : str, int or a sequence of these, optional
             Which.
         """
-        return delayed(self, extra, inputs)
+        at = indices(inputs, self.inputs, "input")
+        lags = matrix(extra, "the extra delay")
+        if lags.shape not in ((), (len(at),)):
+            raise InvalidInput(
+                f"the extra delay is {shown(extra)}; give one time in seconds, or one for each of "
+                f"{len(at)}"
+            )
+        m, k = self.n_inputs, len(at)
+        picked = np.eye(m)[:, at]
+        passing = np.diag([0.0 if i in set(at) else 1.0 for i in range(m)])
+        through = np.block([[passing, picked], [picked.T, np.zeros((k, k))]])
+        bank = DelayLTI(
+            np.zeros((0, 0)), np.zeros((0, m + k)), np.zeros((m + k, 0)), through,
+            delays=np.broadcast_to(lags, (k,)), inputs=self.inputs,
+        )  # fmt: skip
+        return self * bank
 
     def select(self, outputs: Pick = None, inputs: Pick = None) -> DelayLTI:
         """The block between some inputs and some outputs, by name or number."""
-        return select(self, outputs, inputs)
-
-
-# --- DelayLTI as objects of python-control -------------------------------------------------------
-
-
-def to_control(system: DelayLTI, omega: ArrayLike | None, pade: int | None) -> Any:
-    """Frequency response data at `omega`, or a state space with every delay as a Pade
-    approximant of order `pade`.
-    """
-    import control
-
-    if omega is not None:
-        numbers(omega, "omega", "frequencies in rad/s")
-    if pade is not None:
-        whole(pade, "pade", least=1, most=50)
-    names = {"inputs": list(system.inputs), "outputs": list(system.outputs)}
-    if omega is not None and pade is None:
-        grid = np.atleast_1d(np.asarray(omega, float))
-        return control.frd(system.frequency_response(grid), grid, smooth=len(grid) > 3, **names)
-    if pade is None and not len(system.delays):
-        return control.ss(system.A, system.B, system.C, system.D, **names)
-    if omega is not None or pade is None:
-        got = "both" if omega is not None else "neither"
-        raise InvalidInput(
-            f"give the frequencies omega=, or the order pade= of at least 1 for every delay; got "
-            f"{got}"
+        i, o = indices(inputs, self.inputs, "input"), indices(outputs, self.outputs, "output")
+        return self.connect(
+            np.zeros((self.n_inputs, self.n_outputs)),
+            np.eye(self.n_inputs)[:, i],
+            np.eye(self.n_outputs)[o],
+            inputs=[self.inputs[j] for j in i],
+            outputs=[self.outputs[j] for j in o],
         )
-    block = Blocks(system.A, system.B, system.C, system.D, np.empty(0))
-    filters = [pade_block(float(lag), pade) for lag in system.delays]
-    m, p, k = system.n_inputs, system.n_outputs, len(filters)
-    joined = stack(block, *filters)
-    # (u, v, z of the filters) from (y, z, v of the filters)
-    back = np.zeros((m + 2 * k, p + 2 * k))
-    back[m : m + k, p + k :] = np.eye(k)
-    back[m + k :, p : p + k] = np.eye(k)
-    closed = wire(joined, back, np.eye(m + 2 * k)[:, :m], np.eye(p + 2 * k)[:p])
-    return control.ss(closed.A, closed.B, closed.C, closed.D, **names)
+
+    def _at_delays(self) -> DelayLTI:
+        """The return ratio of a closed loop that is broken at all its delayed signals."""
+        k = len(self.delays)
+        if not k:
+            raise InvalidInput(
+                f"{self!r} has no delayed signal at which a loop could be broken; see at='ports'"
+            )
+        late = [f"delay{i}" for i in range(k)]
+        return DelayLTI(
+            self.A,
+            np.hstack((self.B2, np.zeros((self.n_states, k)))),
+            np.vstack((np.zeros((k, self.n_states)), self.C2)),
+            np.block([[np.zeros((k, k)), -np.eye(k)], [self.D22, np.zeros((k, k))]]),
+            delays=self.delays,
+            states=self.states,
+            inputs=late,
+            outputs=late,
+        )
 
 
-def pade_block(delay: float, order: int) -> Blocks:
+def _made(block: Blocks, **names: Sequence[str]) -> DelayLTI:
+    return DelayLTI(*block[:4], delays=block.delays, **names)
+
+
+def _lifted(other: DelayLTI | ArrayLike, shape: tuple[int, int]) -> DelayLTI:
+    """A block as it is; a gain as a block, a number as a diagonal one of that shape."""
+    if isinstance(other, DelayLTI):
+        return other
+    gain = matrix(other, "the other block")
+    gain = gain * np.eye(*shape) if gain.ndim == 0 else np.atleast_2d(gain)
+    p, m = gain.shape
+    return DelayLTI(np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), gain)
+
+
+def _pade(delay: float, order: int) -> Blocks:
     """The diagonal Pade approximant of a delay [s], in a companion form whose time is the delay."""
     from math import factorial as f
 

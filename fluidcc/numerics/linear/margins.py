@@ -5,31 +5,16 @@ values.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.numerics.linear.compiled.judge import MARGINS, followed, judge
-from fluidcc.numerics.linear.compiled.points import address
 from fluidcc.numerics.linear.pencil import Complex, Floats, Pencil, pencils
 from fluidcc.numerics.linear.wiring import Blocks
 
 __all__ = ["EigenLoci", "Margins", "eigenloci", "margins", "margins_of_stack"]
-
-
-class Loop(Protocol):
-    """What margins are taken of: a `DelayLTI`."""
-
-    @property
-    def pencil(self) -> Pencil: ...
-    @property
-    def inputs(self) -> tuple[str, ...]: ...
-    @property
-    def n_inputs(self) -> int: ...
-    @property
-    def n_outputs(self) -> int: ...
-    def connect(self, back: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -105,7 +90,7 @@ VAST = 1e12
 """Factors above this are one over the rounding of parts that cancel."""
 
 
-def margins(loop: Loop, channel: str | int | None = None) -> Margins:
+def margins(loop: Any, channel: str | int | None = None) -> Margins:
     """Margins of the open loop `loop` under negative unity feedback.
 
     Parameters
@@ -171,7 +156,7 @@ def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     the last one.
     """
     found, every = judge(
-        address(), *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
+        *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
     )
     gain, down, nearest, at, down_at = (
         found[:, _COLUMNS.index(name)] for name in _OF_GAIN
@@ -185,7 +170,7 @@ def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
 
 
 def eigenloci(
-    loop: Loop, low: float | None = None, high: float | None = None, points: int = 0
+    loop: Any, low: float | None = None, high: float | None = None, points: int = 0
 ) -> EigenLoci:
     """The eigenloci of a square return ratio on an adaptive grid, from `low` to `high` [rad/s].
 
@@ -195,7 +180,7 @@ def eigenloci(
     """
     pencil = loop.pencil
     ends = [np.nan if end is None else end * pencil.time for end in (low, high)]
-    parts = address(), *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0]
+    parts = *pencil.loop, pencil.table[0], pencil.frame[0], pencil.n, pencil.ports[0]
     omega, value = followed(*parts, *ends, points)
     omega = omega / pencil.time
     if not len(value):
@@ -205,7 +190,7 @@ def eigenloci(
     return EigenLoci(omega, value.T.copy())
 
 
-def one_channel(loop: Loop, channel: str | int) -> Any:
+def one_channel(loop: Any, channel: str | int) -> Any:
     """The scalar loop of one channel with all others closed."""
     if isinstance(channel, str):
         if channel not in loop.inputs:

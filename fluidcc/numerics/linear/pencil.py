@@ -12,7 +12,6 @@ on units.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -20,13 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.numerics.linear.compiled.elimination import pack, plan, replay
+from fluidcc.numerics.linear.compiled.elimination import pivoted, plan, replay, sign
 from fluidcc.numerics.linear.compiled.framing import framed, tabled
-from fluidcc.numerics.linear.compiled.zeros import iterate
 from fluidcc.numerics.linear.wiring import Blocks, alike, of_one_pattern
 
 __all__ = [
-    "Complex", "Pencil", "Unlike", "Values", "pencils", "pivoted", "separator", "unframed",
+    "Complex", "Pencil", "Unlike", "Values", "pencils", "separator", "sparsely", "unframed",
     "with_sums",
 ]  # fmt: skip
 
@@ -79,46 +77,26 @@ def separator(pattern: NDArray[np.bool_], size: int) -> list[int]:
     most = min(rows, columns) - size
     if most < 2 or pattern[size:, size:].any():
         return []
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
     # each unknown is an arc of capacity one, from its entrance 2 i to its exit 2 i + 1
-    after: list[dict[int, int]] = [{} for _ in range(2 * size + 2)]
     start, end = 2 * size, 2 * size + 1
-
-    def join(a: int, b: int, capacity: int) -> None:
-        after[a][b] = capacity
-        after[b].setdefault(a, 0)
-
-    for i in range(size):
-        join(2 * i, 2 * i + 1, 1)
-        if pattern[i, size:].any():
-            join(start, 2 * i, size)
-        if pattern[size:, i].any():
-            join(2 * i + 1, end, size)
-    for i, j in zip(*np.nonzero(pattern[:size, :size]), strict=True):
-        if i != j:
-            join(2 * int(j) + 1, 2 * int(i), size)
-    for _ in range(most):
-        reached = _reached(after, start)
-        if end not in reached:
-            return [i for i in range(size) if 2 * i in reached and 2 * i + 1 not in reached]
-        b = end
-        while b != start:
-            a = reached[b]
-            after[a][b] -= 1
-            after[b][a] += 1
-            b = a
-    return []
-
-
-def _reached(after: list[dict[int, int]], start: int) -> dict[int, int]:
-    """Where arcs with capacity left lead, each place with the one before it."""
-    before, waiting = {start: start}, deque([start])
-    while waiting:
-        a = waiting.popleft()
-        for b, capacity in after[a].items():
-            if capacity and b not in before:
-                before[b] = a
-                waiting.append(b)
-    return before
+    arcs = np.zeros((2 * size + 2, 2 * size + 2), np.int32)
+    arcs[1:start:2, 0:start:2] = size * pattern[:size, :size].T
+    arcs[range(1, start, 2), range(0, start, 2)] = 0
+    arcs[range(0, start, 2), range(1, start, 2)] = 1
+    arcs[start, 0:start:2] = size * pattern[:size, size:].any(axis=1)
+    arcs[1:start:2, end] = size * pattern[size:, :size].any(axis=0)
+    capacity = csr_array(arcs)
+    flow = maximum_flow(capacity, start, end)
+    if flow.flow_value >= most:
+        return []
+    left = capacity - flow.flow
+    left.eliminate_zeros()
+    reached = np.zeros(2 * size + 2, bool)
+    reached[breadth_first_order(left, start, return_predecessors=False)] = True
+    return np.flatnonzero(reached[0:start:2] & ~reached[1:start:2]).tolist()
 
 
 # --- Sums that several rows of a pencil take alike become unknowns of their own ------------------
@@ -230,7 +208,7 @@ def _group(matrix: Floats, rows: Rows) -> tuple[Rows, _Shared | None]:
     return rows[~member], _Shared(rows[member], support[kept], int(rows[0]), factor[:, member])
 
 
-# --- A bordered pencil at a few points as full matrices -------------------------------------------
+# --- a bordered pencil at one point, pivoted ------------------------------------------------------
 
 
 Complex = NDArray[np.complex128]
@@ -239,118 +217,49 @@ SPARSE = 200
 """Unknowns from which on the zeros of a pencil are worth leaving out."""
 
 
-def pivoted(
-    value: Complex, rate: Complex, k: int, slope: bool
-) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """Phase and logarithm of the determinant, its slope, the Schur complement and its slope, at
-    each point.
+def sparsely(
+    value: Complex, rate: Complex, k: int, block: Complex, block_rate: Complex
+) -> tuple[complex, float, complex, bool]:
+    """What `fluidcc.numerics.linear.compiled.elimination.pivoted` says, by sparse factors.
+
+    The slope is the trace of inverse times rate, to which only rows of the rate that have entries
+    add. Many columns of the inverse together would be a task for threads, which wait for one
+    another.
 
     Parameters
     ----------
-    value, rate : array of complex (points, rows, columns)
-        Bordered pencils and their derivatives.
+    value, rate : array of complex (rows, columns)
+        A bordered pencil and its derivative.
     k : int
         Unknowns, in the first rows and columns.
-    slope : bool
-        Without it the slopes are not computed and mean nothing.
-
-    Notes
-    -----
-    Where the pencil is singular the complement and the slopes are infinite. Rows are made even
-    first: far to the left those of lagged terms are huge, and as pivots they would leave nothing of
-    the others.
-    """
-    top = np.abs(value[:, :k, :k]).max(axis=2, initial=0.0)
-    scale = np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0))))
-    rows = np.concatenate((scale, np.ones((len(value), value.shape[1] - k))), axis=1)[:, :, None]
-    value, rate = value * rows, rate * rows
-    inside, corner = (
-        (slice(None), slice(k), slice(k)),
-        (slice(None), slice(k, None), slice(k, None)),
-    )
-    right, below = value[:, :k, k:], value[:, k:, :k]
-    eliminated = _sparsely if k > SPARSE else _densely
-    phase, log, total, across, back = eliminated(
-        value[inside], rate[inside] if slope else None, right, below
-    )
-    log = log - np.log(scale).sum(axis=1)
-    block = value[corner] - below @ across
-    block_rate = np.zeros_like(block)
-    if slope:
-        block_rate = rate[corner] - rate[:, k:, :k] @ across
-        block_rate += back @ (rate[inside] @ across - rate[:, :k, k:])
-    singular = phase == 0
-    for array in (block, total, block_rate):
-        array[singular] = complex(np.inf, np.inf) if array.ndim > 1 else complex(np.inf)
-    return phase, log, total, block, block_rate
-
-
-def _densely(
-    inner: Complex, rate: Complex | None, right: Complex, below: Complex
-) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """Phase and logarithm of the determinants, their slope, ``inner^-1 right`` and ``below
-    inner^-1``.
-    """
-    phase, log = np.linalg.slogdet(inner)
-    inverse = np.linalg.inv(np.where((phase != 0)[:, None, None], inner, np.eye(inner.shape[1])))
-    inverse = inverse.astype(np.complex128, copy=False)
-    total = (
-        np.zeros(len(inner), complex)
-        if rate is None
-        else (inverse * rate.transpose(0, 2, 1)).sum(axis=(1, 2))
-    )
-    return phase, log, total, inverse @ right, below @ inverse
-
-
-def _sparsely(
-    inner: Complex, rate: Complex | None, right: Complex, below: Complex
-) -> tuple[Complex, Floats, Complex, Complex, Complex]:
-    """The same by sparse factors, which are asked for no more columns of the inverse than the rest
-    needs.
-
-    The slope is the trace of inverse times rate, to which only rows of the rate that have entries
-    add. What belongs to a singular matrix is zero. Many columns together would be a task for
-    threads, which wait for one another.
+    block, block_rate : array of complex
+        Take the Schur complement and its derivative, infinite where the pencil is singular.
     """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    phase, log, total = (
-        np.zeros(len(inner), complex),
-        np.full(len(inner), -np.inf),
-        np.zeros(len(inner), complex),
+    top = np.abs(value[:k, :k]).max(axis=1, initial=0.0)
+    scale = np.append(
+        np.exp2(-np.round(np.log2(np.where(top > 0, top, 1.0)))), np.ones(len(value) - k)
     )
-    across, back = np.zeros(right.shape, complex), np.zeros(below.shape, complex)
-    for i, matrix in enumerate(inner):
-        try:
-            factors = splu(csc_array(matrix))
-        except RuntimeError:  # it is singular
-            continue
-        pivots = np.concatenate((factors.U.diagonal(), factors.L.diagonal()))
-        phase[i] = _sign(factors.perm_r) * _sign(factors.perm_c) * np.prod(pivots / np.abs(pivots))
-        log[i] = np.log(np.abs(pivots)).sum()
-        for j, column in enumerate(right[i].T):
-            across[i, :, j] = factors.solve(column.astype(complex))
-        if rate is None:
-            continue
-        for j, row in enumerate(below[i]):
-            back[i, j] = factors.solve(row.astype(complex), "T")
-        for r in np.flatnonzero(rate[i].any(axis=1)).tolist():
-            unit = np.zeros(len(matrix), complex)
-            unit[r] = 1.0
-            total[i] += rate[i, r] @ factors.solve(unit)
-    return phase, log, total, across, back
-
-
-def _sign(order: NDArray[np.int32]) -> int:
-    """Of a permutation: its cycles of even length turn it."""
-    left, sign = set(range(len(order))), 1
-    while left:
-        first = at = left.pop()
-        while (at := int(order[at])) != first:
-            left.remove(at)
-            sign = -sign
-    return sign
+    value, rate = value * scale[:, None], rate * scale[:, None]
+    try:
+        factors = splu(csc_array(value[:k, :k]))
+    except RuntimeError:
+        block[:] = block_rate[:] = complex(np.inf, np.inf)
+        return 0j, -np.inf, complex(np.inf, 0.0), True
+    pivots = np.concatenate((factors.U.diagonal(), factors.L.diagonal()))
+    parity = sign(factors.perm_r.astype(np.int64)) * sign(factors.perm_c.astype(np.int64))
+    slope, unit = 0j, np.eye(k, dtype=complex)
+    for r in np.flatnonzero(rate[:k, :k].any(axis=1)):
+        slope += rate[r, :k] @ factors.solve(unit[r])
+    across = np.array([factors.solve(column) for column in value[:k, k:].T]).T.reshape(k, -1)
+    back = np.array([factors.solve(row, "T") for row in value[k:, :k]]).reshape(-1, k)
+    block[:] = value[k:, k:] - value[k:, :k] @ across
+    block_rate[:] = rate[k:, k:] - rate[k:, :k] @ across
+    block_rate += back @ (rate[:k, :k] @ across - rate[:k, k:])
+    log = np.log(np.abs(pivots)).sum() - np.log(scale).sum()
+    return parity * complex(np.prod(pivots / np.abs(pivots))), float(log), slope, False
 
 
 # --- the pencil of a DelayLTI: determinant, inverse between the ports, derivatives ----------
@@ -474,7 +383,6 @@ class Pencil:
     def values(
         self,
         s: Complex,
-        slope: bool = True,
         scaled: bool = False,
         which: NDArray[np.int64] | None = None,
     ) -> Values:
@@ -485,8 +393,6 @@ class Pencil:
         ----------
         s : array of complex
             One dimension.
-        slope : bool
-            Without it the derivatives are not computed and mean nothing.
         which : array of int, optional
             The number of the system, for each point; the first by default.
         """
@@ -497,7 +403,7 @@ class Pencil:
             if scaled
             else np.asarray(s, complex) * time.astype(complex)
         )
-        phase, log, rate, block, block_rate, poor = self._replayed(0, at, which, slope)
+        phase, log, rate, block, block_rate, poor = self._replayed(0, at, which)
         left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
         for number in range(1, PLANS):  # far from the sample, other pivots may do
             if len(left) < self._few:
@@ -505,50 +411,31 @@ class Pencil:
             if number == len(self._plans):
                 middle = left[np.argsort(np.abs(at[left]))[len(left) // 2]]
                 self._order(complex(at[middle]), int(which[middle]))
-            *again, poor = self._replayed(number, at[left], which[left], slope)
+            *again, poor = self._replayed(number, at[left], which[left])
             for kept, fresh in zip((phase, log, rate, block, block_rate), again, strict=True):
                 kept[left[~poor]] = fresh[~poor]
             left = left[poor]
-        left = np.concatenate((left, np.flatnonzero(at == 0)))
-        for system in np.unique(which[left]):
-            i = left[which[left] == system]
-            phase[i], log[i], rate[i], block[i], block_rate[i] = pivoted(
-                *self._dense(at[i], int(system)), self.size, slope
-            )
+        for i in np.concatenate((left, np.flatnonzero(at == 0))):
+            s, system = complex(at[i]), int(which[i])
+            if self.size > SPARSE:
+                found = sparsely(*self._dense(s, system), self.size, block[i], block_rate[i])
+            else:
+                found = pivoted(s, self.whole, self.table[system], block[i], block_rate[i])
+            phase[i], log[i], rate[i], _ = found
         if not scaled:
             log = log - self.n * np.log(time)
             with np.errstate(invalid="ignore"):  # infinite at a root
                 rate, block_rate = rate * time, block_rate * time[:, None, None]
         return Values(phase, log, rate, block, block_rate)
 
-    def newton(
-        self, s: Complex, known: Complex, rounds: int
-    ) -> tuple[Complex, Floats, NDArray[np.bool_]]:
-        """Newton's iteration on the first system in its unit of time; flags where it must be
-        done with pivoting.
-        """
-        end, size, poor = iterate(s, self.whole, self.table[0], known, rounds)
-        left = np.flatnonzero(poor)
-        for number in range(1, PLANS):
-            if len(left) < self._few:
-                break
-            if number == len(self._plans):
-                self._order(complex(s[left[np.argsort(np.abs(s[left]))[len(left) // 2]]]), 0)
-            end[left], size[left], poor[left] = iterate(
-                s[left], self._plans[number], self.table[0], known, rounds
-            )
-            left = left[poor[left]]
-        return end, size, poor
-
     def _order(self, sample: complex, system: int) -> None:
         """One more order of the pivots: that of a system at a sample frequency, in scaled time."""
         known = self._shape
-        made = plan(self._dense(np.array([sample]), system)[0][0], known.pattern, self.size)
-        self._plans.append(pack(made, known.row, known.column, known.lag_of))
+        value, _ = self._dense(sample, system)
+        places = known.row, known.column, known.lag_of
+        self._plans.append(plan(value, known.pattern, self.size, *places))
 
-    def _replayed(
-        self, number: int, s: Complex, which: NDArray[np.int64], slope: bool
-    ) -> tuple[Any, ...]:
+    def _replayed(self, number: int, s: Complex, which: NDArray[np.int64]) -> tuple[Any, ...]:
         """Everything at the points `s` in scaled time by one order of the pivots, and where that
         is poor.
         """
@@ -559,17 +446,16 @@ class Pencil:
         block = block.reshape(len(s), p, m)
         return phase, log, rate, block, block_rate.reshape(len(s), p, m), poor
 
-    def _dense(self, s: Complex, system: int) -> tuple[Complex, Complex]:
+    def _dense(self, s: complex, system: int) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
         m, p = self.ports
-        shape = (len(s), self.size + p, self.size + m)
-        value, slope = np.zeros(shape, complex), np.zeros(shape, complex)
+        value, slope = np.zeros((2, self.size + p, self.size + m), complex)
         row, column = self._shape.row, self._shape.column
         constant, lead, lagged = self.table[system, : 3 * len(row)].reshape(3, len(row))
         lag = np.append(self.table[system, 3 * len(row) :], 0.0)[self._shape.lag_of]
-        late = lagged * np.exp(-s[:, None] * lag)
-        value[:, row, column] = constant + lead * s[:, None] + late
-        slope[:, row, column] = lead - lag * late
+        late = lagged * np.exp(-s * lag)
+        value[row, column] = constant + lead * s + late
+        slope[row, column] = lead - lag * late
         return value, slope
 
 
@@ -613,13 +499,8 @@ def _pattern(bits: bytes, shape: tuple[int, int], n: int, channels: int, size: i
     pattern = np.frombuffer(bits, bool).reshape(shape)
     row, column = np.nonzero(pattern)
     lag_of = np.where((column >= n) & (column < channels), column - n, -1)
-    return _Pattern(
-        pattern,
-        row,
-        column,
-        lag_of,
-        pack(plan(_sample(pattern, size), pattern, size), row, column, lag_of),
-    )
+    whole = plan(_sample(pattern, size), pattern, size, row, column, lag_of)
+    return _Pattern(pattern, row, column, lag_of, whole)
 
 
 @lru_cache(maxsize=128)
@@ -634,10 +515,8 @@ def _factored(
     first = [i for i in range(size) if i not in set(cut)]
     rows, columns = ([*first, *cut, *range(size, end)] for end in shape)
     pattern, inner = known.pattern[np.ix_(rows, columns)], len(first)
-    made = plan(_sample(pattern, inner), pattern, inner)
-    return pack(
-        made, np.argsort(rows)[known.row], np.argsort(columns)[known.column], known.lag_of
-    ), len(cut)
+    row, column = np.argsort(rows)[known.row], np.argsort(columns)[known.column]
+    return plan(_sample(pattern, inner), pattern, inner, row, column, known.lag_of), len(cut)
 
 
 def _sample(pattern: NDArray[np.bool_], size: int) -> Complex:

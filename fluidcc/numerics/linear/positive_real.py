@@ -1,5 +1,4 @@
-"""Positive realness, passivity and gain: over frequency with delays, and by the
-Kalman-Yakubovich-Popov inequality.
+"""Positive realness: over frequency with delays, and by the Kalman-Yakubovich-Popov inequality.
 
 The frequency test takes any stable DelayLTI. The matrix inequality takes systems without delays, is
 solved as a semidefinite program, and its solution P is checked in floating point before it is
@@ -8,7 +7,6 @@ returned: ``x' P x / 2`` is then a storage function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.numerics.linear.pencil import Complex
 
 if TYPE_CHECKING:
     from fluidcc.numerics.linear.dlti import DelayLTI
 
 
-__all__ = ["FrequencyTest", "Storage", "kyp", "l2_gain", "passivity_index", "positive_real"]
+__all__ = ["FrequencyTest", "Storage", "kyp", "positive_real"]
 
 Floats = NDArray[np.float64]
 
@@ -85,41 +82,14 @@ def positive_real(system: DelayLTI) -> FrequencyTest:
         The system is not square.
     """
     _square(system)
-    count = system.count_unstable()
-    least, omega = _extreme(system, _hermitian)
-    scale = max(1.0, abs(least))
-    return FrequencyTest(
-        bool(count.unstable == 0 and least >= -1e-10 * scale), least, omega, count.unstable == 0
-    )
+    stable = system.count_unstable().unstable == 0
+    least, omega = _least(system)
+    passive = stable and least >= -1e-10 * max(1.0, abs(least))
+    return FrequencyTest(bool(passive), least, omega, stable)
 
 
-def passivity_index(system: DelayLTI) -> float:
-    """The largest nu with ``u'y >= nu u'u`` at every frequency: the least eigenvalue of the
-    Hermitian part.
-    """
-    _square(system)
-    return _extreme(system, _hermitian)[0]
-
-
-def l2_gain(system: DelayLTI) -> tuple[float, float]:
-    """The largest singular value over frequency (the H-infinity norm of a stable system), and its
-    frequency [rad/s].
-
-    Infinite where a pole lies on the axis or right of it.
-    """
-    if not system.count_unstable().stable:
-        return np.inf, np.nan
-    least, omega = _extreme(system, _minus_gain)
-    return -least, omega
-
-
-def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
+def kyp(system: DelayLTI) -> Storage:
     """Solve the KYP inequality of a square system without delays.
-
-    Parameters
-    ----------
-    strict : float
-        The inequality holds with this much to spare, relative to the identity on the states.
 
     Raises
     ------
@@ -144,13 +114,11 @@ def kyp(system: DelayLTI, strict: float = 0.0) -> Storage:
         return Storage(top <= 1e-12, np.zeros((0, 0)), np.inf, top, "static")
     P, room = cp.Variable((n, n), symmetric=True), cp.Variable()
     S = cp.Variable((n + m, n + m), PSD=True)
-    spare = np.zeros((n + m, n + m))
-    spare[:n, :n] = np.eye(n)
     inequality = cp.bmat([[A.T @ P + P @ A, P @ B - C.T], [B.T @ P - C, -(D + D.T)]])
     problem = cp.Problem(
         cp.Maximize(room),
         [
-            inequality + S + strict * spare == 0,
+            inequality + S == 0,
             P >> room * np.eye(n),
             room <= 1,
             cp.trace(P) <= 1e6 * n,
@@ -181,28 +149,20 @@ def _square(system: DelayLTI) -> None:
         )
 
 
-def _hermitian(value: Complex) -> Floats:
-    return np.asarray(np.linalg.eigvalsh(0.5 * (value + np.conj(np.swapaxes(value, 1, 2))))[:, 0])
-
-
-def _minus_gain(value: Complex) -> Floats:
-    return np.asarray(-np.linalg.svd(value, compute_uv=False)[:, 0])
-
-
-def _extreme(system: DelayLTI, measure: Callable[[Complex], Floats]) -> tuple[float, float]:
-    """The least value of a measure of G(jw) over all w >= 0, on a grid that is refined around
-    its lowest points.
+def _least(system: DelayLTI) -> tuple[float, float]:
+    """The least eigenvalue of the Hermitian part of G(jw) over all w >= 0, and where; on a grid
+    that is refined around its lowest points.
     """
     from scipy.optimize import minimize_scalar
 
     pencil = system.pencil
 
     def at(omega: Floats) -> Floats:
-        value = pencil.values((1j * omega).astype(complex), False, True).response
+        value = pencil.values((1j * omega).astype(complex), scaled=True).response
         finite = np.isfinite(value).all(axis=(1, 2))
+        value = value[finite]
         out = np.full(len(omega), np.inf)
-        if finite.any():
-            out[finite] = measure(value[finite])
+        out[finite] = np.linalg.eigvalsh(0.5 * (value + value.conj().transpose(0, 2, 1)))[:, 0]
         return out
 
     poles = np.abs(np.linalg.eigvals(pencil.block.A)) if pencil.n else np.ones(1)
@@ -240,8 +200,6 @@ def _extreme(system: DelayLTI, measure: Callable[[Complex], Floats]) -> tuple[fl
     still = float(at(np.zeros(1))[0])
     if still < best:
         best, where = still, 0.0
-    if not np.any(system.D[:, :] != 0):  # strictly proper: G vanishes far out
-        far = float(measure(np.zeros((1, system.n_outputs, system.n_inputs), complex))[0])
-        if far < best:
-            best, where = far, np.inf
+    if not system.D.any() and best > 0:  # strictly proper: G vanishes far out
+        best, where = 0.0, np.inf
     return best, where / pencil.time

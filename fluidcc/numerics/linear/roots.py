@@ -20,7 +20,7 @@ from fluidcc.numerics.linear.bounds import (
     radius,
     undelayed,
 )
-from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, turns
+from fluidcc.numerics.linear.compiled.zeros import STARTS, gather, iterate, step, turns
 from fluidcc.numerics.linear.pencil import Complex, Pencil
 from fluidcc.numerics.linear.wiring import Blocks, core_of
 
@@ -127,26 +127,17 @@ def newton(
 
     Everything in the pencil's unit of time.
     """
-    s, size, poor = pencil.newton(guesses.astype(complex), known, rounds)
-    active = np.flatnonzero(poor)
-    if not len(active):
-        return s, size
+    s, size, poor = iterate(guesses.astype(complex), pencil.whole, pencil.table[0], known, rounds)
+    active = np.flatnonzero(poor)  # of a large pencil, which needs other orders of its pivots
     for _ in range(rounds):
-        slope = pencil.values(s[active], scaled=True).slope
-        if len(known):
-            with np.errstate(all="ignore"):
-                slope = slope - (1 / (s[active, None] - known)).sum(axis=1)
-        with np.errstate(all="ignore"):
-            step = np.where(np.isinf(slope), 0, 1 / slope)
-        reach = 1 + np.abs(s[active])
-        long = np.abs(step) > 0.5 * reach  # far from any root: no leap
-        step[long] *= 0.5 * reach[long] / np.abs(step[long])
-        step[~np.isfinite(step)] = 0.5
-        s[active] -= step
-        size[active] = np.abs(step) / reach
-        active = active[size[active] > 1e-13]
         if not len(active):
             break
+        slope = pencil.values(s[active], scaled=True).slope
+        with np.errstate(all="ignore"):
+            slope = slope - (1 / (s[active, None] - known)).sum(axis=1)
+        for i, rate in zip(active, slope, strict=True):
+            s[i], size[i] = step(s[i], rate)
+        active = active[size[active] > 1e-13]
     return s, size
 
 
@@ -370,7 +361,7 @@ class Search:
         if len(self.block.A) > MANY:
             self._add_slow(STARTS)
             return
-        roots = gather(self.pencil.whole, self.pencil.table[0], min(8 + wanted, len(STARTS)))
+        roots = gather(self.pencil.whole, self.pencil.table[0], 16 + wanted)
         upper = roots[roots.imag >= 0]
         self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
 
@@ -422,7 +413,7 @@ class Search:
         if len(every) < n:
             return False
         gaps = APART[:, None] - every[:n]
-        found = self.pencil.values(APART, slope=False, scaled=True)
+        found = self.pencil.values(APART, scaled=True)
         ratio = (
             found.phase
             * np.exp(found.log - np.log(np.abs(gaps)).sum(axis=1))

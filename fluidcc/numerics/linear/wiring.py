@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 
 __all__ = [
-    "Blocks", "alike", "close_channels", "close_loop", "core_of", "independent",
+    "Blocks", "alike", "close_channels", "core_of", "independent",
     "of_one_pattern", "stack", "wire",
 ]  # fmt: skip
 
@@ -70,7 +70,13 @@ def stack(*parts: Blocks) -> Blocks:
     return Blocks(A, B, C, D, np.concatenate([b.delays for b in parts]))
 
 
-def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
+def wire(
+    block: Blocks,
+    back: Matrix,
+    enter: Matrix,
+    leave: Matrix,
+    problem: str = "the connection is an algebraic loop: I - K D is singular",
+) -> Blocks:
     """Close ``u = back @ y + enter @ w`` on the externals and read ``leave @ y``.
 
     Raises
@@ -79,10 +85,7 @@ def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
         The connection is an algebraic loop: I - back @ D11 is singular.
     """
     m, p = block.ports
-    gain = _inverse(
-        np.eye(m) - back @ block.D[:p, :m],
-        "the connection is an algebraic loop: I - K D is singular",
-    )
+    gain = _inverse(np.eye(m) - back @ block.D[:p, :m], problem)
     # u = x_part x + [w, v] parts, all through the inverse of the loop
     from_state = gain @ back @ block.C[:p]
     from_input = np.hstack((gain @ enter, gain @ back @ block.D[:p, m:]))
@@ -97,16 +100,6 @@ def wire(block: Blocks, back: Matrix, enter: Matrix, leave: Matrix) -> Blocks:
     return Blocks(A, B, C, D, block.delays)
 
 
-def close_loop(block: Blocks, sign: float = -1.0) -> Blocks:
-    """Every output fed back to the input of the same number: ``u = w + sign y``."""
-    m, p = block.ports
-    if m != p:
-        raise InvalidInput(
-            f"unit feedback needs as many outputs as inputs, here {p} and {m}; give the other block"
-        )
-    return wire(block, sign * np.eye(m), np.eye(m), np.eye(m))
-
-
 def close_channels(block: Blocks) -> Blocks:
     """Remove the channels of zero delay: they are algebraic.
 
@@ -118,23 +111,19 @@ def close_channels(block: Blocks) -> Blocks:
     zero = np.flatnonzero(block.delays == 0)
     if not len(zero):
         return block
-    m, p = block.ports
-    kept = np.flatnonzero(block.delays > 0)
-    columns, rows = np.r_[0:m, m + kept], np.r_[0:p, p + kept]
-    v, z = m + zero, p + zero
-    gain = _inverse(
-        np.eye(len(zero)) - block.D[np.ix_(z, v)],
-        "the channels of zero delay form an algebraic loop: I - D22 is singular",
-    )
-    to_x, to_y = block.B[:, v] @ gain, block.D[np.ix_(rows, v)] @ gain
-    z_x, z_u = block.C[z], block.D[np.ix_(z, columns)]
-    return Blocks(
-        block.A + to_x @ z_x,
-        block.B[:, columns] + to_x @ z_u,
-        block.C[rows] + to_y @ z_x,
-        block.D[np.ix_(rows, columns)] + to_y @ z_u,
+    (m, p), kept, k = block.ports, np.flatnonzero(block.delays > 0), len(zero)
+    columns, rows = (np.r_[0:n, n + zero, n + kept] for n in (m, p))
+    ported = Blocks(
+        block.A,
+        block.B[:, columns],
+        block.C[rows],
+        block.D[np.ix_(rows, columns)],
         block.delays[kept],
     )
+    back = np.zeros((m + k, p + k))
+    back[m:, p:] = np.eye(k)
+    problem = "the channels of zero delay form an algebraic loop: I - D22 is singular"
+    return wire(ported, back, np.eye(m + k)[:, :m], np.eye(p + k)[:p], problem)
 
 
 def _inverse(matrix: Matrix, problem: str) -> Matrix:
@@ -243,16 +232,11 @@ def independent(block: Blocks) -> list[Blocks]:
     connected parts, the pencil is block triangular. Channels that are in no loop have no roots;
     where some loop has no state at all, the block is left whole.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
     n, (m, p) = len(block.A), block.ports
     A, B, C, D = block.A, block.B[:, m:], block.C[p:], block.D[p:, m:]
-    hears = np.block([[A, B], [C, D]]) != 0
-    count, part = connected_components(csr_array(hears), connection="strong")
+    together = _strongly_connected(np.block([[A, B], [C, D]]) != 0)
     found = []
-    for i in range(count):
-        own = np.flatnonzero(part == i)
+    for own in map(np.flatnonzero, np.unique(together, axis=0)):
         z, v = own[own < n], own[own >= n] - n
         if len(z):
             found.append(

@@ -12,6 +12,7 @@ from scipy.special import lambertw
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
+from fluidcc.numerics.linear.wiring import independent
 
 transfer = fc.DelayLTI.transfer
 
@@ -20,13 +21,6 @@ def scalar(a: float, b: float, tau: float, branches: int) -> np.ndarray:
     """Roots of s = a + b exp(-s tau), all branches up to some number."""
     k = np.arange(-branches, branches + 1)
     return np.array([a + lambertw(b * tau * np.exp(-a * tau), j) / tau for j in k])
-
-
-def test_the_delayed_integrator_to_twelve_digits() -> None:
-    roots = fc.DelayLTI.retarded(0, (-1, 1.0)).roots(count=2)
-    # W_0(-1) to 20 digits, an independent table value
-    exact = -0.31813150520476413531 + 1.33723570143068940890j
-    assert np.abs(roots - [exact, exact.conjugate()]).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -40,13 +34,26 @@ def test_all_branches_of_the_scalar_equation(a: float, b: float, tau: float) -> 
     assert np.abs(found - exact[: len(found)]).max() * tau < 1e-10 * np.abs(exact * tau)[:15].max()
 
 
-def test_a_region_holds_all_its_roots() -> None:
-    exact = scalar(0, -1, 1, 40)
-    inside = (exact.real > -4.5) & (np.abs(exact.imag) < 80)
-    found = fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(-4.5, 1, -80, 80))
-    assert len(found) == inside.sum() == 26
-    assert np.abs(np.sort_complex(found) - np.sort_complex(exact[inside])).max() < 1e-10
-    assert not len(fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(0, 3, -9, 9)))
+@pytest.mark.parametrize(
+    ("left", "top", "count"), [(-4.5, 80, 26), (-8.0, 1000, 2 * 159), (0.5, 9, 0)]
+)
+def test_a_region_holds_all_its_roots(left: float, top: float, count: int) -> None:
+    exact = scalar(0, -1, 1, 400)
+    inside = (exact.real > left) & (np.abs(exact.imag) < top)
+    found = fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(left, 3, -top, top))
+    assert len(found) == inside.sum() == count
+    wanted = np.sort_complex(exact[inside])
+    assert np.abs(found[:, None] - wanted).min(axis=0, initial=np.inf).max(initial=0) < 1e-10
+
+
+def test_the_rightmost_roots_to_twelve_digits_and_hundreds_of_them() -> None:
+    found = fc.DelayLTI.retarded(0, (-1, 1.0)).roots(count=160)
+    # W_0(-1) to 20 digits, an independent table value
+    first = -0.31813150520476413531 + 1.33723570143068940890j
+    assert np.abs(found[:2] - [first, first.conjugate()]).max() < 1e-12
+    exact = scalar(0, -1, 1, 400)
+    exact = exact[np.lexsort((-exact.imag, np.abs(exact.imag), -np.round(exact.real, 10)))]
+    assert np.abs(found - exact[:160]).max() < 1e-10
 
 
 def quasipolynomial(coefficients: np.ndarray, delays: np.ndarray) -> fc.DelayLTI:
@@ -123,20 +130,6 @@ def test_published_examples_have_as_many_roots_as_the_quasipolynomial_winds(name
     np.testing.assert_allclose(system.characteristic(s), exact, rtol=1e-6)
 
 
-def test_hundreds_of_roots_are_all_found() -> None:
-    exact = scalar(0, -1, 1, 400)
-    inside = (exact.real > -8) & (exact.imag >= 0) & (exact.imag < 1000)
-    found = fc.DelayLTI.retarded(0, (-1, 1)).roots(region=(-8, 2, 0, 1000))
-    assert len(found) == inside.sum() == 159
-    assert (
-        np.abs(found[np.argsort(found.imag)] - exact[inside][np.argsort(exact[inside].imag)]).max()
-        < 1e-10
-    )
-    far = fc.DelayLTI.retarded(0, (-1, 1)).roots(count=160)
-    exact = exact[np.lexsort((-exact.imag, np.abs(exact.imag), -np.round(exact.real, 10)))]
-    assert np.abs(far - exact[:160]).max() < 1e-10
-
-
 @pytest.mark.parametrize(
     ("a", "b", "tau", "unstable"),
     [(0.0, -1.0, 300.0, 96), (-1.0, 1.01, 1000.0, 45), (-1.0, -1.5, 1000.0, 356)],
@@ -153,15 +146,6 @@ def test_many_unstable_roots_are_counted_and_found(
     assert count.unstable == count.by_contour == count.by_roots == len(count.roots) == unstable
     assert np.abs(count.roots - a - b * np.exp(-tau * count.roots)).max() < 1e-12
     assert len(np.unique(np.round(count.roots * tau, 6))) == unstable
-
-
-def test_an_edge_on_a_root_and_one_too_far_to_the_left_are_refused() -> None:
-    system = fc.DelayLTI.retarded(0, (-np.exp(-1), 2.0))
-    root = system.roots(count=1)[0].real
-    with pytest.raises(Undecided, match="a root lies on the contour; move the region's edges"):
-        system.roots(region=(root, 1, 0, 1))
-    with pytest.raises(InvalidInput, match="begin at -150 1/s"):
-        system.roots(region=(-800, 1, 0, 10))
 
 
 def test_multiple_roots_are_repeated() -> None:
@@ -267,14 +251,6 @@ def test_neutral_chain_of_roots() -> None:
         system.roots(count=30)
 
 
-def test_a_neutral_system_without_strong_stability_is_refused() -> None:
-    system = fc.DelayLTI(
-        [[-1.0]], [[0.0, 1.5]], [[1.0], [-1.0]], [[0.0, 0.0], [0.0, 1.5]], delays=[1.0]
-    )
-    with pytest.raises(Unsupported, match="not strongly stable"):
-        system.count_unstable()
-
-
 @pytest.mark.parametrize("a", [1.0, 1e8])
 def test_a_neutral_system_is_called_so_in_all_units(a: float) -> None:
     inner = np.array([[0, 0, 0], [0, 0, a], [0, 0.5 / a, 0]])
@@ -350,11 +326,16 @@ def test_paths_that_cancel_are_no_difference_operator() -> None:
     assert found.count_unstable().unstable == 0
 
 
-def test_unequal_delays_without_strong_stability_are_refused() -> None:
-    with pytest.raises(
-        Unsupported, match="not strongly stable"
-    ):  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
-        _shared(1.2, 0.13, 0.15).count_unstable()
+@pytest.mark.parametrize(
+    "system",
+    [
+        fc.DelayLTI([[-1.0]], [[0, 1.5]], [[1.0], [-1]], [[0, 0], [0, 1.5]], delays=[1.0]),
+        _shared(1.2, 0.13, 0.15),  # 1 - 0.6 exp(-0.13 s) - 0.6 exp(-0.15 s)
+    ],
+)
+def test_a_neutral_system_without_strong_stability_is_refused(system: fc.DelayLTI) -> None:
+    with pytest.raises(Unsupported, match="not strongly stable"):
+        system.count_unstable()
 
 
 def test_retarded_systems_are_not_called_neutral() -> None:
@@ -370,10 +351,37 @@ def test_retarded_systems_are_not_called_neutral() -> None:
 
 
 def test_unreasonable_requests() -> None:
-    system = fc.DelayLTI.retarded(0, (-1, 1.0))
-    with pytest.raises(InvalidInput, match="not both"):
-        system.roots(count=2, region=(-1, 1, -1, 1))
-    with pytest.raises(InvalidInput, match="from 1 to"):
-        system.roots(count=0)
-    with pytest.raises(InvalidInput, match="finite box"):
-        system.roots(region=(1, -1, 0, 1))
+    system = fc.DelayLTI.retarded(0, (-np.exp(-1), 2.0))
+    root = system.roots(count=1)[0].real
+    with pytest.raises(Undecided, match="a root lies on the contour; move the region's edges"):
+        system.roots(region=(root, 1, 0, 1))
+    for asked, says in (
+        ({"region": (-800, 1, 0, 10)}, "begin at -150 1/s"),
+        ({"count": 2, "region": (-1, 1, -1, 1)}, "not both"),
+        ({"count": 0}, "from 1 to"),
+        ({"region": (1, -1, 0, 1)}, "finite box"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            system.roots(**asked)
+
+
+def test_the_roots_of_parts_without_a_common_loop_are_those_of_the_whole() -> None:
+    """A loop that drives another one, and a delayed state that drives nothing."""
+    rng = np.random.default_rng(0)
+    B, C = np.zeros((3, 4)), np.zeros((4, 3))
+    B[0, 0] = B[1, 1] = -1.0
+    C[0, 0] = C[1, 1] = 1.0
+    B[1, 2], C[2, 0], B[2, 3], C[3, 1] = 0.7, 1.0, 0.3, 1.0
+    lags = rng.uniform(0.3, 2.0, 4)
+    whole = fc.DelayLTI(-np.diag(rng.uniform(0.5, 2.0, 3)), B, C, np.zeros((4, 4)), delays=lags)
+    parts = [fc.DelayLTI(*part[:4], delays=part.delays) for part in independent(whole._block)]
+    assert sorted((part.n_states, len(part.delays)) for part in parts) == [(1, 0), (1, 1), (1, 1)]
+    box = (-3.0, 1.0, -12.0, 12.0)
+    among = np.concatenate([part.roots(region=box) for part in parts])
+    wanted = whole.roots(region=box)
+    assert len(wanted) == len(among) > 5
+    assert np.abs(wanted[:, None] - among).min(axis=1).max() < 1e-9
+    s = np.array([0.3 + 0.2j, -0.4 + 2j, 1.5j])
+    ratio = np.prod([part.characteristic(s) for part in parts], axis=0) / whole.characteristic(s)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-10)  # each has its own unit of time
+    assert len(independent(fc.DelayLTI.retarded(-1.0, (-0.5, 1.0))._block)) == 1

@@ -8,61 +8,21 @@ meets a small pivot, the point is flagged and the caller solves it with pivoting
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.lanes import (
-    LANES,
-    TURNED,
-    WIDE,
-    delay,
-    enter,
-    invert,
-    large,
-    lead,
-    multiply,
-    normalise,
-    slope,
-    subtract,
-    value,
-)
 
 __all__ = [
-    "CORNER", "SLOTS", "Index", "Plan", "eliminate", "is_poor", "pack", "pivoted", "plan",
-    "put", "replay", "room", "scalars",
+    "AT", "CORNER", "PIVOT", "determinant", "eliminate", "pivoted", "plan", "replay", "room",
+    "sign",
 ]  # fmt: skip
 
 
 Index = NDArray[np.int64]
 
 THRESHOLD = 0.1  # a pivot is at least this fraction of the largest entry in its column
-
-
-class Plan(NamedTuple):
-    """The operations of one elimination.
-
-    `slot` numbers the entries, -1 where an entry is never touched, those of the pattern before
-    those that are filled in: there are `slots`, and `entries` of the pattern. Step k has the pivot
-    `pivot[k]` and the multipliers `multiplier[at[k]:at[k + 1]]`, from `border[k]` on those of rows
-    that are no pivots; multiplier q subtracts from `target[to[q]:to[q + 1]]` its multiple of
-    `source`.
-    """
-
-    slot: Index
-    slots: int
-    entries: int
-    pivot: Index
-    at: Index
-    border: Index
-    multiplier: Index
-    to: Index
-    target: Index
-    source: Index
-    parity: int
 
 
 @njit(cache=True, error_model="numpy")
@@ -133,43 +93,27 @@ def _order(pattern, value, size):  # type: ignore[no-untyped-def]
     return chosen
 
 
-@njit(cache=True)
-def _operations(pattern, slot, chosen):  # type: ignore[no-untyped-def]
-    """The elimination written down: counted in a first pass, stored in a second."""
-    rows, columns = pattern.shape
-    size = len(chosen)
-    at, border = np.zeros(size + 1, np.int64), np.zeros(size, np.int64)
-    multiplier = to = target = source = np.empty(0, np.int64)
-    for store in range(2):
-        open_row, open_column = np.ones(rows, np.bool_), np.ones(columns, np.bool_)
-        q, o = 0, 0
-        for k in range(size):
-            r, c = chosen[k]
-            open_row[r], open_column[c] = False, False
-            for i in range(rows):
-                if i == size:
-                    border[k] = q
-                if open_row[i] and pattern[i, c]:
-                    if store:
-                        multiplier[q] = slot[i, c]
-                    q += 1
-                    for j in range(columns):
-                        if open_column[j] and pattern[r, j]:
-                            if store:
-                                target[o], source[o] = slot[i, j], slot[r, j]
-                            o += 1
-                    if store:
-                        to[q] = o
-            at[k + 1] = q
-            if rows == size:
-                border[k] = q
-        if not store:
-            multiplier, to = np.empty(q, np.int64), np.zeros(q + 1, np.int64)
-            target, source = np.empty(o, np.int64), np.empty(o, np.int64)
-    return at, border, multiplier, to, target, source
+SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
+WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
+"""What stands at the head of a plan: sizes, and where each of its parts starts.
+
+Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is
+``constant + lead s + lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the
+elimination. Step k has the pivot ``pivot[k]`` and the multipliers ``multiplier[at[k] : at[k +
+1]]``, from ``border[k]`` on those of rows that are no pivots; multiplier q subtracts from
+``target[to[q] : to[q + 1]]`` its multiple of ``source``. ``corner`` are the slots of the Schur
+complement, -1 where it has none.
+"""
 
 
-def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) -> Plan:
+def plan(
+    sample: NDArray[np.complex128],
+    pattern: NDArray[np.bool_],
+    size: int,
+    row: Index,
+    column: Index,
+    lag_of: Index,
+) -> Index:
     """The plan for eliminating the first `size` rows and columns of a matrix of that pattern.
 
     Parameters
@@ -180,183 +124,154 @@ def plan(sample: NDArray[np.complex128], pattern: NDArray[np.bool_], size: int) 
         Entries that are not zero at every frequency.
     size : int
         How many leading rows and columns are eliminated; the rest becomes the Schur complement.
+    row, column, lag_of : array of int
+        Of each entry, in the order of the floats: its place, and the number of its delay or -1.
     """
     filled = pattern.copy()
     chosen = _order(filled, sample.copy(), size)
     slot, entries = np.full(pattern.shape, -1), int(pattern.sum())
     slot[pattern] = np.arange(entries)
     slot[filled & ~pattern] = np.arange(entries, filled.sum())
-    parity = _sign(chosen[:, 0]) * _sign(chosen[:, 1])
-    at, border, multiplier, to, target, source = _operations(filled, slot, chosen)
+    parity = sign(chosen[:, 0].copy()) * sign(chosen[:, 1].copy())
     pivot = slot[chosen[:, 0], chosen[:, 1]]
-    return Plan(
-        slot, int(filled.sum()), entries, pivot, at, border, multiplier, to, target, source, parity
-    )
-
-
-@njit(cache=True)
-def _sign(order):  # type: ignore[no-untyped-def]
-    """Sign of a permutation."""
-    left, sign = order.copy(), 1
-    for i in range(len(left)):
-        while left[i] != i:
-            j = left[i]
-            left[i], left[j] = left[j], left[i]
-            sign = -sign
-    return sign
-
-
-# --- a planned elimination replayed at many frequencies, with its derivative ----------------
-
-
-LIMIT = 1e4  # a multiplier above this flags the point
-TINY = 1e250  # and so does the inverse of a pivot above this
-OFTEN = 16  # pivots after which the size of their product is put away
-
-
-SLOTS, ENTRIES, ROWS, COLUMNS, PARITY = range(5)
-WHERE, LAG_OF, DENSE, PIVOT, AT, BORDER, MULTIPLIER, TO, TARGET, SOURCE, CORNER, END = range(5, 17)
-"""What stands at the head of the integers: sizes, and where each part starts.
-
-Entry e stands in slot ``where[e]``, which is place ``dense[e]`` of the bordered matrix, and is
-``constant + lead s + lagged exp(-s delays[lag_of[e]])``; slots from `ENTRIES` on are filled by the
-elimination; ``corner`` are those of the Schur complement, -1 where it has none; the others are
-those of `Plan`.
-"""
-
-S, PRODUCT, SIZE, POOR, INVERSE, FACTOR, LATE = range(7)
-"""Octets behind the slots: s, the product of the pivots, its size and the logarithm of that, how
-often a multiplier was
-large, the inverse of a pivot, a multiplier, and from there on the factors of the lags."""
-
-
-def pack(made: Plan, row: Index, column: Index, lag_of: Index) -> Index:
-    """The integers of a plan for entries at these rows and columns."""
-    size = len(made.pivot)
-    rows, columns = made.slot.shape
-    parts = (
-        made.slot[row, column], lag_of, row * columns + column, made.pivot, made.at, made.border,
-        made.multiplier,
-        made.to, made.target, made.source, made.slot[size:, size:].ravel(),
-    )  # fmt: skip
-    head = np.array([made.slots, made.entries, rows, columns, made.parity])
+    steps = _steps(filled, slot, chosen)
+    dense = row * pattern.shape[1] + column
+    parts = (slot[row, column], lag_of, dense, pivot, *steps, slot[size:, size:].ravel())
+    head = np.array([int(filled.sum()), entries, *pattern.shape, parity])
     starts = np.cumsum([END + 1, *(len(part) for part in parts)])
     return np.concatenate([head, starts, *parts])
 
 
+def _steps(pattern: NDArray[np.bool_], slot: Index, chosen: Index) -> list[Index]:
+    """The elimination written down: `AT`, `BORDER`, `MULTIPLIER`, `TO`, `TARGET`, `SOURCE`."""
+    (height, width), none = pattern.shape, np.empty(0, np.int64)
+    open_row, open_column = np.ones(height, bool), np.ones(width, bool)
+    at, border, multiplier, lengths, target, source = [0], [], [none], [none], [none], [none]
+    for row, column in chosen:
+        open_row[row] = open_column[column] = False
+        rows = np.flatnonzero(open_row & pattern[:, column])
+        columns = np.flatnonzero(open_column & pattern[row])
+        border.append(at[-1] + int((rows < len(chosen)).sum()))
+        at.append(at[-1] + len(rows))
+        multiplier.append(slot[rows, column])
+        lengths.append(np.full(len(rows), len(columns)))
+        target.append(slot[np.ix_(rows, columns)].ravel())
+        source.append(np.tile(slot[row, columns], len(rows)))
+    to = np.append(0, np.cumsum(np.concatenate(lengths)))
+    multiplied, into, of = (np.concatenate(part) for part in (multiplier, target, source))
+    return [np.array(at), np.array(border, np.int64), multiplied, to, into, of]
+
+
+@njit(cache=True)
+def sign(order):  # type: ignore[no-untyped-def]
+    """The sign of a permutation."""
+    left, found = order.copy(), 1
+    for i in range(len(left)):
+        while left[i] != i:
+            j = left[i]
+            left[i], left[j] = left[j], left[i]
+            found = -found
+    return found
+
+
+# --- a planned elimination replayed at one frequency, with its derivative -------------------------
+
+
+LIMIT = 1e4  # a multiplier above this flags the point
+TINY = 1e250  # and so does the inverse of a pivot above this
+
+
 @njit(no_cpython_wrapper=True, **COUNTED)
 def room(whole, real):  # type: ignore[no-untyped-def]
-    """Where `eliminate` puts its numbers."""
+    """Where `eliminate` puts its numbers, each with its derivative: the slots, then the factors
+    of the lags.
+    """
     lags = len(real) - 3 * (whole[LAG_OF] - whole[WHERE])
-    return np.zeros((whole[SLOTS] + LATE + lags) * WIDE)
+    return np.zeros((whole[SLOTS] + lags, 2), np.complex128)
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def put(s, whole, work):  # type: ignore[no-untyped-def]
-    """Set the frequencies; where there are fewer than lanes, the last one again."""
-    for w in range(LANES):
-        lead(work, whole[SLOTS] + S, w, s[min(w, len(s) - 1)], 1.0 + 0j)
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _enter_all(whole, real, work):  # type: ignore[no-untyped-def]
+@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+def _enter(s, whole, real, work):  # type: ignore[no-untyped-def]
     """The factors of the lags, and all entries."""
     slots, where, lag_of = whole[SLOTS], whole[WHERE], whole[LAG_OF]
-    entries, at, first = lag_of - where, slots + S, slots + LATE
-    top, off = 0.0, False
-    for w in range(LANES):
-        s = value(work, at, w)
-        top, off = max(top, abs(s.imag)), off or s.real != 0
+    entries = lag_of - where
     for k in range(len(real) - 3 * entries):
         lag = real[3 * entries + k]
-        delay(work, first + k, at, lag)
-        if not off and lag * top < TURNED:
-            continue
-        for w in range(LANES):
-            s = value(work, at, w)
-            if s.real != 0 or not lag * abs(s.imag) < TURNED:
-                size = np.exp(-lag * s.real) if s.real != 0 else 1.0
-                late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
-                lead(work, first + k, w, late, -lag * late)
-    for k in range(whole[ENTRIES] * WIDE, slots * WIDE):
-        work[k] = 0.0
+        size = np.exp(-lag * s.real) if s.real != 0 else 1.0
+        late = complex(size * np.cos(lag * s.imag), -size * np.sin(lag * s.imag))
+        work[slots + k, 0], work[slots + k, 1] = late, -lag * late
+    for k in range(whole[ENTRIES], slots):
+        work[k, 0] = work[k, 1] = 0j
     for e in range(entries):
-        lag = whole[lag_of + e]
+        slot, lag, lead = whole[where + e], whole[lag_of + e], real[entries + e]
+        value, rate = real[e] + lead * s, complex(lead, 0.0)
         if lag >= 0:
-            enter(
-                work,
-                whole[where + e],
-                real[e],
-                real[entries + e],
-                at,
-                real[2 * entries + e],
-                first + lag,
-            )
-        else:
-            enter(work, whole[where + e], real[e], real[entries + e], at, 0.0, at)
+            lagged = real[2 * entries + e]
+            value += lagged * work[slots + lag, 0]
+            rate += lagged * work[slots + lag, 1]
+        work[slot, 0], work[slot, 1] = value, rate
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def eliminate(whole, real, work, determinant):  # type: ignore[no-untyped-def]
-    """Eliminate one system, `real` its floats, at the frequencies that were `put`; entries are left
-    in `work`.
+@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
+    """Eliminate one system at s, `real` its floats; whether a multiplier is large, so that the
+    point has to be solved with pivoting.
 
-    What else is of use stands behind them, see `scalars`; the product of the pivots only with
-    `determinant`.
+    What is left of the entries stands in `work`.
     """
-    slots, pivot, at, border = whole[SLOTS], whole[PIVOT], whole[AT], whole[BORDER]
+    pivot, at, border = whole[PIVOT], whole[AT], whole[BORDER]
     multiplier, to, target, source = whole[MULTIPLIER], whole[TO], whole[TARGET], whole[SOURCE]
-    product, size, poor, inverse, factor = (
-        slots + PRODUCT,
-        slots + SIZE,
-        slots + POOR,
-        slots + INVERSE,
-        slots + FACTOR,
-    )
-    _enter_all(whole, real, work)
-    for w in range(LANES):
-        lead(work, product, w, complex(whole[PARITY], 0.0), 0j)
-        lead(work, size, w, 1.0 + 0j, 0j)
-        lead(work, poor, w, 0j, 0j)
-    pivots = at - pivot
-    for k in range(pivots):
-        invert(work, inverse, whole[pivot + k])
-        large(work, poor, inverse, TINY)
-        if determinant:
-            multiply(work, product, product, whole[pivot + k])
-            normalise(work, product, size)
-            if k % OFTEN == OFTEN - 1 or k == pivots - 1:
-                for w in range(LANES):
-                    log = value(work, size, w)
-                    lead(work, size, w, complex(1.0, log.imag + np.log(log.real)), 0j)
+    _enter(s, whole, real, work)
+    poor = False
+    for k in range(at - pivot):
+        inverse, turn = _inverse(work[whole[pivot + k], 0], work[whole[pivot + k], 1])
+        poor = poor or not _length(inverse) < TINY
         for q in range(whole[at + k], whole[at + k + 1]):
-            multiply(work, factor, whole[multiplier + q], inverse)
+            place = whole[multiplier + q]
+            factor = work[place, 0] * inverse
+            rate = work[place, 1] * inverse + work[place, 0] * turn
             if q < whole[border + k]:  # rows of outputs are of any size, which spoils nothing
-                large(work, poor, factor, LIMIT)
+                poor = poor or not _length(factor) < LIMIT
             for o in range(whole[to + q], whole[to + q + 1]):
-                subtract(work, whole[target + o], factor, whole[source + o])
+                into, of = whole[target + o], whole[source + o]
+                work[into, 1] -= rate * work[of, 0] + factor * work[of, 1]
+                work[into, 0] -= factor * work[of, 0]
+    return poor
+
+
+@njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
+def _inverse(value, rate):  # type: ignore[no-untyped-def]
+    """One over a number, and its derivative."""
+    size = 1 / (value.real * value.real + value.imag * value.imag)
+    inverse = complex(value.real * size, -value.imag * size)
+    return inverse, -(inverse * inverse) * rate
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def scalars(whole, work, lane):  # type: ignore[no-untyped-def]
-    """Phase and logarithm of the product of the pivots, the derivative of that, and whether a
-    multiplier was large.
+def _length(z):  # type: ignore[no-untyped-def]
+    """Sum of the sizes of both parts."""
+    return abs(z.real) + abs(z.imag)
 
-    Then the point has to be solved with pivoting.
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def determinant(whole, work):  # type: ignore[no-untyped-def]
+    """Phase and logarithm of the product of the pivots, and its logarithmic derivative, after
+    `eliminate`.
     """
-    slots = whole[SLOTS]
-    product, rate = value(work, slots + PRODUCT, lane), slope(work, slots + PRODUCT, lane)
-    length, log = abs(product), value(work, slots + SIZE, lane).imag
-    return product / length, log + np.log(length), rate / product, is_poor(whole, work, lane)
+    product, log, slope = complex(whole[PARITY], 0.0), 0.0, 0j
+    for k in range(whole[PIVOT], whole[AT]):
+        value, rate = work[whole[k], 0], work[whole[k], 1]
+        slope += rate * _inverse(value, rate)[0]
+        product *= value
+        length = _length(product)
+        if not 1e-50 < length < 1e50:
+            log += np.log(length)
+            product *= 1 / length
+    length = abs(product)
+    return product * (1 / length), log + np.log(length), slope
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def is_poor(whole, work, lane):  # type: ignore[no-untyped-def]
-    """Whether a multiplier was large."""
-    return value(work, whole[SLOTS] + POOR, lane).real > 0
-
-
-@njit(no_cpython_wrapper=True, **COUNTED)
+@njit(**COUNTED)
 def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
     """The same with partial pivoting: phase, logarithm and slope of the determinant, and whether it
     is singular.
@@ -419,7 +334,7 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
 def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     """Eliminate at every s the system of number `which`, all systems having one pattern.
 
-    Returns phase and logarithm of the product of the pivots, the derivative of its logarithm, the
+    Returns phase and logarithm of the product of the pivots, its logarithmic derivative, the
     entries of the Schur complement and their derivatives, and a flag where a multiplier between
     pivots was large.
     """
@@ -429,20 +344,10 @@ def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     block = np.zeros((points, len(corner)), np.complex128)
     block_rate = np.zeros((points, len(corner)), np.complex128)
     work = room(whole, table[0])
-    first = 0
-    while first < points:
-        last = first + 1
-        while last < points and last < first + LANES and which[last] == which[first]:
-            last += 1
-        put(s[first:last], whole, work)
-        eliminate(whole, table[which[first]], work, True)
-        for i in range(first, last):
-            phase[i], size_log[i], rate[i], poor[i] = scalars(whole, work, i - first)
-            for e in range(len(corner)):
-                if corner[e] >= 0:
-                    block[i, e], block_rate[i, e] = (
-                        value(work, corner[e], i - first),
-                        slope(work, corner[e], i - first),
-                    )
-        first = last
+    for i in range(points):
+        poor[i] = eliminate(s[i], whole, table[which[i]], work)
+        phase[i], size_log[i], rate[i] = determinant(whole, work)
+        for e in range(len(corner)):
+            if corner[e] >= 0:
+                block[i, e], block_rate[i, e] = work[corner[e], 0], work[corner[e], 1]
     return phase, size_log, rate, block, block_rate, poor

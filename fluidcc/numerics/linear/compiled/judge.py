@@ -9,15 +9,18 @@ import numpy as np
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.framing import outlook
-from fluidcc.numerics.linear.compiled.lanes import LANES
 from fluidcc.numerics.linear.compiled.loci import SMALL, WEAK, assign, reach, trace
-from fluidcc.numerics.linear.compiled.points import abreast, at_point, loop_of, norm
-from fluidcc.numerics.linear.compiled.small import BOTH, LARGEST, LEAST, NEITHER
+from fluidcc.numerics.linear.compiled.points import (
+    BOTH,
+    LARGEST,
+    LEAST,
+    NEITHER,
+    at_point,
+    loop_of,
+    norm,
+)  # fmt: skip
 
-__all__ = [
-    "AXIS", "CIRCLE", "HIGHEST", "KINDS", "LOWEST", "MARGINS", "bracketed", "followed", "judge",
-    "refine",
-]  # fmt: skip
+__all__ = ["MARGINS", "followed", "judge"]
 
 
 AXIS, CIRCLE, LOWEST, HIGHEST = range(4)
@@ -27,76 +30,43 @@ NOTHING = 1e-18  # crossings of the axis nearer to the origin are rounding
 CANDIDATES = 1.3  # local extrema within this factor of the best on the grid are refined
 
 
-class Brackets(NamedTuple):
-    """Intervals with something in each, of one kind; frequencies in the system's unit of time.
-
-    Crossings have the eigenvalues at the ends and at the last point, `value` (brackets, 3), and how
-    far they are from it at the ends, `height` (brackets, 2). Of extrema these are the singular
-    values and their derivatives.
-    """
+class Found(NamedTuple):
+    """What lies between the points of a grid: crossings and extrema, polished to rounding."""
 
     kind: Any
-    point: Any  # of the grid, after which it lies
-    locus: Any
-    ends: Any  # (brackets, 2), which move together
-    first: Any  # the same as they were
-    omega: Any  # where to look next; in the end, where it is
-    value: Any
-    height: Any
-    last: Any  # the size of the step before
+    omega: Any
+    value: Any  # the eigenvalue there, or the singular value
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def bracketed(grid, kinds):  # type: ignore[no-untyped-def]
-    """What lies between the points of a grid, of the first so many kinds."""
+def search(loop, grid, kinds):  # type: ignore[no-untyped-def]
+    """All of the first so many kinds."""
     points, rank = grid.value.shape
-    limits = _limits(grid)
-    where = np.empty((4 * points * rank, 3), np.int64)
-    count = _held(grid, kinds, limits, where)
-    found = Brackets(
-        where[:count, 2].copy(), where[:count, 0].copy(), where[:count, 1].copy(),
-        np.empty((count, 2)), np.empty((count, 2)), np.empty(count),
-        np.zeros((count, 3), np.complex128), np.zeros((count, 2)), np.full(count, np.inf),
-    )  # fmt: skip
-    _begin(grid, where, found)
-    return found
+    room = 4 * points * rank
+    found = Found(np.empty(room, np.int64), np.empty(room), np.empty(room, np.complex128))
+    values, rates = np.empty(rank, np.complex128), np.empty(rank, np.complex128)
+    count = _fill(loop, grid, kinds, _limits(grid), values, rates, np.empty(4), found)
+    return Found(found.kind[:count], found.omega[:count], found.value[:count])
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _held(grid, kinds, limits, where):  # type: ignore[no-untyped-def]
-    """Put point, locus and kind of each into `where`; how many there are."""
+def _fill(loop, grid, kinds, limits, values, rates, edge, found):  # type: ignore[no-untyped-def]
+    """The same with room for what is found at a point; how many there are."""
     (points, rank), count = grid.value.shape, 0
     for i in range(points - 1):
         for kind in range(kinds):
-            for j in range(rank if kind in (CIRCLE, AXIS) else 1):
-                if _holds(grid, i, j, kind, limits):
-                    where[count, 0], where[count, 1], where[count, 2] = i, j, kind
-                    count += 1
+            crossing = kind in (CIRCLE, AXIS)
+            for j in range(rank if crossing else 1):
+                if not _holds(grid, i, j, kind, limits):
+                    continue
+                if crossing:
+                    omega, value = _crossing(loop, grid, i, j, kind, values, rates, edge)
+                else:
+                    omega, size = _extremum(loop, grid, i, kind, values, rates, edge)
+                    value = complex(size, 0.0)
+                found.kind[count], found.omega[count], found.value[count] = kind, omega, value
+                count += 1
     return count
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _begin(grid, where, found):  # type: ignore[no-untyped-def]
-    """Fill in the ends of the brackets, and where to look first."""
-    for k in range(len(found.kind)):
-        i, j, kind = where[k, 0], where[k, 1], where[k, 2]
-        for end in range(2):
-            found.ends[k, end] = found.first[k, end] = grid.omega[i + end]
-            if kind in (CIRCLE, AXIS):
-                found.value[k, end] = grid.value[i + end, j]
-                found.height[k, end] = _level(grid.value[i + end, j], kind)
-            else:
-                column = 0 if kind == LOWEST else 2
-                found.value[k, end], found.height[k, end] = (
-                    grid.edge[i + end, column],
-                    grid.edge[i + end, column + 1],
-                )
-        if kind in (CIRCLE, AXIS):
-            part = found.height[k, 0] / (found.height[k, 0] - found.height[k, 1])
-            part = part if 0.02 < part < 0.98 else 0.5
-            found.omega[k] = grid.omega[i] + (grid.omega[i + 1] - grid.omega[i]) * part
-        else:
-            found.omega[k] = _bottom(found, k)
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
@@ -137,86 +107,39 @@ def _limits(grid):  # type: ignore[no-untyped-def]
     return lowest * CANDIDATES + 1e-12, -highest / CANDIDATES
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
-def refine(loop, grid, found):  # type: ignore[no-untyped-def]
-    """Polish all that is `bracketed` on a grid to rounding."""
-    values, rates = (
-        np.empty(loop.basis.shape[1], np.complex128),
-        np.empty(loop.basis.shape[1], np.complex128),
-    )
-    edge, left = np.empty(4), np.arange(len(found.kind))
-    some, s = np.empty(LANES, np.int64), np.empty(LANES, np.complex128)
-    _polish(loop, grid, found, values, rates, edge, left, some, s)
-
-
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _polish(loop, grid, found, values, rates, edge, left, some, s):  # type: ignore[no-untyped-def]
-    """The same with room for what is found at a point, the brackets that are left, and an octet
-    of them.
-    """
-    for turn in range(ROUNDS):
-        kept = 0
-        for first in range(0, len(left), LANES):
-            count = min(LANES, len(left) - first)
-            for lane in range(count):
-                some[lane] = left[first + lane]
-                s[lane] = complex(0.0, found.omega[some[lane]])
-            abreast(loop, s[:count])
-            for lane in range(count):
-                k = some[lane]
-                kind = found.kind[k]
-                wanted = LEAST if kind == LOWEST else LARGEST if kind == HIGHEST else NEITHER
-                at_point(loop, lane, s[lane], wanted, values, rates, edge)
-                if wanted == NEITHER:
-                    done = _cross(grid, found, k, values, rates)
-                else:
-                    done = _peak(
-                        found,
-                        k,
-                        edge[0 if kind == LOWEST else 2],
-                        edge[1 if kind == LOWEST else 3],
-                        turn,
-                    )
-                if not done:
-                    left[kept] = k
-                    kept += 1
-        left = left[:kept]
-        if not kept:
+def _crossing(loop, grid, i, locus, kind, values, rates, edge):  # type: ignore[no-untyped-def]
+    """Where a locus crosses after point i, and its value there: Newton's iteration in a bracket."""
+    low, high = grid.omega[i], grid.omega[i + 1]
+    width, last = high - low, np.inf
+    first, end = _level(grid.value[i, locus], kind), _level(grid.value[i + 1, locus], kind)
+    part = first / (first - end)
+    omega, value = low + width * (part if 0.02 < part < 0.98 else 0.5), 0j
+    for _ in range(ROUNDS):
+        at_point(loop, complex(0.0, omega), NEITHER, values, rates, edge)
+        pick = _followed(grid, i, locus, omega, values)
+        value, rate = values[pick], 1j * rates[pick]
+        height, turn = _level(value, kind), rate / value if value != 0 else 0j
+        pace = turn.real if kind == CIRCLE else turn.imag
+        fresh = omega - height / pace if pace != 0 else np.inf
+        if (height >= 0) == (first >= 0):
+            low = omega
+        else:
+            high = omega
+        outside, step = not (low < fresh < high), abs(fresh - omega)
+        if abs(height) < 4e-16 or step <= 4e-16 * omega or high - low <= 4e-16 * omega:
             break
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _cross(grid, found, k, values, rates):  # type: ignore[no-untyped-def]
-    """One step of Newton's iteration to a crossing; whether it was the last."""
-    low, high, omega = found.ends[k, 0], found.ends[k, 1], found.omega[k]
-    width = found.first[k, 1] - found.first[k, 0]
-    pick = _followed(grid, found.point[k], found.locus[k], omega, values)
-    value, rate = values[pick], 1j * rates[pick]
-    circle = found.kind[k] == CIRCLE
-    height, turn = _level(value, found.kind[k]), rate / value if value != 0 else 0j
-    pace = turn.real if circle else turn.imag
-    fresh = omega - height / pace if pace != 0 else np.inf
-    if (height >= 0) == (found.height[k, 0] >= 0):
-        low = omega
-    else:
-        high = omega
-    found.ends[k, 0], found.ends[k, 1], found.value[k, 2] = low, high, value
-    outside = not (low < fresh < high)
-    step = abs(fresh - omega)
-    if abs(height) < 4e-16 or step <= 4e-16 * omega or high - low <= 4e-16 * omega:
-        return True
-    # where the tangent leads far out of a short bracket, two loci were taken for one, and none
-    # crosses
-    if outside and step > 100 * (high - low) and high - low < 1e-3 * width:
-        return True
-    if not outside and step <= 1e-9 * omega and step <= 1e-3 * found.last[k]:
-        # Newton's steps square: the one after this is below rounding, and the value follows its
-        # tangent
-        found.omega[k], found.value[k, 2] = fresh, value + rate * (fresh - omega)
-        return True
-    found.last[k] = np.inf if outside else step
-    found.omega[k] = 0.5 * (low + high) if outside else fresh
-    return False
+        # where the tangent leads far out of a short bracket, two loci were taken for one, and none
+        # crosses
+        if outside and step > 100 * (high - low) and high - low < 1e-3 * width:
+            break
+        if not outside and step <= 1e-9 * omega and step <= 1e-3 * last:
+            # Newton's steps square: the one after this is below rounding, and the value follows
+            # its tangent
+            return fresh, value + rate * (fresh - omega)
+        last = np.inf if outside else step
+        omega = 0.5 * (low + high) if outside else fresh
+    return omega, value
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
@@ -256,55 +179,49 @@ def _square(z):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _peak(found, k, size, rise, turn):  # type: ignore[no-untyped-def]
-    """One step to an extremum, with its value and its derivative at the last point; whether it
-    was the last.
-    """
-    side = 0 if (rise < 0) == (found.height[k, 0] < 0) else 1  # which end moves here
-    omega = found.omega[k]
-    found.ends[k, side], found.value[k, side], found.height[k, side] = omega, size, rise
-    found.value[k, 2] = size
-    low, high = found.ends[k, 0], found.ends[k, 1]
-    fresh = _bottom(found, k)
-    if abs(rise) * abs(fresh - omega) < 1e-15 * (size + 1e-3) or high - low < 1e-9 * high:
-        found.omega[k] = (
-            fresh  # the value is stationary: what it changes by is half of that product
-        )
-        return True
-    if (
-        turn > 2 and turn % 2
-    ):  # where two singular values cross there is a kink, where their tangents do
-        a, b, da, db = (
-            found.value[k, 0].real,
-            found.value[k, 1].real,
-            found.height[k, 0],
-            found.height[k, 1],
-        )
-        fresh = (b - a + da * low - db * high) / (da - db)
-    found.omega[k] = fresh if low < fresh < high else 0.5 * (low + high)
-    return False
+def _extremum(loop, grid, i, kind, values, rates, edge):  # type: ignore[no-untyped-def]
+    """Where a singular value is least or largest after point i, and how large it is there."""
+    at, wanted = (0, LEAST) if kind == LOWEST else (2, LARGEST)
+    low, high, size = grid.omega[i], grid.omega[i + 1], 0.0
+    a, da = grid.edge[i, at], grid.edge[i, at + 1]
+    b, db = grid.edge[i + 1, at], grid.edge[i + 1, at + 1]
+    omega = _bottom(low, high, a, b, da, db)
+    for turn in range(ROUNDS):
+        at_point(loop, complex(0.0, omega), wanted, values, rates, edge)
+        size, rise = edge[at], edge[at + 1]
+        if (rise < 0) == (da < 0):
+            low, a, da = omega, size, rise
+        else:
+            high, b, db = omega, size, rise
+        fresh = _bottom(low, high, a, b, da, db)
+        # the value is stationary: what it changes by is half of that product
+        if abs(rise) * abs(fresh - omega) < 1e-15 * (size + 1e-3) or high - low < 1e-9 * high:
+            return fresh, size
+        if turn > 2 and turn % 2:
+            # where two singular values cross there is a kink, where their tangents do
+            fresh = (b - a + da * low - db * high) / (da - db)
+        omega = fresh if low < fresh < high else 0.5 * (low + high)
+    return omega, size
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _bottom(found, k):  # type: ignore[no-untyped-def]
-    """Where the cubic with the values and derivatives of both ends has its extremum; else the
+def _bottom(low, high, a, b, da, db):  # type: ignore[no-untyped-def]
+    """Where the cubic with these values and derivatives at both ends has its extremum; else the
     middle.
     """
-    low, width = found.ends[k, 0], found.ends[k, 1] - found.ends[k, 0]
-    sign = -1.0 if found.height[k, 0] > 0 else 1.0
-    da, db = sign * found.height[k, 0], sign * found.height[k, 1]
-    mean = da + db - 3 * sign * (found.value[k, 1].real - found.value[k, 0].real) / width
+    width, sign = high - low, -1.0 if da > 0 else 1.0
+    da, db = sign * da, sign * db
+    mean = da + db - 3 * sign * (b - a) / width
     root = np.sqrt(mean * mean - da * db)
     part = 1 - (db + root - mean) / (db - da + 2 * root)
     return low + width * (part if 0 < part < 1 else 0.5)
 
 
-# --- Everything that is read off the eigenloci of a return ratio. Compiled -----------------------
+# --- the margins ----------------------------------------------------------------------------------
 
 
-MARGINS = (
-    14  # that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
-)
+# that are read off, in the order of the fields of `fluidcc.numerics.linear.margins.Margins`
+MARGINS = 14
 FREQUENCIES = 8  # from this one on they are frequencies
 DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
@@ -313,11 +230,11 @@ STRONGEST = 1e18
 
 
 @njit(**COUNTED)
-def followed(address, whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
+def followed(whole, cut, real, frame, states, m, first, last, points):  # type: ignore[no-untyped-def]
     """Frequencies and eigenloci there: what these need, and `points` frequencies in equal ratios
     beside.
     """
-    loop, ahead = loop_of(address, whole, cut, real, m), outlook(frame, states, m, real)
+    loop, ahead = loop_of(whole, cut, real, m), outlook(frame, states, m, real)
     least = ahead.low if np.isnan(first) else first
     most = reach(loop, ahead.high, 1.0, ahead.most) if np.isnan(last) else last
     if not 0 < least < most:
@@ -328,13 +245,11 @@ def followed(address, whole, cut, real, frame, states, m, first, last, points): 
 
 
 @njit(**COUNTED)
-def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
+def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untyped-def]
     """The margins of every system; of the last, all frequencies of a locus of modulus one.
 
     Parameters
     ----------
-    address : int
-        That of `fluidcc.numerics.linear.compiled.points.address`.
     whole, cut : array of int, int
         As `fluidcc.numerics.linear.pencil.Pencil.loop` has them.
     table, frame : array (systems, floats), array (systems, rows, columns)
@@ -347,20 +262,19 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
         loop, ahead = (
-            loop_of(address, whole, cut, table[k], m),
+            loop_of(whole, cut, table[k], m),
             outlook(frame[k], states, m, table[k]),
         )
         rank = loop.basis.shape[1]
         end = reach(loop, ahead.high, 1.0, ahead.most)
         grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
-        found = bracketed(grid, KINDS)
-        refine(loop, grid, found)
+        found = search(loop, grid, KINDS)
         still, rates, edge = (
             np.zeros(rank, np.complex128),
             np.zeros(rank, np.complex128),
             np.empty(4),
         )
-        at_point(loop, 0, 0j, BOTH, still, rates, edge)
+        at_point(loop, 0j, BOTH, still, rates, edge)
         size = norm(loop)
         gain = _gains(found, still if size < ENDLESS else still[:0])
         phase = _phases(found)
@@ -379,8 +293,7 @@ def judge(address, whole, cut, table, frame, states, m, times):  # type: ignore[
             factor *= STRONGER
             end = reach(loop, end, factor, ahead.far)
             grid = trace(loop, begin, end, ahead.swings, factor)
-            found = bracketed(grid, AXIS + 1)
-            refine(loop, grid, found)
+            found = search(loop, grid, AXIS + 1)
             more = _gains(found, still[:0])
             if more[0] < gain[0]:
                 gain = (more[0], more[1], gain[2], gain[3])
@@ -420,7 +333,7 @@ def _best(grid, found):  # type: ignore[no-untyped-def]
         if grid.edge[i, 2] > most:
             most, most_at = grid.edge[i, 2], grid.omega[i]
     for k in range(len(found.kind)):
-        size = found.value[k, 2].real
+        size = found.value[k].real
         if found.kind[k] == LOWEST and size < least:
             least, least_at = size, found.omega[k]
         if found.kind[k] == HIGHEST and size > most:
@@ -439,7 +352,7 @@ def _gains(found, still):  # type: ignore[no-untyped-def]
         size = max(size, abs(value))
     for k in range(len(found.kind) + len(still)):
         if k < len(found.kind):
-            value, omega = found.value[k, 2], found.omega[k]
+            value, omega = found.value[k], found.omega[k]
             if found.kind[k] != AXIS or not value.real < 0:
                 continue
         else:  # a real eigenvalue of L(0) that is negative: a root passes through the origin
@@ -464,7 +377,7 @@ def _phases(found):  # type: ignore[no-untyped-def]
         if found.kind[k] != CIRCLE:
             continue
         omega = found.omega[k]
-        lag = np.angle(-found.value[k, 2])  # in (-pi, pi]: the lag that brings the locus to -1
+        lag = np.angle(-found.value[k])  # in (-pi, pi]: the lag that brings the locus to -1
         if abs(lag) < abs(phase):
             phase, phase_at = lag, omega
         wait = (lag + 2 * np.pi if lag < -1e-12 else max(lag, 0.0)) / omega

@@ -10,9 +10,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.lanes import LANES
-from fluidcc.numerics.linear.compiled.points import HERE, abreast, at_point, strength
-from fluidcc.numerics.linear.compiled.small import BOTH
+from fluidcc.numerics.linear.compiled.points import BOTH, at_point, strength
 
 __all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
 
@@ -46,10 +44,8 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
     """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
     n = len(order)
-    rows, columns = (
-        np.zeros(n),
-        np.zeros(n + 1),
-    )  # what each is worth; column n is where a row enters
+    # what each is worth; column n is where a row enters
+    rows, columns = np.zeros(n), np.zeros(n + 1)
     owner, came = np.full(n + 1, -1), np.empty(n, np.int64)
     for row in range(n):
         owner[n], at = row, n
@@ -86,7 +82,7 @@ WEAK = 0.1  # a loop is followed until it is below this
 TURN = 0.5  # radians that a locus may turn over an interval
 SMALL = 0.02  # loci below this are not refined
 FAR = 30.0  # loci beyond this are followed in proportion to their size
-ROUNDS = 14
+ROUNDS = 14  # times that an interval is halved
 
 
 class Grid(NamedTuple):
@@ -107,27 +103,10 @@ class Grid(NamedTuple):
 @njit(no_cpython_wrapper=True, **COUNTED)
 def reach(loop, high, factor, most):  # type: ignore[no-untyped-def]
     """From which frequency on `factor` times L is weak: `high` or higher, up to `most`."""
-    s, nothing, none = 1j * high * 3.0 ** np.arange(LANES), np.empty(0, np.complex128), np.empty(0)
-    while s[0].imag < most:
-        abreast(loop, s)
-        for k in range(LANES):
-            if not factor * strength(loop, k, s[k], nothing, none) > WEAK:
-                return min(s[k].imag, most)
-        s *= 3.0**LANES
-    return most
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _evaluate(loop, grid, first, last, s):  # type: ignore[no-untyped-def]
-    """Fill in the points of a grid that have these numbers; `s` has room for an octet."""
-    for start in range(first, last, LANES):
-        count = min(LANES, last - start)
-        for k in range(count):
-            s[k] = complex(0.0, grid.omega[start + k])
-        abreast(loop, s[:count])
-        for k in range(count):
-            i = start + k
-            at_point(loop, k, s[k], BOTH, grid.value[i], grid.slope[i], grid.edge[i])
+    omega = high
+    while omega < most and factor * strength(loop, complex(0.0, omega)) > WEAK:
+        omega *= 3.0
+    return min(omega, most)
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
@@ -139,50 +118,39 @@ def trace(loop, low, high, swings, factor):  # type: ignore[no-untyped-def]
     halved where a locus that matters turns by more than half a radian, or changes its modulus by
     more than a factor, or may touch the unit circle.
     """
-    even, rank = int(PER_DECADE * np.log10(high / low)) + 2, loop.basis.shape[1]
-    room = 8 * (even + len(swings))
-    grid = _room(room, rank)
-    after, order = np.empty(room, np.int64), np.empty(rank, np.int64)  # which point is the next one
-    ratio, omega, count = (high / low) ** (1 / (even - 1)), low, 0
-    for i in range(even):
-        before, omega = omega, low * ratio**i if i < even - 1 else high
-        for swing in swings:
-            if before < swing < omega:
-                grid.omega[count], after[count] = swing, count + 1
+    first, rank = _first(low, high, swings), loop.basis.shape[1]
+    grid, ahead = _room(4 * len(first), rank), _room(ROUNDS + 1, rank)
+    order, halved = np.empty(rank, np.int64), np.zeros(ROUNDS + 1, np.int64)
+    _evaluate(loop, grid, 0, first[0])
+    count = 1
+    for k in range(1, len(first)):
+        _evaluate(loop, ahead, 0, first[k])
+        depth = halved[0] = 0
+        while depth >= 0:  # the next point to reach is the last of those ahead
+            if count == len(grid.omega):
+                grid = _longer(grid)
+            _match(grid, count - 1, ahead, depth, order)
+            coarse = _coarse(grid, count - 1, ahead, depth, order, factor)
+            if coarse and halved[depth] < ROUNDS:
+                middle = 0.5 * (grid.omega[count - 1] + ahead.omega[depth])
+                halved[depth] += 1
+                depth += 1
+                halved[depth] = halved[depth - 1]
+                _evaluate(loop, ahead, depth, middle)
+            else:
+                _append(grid, count, ahead, depth, order)
                 count += 1
-        grid.omega[count], after[count] = omega, count + 1
-        count += 1
-    after[count - 1] = -1
-    s = np.empty(LANES, np.complex128)
-    _evaluate(loop, grid, 0, count, s)
-    waiting = np.arange(count - 1)  # where an interval begins that is to be looked at
-    for _ in range(ROUNDS):
-        begun = count
-        if count + len(waiting) > len(after):
-            grid, after = _longer(grid, after)
-        again = np.empty(2 * len(waiting), np.int64)
-        count = _halved(grid, after, waiting, again, order, count, factor)
-        if count == begun:
-            break
-        _evaluate(loop, grid, begun, count, s)
-        waiting = again[: 2 * (count - begun)]
-    return _sorted(grid, after, count, order)
+                depth -= 1
+    return Grid(grid.omega[:count], grid.value[:count], grid.slope[:count], grid.edge[:count])
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _halved(grid, after, waiting, again, order, count, factor):  # type: ignore[no-untyped-def]
-    """Put points into the intervals that are too long, and these into `again`; how many points
-    there are then.
-    """
-    begun = count
-    for i in waiting:
-        _match(grid, i, after[i], order)
-        if _coarse(grid, i, after[i], order, factor):
-            grid.omega[count] = 0.5 * (grid.omega[i] + grid.omega[after[i]])
-            after[count], after[i] = after[i], count
-            again[2 * (count - begun)], again[2 * (count - begun) + 1] = i, count
-            count += 1
-    return count
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _first(low, high, swings):  # type: ignore[no-untyped-def]
+    """Frequencies in equal ratios, with the swings that lie between them."""
+    even = int(PER_DECADE * np.log10(high / low)) + 2
+    grid = low * (high / low) ** (np.arange(even) / (even - 1))
+    grid[-1] = high
+    return np.sort(np.concatenate((grid, swings[(swings > low) & (swings < high)])))
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
@@ -196,69 +164,52 @@ def _room(count, rank):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _longer(grid, after):  # type: ignore[no-untyped-def]
-    """The same with three times the room."""
-    count = len(after)
-    longer, following = _room(3 * count, grid.value.shape[1]), np.empty(3 * count, np.int64)
-    longer.omega[:count], longer.value[:count], longer.slope[:count] = (
-        grid.omega,
-        grid.value,
-        grid.slope,
-    )
-    longer.edge[:count], following[:count] = grid.edge, after
-    return longer, following
-
-
-@njit(no_cpython_wrapper=True, **COUNTED)
-def _sorted(grid, after, count, order):  # type: ignore[no-untyped-def]
-    """By rising frequency, the eigenvalues of each point numbered like those of the point
-    before.
-    """
-    rank = len(order)
-    out = _room(count, rank)
-    _sort(grid, after, count, order, np.arange(rank), np.arange(rank), out)
-    return out
+def _longer(grid):  # type: ignore[no-untyped-def]
+    """The same with twice the room."""
+    count = len(grid.omega)
+    longer = _room(2 * count, grid.value.shape[1])
+    longer.omega[:count], longer.value[:count] = grid.omega, grid.value
+    longer.slope[:count], longer.edge[:count] = grid.slope, grid.edge
+    return longer
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _sort(grid, after, count, order, own, fresh, out):  # type: ignore[no-untyped-def]
-    """Put that into `out`; `own` says which eigenvalue of a point has which number."""
-    rank, i, before = len(order), 0, -1
-    for k in range(count):
-        if before >= 0 and rank > 1:
-            _match(grid, before, i, order)
-            for j in range(rank):
-                fresh[j] = order[own[j]]
-            for j in range(rank):
-                own[j] = fresh[j]
-        out.omega[k] = grid.omega[i]
-        for j in range(rank):
-            out.value[k, j], out.slope[k, j] = grid.value[i, own[j]], grid.slope[i, own[j]]
-        for j in range(4):
-            out.edge[k, j] = grid.edge[i, j]
-        before, i = i, after[i]
+def _evaluate(loop, grid, i, omega):  # type: ignore[no-untyped-def]
+    """Put a frequency and what is found there at place i."""
+    grid.omega[i] = omega
+    s = complex(0.0, omega)
+    at_point(loop, s, BOTH, grid.value[i], grid.slope[i], grid.edge[i])
 
 
-@njit(**HERE)
-def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
-    """Whether the interval from point i to point k is too long for `factor` times L."""
-    width = grid.omega[k] - grid.omega[i]
-    if not width > 1e-9 * grid.omega[k]:
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _append(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
+    """Put point k of those ahead at place i, its eigenvalues in that order."""
+    grid.omega[i] = ahead.omega[k]
+    for j in range(len(order)):
+        grid.value[i, j], grid.slope[i, j] = ahead.value[k, order[j]], ahead.slope[k, order[j]]
+    for j in range(4):
+        grid.edge[i, j] = ahead.edge[k, j]
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _coarse(grid, i, ahead, k, order, factor):  # type: ignore[no-untyped-def]
+    """Whether the interval from point i to point k of those ahead is too long for `factor` times
+    L.
+    """
+    width = ahead.omega[k] - grid.omega[i]
+    if not width > 1e-9 * ahead.omega[k]:
         return False
     for j in range(len(order)):
-        a, b = factor * grid.value[i, j], factor * grid.value[k, order[j]]
-        da, db = factor * grid.slope[i, j], factor * grid.slope[k, order[j]]
+        a, b = factor * grid.value[i, j], factor * ahead.value[k, order[j]]
+        da, db = factor * grid.slope[i, j], factor * ahead.slope[k, order[j]]
         size = max(_size(a), _size(b))
         if size <= SMALL:  # what is no number is too long until it is short
             continue
         jump, to_a, to_b = _size(b - a), _size(a + 1), _size(b + 1)
         if not jump <= 0.6 * min(to_a, to_b) + 0.03:  # the least distance to -1 is a margin
             return True
-        far = (
-            size > FAR
-            # no margin is read there but a crossing of the axis, which a chord of a few per cent
-            # shows
-        )
+        # no margin is read there but a crossing of the axis, which a chord of a few per cent shows
+        far = size > FAR
         if jump > TURN * size and not far:
             return True
         # the chord against what the two tangents foretell: both the turn and a wrong assignment
@@ -273,25 +224,25 @@ def _coarse(grid, i, k, order, factor):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(**HERE)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _size(z):  # type: ignore[no-untyped-def]
     """Modulus of what is neither huge nor tiny."""
     return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
-@njit(**HERE)
-def _match(grid, i, n, order):  # type: ignore[no-untyped-def]
-    """Which eigenvalues of point n continue those of point i, by where their tangents meet
-    half-way.
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _match(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
+    """Which eigenvalues of point k of those ahead continue those of point i, by where their
+    tangents meet half-way.
     """
     if len(order) == 1:
         order[0] = 0
-        return
-    _matched(grid, i, n, order)
+    else:
+        _matched(grid, i, ahead, k, order)
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _matched(grid, i, n, order):  # type: ignore[no-untyped-def]
+def _matched(grid, i, ahead, k, order):  # type: ignore[no-untyped-def]
     """The same of more than one."""
-    half = 0.5j * (grid.omega[n] - grid.omega[i])
-    assign(grid.value[i] + half * grid.slope[i], grid.value[n] - half * grid.slope[n], order)
+    half = 0.5j * (ahead.omega[k] - grid.omega[i])
+    assign(grid.value[i] + half * grid.slope[i], ahead.value[k] - half * ahead.slope[k], order)

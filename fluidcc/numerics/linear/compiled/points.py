@@ -4,31 +4,15 @@ it. Compiled.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.elimination import (
-    CORNER,
-    eliminate,
-    is_poor,
-    pivoted,
-    put,
-    room,
-)
+from fluidcc.numerics.linear.compiled.elimination import CORNER, eliminate, pivoted, room
 from fluidcc.numerics.linear.compiled.framing import balanced
-from fluidcc.numerics.linear.compiled.lanes import slope, value
 from fluidcc.numerics.linear.compiled.small import (
-    NEITHER,
-    address_of,
-    call,
-    extremes,
-    extremes_of_one,
-    extremes_of_scalar,
     finite,
     orthonormal,
     singular_values,
@@ -37,8 +21,8 @@ from fluidcc.numerics.linear.compiled.small import (
 )
 
 __all__ = [
-    "HERE", "Loop", "abreast", "address", "at_point", "eigen", "loop_of", "norm", "ready",
-    "strength",
+    "BOTH", "LARGEST", "LEAST", "NEITHER", "Loop", "at_point", "extremes", "extremes_of_one",
+    "loop_of", "norm", "strength",
 ]  # fmt: skip
 
 
@@ -60,77 +44,120 @@ class Loop(NamedTuple):
     right: Any  # (inner, m)
     right_rate: Any
     basis: Any  # (m, rank), into which a deficient rank is projected; there are as many loci
-    address: (
-        int  # of what evaluates any L at one point, see `fluidcc.numerics.linear.compiled.points`
-    )
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def abreast(loop, s):  # type: ignore[no-untyped-def]
-    """Evaluate L at as many points as there are lanes, or fewer; `ready` then gives one after
-    the other.
-    """
-    put(s, loop.whole, loop.work)
-    eliminate(loop.whole, loop.real, loop.work, False)
+def at_point(loop, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
+    """Evaluate L at s: its eigenvalues, their derivatives, and what `extremes` says."""
+    _factor(loop, s)
+    _eigen(loop, values, rates)
+    extremes(loop, which, values[0], rates[0], edge)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
-def ready(loop, lane, s):  # type: ignore[no-untyped-def]
-    """Factor L at the point of one lane, which is s."""
-    whole, work, size = loop.whole, loop.work, len(loop.corner)
-    if s == 0 or is_poor(whole, work, lane):  # at the origin the pencil may be singular
-        pivoted(s, whole, loop.real, loop.corner, loop.corner_rate)
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def strength(loop, s):  # type: ignore[no-untyped-def]
+    """A bound on the norm of L at s."""
+    _factor(loop, s)
+    return norm(loop)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def norm(loop):  # type: ignore[no-untyped-def]
+    """The same at the last point."""
+    left = right = 0.0
+    for i in range(loop.left.shape[0]):
+        for j in range(loop.left.shape[1]):
+            left += _square(loop.left[i, j])
+            right += _square(loop.right[j, i])
+    return np.sqrt(left) * np.sqrt(right)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _square(z):  # type: ignore[no-untyped-def]
+    """Of the modulus."""
+    return z.real * z.real + z.imag * z.imag
+
+
+# --- its factors ----------------------------------------------------------------------------------
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _factor(loop, s):  # type: ignore[no-untyped-def]
+    """Factor L at s, from the Schur complement ((K, V), (U, 0)): L = -U K^-1 V."""
+    whole, work, size, c = loop.whole, loop.work, len(loop.corner), loop.cut
+    corner, rate = (loop.corner, loop.corner_rate) if c else (loop.left, loop.left_rate)
+    # at the origin the pencil may be singular
+    if s == 0 or eliminate(s, whole, loop.real, work):
+        pivoted(s, whole, loop.real, corner, rate)
     else:
         for i in range(size):
-            for j in range(size if i < loop.cut or not loop.cut else loop.cut):
+            for j in range(size if i < c or not c else c):
                 slot = whole[whole[CORNER] + i * size + j]
-                loop.corner[i, j] = loop.corner_rate[i, j] = 0j
-                if slot >= 0:
-                    loop.corner[i, j], loop.corner_rate[i, j] = (
-                        value(work, slot, lane),
-                        slope(work, slot, lane),
-                    )
-    c = loop.cut
-    if c == 0:
-        loop.left[:], loop.left_rate[:] = loop.corner, loop.corner_rate
-    else:
-        _factor(loop, c)
+                corner[i, j] = work[slot, 0] if slot >= 0 else 0j
+                rate[i, j] = work[slot, 1] if slot >= 0 else 0j
+    if c == 1:
+        _of_one(loop)
+    elif c:
+        _of_several(loop, c)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _of_one(loop):  # type: ignore[no-untyped-def]
+    """A column times a row, which most loops are."""
+    between, turn = loop.corner[0, 0], loop.corner_rate[0, 0]
+    inverse = -between.conjugate() / _square(between)
+    for j in range(len(loop.left)):
+        right = loop.corner[0, 1 + j] * inverse
+        loop.right[0, j] = right
+        loop.right_rate[0, j] = (loop.corner_rate[0, 1 + j] + turn * right) * inverse
+        loop.left[j, 0], loop.left_rate[j, 0] = loop.corner[1 + j, 0], loop.corner_rate[1 + j, 0]
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _factor(loop, c):  # type: ignore[no-untyped-def]
-    """From the Schur complement ((K, V), (U, 0)), of which L = -U K^-1 V."""
+def _of_several(loop, c):  # type: ignore[no-untyped-def]
+    """The same of more columns and rows, which are multiplied where L has not their rank."""
     right, rate = -loop.corner[:c, c:], -loop.corner_rate[:c, c:]
     solve(loop.corner[:c, :c].copy(), right)
     rate -= times(loop.corner_rate[:c, :c], right, False)
     solve(loop.corner[:c, :c].copy(), rate)
     left, left_rate = loop.corner[c:, :c].copy(), loop.corner_rate[c:, :c].copy()
     if loop.left.shape[1] == c:
-        loop.left[:], loop.left_rate[:], loop.right[:], loop.right_rate[:] = (
-            left,
-            left_rate,
-            right,
-            rate,
-        )
+        loop.left[:], loop.left_rate[:] = left, left_rate
+        loop.right[:], loop.right_rate[:] = right, rate
     else:
         loop.left[:] = times(left, right, False)
         loop.left_rate[:] = times(left_rate, right, False) + times(left, rate, False)
 
 
-@njit(no_cpython_wrapper=True, **COUNTED)
-def eigen(loop, value, rate):  # type: ignore[no-untyped-def]
+# --- its eigenvalues ------------------------------------------------------------------------------
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _eigen(loop, value, rate):  # type: ignore[no-untyped-def]
     """Eigenvalues of L other than the zeros of a deficient rank, and their derivatives, in no
     order.
     """
-    left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
-    if len(value) == 1:  # the only eigenvalue is the trace
-        trace = turn = 0j
-        for i in range(m):
-            for j in range(inner):
-                trace += right[j, i] * left[i, j]
-                turn += loop.right_rate[j, i] * left[i, j] + right[j, i] * loop.left_rate[i, j]
-        value[0], rate[0] = trace, turn
+    if len(value) > 1:
+        _eigen_of_several(loop, value, rate)
         return
+    trace = turn = 0j  # the only eigenvalue is the trace
+    for i in range(loop.left.shape[0]):
+        for j in range(loop.left.shape[1]):
+            x, dx, y, dy = _entries(loop, i, j)
+            trace += x * y
+            turn += x * dy + dx * y
+    value[0], rate[0] = trace, turn
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _entries(loop, i, j):  # type: ignore[no-untyped-def]
+    """An entry of the left factor and the one of the right that it meets, with derivatives."""
+    return loop.left[i, j], loop.left_rate[i, j], loop.right[j, i], loop.right_rate[j, i]
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _eigen_of_several(loop, value, rate):  # type: ignore[no-untyped-def]
+    left, right, m, inner = loop.left, loop.right, len(loop.left), loop.left.shape[1]
     if not (finite(left) and finite(right)):
         value[:], rate[:] = np.inf, 0.0
         return
@@ -201,59 +228,156 @@ def _eigen_of_many(matrix, change, value, rate):  # type: ignore[no-untyped-def]
             rate[j] = turned[j, j]
 
 
-# --- A return ratio at one point ------------------------------------------------------------------
+# --- the least singular value of I + L and the largest of L (I + L)^-1 ----------------------------
 
 
-HERE = {**UNCOUNTED, "no_cpython_wrapper": True, "forceinline": True}
-"""A call passes a loop array by array, a hundred words, which takes longer than what these do."""
+BOTH, LEAST, LARGEST, NEITHER = range(4)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
+    """Put the least one and its derivative with respect to the frequency, the largest one and its,
+    at the last point.
+
+    `value` and `rate` are the eigenvalue of L and its derivative with respect to s, which matter if
+    it is the only one. Where L has a small rank, I + L is the identity beside the range of L and
+    that of its adjoint, and the decomposition is done in that space.
+    """
+    m, inner = loop.left.shape
+    if loop.basis.shape[1] > 1:
+        _extremes_of_several(loop, which, out)
+        return
+    if m == 1:
+        out[0], out[1], out[2], out[3] = extremes_of_scalar(value, 1j * rate)
+        return
+    tall = tall_rise = wide = wide_rise = 0.0
+    for i in range(m):
+        for j in range(inner):
+            x, dx, y, dy = _entries(loop, i, j)
+            tall += _square(x)
+            tall_rise += 2 * (x.imag * dx.real - x.real * dx.imag)  # Re of x* times 1j dx
+            wide += _square(y)
+            wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
+    if inner > 1:  # the right factor is the identity
+        wide, wide_rise = 1.0, 0.0
+    out[0], out[1], out[2], out[3] = extremes_of_one(
+        value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise
+    )
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
+    """The same for a return ratio of one channel, its derivative with respect to the frequency
+    given.
+    """
+    back = 1 + value
+    square = back.real * back.real + back.imag * back.imag
+    if square < 1e-300:
+        back, square = complex(1e-150, 0.0), 1e-300
+    size, top = np.sqrt(square), value * back.conjugate() / square
+    height = np.sqrt(top.real * top.real + top.imag * top.imag)
+    rise = (back.real * rate.real + back.imag * rate.imag) / size
+    turn = rate * (back.conjugate() / square) ** 2
+    return size, rise, height, (top.real * turn.real + top.imag * turn.imag) / max(height, 1e-300)
+
+
+@njit(**UNCOUNTED)
+def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
+    """The same for a return ratio of rank one and two channels or more, in closed form.
+
+    With the eigenvalue a and the square f^2 of the Frobenius norm of L, and their derivatives, the
+    singular values of I + L other than one have the product ``p = abs(1 + a)`` and the sum of
+    squares ``p^2 + 1 + e`` with ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
+    """
+    back = 1 + value
+    product = max(np.sqrt(back.real * back.real + back.imag * back.imag), 1e-300)
+    product_rise = (back.real * rate.real + back.imag * rate.imag) / product
+    height = np.sqrt(norm) / product
+    height_rise = height * (0.5 * norm_rise / max(norm, 1e-300) - product_rise / product)
+    excess = max(norm - (value.real * value.real + value.imag * value.imag), 0.0)
+    excess_rise = norm_rise - 2 * (value.real * rate.real + value.imag * rate.imag)
+    total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
+    total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
+    gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / max(gap, 1e-300)
+    top = 0.5 * (total + gap)
+    size = product / top
+    return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top, height, height_rise
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _extremes_of_several(loop, which, out):  # type: ignore[no-untyped-def]
+    left, right = loop.left, loop.right
+    m, inner = left.shape
+    if not (finite(left) and finite(right)):
+        out[:] = (np.inf, 0.0, 1.0, 0.0)
+        return
+    small = 2 * inner < m and m > 6
+    frame = np.zeros((m, 2 * inner) if small else (0, 0), np.complex128)
+    if small:
+        frame[:, :inner] = left
+        frame[:, inner:] = right.conjugate().T
+        orthonormal(frame)
+        back = times(times(frame, left, True), times(right, frame, False), False)
+    else:
+        back = left.copy() if inner == m else times(left, right, False)
+    for i in range(len(back)):
+        back[i, i] += 1.0
+    for k in range(2):  # a literal True or False would be compiled apart
+        if which in (BOTH, 1 + k):
+            out[2 * k], out[2 * k + 1] = _extreme(loop, back.copy(), frame, k == 1)
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _extreme(loop, back, frame, largest):  # type: ignore[no-untyped-def]
+    """Of I + L, which is `back` in the space that the columns of `frame` span, if it has any."""
+    left, right, n, small = loop.left, loop.right, len(back), len(frame) > 0
+    V, sensitivity = np.zeros((n, n), np.complex128), np.zeros((n, n), np.complex128)
+    for i in range(n):
+        V[i, i] = sensitivity[i, i] = 1.0
+    if largest:
+        solve(back, sensitivity)
+        back = -sensitivity
+        for i in range(n):
+            back[i, i] += 1.0
+    size = singular_values(back, V)
+    k = np.argmax(size) if largest else np.argmin(size)
+    if small and not largest and size[k] > 1:
+        return 1.0, 0.0
+    a, b = np.zeros((n, 1), np.complex128), np.zeros((n, 1), np.complex128)
+    for i in range(n):
+        a[i, 0], b[i, 0] = back[i, k] / max(size[k], 1e-300), V[i, k]
+    if largest:  # T = I - S changes by S dL S
+        a, b = times(sensitivity, a, True), times(sensitivity, b, False)
+    if small:
+        a, b = times(frame, a, False), times(frame, b, False)
+    if left.shape[0] == left.shape[1]:
+        return size[k], (1j * times(a, times(loop.left_rate, b, False), True)[0, 0]).real
+    change = times(loop.left_rate, times(right, b, False), False) + times(
+        left, times(loop.right_rate, b, False), False
+    )
+    return size[k], (1j * times(a, change, True)[0, 0]).real
+
+
+# --- the rank of a loop ---------------------------------------------------------------------------
+
 
 RANK = 1e-11  # singular values below this fraction of the largest are none
 
-_INTEGERS, _FLOATS, _ROW, _MATRIX = (
-    types.int64[::1], types.float64[::1], types.complex128[::1], types.complex128[:, ::1]
-)  # fmt: skip
-_LOOP = types.NamedTuple(
-    [_INTEGERS, _FLOATS, _FLOATS, types.int64, *[_MATRIX] * 7, types.int64], Loop
-)
-_GENERAL = types.void(_LOOP, types.int64, types.complex128, types.int64, _ROW, _ROW, _FLOATS)
-
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _general(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
-    """Any L at the point of one lane, which is s: its factors, and what `eigen` and `extremes`
-    say if there is room.
-    """
-    ready(loop, lane, s)
-    if len(values):
-        eigen(loop, values, rates)
-        extremes(loop, which, values[0], rates[0], edge)
-
-
-general = call(_general, _GENERAL)
-
-
-@lru_cache(maxsize=1)
-def address() -> int:
-    """Where compiled code finds what is long and, for most loops, not needed."""
-    return address_of(_general, _GENERAL)
-
-
-@njit(no_cpython_wrapper=True, **COUNTED)
-def loop_of(address, whole, cut, real, m):  # type: ignore[no-untyped-def]
+def loop_of(whole, cut, real, m):  # type: ignore[no-untyped-def]
     """The loop of a pencil's integers, their cut, and the floats of one system with m ports."""
-    trial = _empty(address, whole, cut, real, m, cut if cut else m, max(cut, 1))
+    trial = _empty(whole, cut, real, m, cut if cut else m, max(cut, 1))
     if m == 1 or cut == 1:
         return trial
-    rank, s = 1, np.array([0.03 + 0.4j, 0.1 + 1.3j, 0.2 + 4.1j])
-    nothing, edge = np.empty(0, np.complex128), np.empty(4)
-    abreast(trial, s)
-    for k in range(len(s)):
-        general(address, trial, k, s[k], NEITHER, nothing, nothing, edge)
+    rank = 1
+    for s in (0.03 + 0.4j, 0.1 + 1.3j, 0.2 + 4.1j):
+        _factor(trial, s)
         if finite(trial.left) and finite(trial.right):
             rank = max(rank, _rank(trial.left, trial.right))
     if cut and rank == cut:
         return trial
-    return _empty(address, whole, cut, real, m, m, rank)
+    return _empty(whole, cut, real, m, m, rank)
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
@@ -279,7 +403,7 @@ def _rank(left, right):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
+def _empty(whole, cut, real, m, inner, rank):  # type: ignore[no-untyped-def]
     size = cut + m
     right = np.zeros((inner, m), np.complex128)
     basis = np.zeros((m, rank), np.complex128)
@@ -292,86 +416,5 @@ def _empty(address, whole, cut, real, m, inner, rank):  # type: ignore[no-untype
         whole, real, room(whole, real), cut,
         np.zeros((size, size), np.complex128), np.zeros((size, size), np.complex128),
         np.zeros((m, inner), np.complex128), np.zeros((m, inner), np.complex128),
-        right, np.zeros((inner, m), np.complex128), basis, address,
+        right, np.zeros((inner, m), np.complex128), basis,
     )  # fmt: skip
-
-
-@njit(**HERE)
-def at_point(loop, lane, s, which, values, rates, edge):  # type: ignore[no-untyped-def]
-    """At the point of one lane, which is s: what `eigen` and `extremes` say."""
-    if _is_plain(loop, lane, s):
-        a, rate, norm, rise = _of_one(loop, lane)
-        values[0], rates[0] = a, rate
-        if len(loop.left) == 1:
-            edge[0], edge[1], edge[2], edge[3] = extremes_of_scalar(a, 1j * rate)
-        else:
-            edge[0], edge[1], edge[2], edge[3] = extremes_of_one(a, 1j * rate, norm, rise)
-        return
-    general(loop.address, loop, lane, s, which, values, rates, edge)
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def strength(loop, lane, s, nothing, none):  # type: ignore[no-untyped-def]
-    """A bound on the norm of L at the point of one lane, which is s; an empty row and an empty
-    edge for `general`.
-    """
-    if _is_plain(loop, lane, s):
-        return np.sqrt(_of_one(loop, lane)[2])
-    general(loop.address, loop, lane, s, NEITHER, nothing, nothing, none)
-    return norm(loop)
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def norm(loop):  # type: ignore[no-untyped-def]
-    """The same at the last point that was made `ready`."""
-    left = right = 0.0
-    for i in range(loop.left.shape[0]):
-        for j in range(loop.left.shape[1]):
-            x, y = loop.left[i, j], loop.right[j, i]
-            left += x.real * x.real + x.imag * x.imag
-            right += y.real * y.real + y.imag * y.imag
-    return np.sqrt(left) * np.sqrt(right)
-
-
-@njit(**HERE)
-def _is_plain(loop, lane, s):  # type: ignore[no-untyped-def]
-    """Whether L is a column times a row that can be read off the octets: by far the most
-    frequent case.
-    """
-    return loop.left.shape[1] == 1 and s != 0 and not is_poor(loop.whole, loop.work, lane)
-
-
-@njit(**HERE)
-def _of_one(loop, lane):  # type: ignore[no-untyped-def]
-    """Of such an L: the eigenvalue and its derivative, the square of the norm and its derivative
-    along the axis.
-    """
-    whole, work, corner = loop.whole, loop.work, loop.whole[CORNER]
-    if len(loop.left) == 1:
-        if whole[corner] < 0:  # no way leads from the input to the output
-            return 0j, 0j, 0.0, 0.0
-        a, rate = value(work, whole[corner], lane), slope(work, whole[corner], lane)
-        return a, rate, a.real * a.real + a.imag * a.imag, 0.0
-    # Schur complement ((K, V), (U, 0)), L = -U V / K
-    size = len(loop.corner)
-    between, turn = value(work, whole[corner], lane), slope(work, whole[corner], lane)
-    inverse = -between.conjugate() / (between.real * between.real + between.imag * between.imag)
-    a, rate = 0j, 0j
-    tall = tall_rise = wide = wide_rise = 0.0
-    for j in range(1, size):
-        below, beside = whole[corner + j * size], whole[corner + j]
-        if below >= 0:
-            x, dx = value(work, below, lane), slope(work, below, lane)
-            tall += x.real * x.real + x.imag * x.imag
-            tall_rise += 2 * (
-                x.imag * dx.real - x.real * dx.imag
-            )  # of x* times 1j dx the real part
-        if beside >= 0:
-            y = value(work, beside, lane) * inverse
-            dy = (slope(work, beside, lane) + turn * y) * inverse
-            wide += y.real * y.real + y.imag * y.imag
-            wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
-            if below >= 0:
-                a += x * y
-                rate += x * dy + dx * y
-    return a, rate, tall * wide, tall_rise * wide + tall * wide_rise

@@ -15,16 +15,15 @@ from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 from fluidcc.numerics.linear.compiled.elimination import (
     AT,
     PIVOT,
+    determinant,
     eliminate,
     pivoted,
-    put,
     room,
-    scalars,
 )
-from fluidcc.numerics.linear.compiled.lanes import LANES
 
 __all__ = [
-    "SMALL", "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "turns",
+    "SMALL", "STARTS", "bound", "gather", "iterate", "rightmost", "rightmost_of_all", "step",
+    "turns",
 ]  # fmt: skip
 
 
@@ -33,49 +32,48 @@ SMALL = 40  # unknowns up to which poor points are solved with pivoting at once
 
 @njit(**COUNTED)
 def iterate(start, whole, real, known, rounds):  # type: ignore[no-untyped-def]
-    """Newton's iteration from every start, away from the `known` roots (Maehly), eight of them
-    abreast.
+    """Newton's iteration from every start, away from the `known` roots (Maehly).
 
     Returns the last points, the relative size of the last steps, and a flag where a multiplier was
     large, unless the pencil is small, so that it is solved with pivoting here.
     """
     end, size = start.copy(), np.full(len(start), np.inf)
-    poor = np.zeros(len(start), np.bool_)
-    work, none = room(whole, real), np.empty((0, 0), np.complex128)
-    who, taken, s = np.full(LANES, -1), np.zeros(LANES, np.int64), np.ones(LANES, np.complex128)
-    following = 0
-    while True:
-        for w in range(LANES):
-            if who[w] < 0 and following < len(start):
-                who[w], taken[w], s[w] = following, 0, start[following]
-                following += 1
-        if who.max() < 0:
-            return end, size, poor
-        put(s, whole, work)
-        eliminate(whole, real, work, True)
-        for w in range(LANES):
-            i = who[w]
-            if i < 0:
-                continue
-            _, _, rate, bad = scalars(whole, work, w)
-            if bad and whole[AT] - whole[PIVOT] <= SMALL:
-                _, _, rate, _ = pivoted(s[w], whole, real, none, none)
-            elif bad:
-                poor[i], end[i], who[w] = True, s[w], -1
-                continue
-            s[w], size[i] = _step(s[w], rate, known)
-            taken[w] += 1
-            if size[i] <= 1e-13 or taken[w] == rounds:
-                end[i], who[w] = s[w], -1
+    poor, work = np.zeros(len(start), np.bool_), room(whole, real)
+    small = whole[AT] - whole[PIVOT] <= SMALL
+    for i in range(len(start)):
+        for _ in range(rounds):
+            bad = eliminate(end[i], whole, real, work)
+            if bad and not small:
+                poor[i] = True
+                break
+            _, rate = _rest(end[i], bad, whole, real, work, known)
+            end[i], size[i] = step(end[i], rate)
+            if size[i] <= 1e-13:
+                break
+    return end, size, poor
 
 
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _step(s, rate, known):  # type: ignore[no-untyped-def]
-    """Where Newton's step leads from s, away from the known roots, and its relative size."""
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """Phase and logarithmic derivative of the determinant less the known roots, after `eliminate`
+    at s.
+    """
+    if poor:
+        none = np.empty((0, 0), np.complex128)
+        phase, _, rate, _ = pivoted(s, whole, real, none, none)
+    else:
+        phase, _, rate = determinant(whole, work)
     for root in known:
         gap = s - root
         if gap != 0:
+            phase *= gap.conjugate() * (1 / abs(gap))
             rate -= 1 / gap
+    return phase, rate
+
+
+@njit(**UNCOUNTED)
+def step(s, rate):  # type: ignore[no-untyped-def]
+    """Where Newton's step leads from s, and its relative size."""
     reach = 1 + abs(s)
     step = 1 / rate if rate != 0 else 0.5 + 0j
     if not np.isfinite(step.real + step.imag):
@@ -92,8 +90,9 @@ def _step(s, rate, known):  # type: ignore[no-untyped-def]
 
 TURN = 1.0  # how much the logarithmic derivative may change over an interval, times its length
 AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
-ROUNDS = 60
+ROUNDS = 60  # halvings of an interval
 NEWTON = 25
+FEW = 8  # starts between which the roots found are counted
 ROOTS = 40  # that are kept, conjugates among them
 LEVEL = 1e-9  # real parts below this, times 1 + abs(s), are not told from zero
 STARTS = np.array([
@@ -106,21 +105,9 @@ STARTS = np.array([
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
-def _at(s, whole, real, work, known, phase, rate):  # type: ignore[no-untyped-def]
-    """Phases and logarithmic derivatives of the determinant at all points, less the known roots."""
-    none = np.empty((0, 0), np.complex128)
-    for first in range(0, len(s), LANES):
-        put(s[first : first + LANES], whole, work)
-        eliminate(whole, real, work, True)
-        for i in range(first, min(first + LANES, len(s))):
-            phase[i], _, rate[i], poor = scalars(whole, work, i - first)
-            if poor:
-                phase[i], _, rate[i], _ = pivoted(s[i], whole, real, none, none)
-            for root in known:
-                gap = s[i] - root
-                if gap != 0:
-                    phase[i] *= gap.conjugate() / abs(gap)
-                    rate[i] -= 1 / gap
+def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """The same at s."""
+    return _rest(s, eliminate(s, whole, real, work), whole, real, work, known)
 
 
 @njit(**COUNTED)
@@ -128,42 +115,36 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
     """Turns of the argument along a polygon, in units of 2 pi, and where it could not be followed
     (NaN if it could).
 
-    Intervals are parted until the argument's turn agrees with what the logarithmic derivative
+    Intervals are halved until the argument's turn agrees with what the logarithmic derivative
     foretells and that derivative hardly changes across them.
     """
     work, total = room(whole, real), 0.0
-    inner = LANES - 1  # points that part an interval
-    room_for = ROUNDS * inner + 1
-    ahead, phases = np.empty(room_for, np.complex128), np.empty(room_for, np.complex128)
-    slopes = np.empty(room_for, np.complex128)
-    s, phase, slope = corners[:1].copy(), np.empty(1, np.complex128), np.empty(1, np.complex128)
-    _at(s, whole, real, work, known, phase, slope)
+    ahead, phases = np.empty(ROUNDS, np.complex128), np.empty(ROUNDS, np.complex128)
+    slopes = np.empty(ROUNDS, np.complex128)
+    s = corners[0]
+    phase, slope = _at(s, whole, real, work, known)
     for edge in range(len(corners) - 1):
         a, b = corners[edge], corners[edge + 1]
         count = 4 + int(density * min(abs(b - a), 400.0))
-        first = a + (b - a) * (np.arange(1, count + 1) / count)
-        first[-1] = b
-        first_phase, first_slope = np.empty(count, np.complex128), np.empty(count, np.complex128)
-        _at(first, whole, real, work, known, first_phase, first_slope)
-        for k in range(count):
-            ahead[0], phases[0], slopes[0] = first[k], first_phase[k], first_slope[k]
+        for k in range(1, count + 1):
+            ahead[0] = a + (b - a) * (k / count) if k < count else b
+            phases[0], slopes[0] = _at(ahead[0], whole, real, work, known)
             depth = 0
             while depth >= 0:  # the next point to reach is the last of those ahead
-                step = ahead[depth] - s[0]
-                foretold = (0.5 * (slope[0] + slopes[depth]) * step).imag
-                turn = np.angle(phases[depth] * phase[0].conjugate())
+                step = ahead[depth] - s
+                foretold = (0.5 * (slope + slopes[depth]) * step).imag
+                turn = np.angle(phases[depth] * phase.conjugate())
                 miss = abs((turn - foretold + np.pi) % (2 * np.pi) - np.pi)
-                if abs(slopes[depth] - slope[0]) * abs(step) < TURN and miss < AGREE:
+                if abs(slopes[depth] - slope) * abs(step) < TURN and miss < AGREE:
                     total += turn + 2 * np.pi * np.round((foretold - turn) / (2 * np.pi))
-                    s[0], phase[0], slope[0] = ahead[depth], phases[depth], slopes[depth]
+                    s, phase, slope = ahead[depth], phases[depth], slopes[depth]
                     depth -= 1
                     continue
-                if depth + inner >= room_for or abs(step) < 1e-13 * (1 + abs(s[0])):
-                    return np.nan, s[0]
-                low, depth = depth + 1, depth + inner
-                ahead[low : depth + 1] = s[0] + step * (np.arange(inner, 0, -1) / LANES)
-                new = ahead[low : depth + 1]
-                _at(new, whole, real, work, known, phases[low : depth + 1], slopes[low : depth + 1])
+                depth += 1
+                if depth == ROUNDS or abs(step) < 1e-13 * (1 + abs(s)):
+                    return np.nan, s
+                ahead[depth] = s + 0.5 * step
+                phases[depth], slopes[depth] = _at(ahead[depth], whole, real, work, known)
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
 
@@ -218,15 +199,15 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
     """Look for more roots and put them, with their conjugates, behind the first `found` known
     ones; their number.
     """
-    s, size, _ = iterate(starts, whole, real, known[:found], NEWTON)
-    s, size, _ = iterate(
-        s[size < 1e-11], whole, real, known[:0], NEWTON
-    )  # without the others' rounding
-    for i in range(len(s)):
-        if not size[i] < 1e-11 or found > len(known) - 2:
+    for first in range(len(starts)):
+        s, size, _ = iterate(starts[first : first + 1], whole, real, known[:found], NEWTON)
+        if not size[0] < 1e-11 or found > len(known) - 2:
             continue
-        flat = abs(s[i].imag) < 1e-11 * (1 + abs(s[i]))
-        root = complex(s[i].real, 0.0 if flat else abs(s[i].imag))
+        s, size, _ = iterate(s, whole, real, known[:0], NEWTON)  # without the others' rounding
+        if not size[0] < 1e-11:
+            continue
+        flat = abs(s[0].imag) < 1e-11 * (1 + abs(s[0]))
+        root = complex(s[0].real, 0.0 if flat else abs(s[0].imag))
         fresh = True
         for other in known[:found]:
             fresh &= abs(other - root) > 1e-5 * (1 + abs(root))
@@ -242,13 +223,9 @@ def _next(starts, whole, real, known, found):  # type: ignore[no-untyped-def]
 
 @njit(**COUNTED)
 def gather(whole, real, count):  # type: ignore[no-untyped-def]
-    """Simple roots that Newton reaches from the first of `STARTS`, eight abreast, with
-    conjugates.
-    """
-    known, found = np.empty(2 * count + 2, np.complex128), 0
-    for first in range(0, min(count, len(STARTS)), LANES):
-        found = _next(STARTS[first : first + LANES], whole, real, known, found)
-    return known[:found].copy()
+    """Simple roots that Newton reaches from the first of `STARTS`, with conjugates."""
+    known = np.empty(2 * len(STARTS) + 2, np.complex128)
+    return known[: _next(STARTS[:count], whole, real, known, 0)].copy()
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
@@ -276,8 +253,8 @@ def rightmost(whole, real, A, B, C, D, lags):  # type: ignore[no-untyped-def]
     if not abs(-2 * around - count) < 0.02:
         return complex(np.nan, 0.0), -1
     known, found = np.empty(ROOTS, np.complex128), 0
-    for first in range(0, len(STARTS), LANES):
-        found = _next(STARTS[first : first + LANES], whole, real, known, found)
+    for first in range(0, len(STARTS), FEW):
+        found = _next(STARTS[first : first + FEW], whole, real, known, found)
         if not found:
             continue
         best, right = _settled(whole, real, A, B, C, D, lags, known[:found])
