@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, range_of, root_slopes
-from fluidcc.analysis.operating_point import BUSY, FULL, PASS, Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import BUSY, FULL, PASS, Point
 from fluidcc.base.arguments import choice, explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
@@ -70,7 +71,7 @@ class Boundary:
 
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
-        return knob(self.point, self.name).network(self.point.net, self.point, value)
+        return knob(self.point, self.name).network(self.point, value)
 
     def onset(self, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
         """Whether a Hopf point is supercritical or subcritical, by a simulation on each side of it.

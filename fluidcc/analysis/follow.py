@@ -14,26 +14,20 @@ import numpy as np
 from fluidcc.analysis.change import (
     Parameter,
     Response,
-    nudge,
     parameters,
     real_part,
+    renumbered,
     shifted,
     split,
 )
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
-from fluidcc.analysis.operating_point import (
-    BUSY,
-    FULL,
-    NEAR,
-    PASS,
+from fluidcc.analysis.operating_point import on_same_branch, operating_point
+from fluidcc.analysis.point import (
     Point,
     accounts,
-    flow_inputs,
-    link_inputs,
     link_outputs,
-    operating_point,
     residual,
 )
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
@@ -41,7 +35,7 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError, UnknownName
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.units import to_si
-from fluidcc.laws.linear import active_modes
+from fluidcc.network.parameters import Parameters
 from fluidcc.network.patterns import is_list, near
 
 if TYPE_CHECKING:
@@ -134,46 +128,20 @@ class Knob:
 
     def value(self, point: Point) -> float:
         """Its value at a point: that of its members, or their geometric mean where they differ."""
-        values = [_read(point, p) for p in self.members]
+        known = {p.name: p.value for p in parameters(point)}
+        values = [known[p.name] for p in self.members]
         return values[0] if min(values) == max(values) else float(np.exp(np.mean(np.log(values))))
 
-    def network(self, net: Network, point: Point, value: float) -> Network:
-        """A copy of the network with that value."""
+    def put(self, given: Parameters, point: Point, value: float) -> None:
+        """Set it."""
         for p in self.members:
-            if p.kind == "flow law":
-                for name in point.classes[p.index].names:
-                    law = net.flows[name].law
-                    net = net.with_flow(name, law=law(**{p.name.rpartition(".")[2]: value}))
-            elif p.kind in ("access_delay", "return_delay"):
-                for name in point.classes[p.index].names:
-                    net = net.with_flow(name, **{p.kind: value})
-            else:
-                name, key = point.links[p.index].name, p.name.rpartition(".")[2]
-                if p.kind == "link law":
-                    net = net.with_link(name, law=net.links[name].law(**{key: value}))
-                elif p.kind == "capacity":
-                    net = net.with_link(name, capacity=value, buffer=_bits(net.links[name].buffer))
-                else:
-                    net = net.with_link(name, **{p.kind: value})
-        return net
+            p.put(given, point, value)
 
-
-def _bits(buffer: float) -> float | None:
-    """The buffer in bits, so that one given in seconds does not change with the capacity."""
-    return buffer if np.isfinite(buffer) else None
-
-
-def _read(point: Point, p: Parameter) -> float:
-    if p.kind == "flow law":
-        return float(point.p[p.index][p.place])
-    if p.kind == "link law":
-        return float(point.lp[p.index][p.place])
-    if p.kind == "buffer":
-        return float(point.q_max[p.index] * point.c[p.index])
-    number = {"access_delay": "access", "return_delay": "back", "capacity": "c", "delay": "delay"}[
-        p.kind
-    ]
-    return float(getattr(point, number)[p.index])
+    def network(self, point: Point, value: float) -> Network:
+        """A copy of the point's network with that value."""
+        given = Parameters(point.net)
+        self.put(given, point, value)
+        return given.network()
 
 
 def knob(point: Point, name: str) -> Knob:
@@ -220,14 +188,12 @@ def at_value(point: Point, turned: Sequence[tuple[Knob, float]]) -> Point:
     FluidccError
         As `operating_point`: no equilibrium, or one on a switching surface.
     """
-    new = point
+    given = Parameters(point.net)
     for one, value in turned:
-        for p in one.members:
-            new = real_part(nudge(new, p, value - _read(new, p)))
-    net = point.net
-    for one, value in turned:
-        net = one.network(net, point, value)
+        one.put(given, point, value)
+    net = given.network()
     try:
+        new = real_part(renumbered(point, given))
         followed = _settled(new.changed(net=net, rest=None))
     except (SolverError, InvalidInput, FloatingPointError):
         followed = None
@@ -254,38 +220,9 @@ def _settled(point: Point) -> Point | None:
 
 
 def _on_branch(point: Point) -> bool:
-    """Whether the queues and the switches of the laws are as the point has them, away from their
-    surfaces.
-    """
-    let_in = point.y * (1 - link_outputs(point)["drop"])
-    for l, link in enumerate(point.links):
-        if link.law.queue is None:
-            continue
-        excess = let_in[l] / point.c[l] - 1
-        inside = NEAR * 1e-3 < point.q[l] < point.q_max[l] * (1 - NEAR)
-        if not {PASS: excess < -NEAR, BUSY: inside, FULL: excess > NEAR}[int(point.mode[l])]:
-            return False
-    for groups, z, u, p in (
-        (point.flow_groups, point.z, flow_inputs(point), point.p),
-        (point.link_groups, point.v, link_inputs(point), point.lp),
-    ):
-        for g in groups:
-            if g.law.switches:
-                at = [
-                    np.array([part[i] for i in g.members]).T.reshape(-1, len(g.members))
-                    for part in (z, p)
-                ]
-                try:
-                    modes = active_modes(g.law, at[0], u[:, g.members], at[1], relative=NEAR)
-                except InvalidInput:
-                    return False
-                if not np.array_equal(modes, g.modes):
-                    return False
-            # A state held at its bound that would now leave it, or one that would pass it, is left
-            # to the search.
-            if not np.all(g.free):
-                return False
-    return bool(np.all(point.x > 0))
+    """Whether the point's queues, switches and states are on its branch, and all rates positive."""
+    admitted = point.y * (1 - link_outputs(point)["drop"])
+    return on_same_branch(point, admitted) and bool(np.all(point.x > 0))
 
 
 # --- two values of a parameter with different verdicts --------------------------------------------

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.operating_point import Point, loss, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point, loss
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported

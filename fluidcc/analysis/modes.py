@@ -16,7 +16,7 @@ from fluidcc.analysis.wiring import Matrices, deviations, wire
 from fluidcc.base.errors import SolverError
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = [

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.errors import InvalidInput, Unsupported

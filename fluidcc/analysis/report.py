@@ -19,7 +19,8 @@ from fluidcc.analysis.change import Parameter, Response, parameters, split
 from fluidcc.analysis.follow import builder
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of, polish, response_slope, root_slope
-from fluidcc.analysis.operating_point import BUSY, FULL, Point, link_outputs, with_alone
+from fluidcc.analysis.operating_point import with_alone
+from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import UnknownName

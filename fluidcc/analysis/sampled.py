@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from sympy import Symbol, lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si

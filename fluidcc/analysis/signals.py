@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.operating_point import (
+from fluidcc.analysis.point import (
     BUSY,
     FULL,
     PASS,
@@ -43,7 +43,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import LawGroup, Point
+    from fluidcc.analysis.point import LawGroup, Point
     from fluidcc.laws.linear import Jacobians
 
 

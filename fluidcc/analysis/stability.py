@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fluidcc.analysis.continuum import left_out, without_zeros
 from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import all_flows, has_loop, wire_both
 from fluidcc.base.arguments import choice, explained, flag, whole

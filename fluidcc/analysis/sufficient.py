@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.base.errors import UnknownName, Unsupported
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain

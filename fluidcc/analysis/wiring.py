@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fluidcc.analysis.operating_point import Lags
+from fluidcc.analysis.point import Lags
 from fluidcc.analysis.signals import (
     LINK_ARRIVAL,
     LinearLaw,
@@ -21,7 +21,7 @@ from fluidcc.analysis.signals import (
 )
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = [
