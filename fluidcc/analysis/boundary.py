@@ -18,6 +18,7 @@ from fluidcc.analysis.point import BUSY, FULL, PASS, Point
 from fluidcc.base.arguments import choice, explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.tables import in_html
 from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:
@@ -96,18 +97,16 @@ class Boundary:
         return onset(self, offset, lifetimes)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = {
-            self.name: f"{self.value:.9g} {self.units}",
-            "crossing": f"{self.kind}, {'stable below' if self.stable_below else 'stable above'}",
-            "frequency": f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)",
-            "mode": self.mode,
-        }
-        return (
-            "<table>"
-            + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
-            + "</table>"
+        return in_html(
+            [
+                (self.name, f"{self.value:.9g} {self.units}"),
+                (
+                    "crossing",
+                    f"{self.kind}, stable {'below' if self.stable_below else 'above'}",
+                ),
+                ("frequency", f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)"),
+                ("mode", self.mode),
+            ]
         )
 
 

@@ -5,7 +5,6 @@ they rest on.
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import UnknownName
-from fluidcc.base.tables import in_columns
+from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "QUANTITIES", "Sensitivities", "StabilityReport", "report_html", "rows_of", "sensitivities",
+    "QUANTITIES", "Sensitivities", "StabilityReport", "rows_of", "sensitivities",
     "static_windows",
 ]  # fmt: skip
 
@@ -109,14 +108,8 @@ class Sensitivities:
         return "\n".join(in_columns(self._rows()))
 
     def _repr_html_(self) -> str:
-        head, *rows = ([html.escape(text) for text in row] for row in self._rows())
-        body = [
-            f"<tr><th>{row[0]}</th>{''.join(f'<td>{text}</td>' for text in row[1:])}</tr>"
-            for row in rows
-        ]
-        return (
-            f"<table><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>{''.join(body)}</table>"
-        )
+        head, *rows = self._rows()
+        return in_html(rows, head)
 
     def _rows(self) -> list[list[str]]:
         """What one per cent more of each parameter changes; what moves the phase margin most
@@ -157,8 +150,7 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     chosen = parameters(point)
     answer = Response(point)
     root = complex(report.rightmost_roots[0])
-    mode = _mode(report, root)
-    build = builder(point, mode, fifo)
+    build = builder(point, report.modes[0].among or "loop", fifo)
     root = polish(build(point), root)
     margins = report.margins
     rows = []
@@ -182,11 +174,6 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
         margins.modulus,
     ]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
-
-
-def _mode(report: StabilityReport, root: complex) -> str:
-    first = report.modes[0]
-    return first.among or "loop"
 
 
 def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
@@ -317,16 +304,6 @@ def _gains(report: StabilityReport) -> list[tuple[str, str]]:
 
 def _root(s: Any) -> str:
     return f"{s.real:.5g}" + (f" \u00b1 {abs(s.imag):.5g}j" if abs(s.imag) > 1e-12 else "")
-
-
-def report_html(report: StabilityReport) -> str:
-    """The table and the figure."""
-    left = "style='text-align:left'"
-    body = "".join(
-        f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>"
-        for k, v in rows_of(report)
-    )
-    return f"<table>{body}</table>{_figure(report)}"
 
 
 def _figure(report: StabilityReport) -> str:
@@ -655,4 +632,4 @@ class StabilityReport:
         return "stable" if self.stable else "marginal" if self.marginal else "unstable"
 
     def _repr_html_(self) -> str:
-        return report_html(self)
+        return in_html(rows_of(self)) + _figure(self)
