@@ -49,21 +49,16 @@ ZERO = 1e-6
 """Modulus [1/s] below which a root that ought to be zero counts as zero."""
 
 
-def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
-    """The closed loop and, for each class of identical flows, their differences."""
-    found = {"loop": wire(point, "closed", fifo, merge)}
-    found |= deviations(point)
-    return {name: m for name, m in found.items() if len(m.A)}
-
-
-def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
+def abscissa(point: Point) -> tuple[complex, str]:
     """The rightmost root of all, in the upper half plane, and the system it belongs to.
 
     What each flow has under way is on account: the roots at zero that stand for other amounts are
     left out.
     """
     best: tuple[complex, str] = (complex(-math.inf), "loop")
-    for name, m in systems(point, fifo).items():
+    for name, m in {"loop": wire(point), **deviations(point)}.items():
+        if not len(m.A):
+            continue
         root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
         if root.real > best[0].real:
             best = (complex(root.real, abs(root.imag)), name)
@@ -84,10 +79,10 @@ def _rightmost(system: LinearNetwork, zeros: int) -> complex:
 
 
 def root_slopes(
-    point: Point, mode: str, near: complex, knobs: Sequence[Knob], fifo: bool
+    point: Point, mode: str, near: complex, knobs: Sequence[Knob]
 ) -> tuple[complex, list[complex]]:
     """The root next to `near`, polished, and its derivatives by each knob."""
-    build = builder(point, mode, fifo)
+    build = builder(point, mode)
     root = polish(build(point), near)
     answer = Response(point)
     slopes = []
@@ -100,13 +95,13 @@ def root_slopes(
     return root, slopes
 
 
-def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
+def builder(point: Point, mode: str) -> Callable[[Point], Matrices]:
     """The function from a point to the matrices of a system of it, with channels that do not
     merge.
     """
     labels = [f.label for f in point.classes]
     if mode == "loop":
-        return lambda at: wire(at, "closed", fifo, False)
+        return lambda at: wire(at, merge=False)
     return lambda at: deviation(at, labels.index(mode))
 
 
@@ -199,7 +194,7 @@ def at_value(point: Point, turned: Sequence[tuple[Knob, float]]) -> Point:
         followed = None
     if followed is not None:
         return followed
-    return operating_point(net, point.at)
+    return operating_point(net, point.at, point.delays)
 
 
 def _settled(point: Point) -> Point | None:
@@ -258,12 +253,12 @@ def _steps(start: float, end: float) -> list[float]:
 
 
 def bracket(
-    point: Point, turned: Knob, start: float, low: float, high: float, fifo: bool
+    point: Point, turned: Knob, start: float, low: float, high: float
 ) -> tuple[float, float, Point]:
     """Two neighbouring values with different verdicts, and the operating point at the first."""
     start = min(max(start, low), high)
     here = at_value(point, [(turned, start)])
-    root, part = abscissa(here, fifo)
+    root, part = abscissa(here)
     if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
         raise InvalidInput(
             f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move "
@@ -273,7 +268,7 @@ def bracket(
     sign = root.real < 0
     stopped: list[str] = []
     if found := _turn(
-        here, turned, start, [_steps(start, end) for end in (high, low)], sign, fifo, stopped
+        here, turned, start, [_steps(start, end) for end in (high, low)], sign, stopped
     ):
         return found
     verdict = "stable" if sign else "unstable"
@@ -292,7 +287,6 @@ def _turn(
     start: float,
     values: list[list[float]],
     sign: bool,
-    fifo: bool,
     stopped: list[str],
 ) -> tuple[float, float, Point] | None:
     """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
@@ -310,7 +304,7 @@ def _turn(
                     continue
                 try:
                     there = at_value(at, [(turned, new)])
-                    other = abscissa(there, fifo)[0].real < 0
+                    other = abscissa(there)[0].real < 0
                 except FluidccError as error:
                     stopped.append(f"at {new:.6g}: {error}")
                     continue

@@ -27,8 +27,10 @@ from fluidcc.analysis.point import (
     evaluate,
     flow_inputs,
     link_inputs,
+    loss,
     stacked,
 )
+from fluidcc.base.arguments import choice
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.equilibria.assembly import (
     bounds,
@@ -453,7 +455,9 @@ def on_same_branch(point: Point, admitted: Any) -> bool:
 # --- one point ------------------------------------------------------------------------------------
 
 
-def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> Point:
+def operating_point(
+    net: Network, at: float | str | Equilibrium = math.inf, delays: str = "fifo"
+) -> Point:
     """The equilibrium of a network, with everything a linearisation needs to know about it.
 
     Raises
@@ -464,6 +468,7 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning
         point there; if the equilibrium given is that of a network with other flows or links.
     """
+    choice(delays, "delays", ("fifo", "frozen"))
     _refuse_ticks(net)
     net = hold_trackers(net)
     rest = _known_rest(net, at) if isinstance(at, Equilibrium) else one_equilibrium(net, at)
@@ -484,7 +489,26 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
             "nothing to linearise; add a flow with a law such as fluidcc.LDCC"
         )
     stack = one.stack(np.array([0]), one.leaders()[:, 0], mode[:, 0])
-    return with_groups(stack.part(0).point.changed(rest=rest))
+    point = with_groups(stack.part(0).point.changed(rest=rest, delays=delays))
+    if delays == "frozen":
+        _refuse_frozen_loss(point)
+    return point
+
+
+def _refuse_frozen_loss(point: Point) -> None:
+    """The frozen form does not thin what comes after a loss, so that its equilibrium would be
+    another one.
+    """
+    routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
+    lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
+    for route in routes:
+        if lossy & set(route[:-1]):
+            name = point.links[next(iter(lossy & set(route[:-1])))].name
+            raise Unsupported(
+                f"link {name!r} loses packets before the end of a route, which the frozen form "
+                f"(8) does not "
+                "carry on to the next link; use delays='fifo'"
+            )
 
 
 def _known_rest(net: Network, rest: Equilibrium) -> Equilibrium:

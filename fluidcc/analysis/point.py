@@ -114,6 +114,7 @@ class Point:
     q: Any  # queueing delay (L,) [s]
     x: Any  # rate of one flow of each class (K,) [bit/s]
     y: Any  # arrival rate (L,) [bit/s]
+    delays: str = "fifo"  # how they are taken, "fifo" or "frozen": see `fluidcc.linearize`
 
     @property
     def regulating(self) -> NDArray[np.bool_]:

@@ -146,18 +146,18 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     At a crossover the frequency moves too, as its condition demands (modulus one, or phase half a
     turn).
     """
-    point, fifo = report.point, report.delays == "fifo"
+    point = report.point
     chosen = parameters(point)
     answer = Response(point)
     root = complex(report.rightmost_roots[0])
-    build = builder(point, report.modes[0].among or "loop", fifo)
+    build = builder(point, report.modes[0].among or "loop")
     root = polish(build(point), root)
     margins = report.margins
     rows = []
     for p in chosen:
         moved = answer.to(p)
         ds = root_slope(*split(build(moved)), root)
-        open_, change = split(all_flows(moved, wire(moved, "open", fifo, False)))
+        open_, change = split(all_flows(moved, wire(moved, "open", merge=False)))
         rows.append(
             [
                 -ds.real,
@@ -384,8 +384,6 @@ class StabilityReport:
         Without those at zero that belong to `free`.
     margins : Margins
         Of all flows together, with every frequency.
-    delays : {"fifo", "frozen"}
-        How delays were taken.
     closed, open : LinearNetwork
         The closed loop, by class of identical flows; and the return ratio of all flows: of each
         class that of its mean (times the root of their number, so that singular values are those of
@@ -409,7 +407,6 @@ class StabilityReport:
     open_unstable: int
     rightmost_roots: NDArray[np.complex128]
     margins: Margins
-    delays: str
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
@@ -476,7 +473,7 @@ class StabilityReport:
         if not isinstance(name, str) or name not in known:
             raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
-        return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
+        return margins(LinearNetwork.of(point, wire(point, "open")), k)
 
     def eigenloci(
         self,
@@ -520,7 +517,7 @@ class StabilityReport:
     @cached_property
     def open_at_links(self) -> LinearNetwork:
         """The return ratio broken at the links, (34) of the LDCC paper; see `fluidcc.linearize`."""
-        return LinearNetwork.of(self.point, wire(self.point, "links", self.delays == "fifo"))
+        return LinearNetwork.of(self.point, wire(self.point, "links"))
 
     # --- what it rests on -------------------------------------------------------------------------
 
@@ -528,6 +525,11 @@ class StabilityReport:
     def point(self) -> Point:
         """The operating point."""
         return self.closed.point
+
+    @property
+    def delays(self) -> str:
+        """How delays were taken, "fifo" or "frozen"."""
+        return self.point.delays
 
     @property
     def equilibrium(self) -> Equilibrium:
@@ -567,7 +569,7 @@ class StabilityReport:
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """What moves at each of the rightmost roots."""
-        return modes_of(self.point, self.rightmost_roots, self.delays == "fifo")
+        return modes_of(self.point, self.rightmost_roots)
 
     @cached_property
     def fairness(self) -> Mode | None:
