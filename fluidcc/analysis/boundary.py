@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.follow import Knob, abscissa, at_value, bracket, knob, range_of, root_slopes
-from fluidcc.analysis.operating_point import BUSY, FULL, PASS, Point, operating_point
-from fluidcc.base.arguments import choice, explained, number, shown
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import BUSY, FULL, PASS, Point
+from fluidcc.base.arguments import explained, number, shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError
 from fluidcc.base.progress import BARE, Progress
+from fluidcc.base.tables import in_html
 from fluidcc.network.network import require_network
 
 if TYPE_CHECKING:
@@ -48,8 +50,6 @@ class Boundary:
         The operating point there, with its network as ``point.net``.
     mode : str
         ``"loop"``, or the class of identical flows whose differences grow.
-    delays : {"fifo", "frozen"}
-        How delays were taken.
     """
 
     name: str
@@ -61,7 +61,11 @@ class Boundary:
     stable_below: bool
     point: Point = field(repr=False)
     mode: str = "loop"
-    delays: str = "fifo"
+
+    @property
+    def delays(self) -> str:
+        """How delays were taken, "fifo" or "frozen"."""
+        return self.point.delays
 
     @property
     def period(self) -> float:
@@ -70,7 +74,7 @@ class Boundary:
 
     def network(self, value: float) -> Network:
         """The network with another value of the parameter."""
-        return knob(self.point, self.name).network(self.point.net, self.point, value)
+        return knob(self.point, self.name).network(self.point, value)
 
     def onset(self, offset: float = 0.03, lifetimes: float = 6.0) -> Onset:
         """Whether a Hopf point is supercritical or subcritical, by a simulation on each side of it.
@@ -95,18 +99,16 @@ class Boundary:
         return onset(self, offset, lifetimes)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = {
-            self.name: f"{self.value:.9g} {self.units}",
-            "crossing": f"{self.kind}, {'stable below' if self.stable_below else 'stable above'}",
-            "frequency": f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)",
-            "mode": self.mode,
-        }
-        return (
-            "<table>"
-            + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
-            + "</table>"
+        return in_html(
+            [
+                (self.name, f"{self.value:.9g} {self.units}"),
+                (
+                    "crossing",
+                    f"{self.kind}, stable {'below' if self.stable_below else 'above'}",
+                ),
+                ("frequency", f"{self.frequency:.9g} rad/s (period {self.period:.4g} s)"),
+                ("mode", self.mode),
+            ]
         )
 
 
@@ -173,13 +175,12 @@ def stability_boundary(
         raise InvalidInput(
             f"along_bounds is {shown(along_bounds)}, but there is no along=; give both or neither"
         )
-    point = operating_point(net, at)
+    point = operating_point(net, at, delays)
     turned = knob(point, name)
     start = turned.value(point)
     low, high = range_of(bounds, start, turned.units, name)
-    fifo = _is_fifo(delays)
-    inside, outside, where = bracket(point, turned, start, low, high, fifo)
-    found = refine(where, turned, inside, outside, fifo)
+    inside, outside, where = bracket(point, turned, start, low, high)
+    found = refine(where, turned, inside, outside)
     if along is None:
         return found
     other = knob(point, along)
@@ -207,15 +208,11 @@ def stability_boundary(
             "curve starts; give bounds around it"
         )
     return continue_boundary(
-        found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high), fifo
+        found, other, (max(ends[0], 1e-9 * middle), ends[1]), (max(low, 1e-9 * high), high)
     )
 
 
-def _is_fifo(delays: str) -> bool:
-    return bool(choice(delays, "delays", ("fifo", "frozen")) == "fifo")
-
-
-def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool) -> Boundary:
+def refine(point: Point, turned: Knob, inside: float, outside: float) -> Boundary:
     """The crossing between two values: a bracket on the abscissa, then Newton on the root."""
     from scipy.optimize import brentq
 
@@ -223,7 +220,7 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
 
     def height(value: float) -> float:
         at["point"] = at_value(at["point"], [(turned, value)])
-        return abscissa(at["point"], fifo)[0].real
+        return abscissa(at["point"])[0].real
 
     value = float(
         brentq(
@@ -231,9 +228,9 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
         )
     )
     point = at_value(at["point"], [(turned, value)])
-    root, mode = abscissa(point, fifo)
+    root, mode = abscissa(point)
     for _ in range(30):
-        root, slopes = root_slopes(point, mode, root, [turned], fifo)
+        root, slopes = root_slopes(point, mode, root, [turned])
         slope = slopes[0]
         step = -root.real / slope.real
         new = value + max(min(step, 0.5 * abs(outside - inside)), -0.5 * abs(outside - inside))
@@ -250,7 +247,6 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
         )
     frequency = abs(root.imag) if abs(root.imag) > 1e-9 else 0.0
     kind = "hopf" if frequency else "real"
-    delays = "fifo" if fifo else "frozen"
     return Boundary(
         turned.name,
         turned.units,
@@ -261,7 +257,6 @@ def refine(point: Point, turned: Knob, inside: float, outside: float, fifo: bool
         slope.real > 0,
         point,
         mode,
-        delays,
     )
 
 
@@ -327,7 +322,6 @@ def continue_boundary(
     along: Knob,
     bounds: tuple[float, float],
     own_bounds: tuple[float, float],
-    fifo: bool,
 ) -> BoundaryCurve:
     """Follow a boundary while another parameter turns.
 
@@ -348,7 +342,7 @@ def continue_boundary(
     halves, ends = [], []
     with Progress(2.0, about=f"boundary along {along.name}", form=BARE, unit="ways") as bar:
         for turn, sense in enumerate((1.0, -1.0)):
-            half, why = _half(start, knobs, begin, sense, box, fifo, bar)
+            half, why = _half(start, knobs, begin, sense, box, bar)
             halves.append(half)
             ends.append(why)
             bar.reach(turn + 1.0)
@@ -361,17 +355,17 @@ def continue_boundary(
 
 
 def _half(
-    start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, fifo: bool, bar: Progress
+    start: Boundary, knobs: Any, begin: Floats, sense: float, box: Floats, bar: Progress
 ) -> tuple[list[Any], str]:
     point, root = start.point, complex(0.0, start.frequency)
-    root, gradient = _gradient(point, start.mode, root, knobs, fifo)
+    root, gradient = _gradient(point, start.mode, root, knobs)
     tangent = _tangent(gradient, np.array([sense, 0.0]))
     rows = [(*begin, abs(root.imag), 1.0)]
     at, step, far = begin, FIRST, 0.0
     room = max(abs(box[0, int(sense > 0)] - begin[0]), SHORTEST)
     while len(rows) < MOST:
         try:
-            found = _next(point, start.mode, root, knobs, at, tangent, step, box, fifo)
+            found = _next(point, start.mode, root, knobs, at, tangent, step, box)
         except FluidccError as error:
             step /= 2
             if step < SHORTEST:
@@ -384,7 +378,7 @@ def _half(
             if step > SHORTEST:
                 continue
         if np.max(np.abs(new - at)) > SETTLED:  # else the start is at the bounds itself
-            rows.append(_row(new, abs(near.imag), there, near, fifo))
+            rows.append(_row(new, abs(near.imag), there, near))
         if ended:
             return rows, "the bounds"
         at, point, root, tangent = new, there, near, turned
@@ -394,10 +388,8 @@ def _half(
     return rows, f"{MOST} points"
 
 
-def _row(
-    at: Floats, frequency: float, point: Point, root: complex, fifo: bool
-) -> tuple[float, ...]:
-    best, _ = abscissa(point, fifo)
+def _row(at: Floats, frequency: float, point: Point, root: complex) -> tuple[float, ...]:
+    best, _ = abscissa(point)
     return (*at.tolist(), frequency, float(best.real < root.real + 1e-6 * (1 + abs(root))))
 
 
@@ -410,7 +402,6 @@ def _next(
     tangent: Floats,
     step: float,
     box: Floats,
-    fifo: bool,
 ) -> tuple[Floats, Point, complex, Floats, bool]:
     """The point of the curve a step ahead, or at the edge of the box where the step leaves it;
     and whether it does.
@@ -419,7 +410,7 @@ def _next(
     if (edge := _edge(at, ahead, box)) is not None:
         ahead, across = edge
     for _ in box:
-        found = _correct(point, mode, root, knobs, ahead, across, step, fifo)
+        found = _correct(point, mode, root, knobs, ahead, across, step)
         beyond = _edge(at, found[0], box)
         if beyond is None:
             return (*found, edge is not None)
@@ -442,11 +433,9 @@ def _edge(at: Floats, ahead: Floats, box: Floats) -> tuple[Floats, Floats] | Non
     return place, np.eye(len(box))[i]
 
 
-def _gradient(
-    point: Point, mode: str, near: complex, knobs: Any, fifo: bool
-) -> tuple[complex, Floats]:
+def _gradient(point: Point, mode: str, near: complex, knobs: Any) -> tuple[complex, Floats]:
     """The root, and the derivatives of its real part by the logarithms of both parameters."""
-    root, slopes = root_slopes(point, mode, near, knobs, fifo)
+    root, slopes = root_slopes(point, mode, near, knobs)
     return root, np.array([s.real * k.value(point) for s, k in zip(slopes, knobs, strict=True)])
 
 
@@ -463,7 +452,6 @@ def _correct(
     near: Floats,
     across: Floats,
     step: float,
-    fifo: bool,
 ) -> tuple[Floats, Point, complex, Floats]:
     """The point of the curve in the line through `near` that is normal to `across`, by Newton's
     method.
@@ -473,7 +461,7 @@ def _correct(
         new = at_value(point, [(k, float(np.exp(v))) for k, v in zip(knobs, u, strict=True)])
         _same_queues(point, new)
         point, before = new, root
-        root, gradient = _gradient(point, mode, root, knobs, fifo)
+        root, gradient = _gradient(point, mode, root, knobs)
         if abs(root - before) > 0.5 * (abs(before) + 0.1):
             break
         move = np.linalg.solve(

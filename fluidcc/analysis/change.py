@@ -14,56 +14,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.operating_point import BUSY, FULL, own_states, residual
+from fluidcc.analysis.point import BUSY, FULL, LISTS, NUMBERS, own_states, residual
 from fluidcc.analysis.signals import sources
 from fluidcc.analysis.wiring import Matrices
-from fluidcc.base.errors import SolverError, UnknownName
-from fluidcc.network.patterns import near
-from fluidcc.symbols import plain
+from fluidcc.base.errors import SolverError
+from fluidcc.equilibria.assembly import flow_numbers, link_numbers
+from fluidcc.network.parameters import Parameters
+from fluidcc.symbols import c, e_b, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = [
-    "Parameter", "Response", "conditions", "nudge", "parameter", "parameters", "real_part",
-    "shifted", "split",
+    "Parameter", "Response", "conditions", "parameters", "real_part", "renumbered", "shifted",
+    "split",
 ]  # fmt: skip
 
 STEP = 1e-40
-_NUMBERS = (
-    "z",
-    "p",
-    "v",
-    "lp",
-    "count",
-    "access",
-    "back",
-    "packet",
-    "c",
-    "delay",
-    "q_max",
-    "q",
-    "x",
-    "y",
-)
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One number of a network.
+    """One number of a network; identical flows have it together.
 
     Attributes
     ----------
     name : str
         ``flow.eta``, ``link.capacity``, ``link.delay``, ...
-    kind : str
-        ``"flow law"``, ``"link law"``, or the name of the argument of `Network.flow` or
-        `Network.link`.
+    kind : {"flow", "link"}
     index : int
         Of the class or link.
-    place : int
-        Of the parameter in its law.
+    what : {"parameter", "argument"}
+        Whether it is of the law, or an argument of `Network.flow` or `Network.link`.
     value : float
         In SI units.
     units : str
@@ -72,103 +55,87 @@ class Parameter:
     name: str
     kind: str
     index: int
-    place: int
+    what: str
     value: float
     units: str
+
+    @property
+    def key(self) -> str:
+        """Its name without that of the flow or link."""
+        return self.name.rpartition(".")[2]
+
+    def put(self, given: Parameters, point: Point, value: Any) -> None:
+        """Set it in every flow or link that has it."""
+        if self.kind == "flow":
+            names = point.classes[self.index].names
+        else:
+            names = (point.links[self.index].name,)
+        for name in names:
+            given.set[self.kind, name, self.what, self.key] = value
+            # A buffer keeps its bits, also one that was given in seconds.
+            if self.key == "capacity" and np.isfinite(size := given.net.links[name].buffer):
+                given.set.setdefault(("link", name, "argument", "buffer"), size)
 
 
 def parameters(point: Point) -> list[Parameter]:
     """Every parameter the linearisation depends on; those of identical flows are one."""
-    found = []
-    law: Any
+    found: list[Parameter] = []
+
+    def add(kind: str, i: int, label: str, law: Any, values: Any, arguments: Any) -> None:
+        for s, value in zip(law.params, values.tolist(), strict=True):
+            name = f"{label}.{plain(s)}"
+            found.append(Parameter(name, kind, i, "parameter", value, law.units.get(s, "1")))
+        for key, value, units in arguments:
+            found.append(Parameter(f"{label}.{key}", kind, i, "argument", float(value), units))
+
     for k, f in enumerate(point.classes):
-        law = f.spec.law
-        for i, (s, value) in enumerate(law.params.items()):
-            found.append(
-                Parameter(
-                    f"{f.label}.{plain(s)}", "flow law", k, i, float(value), law.units.get(s, "1")
-                )
-            )
-        for kind, number in (("access_delay", point.access[k]), ("return_delay", point.back[k])):
-            found.append(Parameter(f"{f.label}.{kind}", kind, k, 0, float(number), "s"))
-    used = {l for f in point.classes for l in f.route}
-    for l in sorted(used):
-        name, law = point.links[l].name, point.links[l].law
-        for i, (s, value) in enumerate(law.params.items()):
-            found.append(
-                Parameter(
-                    f"{name}.{plain(s)}", "link law", l, i, float(value), law.units.get(s, "1")
-                )
-            )
-        found.append(Parameter(f"{name}.capacity", "capacity", l, 0, float(point.c[l]), "bit/s"))
-        found.append(Parameter(f"{name}.delay", "delay", l, 0, float(point.delay[l]), "s"))
+        delays = ("access_delay", point.access[k], "s"), ("return_delay", point.back[k], "s")
+        add("flow", k, f.label, f.spec.law, point.p[k], delays)
+    for l in sorted({l for f in point.classes for l in f.route}):
+        own = [("capacity", point.c[l], "bit/s"), ("delay", point.delay[l], "s")]
         if point.mode[l] == FULL:
-            found.append(
-                Parameter(
-                    f"{name}.buffer", "buffer", l, 0, float(point.q_max[l] * point.c[l]), "bit"
-                )
-            )
+            own.append(("buffer", point.q_max[l] * point.c[l], "bit"))
+        add("link", l, point.links[l].name, point.links[l].law, point.lp[l], own)
     return found
 
 
-def parameter(point: Point, name: str) -> Parameter:
-    """The parameter of that name."""
-    known = {p.name: p for p in parameters(point)}
-    if name not in known:
-        raise UnknownName(f"the linearisation has no parameter {name!r}; {near(name, known)}")
-    return known[name]
+def _copied(point: Point, copy: Any) -> Point:
+    """The point with each of its arrays copied by a function."""
+    numbers = {name: copy(getattr(point, name)) for name in ("count", *NUMBERS)}
+    return point.changed(
+        **numbers, **{name: [copy(v) for v in getattr(point, name)] for name in LISTS}
+    )
 
 
 def _complex(point: Point) -> Point:
-    def copy(value: Any) -> Any:
-        return (
-            [np.array(v, complex) for v in value]
-            if isinstance(value, list)
-            else np.array(value, complex)
-        )
-
-    return point.changed(**{name: copy(getattr(point, name)) for name in _NUMBERS})
+    return _copied(point, lambda v: np.array(v, complex))
 
 
 def real_part(point: Point) -> Point:
     """The point in real numbers."""
-
-    def copy(value: Any) -> Any:
-        return (
-            [np.real(v).copy() for v in value] if isinstance(value, list) else np.real(value).copy()
-        )
-
-    return point.changed(**{name: copy(getattr(point, name)) for name in _NUMBERS})
+    return _copied(point, lambda v: np.real(v).copy())
 
 
-def nudge(point: Point, p: Parameter, step: complex) -> Point:
-    """The point, in complex numbers, with that parameter a step away and the equilibrium as it
-    was.
+def renumbered(point: Point, given: Parameters) -> Point:
+    """The point, in complex numbers, with what is set in `given`, its network with other numbers;
+    the equilibrium is as it was.
     """
-    new, i = _complex(point), p.index
-    if p.kind == "flow law":
-        new.p[i][p.place] += step
-    elif p.kind == "link law":
-        new.lp[i][p.place] += step
-    elif p.kind == "access_delay":
-        new.access[i] += step
-        if point.classes[i].spec.return_delay is None:
-            new.back[i] += step
-    elif p.kind == "return_delay":
-        new.back[i] += step
-    elif p.kind == "delay":
-        new.delay[i] += step
-        for k, f in enumerate(point.classes):
-            if i in f.route and f.spec.return_delay is None:
-                new.back[k] += step
-    else:
-        room = point.q_max[i] * point.c[i]
-        new.c[i] += step if p.kind == "capacity" else 0.0
-        if np.isfinite(room):
-            new.q_max[i] = (room + (step if p.kind == "buffer" else 0.0)) / new.c[i]
-        if point.mode[i] == FULL:
-            new.q[i] = new.q_max[i]
-            _set_queue(new, i, new.q[i])
+    new, net = _complex(point), given.net
+    for l, link in enumerate(net.links.values()):
+        if given.touches("link", link.name):
+            own = link_numbers(given, link, float(point.c[l]))
+            new.delay[l] = given.link(link.name, 1.0)[1]
+            new.c[l], new.q_max[l] = own[c], own[q_max]
+            new.lp[l][:] = [own[s] for s in link.law.params]
+            if point.mode[l] == FULL:
+                new.q[l] = new.q_max[l]
+                _set_queue(new, l, new.q[l])
+    for k, f in enumerate(point.classes):
+        law = net.flows[f.name].law
+        own = flow_numbers(given, f.name, law)
+        new.access[k], new.back[k] = given.flow(f.name)[0], own[e_b]
+        if given.touches("flow", f.name):
+            new.p[k][:] = [own[s] for s in law.params]
     return new
 
 
@@ -241,6 +208,7 @@ class Response:
 
     def __init__(self, point: Point) -> None:
         self.point = point
+        self.values = {p.name: p.value for p in parameters(point)}
         self.unknowns, self.keep, J = conditions(point, kept=True)
         self.row = 1 / np.maximum(np.abs(J).max(axis=1), 1e-300)
         self.column = 1 / np.maximum(np.abs(J * self.row[:, None]).max(axis=0), 1e-300)
@@ -271,7 +239,9 @@ class Response:
         """The point, complex: its imaginary parts are `STEP` times the total derivatives by that
         parameter.
         """
-        new = nudge(self.point, p, 1j * STEP)
+        given = Parameters(self.point.net)
+        p.put(given, self.point, self.values[p.name] + 1j * STEP)
+        new = renumbered(self.point, given)
         return _moved(
             new, self.unknowns, 1j * STEP * self.step(residual(new, kept=True).imag / STEP)
         )

@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.change import conditions, shifted
-from fluidcc.analysis.operating_point import residual, with_alone
+from fluidcc.analysis.operating_point import with_alone
+from fluidcc.analysis.point import residual
 from fluidcc.base.errors import warn
 from fluidcc.laws.trackers import trackers
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
     from fluidcc.numerics.linear.count import RootCount
 
 

@@ -14,26 +14,20 @@ import numpy as np
 from fluidcc.analysis.change import (
     Parameter,
     Response,
-    nudge,
     parameters,
     real_part,
+    renumbered,
     shifted,
     split,
 )
 from fluidcc.analysis.continuum import free_directions
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import polish, root_slope
-from fluidcc.analysis.operating_point import (
-    BUSY,
-    FULL,
-    NEAR,
-    PASS,
+from fluidcc.analysis.operating_point import on_same_branch, operating_point
+from fluidcc.analysis.point import (
     Point,
     accounts,
-    flow_inputs,
-    link_inputs,
     link_outputs,
-    operating_point,
     residual,
 )
 from fluidcc.analysis.wiring import Matrices, deviation, deviations, wire
@@ -41,7 +35,7 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import FluidccError, InvalidInput, SolverError, UnknownName
 from fluidcc.base.progress import BARE, Progress
 from fluidcc.base.units import to_si
-from fluidcc.laws.linear import active_modes
+from fluidcc.network.parameters import Parameters
 from fluidcc.network.patterns import is_list, near
 
 if TYPE_CHECKING:
@@ -55,21 +49,16 @@ ZERO = 1e-6
 """Modulus [1/s] below which a root that ought to be zero counts as zero."""
 
 
-def systems(point: Point, fifo: bool, merge: bool = True) -> dict[str, Matrices]:
-    """The closed loop and, for each class of identical flows, their differences."""
-    found = {"loop": wire(point, "closed", fifo, merge)}
-    found |= deviations(point)
-    return {name: m for name, m in found.items() if len(m.A)}
-
-
-def abscissa(point: Point, fifo: bool = True) -> tuple[complex, str]:
+def abscissa(point: Point) -> tuple[complex, str]:
     """The rightmost root of all, in the upper half plane, and the system it belongs to.
 
     What each flow has under way is on account: the roots at zero that stand for other amounts are
     left out.
     """
     best: tuple[complex, str] = (complex(-math.inf), "loop")
-    for name, m in systems(point, fifo).items():
+    for name, m in {"loop": wire(point), **deviations(point)}.items():
+        if not len(m.A):
+            continue
         root = _rightmost(LinearNetwork.of(point, m), _on_account(point, name))
         if root.real > best[0].real:
             best = (complex(root.real, abs(root.imag)), name)
@@ -90,10 +79,10 @@ def _rightmost(system: LinearNetwork, zeros: int) -> complex:
 
 
 def root_slopes(
-    point: Point, mode: str, near: complex, knobs: Sequence[Knob], fifo: bool
+    point: Point, mode: str, near: complex, knobs: Sequence[Knob]
 ) -> tuple[complex, list[complex]]:
     """The root next to `near`, polished, and its derivatives by each knob."""
-    build = builder(point, mode, fifo)
+    build = builder(point, mode)
     root = polish(build(point), near)
     answer = Response(point)
     slopes = []
@@ -106,13 +95,13 @@ def root_slopes(
     return root, slopes
 
 
-def builder(point: Point, mode: str, fifo: bool) -> Callable[[Point], Matrices]:
+def builder(point: Point, mode: str) -> Callable[[Point], Matrices]:
     """The function from a point to the matrices of a system of it, with channels that do not
     merge.
     """
     labels = [f.label for f in point.classes]
     if mode == "loop":
-        return lambda at: wire(at, "closed", fifo, False)
+        return lambda at: wire(at, merge=False)
     return lambda at: deviation(at, labels.index(mode))
 
 
@@ -134,46 +123,20 @@ class Knob:
 
     def value(self, point: Point) -> float:
         """Its value at a point: that of its members, or their geometric mean where they differ."""
-        values = [_read(point, p) for p in self.members]
+        known = {p.name: p.value for p in parameters(point)}
+        values = [known[p.name] for p in self.members]
         return values[0] if min(values) == max(values) else float(np.exp(np.mean(np.log(values))))
 
-    def network(self, net: Network, point: Point, value: float) -> Network:
-        """A copy of the network with that value."""
+    def put(self, given: Parameters, point: Point, value: float) -> None:
+        """Set it."""
         for p in self.members:
-            if p.kind == "flow law":
-                for name in point.classes[p.index].names:
-                    law = net.flows[name].law
-                    net = net.with_flow(name, law=law(**{p.name.rpartition(".")[2]: value}))
-            elif p.kind in ("access_delay", "return_delay"):
-                for name in point.classes[p.index].names:
-                    net = net.with_flow(name, **{p.kind: value})
-            else:
-                name, key = point.links[p.index].name, p.name.rpartition(".")[2]
-                if p.kind == "link law":
-                    net = net.with_link(name, law=net.links[name].law(**{key: value}))
-                elif p.kind == "capacity":
-                    net = net.with_link(name, capacity=value, buffer=_bits(net.links[name].buffer))
-                else:
-                    net = net.with_link(name, **{p.kind: value})
-        return net
+            p.put(given, point, value)
 
-
-def _bits(buffer: float) -> float | None:
-    """The buffer in bits, so that one given in seconds does not change with the capacity."""
-    return buffer if np.isfinite(buffer) else None
-
-
-def _read(point: Point, p: Parameter) -> float:
-    if p.kind == "flow law":
-        return float(point.p[p.index][p.place])
-    if p.kind == "link law":
-        return float(point.lp[p.index][p.place])
-    if p.kind == "buffer":
-        return float(point.q_max[p.index] * point.c[p.index])
-    number = {"access_delay": "access", "return_delay": "back", "capacity": "c", "delay": "delay"}[
-        p.kind
-    ]
-    return float(getattr(point, number)[p.index])
+    def network(self, point: Point, value: float) -> Network:
+        """A copy of the point's network with that value."""
+        given = Parameters(point.net)
+        self.put(given, point, value)
+        return given.network()
 
 
 def knob(point: Point, name: str) -> Knob:
@@ -220,20 +183,18 @@ def at_value(point: Point, turned: Sequence[tuple[Knob, float]]) -> Point:
     FluidccError
         As `operating_point`: no equilibrium, or one on a switching surface.
     """
-    new = point
+    given = Parameters(point.net)
     for one, value in turned:
-        for p in one.members:
-            new = real_part(nudge(new, p, value - _read(new, p)))
-    net = point.net
-    for one, value in turned:
-        net = one.network(net, point, value)
+        one.put(given, point, value)
+    net = given.network()
     try:
+        new = real_part(renumbered(point, given))
         followed = _settled(new.changed(net=net, rest=None))
     except (SolverError, InvalidInput, FloatingPointError):
         followed = None
     if followed is not None:
         return followed
-    return operating_point(net, point.at)
+    return operating_point(net, point.at, point.delays)
 
 
 def _settled(point: Point) -> Point | None:
@@ -254,38 +215,9 @@ def _settled(point: Point) -> Point | None:
 
 
 def _on_branch(point: Point) -> bool:
-    """Whether the queues and the switches of the laws are as the point has them, away from their
-    surfaces.
-    """
-    let_in = point.y * (1 - link_outputs(point)["drop"])
-    for l, link in enumerate(point.links):
-        if link.law.queue is None:
-            continue
-        excess = let_in[l] / point.c[l] - 1
-        inside = NEAR * 1e-3 < point.q[l] < point.q_max[l] * (1 - NEAR)
-        if not {PASS: excess < -NEAR, BUSY: inside, FULL: excess > NEAR}[int(point.mode[l])]:
-            return False
-    for groups, z, u, p in (
-        (point.flow_groups, point.z, flow_inputs(point), point.p),
-        (point.link_groups, point.v, link_inputs(point), point.lp),
-    ):
-        for g in groups:
-            if g.law.switches:
-                at = [
-                    np.array([part[i] for i in g.members]).T.reshape(-1, len(g.members))
-                    for part in (z, p)
-                ]
-                try:
-                    modes = active_modes(g.law, at[0], u[:, g.members], at[1], relative=NEAR)
-                except InvalidInput:
-                    return False
-                if not np.array_equal(modes, g.modes):
-                    return False
-            # A state held at its bound that would now leave it, or one that would pass it, is left
-            # to the search.
-            if not np.all(g.free):
-                return False
-    return bool(np.all(point.x > 0))
+    """Whether the point's queues, switches and states are on its branch, and all rates positive."""
+    admitted = point.y * (1 - link_outputs(point)["drop"])
+    return on_same_branch(point, admitted) and bool(np.all(point.x > 0))
 
 
 # --- two values of a parameter with different verdicts --------------------------------------------
@@ -321,12 +253,12 @@ def _steps(start: float, end: float) -> list[float]:
 
 
 def bracket(
-    point: Point, turned: Knob, start: float, low: float, high: float, fifo: bool
+    point: Point, turned: Knob, start: float, low: float, high: float
 ) -> tuple[float, float, Point]:
     """Two neighbouring values with different verdicts, and the operating point at the first."""
     start = min(max(start, low), high)
     here = at_value(point, [(turned, start)])
-    root, part = abscissa(here, fifo)
+    root, part = abscissa(here)
     if abs(root) < 1e-9 and (free := free_directions(here, {part: 1})):
         raise InvalidInput(
             f"the equilibrium is one of a continuum, along {free[0]}, so that it does not move "
@@ -336,7 +268,7 @@ def bracket(
     sign = root.real < 0
     stopped: list[str] = []
     if found := _turn(
-        here, turned, start, [_steps(start, end) for end in (high, low)], sign, fifo, stopped
+        here, turned, start, [_steps(start, end) for end in (high, low)], sign, stopped
     ):
         return found
     verdict = "stable" if sign else "unstable"
@@ -355,7 +287,6 @@ def _turn(
     start: float,
     values: list[list[float]],
     sign: bool,
-    fifo: bool,
     stopped: list[str],
 ) -> tuple[float, float, Point] | None:
     """Where the verdict is no longer `sign`, step by step both ways; `stopped` gets what ended a
@@ -373,7 +304,7 @@ def _turn(
                     continue
                 try:
                     there = at_value(at, [(turned, new)])
-                    other = abscissa(there, fifo)[0].real < 0
+                    other = abscissa(there)[0].real < 0
                 except FluidccError as error:
                     stopped.append(f"at {new:.6g}: {error}")
                     continue

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.analysis.operating_point import Point, loss, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.analysis.wiring import Matrices, all_flows, deviations, wire
 from fluidcc.base.arguments import choice, explained, numbers
 from fluidcc.base.errors import InvalidInput, Undecided, Unsupported
@@ -58,13 +59,10 @@ class LinearNetwork(DelayLTI):
     point: Point
     trackers: tuple[str, ...]
     _loop: str
-    _held: str
 
     @classmethod
-    def of(cls, point: Point, m: Matrices, loop: str = "", held: str = "fifo") -> LinearNetwork:
-        """The system of matrices wired from a point; which loop they are, and whether delays are
-        held.
-        """
+    def of(cls, point: Point, m: Matrices, loop: str = "") -> LinearNetwork:
+        """The system of matrices wired from a point; which loop they are."""
         new = cls(
             m.A, m.B, m.C, m.D, delays=m.delays, states=m.states, inputs=m.inputs, outputs=m.outputs
         )
@@ -72,7 +70,7 @@ class LinearNetwork(DelayLTI):
             f"{f.label}.{plain(z)}" for f in point.classes for z in levels(f.spec.law).values()
         ]
         new.point, new.trackers = point, (*known, *m.trackers)
-        new._loop, new._held = loop, held
+        new._loop = loop
         return new
 
     @property
@@ -146,7 +144,7 @@ class LinearNetwork(DelayLTI):
         '50.51, 50.51, 35.70 deg'
         """
         if at is None and self._loop == "closed":
-            opened = wire(self.point, "open", self._held == "fifo")
+            opened = wire(self.point, "open")
             whole = all_flows(self.point, opened) if channel is None else opened
             return LinearNetwork.of(self.point, whole).margins(channel)
         return super().margins(channel, "ports" if at is None else at)
@@ -288,31 +286,11 @@ def linearize(
     """
     require_network(net)
     choice(loop, "loop", LOOPS)
-    choice(delays, "delays", ("fifo", "frozen"))
-    point = operating_point(net, at)
-    refuse_frozen_loss(point, delays)
-    joined = wire(point, loop, delays == "fifo")
+    point = operating_point(net, at, delays)
+    joined = wire(point, loop)
     if not joined.inputs:
         what = "answers the flows" if loop == "links" else "on a route sends a mark or a price"
         raise InvalidInput(
             f"no link {what}, so there is no loop to break at the {loop}; see loop='open'"
         )
-    return LinearNetwork.of(point, joined, loop, delays)
-
-
-def refuse_frozen_loss(point: Point, delays: str) -> None:
-    """The frozen form does not thin what comes after a loss, so that its equilibrium would be
-    another one.
-    """
-    if delays == "fifo":
-        return
-    routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
-    lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
-    for route in routes:
-        if lossy & set(route[:-1]):
-            name = point.links[next(iter(lossy & set(route[:-1])))].name
-            raise Unsupported(
-                f"link {name!r} loses packets before the end of a route, which the frozen form "
-                f"(8) does not "
-                "carry on to the next link; use delays='fifo'"
-            )
+    return LinearNetwork.of(point, joined, loop)

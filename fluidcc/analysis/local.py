@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.operating_point import BUSY, FULL, Lags, evaluate, link_inputs, passed
+from fluidcc.analysis.point import BUSY, FULL, Lags, evaluate, link_inputs, passed
 from fluidcc.analysis.signals import HEARD, sources
 from fluidcc.base.errors import Unsupported
 from fluidcc.symbols import e, edot, pi, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = ["LocalLoop", "local_loop"]

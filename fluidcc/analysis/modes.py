@@ -16,7 +16,7 @@ from fluidcc.analysis.wiring import Matrices, deviations, wire
 from fluidcc.base.errors import SolverError
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = [
@@ -196,9 +196,9 @@ class Mode:
         return math.log(2.0) / -self.root.real if self.root.real < 0 else math.inf
 
 
-def modes_of(point: Point, roots: NDArray[np.complex128], fifo: bool) -> tuple[Mode, ...]:
+def modes_of(point: Point, roots: NDArray[np.complex128]) -> tuple[Mode, ...]:
     """A mode for each of the roots, one of each conjugate pair."""
-    loop = wire(point, "closed", fifo)
+    loop = wire(point)
     alone = deviations(point)
     counts = {f.label: f.count for f in point.classes}
     found: list[Mode] = []

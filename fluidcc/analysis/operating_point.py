@@ -1,381 +1,463 @@
-"""The point a network is linearised at: flows by class, what each queue does there, and every
-law on its branch.
+"""Operating points: where a network is linearised, at one point or at many together.
+
+At each the flows are in classes, every queue is empty, busy or full, and every law is on a branch
+of its kinks. Points are taken together where all of that is the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.errors import InvalidInput, Unsupported
-from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on
-from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
-from fluidcc.laws import Law
-from fluidcc.laws.linear import Branch, active_modes, branch_function
-from fluidcc.laws.steady import bounds, grouped
-from fluidcc.laws.trackers import trackers
-from fluidcc.network.flow_classes import collapsed, identical, places
-from fluidcc.symbols import (
-    LINK_INPUTS,
-    SOURCE_INPUTS,
-    c,
-    e,
-    e_b,
-    edot,
-    packet,
-    pi,
-    plain,
-    price,
-    q_max,
-    x_tau,
-    y,
+from fluidcc.analysis.point import (
+    BUSY,
+    FULL,
+    LISTS,
+    NUMBERS,
+    PASS,
+    FlowClass,
+    Lags,
+    LawGroup,
+    Point,
+    evaluate,
+    flow_inputs,
+    link_inputs,
+    loss,
+    stacked,
 )
+from fluidcc.base.arguments import choice
+from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.equilibria.assembly import (
+    bounds,
+    capacity_at,
+    constant_rate,
+    flow_numbers,
+    is_on,
+    link_numbers,
+    own_states,
+)
+from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
+from fluidcc.laws.linear import active_modes, branch_function, modes_at
+from fluidcc.laws.steady import Structure, grouped
+from fluidcc.network.flow_classes import collapsed, identical, places
+from fluidcc.network.parameters import Parameters
+from fluidcc.numerics.linear.wiring import alike
+from fluidcc.symbols import c, e_b, packet, plain, q_max
 
 if TYPE_CHECKING:
-    from fluidcc.network.network import FlowSpec, LinkSpec, Network
+    from fluidcc.equilibria.many import Equilibria
+    from fluidcc.network.network import LinkSpec, Network
 
 
 __all__ = [
-    "BUSY", "FULL", "PASS", "FlowClass", "Lags", "LawGroup", "Point", "accounts", "arrivals",
-    "classes_of", "evaluate", "flow_inputs", "link_inputs", "link_outputs", "loss",
-    "operating_point", "own_states", "passed", "residual", "route_lags", "with_alone",
+    "Stack", "on_same_branch", "operating_point", "operating_points", "queue_modes", "with_alone",
     "with_groups",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FlowClass:
-    """Identical flows: same law, route, delays, packet and equilibrium."""
-
-    names: tuple[str, ...]
-    spec: FlowSpec
-    route: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """How many flows it has."""
-        return len(self.names)
-
-    @property
-    def label(self) -> str:
-        """The flow's name, or that of the first and how many there are."""
-        return self.names[0] if self.count == 1 else f"{self.names[0]} (x{self.count})"
-
-
-def classes_of(
-    net: Network, at: float, rest: Equilibrium
-) -> tuple[tuple[FlowClass, ...], list[int], tuple[Any, ...]]:
-    """The classes of flows in order, the place of the first flow of each, and the flows of
-    constant rate.
-    """
-    links, place = {name: i for i, name in enumerate(net.links)}, places(net)
-    found: dict[Any, list[tuple[str, ...]]] = {}
-    constant: list[Any] = []
-    for kind in identical(net):
-        flow = net.flows[kind[0]]
-        if not is_on(flow, at):
-            continue
-        rate = constant_rate(flow, at)
-        if rate is not None:
-            constant += [(tuple(links[l] for l in flow.route), rate, place[name]) for name in kind]
-            continue
-        key = (flow.law, flow.route, flow.access_delay, net.return_delay(flow.name), flow.packet)
-        same = found.setdefault(key, [])
-        for names in _at_one_rest(kind, rest, net):
-            there = next(
-                (i for i, n in enumerate(same) if _close(rest.states[n[0]], rest.states[names[0]])),
-                None,
-            )
-            if there is None:
-                same.append(names)
-            else:
-                same[there] = tuple(sorted(same[there] + names, key=place.__getitem__))
-    if not found:
-        raise InvalidInput(
-            "no flow of the network listens (all are off or send at constant rates), so there is "
-            "nothing to linearise; "
-            "add a flow with a law such as fluidcc.LDCC"
-        )
-    chosen = sorted(
-        (names for same in found.values() for names in same), key=lambda names: place[names[0]]
-    )
-    classes = [
-        FlowClass(n, net.flows[n[0]], tuple(links[l] for l in net.flows[n[0]].route))
-        for n in chosen
-    ]
-    return (
-        tuple(classes),
-        [place[n[0]] for n in chosen],
-        tuple(sorted(constant, key=lambda sent: sent[-1])),
-    )
-
-
-def _at_one_rest(kind: tuple[str, ...], rest: Equilibrium, net: Network) -> list[tuple[str, ...]]:
-    """Identical flows in groups whose states are equal: one, unless the equilibrium was given
-    and tells them apart.
-    """
-    if getattr(rest.states, "place", None) is collapsed(net).place:
-        return [kind]
-    runs = groupby(kind, key=lambda name: dict(rest.states[name]))
-    return [tuple(names) for _, names in runs]
-
-
-def _close(there: Mapping[str, float], here: Mapping[str, float]) -> bool:
-    return all(math.isclose(there[z], here[z], rel_tol=1e-7, abs_tol=1e-12) for z in here)
-
-
-# --- what everybody knows at rest -----------------------------------------------------------------
-
-
-class Lags:
-    """Delays along the route of each class at rest [s].
-
-    forward[k][h] from the source to hop h, backward[k][h] from hop h to what the source hears,
-    trip[k] both together.
-    """
-
-    def __init__(self, point: Point) -> None:
-        self.forward: list[list[Any]] = []
-        self.backward: list[list[Any]] = []
-        self.trip: list[Any] = []
-        for k, f in enumerate(point.classes):
-            hop = [point.delay[l] + point.q[l] for l in f.route]
-            self.forward.append(route_lags(point, f.route, point.access[k]))
-            self.backward.append([point.back[k] + sum(hop[h:]) for h in range(len(hop))])
-            self.trip.append(point.access[k] + sum(hop) + point.back[k])
-
-
-def route_lags(point: Point, route: tuple[int, ...], access: Any) -> list[Any]:
-    """Delay from a source to each hop [s]."""
-    found = [access]
-    for l in route[:-1]:
-        found.append(found[-1] + point.delay[l] + point.q[l])
-    return found
-
-
-def loss(point: Point, drop: Any = None) -> Any:
-    """Loss ratio of each link: (4) where the buffer is full, whatever was dropped before; else
-    what is dropped.
-    """
-    early = link_outputs(point)["drop"] if drop is None else drop
-    full = (point.mode == FULL).reshape(-1, *(1 for _ in np.shape(point.c)[1:]))
-    return np.where(full, 1 - point.c / np.where(full, point.y, 1.0), early)
-
-
-def passed(point: Point, route: tuple[int, ...], lost: Any = None) -> list[Any]:
-    """Share of a flow that arrives at each hop of its route; `lost` is the loss ratio of each
-    link, where known.
-    """
-    lost = loss(point) if lost is None else lost
-    found: list[Any] = [1.0]
-    for l in route[:-1]:
-        found.append(found[-1] * (1 - lost[l]))
-    return found
-
-
-def _stacked(parts: list[Any], members: tuple[int, ...]) -> Any:
-    return np.stack([parts[i] for i in members], axis=1)
-
-
-def evaluate(group: LawGroup, z: list[Any], u: Any, p: list[Any]) -> Branch:
-    """The laws of a group at their point."""
-    m = group.members
-    return branch_function(group.law)(_stacked(z, m), u[:, m], _stacked(p, m), group.modes)
-
-
-def link_inputs(point: Point) -> Any:
-    """(inputs, L) in the order of ``Link.inputs``."""
-    zero = np.zeros_like(point.c)
-    crossed = np.zeros(len(point.c), bool)
-    for route in (*(f.route for f in point.classes), *(route for route, _, _ in point.constant)):
-        crossed[list(route)] = True
-    # Nobody hears a link that nobody crosses; half its capacity keeps its law from dividing by
-    # zero.
-    arriving = (
-        point.y
-        if crossed.all()
-        else np.where(crossed.reshape(-1, *[1] * (point.c.ndim - 1)), point.y, point.c / 2)
-    )
-    known = {y: arriving, "c": point.c, "q_max": point.q_max, "t": zero, "crossing": zero}
-    return np.array([known.get(s, known.get(plain(s))) for s in LINK_INPUTS])
-
-
-def link_outputs(point: Point) -> dict[str, Any]:
-    """Mark, price and drop of each link (L,), 0 where its law has none."""
-    values: dict[str, Any] = {name: np.zeros_like(point.y) for name in ("mark", "price", "drop")}
-    u = link_inputs(point)
-    for g in point.link_groups:
-        if values.keys() & g.law.out.keys():
-            found = evaluate(g, point.v, u, point.lp)
-            for name in values.keys() & g.law.out.keys():
-                values[name][list(g.members)] = found.out[list(g.law.out).index(name)]
-    return values
-
-
-def flow_inputs(point: Point) -> Any:
-    """(inputs, K) in the order of ``Source.inputs``."""
-    out, wait = link_outputs(point), point.delay + point.q
-    lost = loss(point, out["drop"])
-    K, zero = len(point.classes), np.zeros_like(point.x)
-    kept = (1 - lost) * (1 - out["mark"])
-    known = {
-        e: point.access + _along(point, lambda l: wait[l], K),
-        edot: zero,
-        pi: 1 - np.array([np.prod(kept[list(f.route)], axis=0) for f in point.classes]),
-        price: _along(point, lambda l: out["price"][l], K),
-        x_tau: point.x,
-        e_b: point.back,
-        packet: point.packet,
-    }
-    return np.array([known.get(s, zero) for s in SOURCE_INPUTS])
-
-
-def _along(point: Point, value: Callable[[int], Any], K: int) -> Any:
-    return np.array([sum(value(l) for l in point.classes[k].route) for k in range(K)])
-
-
-def arrivals(point: Point) -> Any:
-    """Rate that arrives at each link (L,), from the rates of the flows and the loss upstream
-    [bit/s].
-    """
-    total, lost = np.zeros_like(point.y + point.x.sum()), loss(point)
-    streams = [(f.route, point.count[k] * point.x[k]) for k, f in enumerate(point.classes)]
-    for route, rate in [*streams, *((r, x) for r, x, _ in point.constant)]:
-        for l, share in zip(route, passed(point, route, lost), strict=True):
-            total[l] = total[l] + rate * share
-    return total
-
-
-def residual(point: Point, kept: bool = False) -> Any:
-    """What vanishes at an equilibrium, one entry an unknown of `fluidcc.analysis.change.Unknowns`,
-    in its order.
-
-    A state that keeps account of what is under way stands still wherever the rate does, which
-    leaves it open. With `kept` it is right: a rate x has x RTT under way.
-    """
-    parts = []
-    u = flow_inputs(point)
-    for g in point.flow_groups:
-        found = evaluate(g, point.z, u, point.p)
-        flow = _on_account(point, g, u, found.flow) if kept else found.flow
-        parts.append(flow[g.free])
-        parts.append(found.out[list(g.law.out).index("rate")] - point.x[list(g.members)])
-    parts.append(arrivals(point) - point.y)
-    let_in = point.y * (1 - link_outputs(point)["drop"])
-    parts.append((let_in / point.c - 1)[point.mode == BUSY])
-    u = link_inputs(point)
-    for g in point.link_groups:
-        own = own_states(g)
-        if own.any():
-            parts.append(evaluate(g, point.v, u, point.lp).flow[own])
-    return np.concatenate([np.ravel(part) for part in parts])
-
-
-def accounts(law: Law) -> dict[int, Any]:
-    """The states of a law that keep account of what is under way, by place, and what they show
-    for each bit of it.
-    """
-    found = trackers(law)
-    return {
-        i: found[z].data
-        for i, z in enumerate(law.states)
-        if z in found and found[z].data != 0 and found[z].delay == 0
-    }
-
-
-def _on_account(point: Point, g: LawGroup, u: Any, flow: Any) -> Any:
-    """The derivatives of the states of a group, but for those on account what they are off by
-    [packet].
-    """
-    own = accounts(g.law)
-    if not own:
-        return flow
-    flow = np.array(flow, np.result_type(flow, *point.z, point.x))
-    for j, k in enumerate(g.members):
-        trip = u[SOURCE_INPUTS.index(e)][k] + point.back[k]
-        for i, data in own.items():
-            share = float(data.xreplace({packet: float(np.real(point.packet[k]))}))
-            flow[i, j] = point.z[k][i] - share * point.x[k] * trip
-    return flow
-
-
-def own_states(g: LawGroup) -> Any:
-    """(states, members): those of a link's states that move and are not its queue."""
-    law: Any = g.law
-    rows = np.array([s != law.queue for s in law.states], bool).reshape(-1, 1)
-    return g.free & rows
-
-
-# --- the point a network is linearised at ---------------------------------------------------------
-
-
-PASS, BUSY, FULL = 0, 1, 2
 NEAR = 1e-9
 """Relative distance at which a point counts as on a switching surface."""
+SURFACE = "it stands on a switching surface"
+
+
+# --- the equilibria of a network's points ---------------------------------------------------------
+
+
+class _Equilibria:
+    """Equilibria at some points, with the numbers of links and of one flow of each kind."""
+
+    def __init__(self, given: Parameters, rest: Equilibrium | Equilibria, at: float) -> None:
+        self.given, self.rest, self.at = given, rest, at
+        self.net = net = hold_trackers(given.net)
+        self.links = tuple(net.links.values())
+        self.flows = list(net.flows.values())
+        self.rate, self.arrival, self.admitted, self.queue = (
+            np.atleast_2d(np.asarray(rest.array(name), float)).T
+            for name in ("rate", "arrival_rate", "admitted_rate", "queueing_delay")
+        )
+        numbers = [link_numbers(given, k, capacity_at(k, at)) for k in self.links]
+        self.c = self._all([known[c] for known in numbers])
+        self.q_max = self._all([known[q_max] for known in numbers])
+        self.delay = self._all([given.link(k.name, 1.0)[1] for k in self.links])
+        self.lp = [
+            self._all([known[s] for s in k.law.params])
+            for k, known in zip(self.links, numbers, strict=True)
+        ]
+        self.v = [self._states(link) for link in self.links]
+        self._sort_flows()
+        specs = [self.flows[self.place[names[0]]] for names in self.kinds]
+        known = [flow_numbers(given, f.name, f.law) for f in specs]
+        self.access = self._all([given.flow(f.name)[0] for f in specs])
+        self.back = self._all([one[e_b] for one in known])
+        self.packet = self._all([one[packet] for one in known])
+        self.p = [
+            self._all([one[s] for s in f.law.params]) for f, one in zip(specs, known, strict=True)
+        ]
+        self.z = [self._states(f) for f in specs]
+        self.specs = specs
+
+    def _all(self, values: list[Any]) -> Any:
+        found = np.empty((len(values), self.queue.shape[1]))
+        for row, value in zip(found, values, strict=True):
+            row[:] = value
+        return found
+
+    def _states(self, spec: Any) -> Any:
+        there = self.rest.states[spec.name]
+        return self._all([there[plain(s)] for s in spec.law.states])
+
+    def _sort_flows(self) -> None:
+        """Flows that listen, by kind; and routes and places of those that send at constant rates.
+
+        Of a kind are identical flows that no setting and no equilibrium tells apart.
+        """
+        links = {name: l for l, name in enumerate(self.net.links)}
+        self.place = places(self.net)
+        self.kinds: list[tuple[str, ...]] = []
+        self.constant: list[tuple[tuple[int, ...], int]] = []
+        told: dict[str, list[Any]] = {}
+        for (kind, name, *key), values in self.given.set.items():
+            if kind == "flow":
+                told.setdefault(name, []).append((*key, id(values)))
+        states = self.rest.states
+        shared = getattr(states, "place", None) is collapsed(self.net).place
+        for names in identical(self.net):
+            flow = self.net.flows[names[0]]
+            if not is_on(flow, self.at):
+                continue
+            if constant_rate(flow, self.at) is not None:
+                route = tuple(links[l] for l in flow.route)
+                self.constant += [(route, self.place[name]) for name in names]
+                continue
+            apart: dict[Any, list[str]] = {}
+            for name in names:
+                own = (
+                    () if shared else tuple(np.asarray(v).tobytes() for v in states[name].values())
+                )
+                apart.setdefault((own, *told.get(name, ())), []).append(name)
+            self.kinds += map(tuple, apart.values())
+        self.kinds.sort(key=lambda names: self.place[names[0]])
+        self.constant.sort(key=lambda sent: sent[1])
+        self.routes = [
+            tuple(links[l] for l in self.net.flows[names[0]].route) for names in self.kinds
+        ]
+
+    def leaders(self) -> Any:
+        """For each kind of flows the first one that is equal to it, (kinds, points)."""
+        points = self.queue.shape[1]
+        first = np.repeat(np.arange(len(self.kinds))[:, None], points, axis=1)
+        members: dict[Any, list[int]] = {}
+        for k, f in enumerate(self.specs):
+            members.setdefault((Structure.of(f.law), f.law.name, f.route), []).append(k)
+        for own in (np.array(same) for same in members.values() if len(same) > 1):
+            exact = np.array(
+                [[self.access[k], self.back[k], self.packet[k], *self.p[k]] for k in own]
+            )
+            z = np.array([self.z[k] for k in own])
+            for j, m in enumerate(own[:-1]):
+                later = own[j + 1 :]
+                gap, size = np.abs(z[j + 1 :] - z[j]), np.maximum(np.abs(z[j + 1 :]), np.abs(z[j]))
+                same = (exact[j + 1 :] == exact[j]).all(axis=1)
+                same &= (gap <= np.maximum(1e-7 * size, 1e-12)).all(axis=1)
+                same &= (first[m] == m) & (first[later] == later[:, None])
+                first[later] = np.where(same, m, first[later])
+        return first
+
+    def stack(self, rows: Any, leader: Any, mode: Any) -> Stack:
+        """Points with these classes of flows and modes of queues, not yet on a branch."""
+        lead = np.unique(leader)
+        classes = []
+        for m in lead:
+            names = [name for k in np.flatnonzero(leader == m) for name in self.kinds[k]]
+            names.sort(key=self.place.__getitem__)
+            classes.append(FlowClass(tuple(names), self.specs[m], self.routes[m]))
+        first = [self.place[f.names[0]] for f in classes]
+        full, busy = (mode == FULL)[:, None], (mode == BUSY)[:, None]
+        longest = self.q_max[:, rows]
+        point = Point(
+            self.net, self.at, None, tuple(classes), (), (), self.links,
+            tuple((route, self.rate[i, rows], i) for route, i in self.constant),
+            np.array(mode), z=[self.z[m][:, rows] for m in lead],
+            p=[self.p[m][:, rows] for m in lead], v=[v[:, rows] for v in self.v],
+            lp=[p[:, rows] for p in self.lp], count=np.array([float(f.count) for f in classes]),
+            access=self.access[lead][:, rows], back=self.back[lead][:, rows],
+            packet=self.packet[lead][:, rows], c=self.c[:, rows], delay=self.delay[:, rows],
+            q_max=longest, q=np.where(full, longest, np.where(busy, self.queue[:, rows], 0.0)),
+            x=self.rate[first][:, rows], y=self.arrival[:, rows],
+        )  # fmt: skip
+        return Stack(point, rows)
+
+
+def queue_modes(
+    links: tuple[LinkSpec, ...], capacity: Any, longest: Any, queue: Any, admitted: Any
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """What each queue does: PASS (empty, or none), BUSY or FULL; and where one stands between two
+    of these, both (links, ...).
+    """
+    with np.errstate(invalid="ignore"):
+        excess = admitted / capacity - 1
+        has = np.array([k.law.queue is not None for k in links]).reshape(
+            -1, *(1 for _ in queue.shape[1:])
+        )
+        empty = queue <= NEAR * np.maximum(1e-3, queue.max(axis=0, initial=0.0))
+        full = ~empty & (queue >= longest * (1 - NEAR))
+        between = has & np.where(empty, excess > -NEAR, full & (excess < NEAR))
+    return np.where(has & ~empty, np.where(full, FULL, BUSY), PASS), between
+
+
+# --- many points ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class LawGroup:
-    """Members (classes or links) whose laws have equal structure, evaluated together."""
-
-    law: Law
-    members: tuple[int, ...]
-    modes: NDArray[np.float64]  # (switches, members)
-    free: NDArray[np.bool_]  # (states, members): those that move; the others are held at a bound
-
-
-@dataclass(frozen=True)
-class Point:
-    """Numbers only, so that a copy in complex numbers differentiates whatever is computed from
-    them.
-
-    Arrays over classes K, links L; `z`, `p` and `v`, `lp` hold states and parameters of each class
-    and each link.
+class Stack:
+    """Points of one structure: `point` has its numbers along a last axis, and `rows` says which
+    points they are.
     """
 
-    net: Network
-    at: float
-    rest: Any  # the Equilibrium it was found by; None where the point was followed from another
-    classes: tuple[FlowClass, ...]
-    flow_groups: tuple[LawGroup, ...]
-    link_groups: tuple[LawGroup, ...]
-    links: tuple[LinkSpec, ...]
-    constant: tuple[
-        tuple[tuple[int, ...], float, int], ...
-    ]  # route, rate, flow: what sends without listening
-    mode: NDArray[np.intp]  # (L,)
-    z: list[Any]
-    p: list[Any]
-    v: list[Any]
-    lp: list[Any]
-    count: Any
-    access: Any
-    back: Any
-    packet: Any
-    c: Any  # capacity (L,) [bit/s]
-    delay: Any  # propagation (L,) [s]
-    q_max: Any  # (L,) [s]
-    q: Any  # queueing delay (L,) [s]
-    x: Any  # rate of one flow of each class (K,) [bit/s]
-    y: Any  # arrival rate (L,) [bit/s]
+    point: Point
+    rows: NDArray[np.int64]
 
-    @property
-    def regulating(self) -> NDArray[np.bool_]:
-        """Links that let through no more than their capacity."""
-        return np.asarray(self.mode != PASS)
+    def part(self, pick: Any) -> Stack:
+        """Some of the points."""
+        if np.ndim(pick) and len(pick) == len(self.rows):
+            return self
+        p, streams = self.point, self.point.constant
+        numbers = {k: [a[..., pick] for a in getattr(p, k)] for k in LISTS}
+        numbers |= {k: getattr(p, k)[..., pick] for k in NUMBERS}
+        constant: Any = tuple((route, rate[pick], i) for route, rate, i in streams)  # type: ignore[index]
+        return Stack(p.changed(constant=constant, **numbers), self.rows[pick])
 
-    def changed(self, **values: Any) -> Point:
-        """A copy with other numbers."""
-        return replace(self, **values)
+    def split(self, codes: Any) -> Iterator[Stack]:
+        """The points by equal columns of `codes`, of shape (..., points)."""
+        for pick in alike(codes.reshape(-1, len(self.rows)).T):
+            yield self.part(pick)
 
 
-def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> Point:
+def operating_points(given: Parameters, rest: Equilibria, alone: dict[int, str]) -> Iterator[Stack]:
+    """All points that have an equilibrium, by structure; those that must be judged one by one go to
+    `alone`.
+
+    Parameters
+    ----------
+    given : Parameters
+        The network's numbers at all points.
+    rest : Equilibria
+        Its equilibria there.
+    alone : dict of int to str
+        Gets the points that are left out, and why.
+    """
+    every = _Equilibria(given, rest, rest.at)
+    if not every.kinds:
+        alone |= dict.fromkeys(np.flatnonzero(rest.found).tolist(), "no flow listens")
+        return
+    mode, between = queue_modes(every.links, every.c, every.q_max, every.queue, every.admitted)
+    surface = between.any(axis=0)
+    alone |= dict.fromkeys(np.flatnonzero(surface & rest.found).tolist(), SURFACE)
+    rows = np.flatnonzero(rest.found & ~surface)
+    if not len(rows):
+        return
+    codes = np.concatenate([every.leaders(), mode])[:, rows]
+    for pick in alike(codes.T):
+        leader, queues = np.split(codes[:, pick[0]], [len(every.kinds)])
+        for on_links in _by_branch(every.stack(rows[pick], leader, queues), alone, "link"):
+            for on_branch in _by_branch(on_links, alone, "flow"):
+                yield from on_branch.split(_details(on_branch.point))
+
+
+def _by_branch(stack: Stack, alone: dict[int, str], kind: str) -> Iterator[Stack]:
+    """The points by the branches of the laws of flows or of links, and by the states that a
+    bound holds.
+    """
+    found = list(_branches(stack.point, kind))
+    doubtful = np.any(
+        [b.near.any(axis=(0, 1)) | b.loose.any(axis=(0, 1, 2)) for b in found], axis=0
+    )
+    alone |= dict.fromkeys(stack.rows[doubtful].tolist(), SURFACE)
+    pick = np.flatnonzero(~doubtful)
+    if not len(pick):
+        return
+    codes = [part[..., pick].reshape(-1, len(pick)) for b in found for part in (b.modes, b.free)]
+    for part in stack.part(pick).split(np.concatenate(codes)):
+        k = int(np.searchsorted(stack.rows, part.rows[0]))
+        groups = tuple(
+            LawGroup(b.law, b.members, b.modes[..., k : k + 1], b.free[..., k]) for b in found
+        )
+        yield replace(part, point=part.point.changed(**{f"{kind}_groups": groups}))
+
+
+def _details(point: Point) -> Any:
+    """Which derivatives vanish and which lags coincide, as codes of shape (..., points)."""
+    codes = []
+    sides: Any = (
+        (point.flow_groups, point.z, flow_inputs(point), point.p),
+        (point.link_groups, point.v, link_inputs(point), point.lp),
+    )
+    many = point.x.shape[-1]
+    for groups, z, u, p in sides:
+        for g in groups:
+            codes += [
+                (M != 0).reshape(-1, many).astype(np.int16) for M in evaluate(g, z, u, p).jacobians
+            ]
+    lag = Lags(point)
+    lags = [
+        np.zeros(many),
+        *lag.trip,
+        *(a for side in (lag.forward, lag.backward) for own in side for a in own),
+    ]
+    lags += [own[h] - own[j] for own in lag.forward for h in range(len(own)) for j in range(h)]
+    codes.append(_coincidences(np.round(np.array(lags), 12)))
+    return np.concatenate(codes)
+
+
+def _coincidences(lags: Any) -> Any:
+    """For each lag the first that is equal to it, (lags, points)."""
+    order = np.argsort(lags, axis=0, kind="stable")
+    ranked = np.take_along_axis(lags, order, axis=0)
+    fresh = np.concatenate([np.ones((1, lags.shape[1]), bool), ranked[1:] != ranked[:-1]])
+    start = np.maximum.accumulate(np.where(fresh, np.arange(len(lags))[:, None], 0), axis=0)
+    first = np.empty(order.shape, np.int16 if len(lags) < 2**15 else np.int64)
+    np.put_along_axis(first, order, np.take_along_axis(order, start, axis=0), axis=0)
+    return first
+
+
+# --- laws on their branches -----------------------------------------------------------------------
+
+
+class _OnBranch(NamedTuple):
+    """Laws of one structure on their branches.
+
+    `near` are the switches (switches, members, ...) at which a law stands, `loose` the states at a
+    lower or an upper bound (2, states, members, ...) against which they do not press.
+    """
+
+    law: Any
+    members: tuple[int, ...]
+    modes: Any
+    free: Any  # (states, members, ...)
+    near: Any
+    loose: Any
+
+
+def _laws(point: Point, kind: str) -> tuple[list[Any], Any, Any]:
+    """The laws of the flows or links, their states and their parameters."""
+    if kind == "link":
+        return [k.law for k in point.links], point.v, point.lp
+    return [f.spec.law for f in point.classes], point.z, point.p
+
+
+def _branches(point: Point, kind: str) -> Iterator[_OnBranch]:
+    """The laws of the flows or links by structure, each on its branch at the point."""
+    laws, states, params = _laws(point, kind)
+    inputs = link_inputs(point) if kind == "link" else flow_inputs(point)
+    for _, members in grouped(laws):
+        law = laws[members[0]]
+        z, u, p = stacked(states, members), inputs[:, members], stacked(params, members)
+        modes, near = modes_at(law, z, u, p, relative=NEAR)
+        free, loose = np.ones(z.shape, bool), np.zeros((2, *z.shape), bool)
+        held = [s for s in own_states(law) if s in law.lower or s in law.upper]
+        ends = [bounds(law, held, _known(point, kind, law, i, params[i])) for i in members]
+        flows: list[
+            Any
+        ] = []  # near the point, from both sides, so that a flow of 0 presses nowhere
+        for k, s in enumerate(held):
+            i = law.states.index(s)
+            for side, sign in enumerate((1.0, -1.0)):
+                end = np.empty(z.shape[1:])
+                for j, own in enumerate(ends):
+                    end[j] = own[side][k]
+                stuck = sign * (z[i] - end) <= 1e-12 * np.clip(np.abs(end), 1e-3, 1e300)
+                if not stuck.any():
+                    continue
+                flows = flows or [
+                    branch_function(law)(z, u * (1 + d), p, modes).flow for d in (NEAR, -NEAR)
+                ]
+                presses = np.max([sign * f[i] for f in flows], axis=0) < 0
+                free[i] &= ~(stuck & presses)
+                weak = stuck & ~presses
+                if weak.any():
+                    jacobians = branch_function(law)(z, u, p, modes).jacobians
+                    busy = point.mode[members] == BUSY if kind == "link" else None
+                    loose[side, i] = weak & ~_decays_alone(law, jacobians, i, busy)
+        yield _OnBranch(law, tuple(members), modes, free, near, loose)
+
+
+def _known(point: Point, kind: str, law: Any, i: int, params: Any) -> dict[Any, Any]:
+    """What bounds of a law's states may depend on."""
+    place: Any = (
+        {c: point.c[i], q_max: point.q_max[i]}
+        if kind == "link"
+        else {e_b: point.back[i], packet: point.packet[i]}
+    )
+    return {**dict(zip(law.params, params, strict=True)), **place}
+
+
+def _decays_alone(law: Any, jacobians: Any, i: int, busy: Any) -> Any:
+    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the
+    bound never acts.
+    """
+    by = jacobians.A[i].copy()
+    own, by[i] = by[i].copy(), 0.0
+    if busy is not None and law.queue is not None:
+        by[law.states.index(law.queue), ~busy] = 0.0
+    return (own < 0) & ~by.any(axis=0) & ~jacobians.B[i].any(axis=0)
+
+
+def with_groups(point: Point) -> Point:
+    """Add the laws of one point, grouped, each on its branch.
+
+    Raises
+    ------
+    InvalidInput
+        If a law stands on a switching surface.
+    """
+    for kind in ("link", "flow"):
+        who = point.links if kind == "link" else point.classes
+        groups = []
+        for b in _branches(point, kind):
+            of = [f"{kind} {who[i].name!r}: " for i in b.members]
+            if b.near.any():
+                _, states, params = _laws(point, kind)
+                u = link_inputs(point) if kind == "link" else flow_inputs(point)
+                at = stacked(states, b.members), u[:, b.members], stacked(params, b.members)
+                active_modes(b.law, *at, relative=NEAR, of=of)
+            for side, i, j in np.argwhere(b.loose).tolist()[:1]:
+                raise InvalidInput(
+                    f"{of[j]}{b.law.name} stands on a switching surface: its "
+                    f"{plain(b.law.states[i])} is at its {('lower', 'upper')[side]} bound and does "
+                    "not press against it; change a parameter a little"
+                )
+            groups.append(LawGroup(b.law, b.members, b.modes, b.free))
+        point = point.changed(**{f"{kind}_groups": tuple(groups)})
+    return point
+
+
+def on_same_branch(point: Point, admitted: Any) -> bool:
+    """Whether the queues and the switches of the laws are as the point has them, away from their
+    surfaces, and no state is at a bound.
+    """
+    mode, between = queue_modes(point.links, point.c, point.q_max, point.q, admitted)
+    if between.any() or not np.array_equal(mode, point.mode):
+        return False
+    for kind, groups in (("flow", point.flow_groups), ("link", point.link_groups)):
+        for g, b in zip(groups, _branches(point, kind), strict=True):
+            if b.near.any() or not np.array_equal(b.modes, g.modes):
+                return False
+            if not (g.free.all() and b.free.all()):
+                return False
+    return True
+
+
+# --- one point ------------------------------------------------------------------------------------
+
+
+def operating_point(
+    net: Network, at: float | str | Equilibrium = math.inf, delays: str = "fifo"
+) -> Point:
     """The equilibrium of a network, with everything a linearisation needs to know about it.
 
     Raises
@@ -386,50 +468,50 @@ def operating_point(net: Network, at: float | str | Equilibrium = math.inf) -> P
         If a queue, a buffer, a bound of a state or a switch of a law is exactly at its turning
         point there; if the equilibrium given is that of a network with other flows or links.
     """
+    choice(delays, "delays", ("fifo", "frozen"))
     _refuse_ticks(net)
     net = hold_trackers(net)
-    rest = _known(net, at) if isinstance(at, Equilibrium) else one_equilibrium(net, at)
-    time = rest.at
-    links = tuple(net.links.values())
-    capacity = np.array([capacity_at(link, time) for link in links])
-    longest = np.array([link.buffer for link in links]) / capacity
-    mode = _queue_modes(links, capacity, longest, rest)
-    classes, first, constant = classes_of(net, time, rest)
-    chosen = [f.spec for f in classes]
-    point = Point(
-        net,
-        time,
-        rest,
-        classes,
-        (),
-        (),
-        links,
-        constant,
-        mode,
-        z=[
-            np.array([rest.states[f.names[0]][plain(s)] for s in f.spec.law.states])
-            for f in classes
-        ],
-        p=[np.array([float(value) for value in f.law.params.values()]) for f in chosen],
-        v=[np.array([rest.states[link.name][plain(s)] for s in link.law.states]) for link in links],
-        lp=[np.array([float(value) for value in link.law.params.values()]) for link in links],
-        count=np.array([float(f.count) for f in classes]),
-        access=np.array([f.access_delay for f in chosen]),
-        back=np.array([net.return_delay(f.name) for f in chosen]),
-        packet=np.array([f.packet for f in chosen]),
-        c=capacity,
-        delay=np.array([link.delay for link in links]),
-        q_max=longest,
-        q=np.where(
-            mode == FULL, longest, np.where(mode == BUSY, rest.array("queueing_delay"), 0.0)
-        ),
-        x=np.asarray(rest.array("rate"), float)[first],
-        y=np.asarray(rest.array("arrival_rate"), float),
-    )
-    return with_groups(point)
+    rest = _known_rest(net, at) if isinstance(at, Equilibrium) else one_equilibrium(net, at)
+    one = _Equilibria(Parameters(net), rest, rest.at)
+    mode, between = queue_modes(one.links, one.c, one.q_max, one.queue, one.admitted)
+    for l in np.flatnonzero(between)[:1]:
+        what, remedy = (
+            ("buffer is full", "buffer") if mode[l, 0] == FULL else ("queue is empty", "capacity")
+        )
+        raise InvalidInput(
+            f"link {one.links[l].name!r} stands on a switching surface: its {what} and "
+            f"{one.admitted[l, 0]:.9g} bit/s enter it, exactly its capacity, so that the two sides "
+            f"of y = c have different derivatives; change its {remedy} a little"
+        )
+    if not one.kinds:
+        raise InvalidInput(
+            "no flow of the network listens (all are off or send at constant rates), so there is "
+            "nothing to linearise; add a flow with a law such as fluidcc.LDCC"
+        )
+    stack = one.stack(np.array([0]), one.leaders()[:, 0], mode[:, 0])
+    point = with_groups(stack.part(0).point.changed(rest=rest, delays=delays))
+    if delays == "frozen":
+        _refuse_frozen_loss(point)
+    return point
 
 
-def _known(net: Network, rest: Equilibrium) -> Equilibrium:
+def _refuse_frozen_loss(point: Point) -> None:
+    """The frozen form does not thin what comes after a loss, so that its equilibrium would be
+    another one.
+    """
+    routes: Any = [*(f.route for f in point.classes), *(route for route, _, _ in point.constant)]
+    lossy = {int(l) for l in np.flatnonzero(loss(point) > 0)}
+    for route in routes:
+        if lossy & set(route[:-1]):
+            name = point.links[next(iter(lossy & set(route[:-1])))].name
+            raise Unsupported(
+                f"link {name!r} loses packets before the end of a route, which the frozen form "
+                f"(8) does not "
+                "carry on to the next link; use delays='fifo'"
+            )
+
+
+def _known_rest(net: Network, rest: Equilibrium) -> Equilibrium:
     """An equilibrium that was given, refused if it is of another network."""
     if missing := [name for name in (*net.flows, *net.links) if name not in rest.states]:
         raise InvalidInput(
@@ -457,122 +539,6 @@ def _refuse_ticks(net: Network) -> None:
                     f"{kind} {name!r} ({spec.law.name}) is sampled, so it has no Jacobian in "
                     f"continuous time: {remedy}"
                 )
-
-
-def _queue_modes(
-    links: tuple[LinkSpec, ...], capacity: Any, longest: Any, rest: Equilibrium
-) -> NDArray[np.intp]:
-    """What each queue does: PASS (empty, or none), BUSY or FULL; refuse what stands between two
-    of these.
-    """
-    mode = np.full(len(links), PASS)
-    queue, arrival = rest.array("queueing_delay"), rest.array("admitted_rate")
-    for l, link in enumerate(links):
-        if link.law.queue is None:
-            continue
-        room, excess = queue[l], arrival[l] / capacity[l] - 1
-        exact = f"link {link.name!r} stands on a switching surface: "
-        if room <= NEAR * max(1e-3, float(np.max(queue))):
-            if excess > -NEAR:
-                raise InvalidInput(
-                    f"{exact}its queue is empty and {arrival[l]:.9g} bit/s enter it, exactly its "
-                    f"capacity, so that the "
-                    "two sides of y = c have different derivatives; change its capacity a little"
-                )
-        elif room >= longest[l] * (1 - NEAR):
-            if excess < NEAR:
-                raise InvalidInput(
-                    f"{exact}its buffer is full and {arrival[l]:.9g} bit/s enter it, exactly its "
-                    f"capacity, so that the "
-                    "two sides of y = c have different derivatives; change its buffer a little"
-                )
-            mode[l] = FULL
-        else:
-            mode[l] = BUSY
-    return mode
-
-
-def with_groups(point: Point) -> Point:
-    """Add the laws, grouped, each on its branch."""
-    u = link_inputs(point)
-    groups, laws = [], list[Any]()
-    for _, members in grouped([link.law for link in point.links]):
-        constants = [{c: float(point.c[l]), q_max: float(point.q_max[l])} for l in members]
-        names = [f"link {point.links[l].name!r}: " for l in members]
-        laws = [point.links[l].law for l in members]
-        groups.append(
-            _group(
-                laws, members, point.v, u, point.lp, constants, names, point.mode[members] == BUSY
-            )
-        )
-    point = point.changed(link_groups=tuple(groups))
-    u = flow_inputs(point)
-    groups = []
-    for _, members in grouped([f.spec.law for f in point.classes]):
-        constants = [{e_b: float(point.back[k]), packet: float(point.packet[k])} for k in members]
-        names = [f"flow {point.classes[k].names[0]!r}: " for k in members]
-        laws = [point.classes[k].spec.law for k in members]
-        groups.append(_group(laws, members, point.z, u, point.p, constants, names))
-    return point.changed(flow_groups=tuple(groups))
-
-
-def _group(
-    laws: list[Any],
-    members: list[int],
-    z: list[Any],
-    u: Any,
-    p: list[Any],
-    constants: Any,
-    names: list[str],
-    busy: Any = None,
-) -> LawGroup:
-    law = laws[0]
-    from fluidcc.laws.linear import branch_function
-
-    queue = getattr(law, "queue", None)
-    at = [np.array([part[i] for i in members]).T.reshape(-1, len(members)) for part in (z, p)]
-    inside = u[:, members]
-    modes = active_modes(law, at[0], inside, at[1], relative=NEAR, of=names)
-    free = np.ones(at[0].shape, bool)
-    moving = [s for s in law.states if s != queue and (s in law.lower or s in law.upper)]
-    if moving:
-        where = [law.states.index(s) for s in moving]
-        flows: list[Any] = []
-        for side, sign in (("lower", 1.0), ("upper", -1.0)):
-            ends = bounds(laws, moving, side, constants)
-            stuck = sign * (at[0][where] - ends) <= 1e-12 * np.clip(np.abs(ends), 1e-3, 1e300)
-            for row, j in zip(*np.nonzero(stuck), strict=True):
-                i = where[row]
-                # Moved a little, so that a flow of zero presses neither way.
-                flows = flows or [
-                    branch_function(law)(at[0], inside * (1 + d), at[1], modes).flow
-                    for d in (NEAR, -NEAR)
-                ]
-                if max(sign * f[i, j] for f in flows) >= 0:
-                    if _decays_alone(law, at[0], inside, at[1], modes, i, j, busy):
-                        continue
-                    raise InvalidInput(
-                        f"{names[j]}{law.name} stands on a switching surface: its "
-                        f"{plain(law.states[i])} is at its "
-                        f"{side} bound and does not press against it; change a parameter a little"
-                    )
-                free[i, j] = False
-    return LawGroup(law, tuple(members), modes, free)
-
-
-def _decays_alone(law: Any, z: Any, u: Any, p: Any, modes: Any, i: int, j: int, busy: Any) -> bool:
-    """Whether a state at its bound returns there by itself and nothing that moves pushes it: the
-    bound never acts.
-    """
-    from fluidcc.laws.linear import branch_function
-
-    jac = branch_function(law)(z, u, p, modes).jacobians
-    by = jac.A[i, :, j].copy()
-    own, by[i] = by[i], 0.0
-    queue = getattr(law, "queue", None)
-    if queue is not None and not busy[j]:
-        by[law.states.index(queue)] = 0.0
-    return bool(own < 0 and not by.any() and not jac.B[i, :, j].any())
 
 
 # --- One flow taken out of its class, so that it can be judged by itself -------------------------

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from sympy import Expr, Float, Heaviside, Integer, Matrix, Symbol, lambdify, sympify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.analysis.undelayed_system import DIGITS, UndelayedSystem
 from fluidcc.base.arguments import explained, number, shown, whole
 from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.tables import in_html
 from fluidcc.laws import Law
 from fluidcc.numerics.linear.dlti import DelayLTI
 from fluidcc.symbols import Let, e, plain, unfold
@@ -291,12 +293,7 @@ class StorageReport:
             ("eigenvalues of V''", ", ".join(f"{v:.3g}" for v in self.curvature)),
             ("eigenvalues of V' to second order", ", ".join(f"{v:.3g}" for v in self.dissipation)),
         )
-        left = "style='text-align:left'"
-        body = "".join(
-            f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>"
-            for k, v in rows
-        )
-        return f"<h4>{html.escape(self.name)}</h4><table>{body}</table>"
+        return in_html(rows, (self.name,))
 
 
 @explained
@@ -587,16 +584,12 @@ class PassivityReport:
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(u.name)}</td><td>{u.index:.4g}</td><td>{u.omega:.4g}</td>"
-            f"<td>{'yes' if u.kyp else 'no'}</td></tr>"
+        head = ("flow", "least Re H, of x/RTT", "at [rad/s]", "quadratic storage")
+        rows = [
+            (u.name, f"{u.index:.4g}", f"{u.omega:.4g}", "yes" if u.kyp else "no")
             for u in self.users
-        )
-        head = (
-            "<tr><th>flow</th><th>least Re H, of x/RTT</th><th>at [rad/s]</th><th>quadratic "
-            "storage</th></tr>"
-        )
-        return f"<p>{html.escape(self.verdict)}</p><table>{head}{rows}</table>"
+        ]
+        return f"<p>{html.escape(self.verdict)}</p>{in_html(rows, head)}"
 
 
 def passivity(net: Network, at: float | Equilibrium | Point = math.inf) -> PassivityReport:

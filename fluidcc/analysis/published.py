@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.base.tables import in_html
 from fluidcc.network import Network
 from fluidcc.network.patterns import near
 from fluidcc.network.scenarios import scenarios
@@ -69,26 +70,25 @@ class PublishedLoop:
         return margins(self.published), margins(self.exact)
 
     def _repr_html_(self) -> str:
-        printed, exact = self.margins()
-        rows = [("as published", printed), ("exact", exact)]
-        cells = "".join(
-            f"<tr><td>{name}</td><td>{m.gain:.4g}</td><td>{m.phase:.4g}&deg;</td>"
-            f"<td>{m.delay:.4g} s</td>"
-            f"<td>{m.crossover:.4g} rad/s</td></tr>"
-            for name, m in rows
-        )
-        head = (
-            "<tr><th></th><th>gain margin</th><th>phase margin</th><th>delay "
-            "margin</th><th>crossover</th></tr>"
-        )
-        facts = "".join(
-            f"<li>{html.escape(k)}: "
-            f"{f'{self.facts[k]:.6g} printed, ' if k in self.facts else ''}{v:.6g} computed</li>"
-            for k, v in self.computed.items()
-        )
-        about = f"<p>{html.escape(self.ref)}. {html.escape(self.notes)}</p>"
+        head = ("", "gain margin", "phase margin", "delay margin", "crossover")
+        rows = [
+            (
+                name,
+                f"{m.gain:.4g}",
+                f"{m.phase:.4g}\u00b0",
+                f"{m.delay:.4g} s",
+                f"{m.crossover:.4g} rad/s",
+            )
+            for name, m in zip(("as published", "exact"), self.margins(), strict=True)
+        ]
+        facts = [
+            (name, f"{self.facts[name]:.6g}" if name in self.facts else "", f"{value:.6g}")
+            for name, value in self.computed.items()
+        ]
+        title, about = (html.escape(text) for text in (self.title, f"{self.ref}. {self.notes}"))
         return (
-            f"<h4>{html.escape(self.title)}</h4>{about}<table>{head}{cells}</table><ul>{facts}</ul>"
+            f"<h4>{title}</h4><p>{about}</p>{in_html(rows, head)}"
+            f"{in_html(facts, ('', 'printed', 'computed'))}"
         )
 
 

@@ -5,7 +5,6 @@ they rest on.
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ from fluidcc.analysis.change import Parameter, Response, parameters, split
 from fluidcc.analysis.follow import builder
 from fluidcc.analysis.linearize import LinearNetwork
 from fluidcc.analysis.modes import Mode, fairness_mode, modes_of, polish, response_slope, root_slope
-from fluidcc.analysis.operating_point import BUSY, FULL, Point, link_outputs, with_alone
+from fluidcc.analysis.operating_point import with_alone
+from fluidcc.analysis.point import BUSY, FULL, Point, link_outputs
 from fluidcc.analysis.wiring import Matrices, all_flows, has_loop, wire
 from fluidcc.base.arguments import choice, number, shown, whole
 from fluidcc.base.errors import UnknownName
-from fluidcc.base.tables import in_columns
+from fluidcc.base.tables import in_columns, in_html
 from fluidcc.network.patterns import near
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "QUANTITIES", "Sensitivities", "StabilityReport", "report_html", "rows_of", "sensitivities",
+    "QUANTITIES", "Sensitivities", "StabilityReport", "rows_of", "sensitivities",
     "static_windows",
 ]  # fmt: skip
 
@@ -108,14 +108,8 @@ class Sensitivities:
         return "\n".join(in_columns(self._rows()))
 
     def _repr_html_(self) -> str:
-        head, *rows = ([html.escape(text) for text in row] for row in self._rows())
-        body = [
-            f"<tr><th>{row[0]}</th>{''.join(f'<td>{text}</td>' for text in row[1:])}</tr>"
-            for row in rows
-        ]
-        return (
-            f"<table><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>{''.join(body)}</table>"
-        )
+        head, *rows = self._rows()
+        return in_html(rows, head)
 
     def _rows(self) -> list[list[str]]:
         """What one per cent more of each parameter changes; what moves the phase margin most
@@ -152,19 +146,18 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
     At a crossover the frequency moves too, as its condition demands (modulus one, or phase half a
     turn).
     """
-    point, fifo = report.point, report.delays == "fifo"
+    point = report.point
     chosen = parameters(point)
     answer = Response(point)
     root = complex(report.rightmost_roots[0])
-    mode = _mode(report, root)
-    build = builder(point, mode, fifo)
+    build = builder(point, report.modes[0].among or "loop")
     root = polish(build(point), root)
     margins = report.margins
     rows = []
     for p in chosen:
         moved = answer.to(p)
         ds = root_slope(*split(build(moved)), root)
-        open_, change = split(all_flows(moved, wire(moved, "open", fifo, False)))
+        open_, change = split(all_flows(moved, wire(moved, "open", merge=False)))
         rows.append(
             [
                 -ds.real,
@@ -181,11 +174,6 @@ def sensitivities(report: StabilityReport) -> Sensitivities:
         margins.modulus,
     ]
     return Sensitivities(tuple(chosen), np.array(value, float), np.array(rows, float))
-
-
-def _mode(report: StabilityReport, root: complex) -> str:
-    first = report.modes[0]
-    return first.among or "loop"
 
 
 def _margin_slopes(m: Matrices, d: Matrices, margins: Any) -> list[float]:
@@ -318,16 +306,6 @@ def _root(s: Any) -> str:
     return f"{s.real:.5g}" + (f" \u00b1 {abs(s.imag):.5g}j" if abs(s.imag) > 1e-12 else "")
 
 
-def report_html(report: StabilityReport) -> str:
-    """The table and the figure."""
-    left = "style='text-align:left'"
-    body = "".join(
-        f"<tr><th {left}>{html.escape(k)}</th><td {left}>{html.escape(v)}</td></tr>"
-        for k, v in rows_of(report)
-    )
-    return f"<table>{body}</table>{_figure(report)}"
-
-
 def _figure(report: StabilityReport) -> str:
     """Nyquist plot as an image in the page; made without pyplot, so that no figure is left open."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -406,8 +384,6 @@ class StabilityReport:
         Without those at zero that belong to `free`.
     margins : Margins
         Of all flows together, with every frequency.
-    delays : {"fifo", "frozen"}
-        How delays were taken.
     closed, open : LinearNetwork
         The closed loop, by class of identical flows; and the return ratio of all flows: of each
         class that of its mean (times the root of their number, so that singular values are those of
@@ -431,7 +407,6 @@ class StabilityReport:
     open_unstable: int
     rightmost_roots: NDArray[np.complex128]
     margins: Margins
-    delays: str
     closed: LinearNetwork = field(repr=False)
     open: LinearNetwork = field(repr=False)
     free: tuple[FreeDirection, ...] = ()
@@ -498,7 +473,7 @@ class StabilityReport:
         if not isinstance(name, str) or name not in known:
             raise UnknownName(f"no flow {shown(name)} listens; {near(str(name), known)}")
         point, k = with_alone(self.point, name)
-        return margins(LinearNetwork.of(point, wire(point, "open", self.delays == "fifo")), k)
+        return margins(LinearNetwork.of(point, wire(point, "open")), k)
 
     def eigenloci(
         self,
@@ -542,7 +517,7 @@ class StabilityReport:
     @cached_property
     def open_at_links(self) -> LinearNetwork:
         """The return ratio broken at the links, (34) of the LDCC paper; see `fluidcc.linearize`."""
-        return LinearNetwork.of(self.point, wire(self.point, "links", self.delays == "fifo"))
+        return LinearNetwork.of(self.point, wire(self.point, "links"))
 
     # --- what it rests on -------------------------------------------------------------------------
 
@@ -550,6 +525,11 @@ class StabilityReport:
     def point(self) -> Point:
         """The operating point."""
         return self.closed.point
+
+    @property
+    def delays(self) -> str:
+        """How delays were taken, "fifo" or "frozen"."""
+        return self.point.delays
 
     @property
     def equilibrium(self) -> Equilibrium:
@@ -589,7 +569,7 @@ class StabilityReport:
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
         """What moves at each of the rightmost roots."""
-        return modes_of(self.point, self.rightmost_roots, self.delays == "fifo")
+        return modes_of(self.point, self.rightmost_roots)
 
     @cached_property
     def fairness(self) -> Mode | None:
@@ -654,4 +634,4 @@ class StabilityReport:
         return "stable" if self.stable else "marginal" if self.marginal else "unstable"
 
     def _repr_html_(self) -> str:
-        return report_html(self)
+        return in_html(rows_of(self)) + _figure(self)

@@ -21,34 +21,48 @@ from numpy.typing import NDArray
 from sympy import Symbol, lambdify
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
+from fluidcc.analysis.signals import HEARD, LinearLaw, sources
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.equilibria.equilibrium import Equilibrium
-from fluidcc.links.ecf import PAQMECF, PAQMECF2, T_ECF, V1, V2, R, measured, q
-from fluidcc.links.paqm import PAQM, PAQMDrop
+from fluidcc.laws.linear import standing
+from fluidcc.links.ecf import T_ECF, V1, V2, R, T_s, aim, measured, q
+from fluidcc.links.paqm import PAQM, PAQMDrop, dT, q0
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
+from fluidcc.network.parameters import evaluated
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path
-from fluidcc.sources import LDCC, SampledLDCC
-from fluidcc.sources.ecf import ECF
-from fluidcc.symbols import c, e_b, packet, plain, unfold
+from fluidcc.sources.ecf import ECF, r_max, r_min
+from fluidcc.symbols import c, e, edot, pi, price, unfold, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.laws import Link
+    from fluidcc.laws import Link, Source
     from fluidcc.network.network import FlowSpec, LinkSpec, Network
 
 
-__all__ = [
-    "EXPLICIT", "SampledStability", "explicit_loop", "inner_loop", "router_loop",
-    "sampled_stability",
-]  # fmt: skip
+__all__ = ["SampledStability", "explicit_loop", "inner_loop", "router_loop", "sampled_stability"]
 
 
-EXPLICIT = (PAQMECF.name, PAQMECF2.name)
 _CLOSE = 1e-9
+
+
+def _reports(law: Link) -> bool:
+    """Whether a router tells its sources by which factor to change their rates."""
+    return "factor" in law.out
+
+
+def _obeys(law: Source) -> bool:
+    """Whether a source does at once what routers report."""
+    return law.flow == ECF.flow and law.out == ECF.out
+
+
+def _has_inner_loop(law: Link) -> bool:
+    """Whether a router has P-AQM's inner loop."""
+    return set(PAQM.ticks) <= set(law.ticks)
 
 
 @dataclass(frozen=True)
@@ -110,13 +124,10 @@ def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
     """Max-min fair rates of the sources of ECF, none above its r_max, and the constant ones of
     others.
     """
-    fixed = [
-        None if f.law.flow == ECF.flow and f.law.out == ECF.out else constant_rate(f, at)
-        for f in flows
-    ]
+    fixed = [None if _obeys(f.law) else constant_rate(f, at) for f in flows]
     moving = [f for f, x in zip(flows, fixed, strict=True) if x is None]
     for f in moving:
-        if f.law.flow != ECF.flow or f.law.out != ECF.out:
+        if not _obeys(f.law):
             raise Unsupported(
                 f"flow {f.name!r} has the law {f.law.name}; beside routers that report, "
                 f"multipliers are those of "
@@ -133,23 +144,23 @@ def _rates(net: Network, flows: Sequence[FlowSpec], at: float) -> list[float]:
                 f"link {name!r} is filled by constant rates alone, {taken:.6g} bit/s; give it more"
             )
     crosses = np.array([[name in f.route for f in moving] for name in net.links], float)
-    most = [f.law.parameter("r_max") for f in moving]
+    most = [f.law.params[r_max] for f in moving]
     given = iter(max_min_rates(np.vstack([crosses, np.eye(len(moving))]), np.array([*room, *most])))
     return [float(next(given)) if x is None else x for x in fixed]
 
 
 def _check(link: LinkSpec) -> None:
     """Refuse a filled link whose queue does not rest at its aim."""
-    if link.law.name not in EXPLICIT:
+    if not _reports(link.law):
         raise Unsupported(
             f"link {link.name!r} ({link.law.name}) is filled and tells nothing, so that no rest "
             f"is determined; give it "
             "more capacity than its reporting neighbours, or the law fluidcc.PAQMECF"
         )
-    aim = link.law.parameter("aim")
-    if aim >= link.law.parameter("q_0") or aim >= link.buffer / link.capacity:
+    own = link.law.params[aim]
+    if own >= link.law.params[q0] or own >= link.buffer / link.capacity:
         raise Unsupported(
-            f"link {link.name!r} aims at a queue of {aim:g} s, from where it drops already; let "
+            f"link {link.name!r} aims at a queue of {own:g} s, from where it drops already; let "
             f"its q_0 and its buffer "
             "be longer"
         )
@@ -161,16 +172,16 @@ def _obeyed(
     """The router that allows the flow the least; None if its own largest rate does, or it has a
     constant one.
     """
-    if f.law.flow != ECF.flow:
+    if not _obeys(f.law):
         return None
     most = {
         name: max(r for r, g in zip(rate, flows,
-        strict=True) if name in g.route and g.law.flow == ECF.flow)
+        strict=True) if name in g.route and _obeys(g.law))
         for name in f.route if name in filled
     }  # fmt: skip
     holds = [name for name, r in most.items() if x >= r * (1 - _CLOSE)]
-    own = x >= f.law.parameter("r_max") * (1 - _CLOSE)
-    if len(holds) + own > 1 or x <= f.law.parameter("r_min"):
+    own = x >= f.law.params[r_max] * (1 - _CLOSE)
+    if len(holds) + own > 1 or x <= f.law.params[r_min]:
         who = (
             ", ".join([*(f"link {name!r}" for name in holds), *(["its r_max"] * own)])
             or "its r_min"
@@ -193,13 +204,9 @@ def _wish(old_rate: bool) -> Any:
 
 def _gains(law: Link) -> tuple[float, float]:
     """Of a router's factor: by its queue now, and by its queue T_s ago [1/s]."""
-    old_rate = law.name == PAQMECF2.name
-    by_queue, by_rate = _wish(old_rate)(
-        law.parameter("T_ECF"), law.parameter("R") if old_rate else 0.0
-    )
-    measured_by = (float(by_rate) - 1.0) / law.parameter(
-        "T_s"
-    )  # r'/r, and r by the change of the queue
+    get = law.params.get
+    by_queue, by_rate = _wish(R in law.params)(get(T_ECF), get(R, 0.0))
+    measured_by = (float(by_rate) - 1.0) / get(T_s)  # r'/r, and r by the change of the queue
     return float(by_queue) + measured_by, -measured_by
 
 
@@ -221,9 +228,9 @@ def _feedback_loop(
                 if source == k:
                     paths.append(Path(i, j, gain / capacity_at(net.links[name], at), told + delay))
         law = net.links[obeys].law
-        for gain, delay in zip(_gains(law), (0.0, law.parameter("T_s")), strict=True):
+        for gain, delay in zip(_gains(law), (0.0, law.params[T_s]), strict=True):
             measurements.append(Measurement(j, place[obeys], one.rate * gain, delay))
-    periods = [net.links[str(classes[k].obeys)].law.parameter("T_ECF") for k in moving]
+    periods = [net.links[str(classes[k].obeys)].law.params[T_ECF] for k in moving]
     shared = np.array([[float(name in classes[k].route) for k in moving] for name in place])
     return HeldLoop(periods, len(filled), [1.0] * len(moving), paths, measurements, _unseen(shared))
 
@@ -278,7 +285,7 @@ class _Arrivals:
             wait = self.net.links[hop].delay
             if hop in self.filled:
                 link = self.net.links[hop]
-                wait += link.law.parameter("aim")
+                wait += link.law.params[aim]
                 _add(found, self.at(hop), -one.rate / capacity_at(link, self.time), 0.0)
             later: dict[tuple[int, float], float] = {}
             _add(later, found, 1.0, wait)
@@ -300,9 +307,6 @@ def _add(
 # --- routers that sample, near rest ---
 
 
-ROUTERS = (PAQM.name, PAQMDrop.name, *EXPLICIT)
-
-
 def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
     """The sampled loop of a network whose routers are P-AQM, and how many differences among
     identical flows stay for ever; None if it has no such router.
@@ -312,14 +316,12 @@ def router_loop(net: Network, at: Any) -> tuple[HeldLoop, int] | None:
     Unsupported
         If it has one, but not the form of `explicit_loop` or of `inner_loop`.
     """
-    routers = [link for link in net.links.values() if link.law.name in ROUTERS]
+    routers = [link for link in net.links.values() if _has_inner_loop(link.law)]
     if not routers:
         return None
     time = moment(at)
     flows = [f for f in net.flows.values() if is_on(f, time)]
-    if any(f.law.flow == ECF.flow for f in flows) and any(
-        link.law.name in EXPLICIT for link in routers
-    ):
+    if any(_obeys(f.law) for f in flows) and any(_reports(link.law) for link in routers):
         return explicit_loop(net, flows, time)
     name = f"link {routers[0].name!r} ({routers[0].law.name})"
     for f in flows:
@@ -371,7 +373,6 @@ def _update() -> Any:
     """
     (tick,) = PAQMDrop.ticks
     queue, share, rate, came = PAQMDrop.states
-    dT, q0 = (next(p for p in PAQMDrop.params if str(p) == name) for name in ("dT", "q_0"))
     load = Symbol("rho", positive=True)
     new = {z: unfold(f) for z, f in tick.update.items()}
     at = {came: load * dT, queue: q0, rate: load, c: 1}
@@ -383,13 +384,13 @@ def inner_loop(law: Link, load: float) -> HeldLoop:
     """P-AQM that drops from a constant rate, `load` times the capacity: its queue, share let in
     and filtered rate.
     """
-    own = [law.parameter(str(p)) for p in PAQMDrop.params]
+    own = [law.params[p] for p in PAQMDrop.params]
     by_rate, share_by_rate, share_by_queue = (float(v) for v in _update()(load, *own))
     share, rate = range(2)
     keep = np.zeros((2, 2))
     keep[share, rate], keep[rate, rate] = share_by_rate, by_rate
     return HeldLoop(
-        [law.parameter("dT")] * 2,
+        [law.params[dT]] * 2,
         1,
         keep,
         [Path(0, share, load, 0.0)],
@@ -498,74 +499,62 @@ def sampled_stability(
                 f"leave it out"
             )
         return SampledStability(router.period, router.multipliers, router.undetermined + among)
-    net, own = _continuous(net)
-    if period is None:
-        _need_own(net, own)
     h = None if period is None else to_si(period, "s", "period")
     if h is not None and not 0 < h < math.inf:
         raise InvalidInput(f"the period is {period!r}; give a positive time, such as '100 ms'")
+    net, own = _continuous(net)
     point = operating_point(net, at)
-    for f in point.classes:
-        if f.spec.law.name != LDCC.name or f.spec.law.flow != LDCC.flow:
+    laws = sources(point)
+    for f, law in zip(point.classes, laws, strict=True):
+        if not _averages(law):
             raise Unsupported(
-                f"flow {f.names[0]!r} has the law {f.spec.law.name}; the sampled law (25) is that "
-                f"of LDCC"
+                f"flow {f.name!r} has the law {f.spec.law.name}; the sampled law (25) is that of "
+                "LDCC"
+            )
+        if h is None and f.name not in own:
+            raise InvalidInput(
+                f"no period is given, and flow {f.name!r} ({f.spec.law.name}) is not sampled; give "
+                "one, such as '100 ms', or the flow the law fluidcc.SampledLDCC"
             )
     loop = local_loop(point)
     if loop.signal != "queueing delay":
         raise Unsupported(
             f"its links answer by {loop.signal}; the sampled law is analysed on queues that are "
-            f"not full"
+            "not full"
         )
-    held, differences = _loop(point, loop, own if h is None else dict.fromkeys(net.flows, h))
+    periods = own if h is None else dict.fromkeys(net.flows, h)
+    held, differences = _loop(point, loop, laws, periods)
     every = np.concatenate((held.multipliers, differences))
     return SampledStability(held.period, every[np.argsort(-np.abs(every), kind="stable")])
 
 
 def _continuous(net: Network) -> tuple[Network, dict[str, float]]:
-    """The network with LDCC in the place of its sampled law, whose periods are told by flow."""
+    """The network with sampled sources as if they ran all the time, whose periods are told by
+    flow.
+    """
     ticks = {}
     for name, flow in net.flows.items():
-        if flow.law.name == SampledLDCC.name and flow.law.flow == SampledLDCC.flow:
-            own = {plain(s): value for s, value in flow.law.params.items()}
-            ticks[name] = float(own.pop("T_s"))
-            net = net.with_flow(name, law=LDCC(**own), initial=None)
+        if len(flow.law.ticks) == 1:
+            (tick,) = flow.law.ticks
+            ticks[name] = float(evaluated(tick.every, flow.law.params))
+            law = standing(flow.law, f"flow {name!r}")
+            net = net.with_flow(name, law=law, initial=None)
     return net, ticks
 
 
-def _need_own(net: Network, own: dict[str, float]) -> None:
-    for name, flow in net.flows.items():
-        if name not in own and flow.law.name == LDCC.name:
-            raise InvalidInput(
-                f"no period is given, and flow {name!r} ({flow.law.name}) is not sampled; give "
-                f"one, such as '100 ms', "
-                "or the flow the law fluidcc.SampledLDCC"
-            )
-
-
-@lru_cache(maxsize=1)
-def _slopes() -> Any:
-    """Derivatives of the tick's new rate by the rate and by the two integrals."""
-    (update,) = (tick.update for tick in SampledLDCC.ticks)
-    x, delays, signals = SampledLDCC.states
-    new = unfold(update[x])
-    arguments = (*SampledLDCC.states, e_b, packet, *SampledLDCC.params)
-    return lambdify(arguments, [new.diff(z) for z in (x, delays, signals)], "numpy")
-
-
-def _tick(point: Point, k: int, h: float) -> Any:
-    """Derivatives of a class's update over h by its rate, and by its integrals of delay and of
-    signal.
+def _averages(law: LinearLaw) -> bool:
+    """Whether a law is of the form that (25) samples: its one state is the rate, and it hears of
+    delay, and of its slope and losses by their sum.
     """
-    f = point.classes[k]
-    own = {plain(s): float(v) for s, v in zip(f.spec.law.params, point.p[k], strict=True)}
-    values = [h if plain(s) == "T_s" else own[plain(s)] for s in SampledLDCC.params]
-    delay = float(point.rest.one_way_delay.sel(flow=f.names[0]))
-    return _slopes()(point.x[k], h * delay, 0.0, point.back[k], point.packet[k], *values)
+    if len(law.A) != 1 or law.C[0] != 1 or np.any(law.D):
+        return False
+    slope, lost = (float(law.B[0, HEARD.index(s)]) for s in (edot, pi))
+    rest = [law.B[0, HEARD.index(s)] for s in (price, x_tau)]
+    return slope != 0 and math.isclose(slope, lost, rel_tol=1e-9) and not np.any(rest)
 
 
 def _loop(
-    point: Point, loop: LocalLoop, periods: dict[str, float]
+    point: Point, loop: LocalLoop, laws: list[LinearLaw], periods: dict[str, float]
 ) -> tuple[HeldLoop, NDArray[np.complex128]]:
     """The queues as integrators of rates that are held, and the multipliers of the differences
     among identical flows.
@@ -574,7 +563,7 @@ def _loop(
     forward delay. Of each of these it measures the mean of q over the period that ended a backward
     delay ago, and q itself at both ends of that period, whose difference is the integral of q'.
     Links hear nothing of the differences among such flows: each keeps of its own what it keeps of
-    its rate.
+    its rate. A tick adds the period times the derivative that the continuous law has of the means.
     """
     inputs = [
         (k, h, n)
@@ -583,8 +572,8 @@ def _loop(
     ]
     keep, paths, measurements = [], [], []
     for j, (k, h, n) in enumerate(inputs):
-        by_rate, by_delay, by_signal = (float(v) for v in _tick(point, k, h))
-        keep.append(by_rate)
+        by_delay, by_signal = (float(laws[k].B[0, HEARD.index(s)]) for s in (e, edot))
+        keep.append(1 + h * float(laws[k].A[0, 0]))
         for l in np.flatnonzero(loop.route[:, k]):
             ahead = float(loop.forward[l, k])
             behind = float(loop.trip[k]) - ahead

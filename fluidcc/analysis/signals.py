@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.analysis.operating_point import (
+from fluidcc.analysis.point import (
     BUSY,
     FULL,
     PASS,
@@ -43,7 +43,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.symbols import SOURCE_INPUTS, e, edot, pi, plain, price, x_tau
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import LawGroup, Point
+    from fluidcc.analysis.point import LawGroup, Point
     from fluidcc.laws.linear import Jacobians
 
 
@@ -182,8 +182,8 @@ class Signals:
     channels: dict[tuple[Any, ...], int]
     reads: list[tuple[str, int, Any]]
 
-    def __init__(self, point: Point, fifo: bool, merge: bool) -> None:
-        self.point, self.fifo, self.merge = point, fifo, merge
+    def __init__(self, point: Point, merge: bool) -> None:
+        self.point, self.merge = point, merge
         self.lag = Lags(point)
         self.sources = sources(point)
         self.out = link_outputs(point)
@@ -294,7 +294,7 @@ class Signals:
         lag = (
             self.lag.forward[k] if k >= 0 else route_lags(point, route, 0.0)
         )  # of the latter, differences matter
-        if not self.fifo:
+        if self.point.delays == "frozen":
             if k >= 0:
                 add(row, self.read("x", k, lag[h], (l, k)), point.count[k])
             return

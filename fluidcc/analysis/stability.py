@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.continuum import left_out, without_zeros
-from fluidcc.analysis.linearize import LinearNetwork, refuse_frozen_loss
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.linearize import LinearNetwork
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.analysis.report import StabilityReport
 from fluidcc.analysis.wiring import all_flows, has_loop, wire_both
-from fluidcc.base.arguments import choice, explained, flag, whole
+from fluidcc.base.arguments import explained, flag, whole
 from fluidcc.base.errors import warn
 from fluidcc.network.network import require_network
 
@@ -91,14 +92,12 @@ def stability(
     from fluidcc.numerics.linear.margins import margins
 
     require_network(net)
-    choice(delays, "delays", ("fifo", "frozen"))
     roots = whole(roots, "roots", least=1, most=10_000)
     flag(certify, "certify")
-    point = operating_point(net, at)
-    refuse_frozen_loss(point, delays)
-    joined, broken = wire_both(point, delays == "fifo")
+    point = operating_point(net, at, delays)
+    joined, broken = wire_both(point)
     loops = ((joined, "closed"), (broken, "open"), (all_flows(point, broken), "open"))
-    closed, by_class, opened = (LinearNetwork.of(point, m, loop, delays) for m, loop in loops)
+    closed, by_class, opened = (LinearNetwork.of(point, m, loop) for m, loop in loops)
     _warn_without_loop(point, by_class)
     among = closed.deviations()
     times = {"": 1, **{f.label: f.count - 1 for f in point.classes}}
@@ -133,7 +132,6 @@ def stability(
         open_unstable=open_unstable,
         rightmost_roots=_first(np.concatenate(found), roots),
         margins=margins(opened),
-        delays=delays,
         closed=closed,
         open=opened,
         free=free,

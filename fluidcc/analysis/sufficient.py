@@ -8,7 +8,6 @@ grow until a condition fails, so that a margin below 1 means that it fails alrea
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.analysis.local import LocalLoop, local_loop
-from fluidcc.analysis.operating_point import Point, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import Point
 from fluidcc.base.errors import UnknownName, Unsupported
+from fluidcc.base.tables import in_html
 from fluidcc.network.patterns import near
 from fluidcc.symbols import plain
 
@@ -341,14 +342,7 @@ class Conditions(Sequence[Condition]):
         return "\n".join(f"{v.name}: {_verdict(v)} ({v.why})" for v in self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{h}</th>" for h in _COLUMNS)
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in _cells(v))
-            + "</tr>"
-            for v in self
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return in_html(map(_cells, self), _COLUMNS)
 
 
 _COLUMNS = ("condition", "verdict", "gain margin", "exact over it", "theorem", "why", "source")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fluidcc.analysis.operating_point import Lags
+from fluidcc.analysis.point import Lags
 from fluidcc.analysis.signals import (
     LINK_ARRIVAL,
     LinearLaw,
@@ -21,7 +21,7 @@ from fluidcc.analysis.signals import (
 )
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.operating_point import Point
+    from fluidcc.analysis.point import Point
 
 
 __all__ = [
@@ -273,7 +273,7 @@ def _ordered(found: list[Row], wiring: _Wiring) -> list[Row]:
     return [row for _, row in sorted(zip(places, found, strict=True), key=lambda pair: pair[0])]
 
 
-def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = True) -> Matrices:
+def wire(point: Point, loop: str = "closed", merge: bool = True) -> Matrices:
     """Join the laws: the loop "closed", or open as for `fluidcc.linearize`: "open", "links" or
     "marks".
 
@@ -281,13 +281,13 @@ def wire(point: Point, loop: str = "closed", fifo: bool = True, merge: bool = Tr
     so that points with other delays have matrices of the same shape.
     """
     if loop == "closed":
-        return _closed(point, _Wiring(point, fifo, merge).matrices("open"))
-    return _Wiring(point, fifo, merge).matrices(loop)
+        return _closed(point, _Wiring(point, merge).matrices("open"))
+    return _Wiring(point, merge).matrices(loop)
 
 
-def wire_both(point: Point, fifo: bool = True) -> tuple[Matrices, Matrices]:
+def wire_both(point: Point) -> tuple[Matrices, Matrices]:
     """The closed loop and the open one."""
-    opened = _Wiring(point, fifo, True).matrices("open")
+    opened = _Wiring(point, True).matrices("open")
     return _closed(point, opened), opened
 
 

@@ -1,10 +1,11 @@
-"""Tables in plain text."""
+"""Tables in plain text and in HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from collections.abc import Iterable, Sequence
 
-__all__ = ["in_columns"]
+__all__ = ["in_columns", "in_html"]
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -22,3 +23,22 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
         )
         for row in rows
     ]
+
+
+def in_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """An HTML table of plain text, in which each row begins with its heading.
+
+    >>> in_html([["a", "x < 1"]]).count("x &lt; 1")
+    1
+    """
+
+    def line(cells: Sequence[str], first: str, other: str) -> str:
+        kinds = [first] + [other] * (len(cells) - 1)
+        parts = [
+            f"<{kind} style='text-align:left'>{html.escape(text)}</{kind}>"
+            for kind, text in zip(kinds, cells, strict=True)
+        ]
+        return f"<tr>{''.join(parts)}</tr>"
+
+    top = [line(head, "th", "th")] if head else []
+    return f"<table>{''.join([*top, *(line(row, 'th', 'td') for row in rows)])}</table>"

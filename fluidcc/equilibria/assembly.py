@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Float
+from sympy import Float, Symbol
 
 from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
-from fluidcc.laws.steady import Structure, state_bounds
+from fluidcc.laws.steady import Structure
+from fluidcc.laws.trackers import levels, trackers
+from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
 from fluidcc.numerics.steady.search import Numbers, Shape
 from fluidcc.symbols import c, e_b, packet, plain, q_max, unfold
 
 if TYPE_CHECKING:
+    from fluidcc.laws import Law
     from fluidcc.network.network import FlowSpec, LinkSpec, Network
     from fluidcc.numerics.tape import Tape
 
-__all__ = ["Assembled", "assemble", "capacity_at", "constant_rate", "is_on", "moment"]
+__all__ = [
+    "Assembled", "assemble", "bounds", "capacity_at", "constant_rate", "flow_numbers",
+    "initial_state", "is_on", "link_numbers", "moment", "own_states",
+]  # fmt: skip
 
 
 def moment(at: Any) -> float:
@@ -78,13 +84,9 @@ def constant_rate(flow: FlowSpec, at: float) -> float | None:
     return float(rate.xreplace({**law.params, packet: Float(flow.packet)}))
 
 
-def _states(law: Any) -> list[Any]:
+def own_states(law: Any) -> list[Any]:
     """The states of a law that are unknowns of their own: not a link's queue."""
     return [z for z in law.states if z != getattr(law, "queue", None)]
-
-
-def _joined(parts: Iterable[Any]) -> Any:
-    return np.array([float(v) for part in parts for v in part])
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ PLACE_OF_A_LINK = 2
 """Among a link's, c and q_max."""
 
 
-def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
+def assemble(
+    net: Network, at: float, many: tuple[int, ...] = (), given: Parameters | None = None
+) -> Assembled:
     """The network at one time, as arrays and formulas on registers.
 
     Parameters
@@ -140,12 +144,15 @@ def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
         Time [s].
     many : tuple of int
         How many identical flows each flow stands for; by default itself alone.
+    given : Parameters, optional
+        The numbers that are set otherwise, of the network before laws were replaced in it.
 
     Raises
     ------
     Unsupported
         If a flow sends at random, or a bound of a state varies.
     """
+    given = Parameters(net) if given is None else given
     flows, links = list(net.flows.values()), list(net.links.values())
     rates = [constant_rate(f, at) if is_on(f, at) else 0.0 for f in flows]
     laws: list[Any] = [
@@ -154,59 +161,131 @@ def assemble(net: Network, at: float, many: tuple[int, ...] = ()) -> Assembled:
     place = {name: l for l, name in enumerate(net.links)}
     routes = [tuple(place[name] for name in f.route) for f in flows]
     shape = _shape(routes, laws, [link.law for link in links], many or (1,) * len(flows))
-    capacity = np.array([capacity_at(link, at) for link in links])
-    longest = np.array([link.buffer for link in links]) / capacity
-    base = np.array(
-        [f.access_delay + sum(net.links[name].delay for name in f.route) for f in flows]
-    )
-    back = np.array(
-        [d if f.return_delay is None else f.return_delay for f, d in zip(flows, base, strict=True)]
-    )
-    own = [
-        [f.initial[plain(z)] for z in law.states] if law else []
-        for f, law in zip(flows, laws, strict=True)
-    ]
-    own += [[link.initial[plain(z)] for z in _states(link.law)] for link in links]
-    numbers = Numbers(
-        base=base,
-        trip=base + back,
-        rate=np.array([rate or 0.0 for rate in rates]),
-        par=_joined(
-            [0.0, b, f.packet, *law.params.values()] if law else ()
-            for f, b, law in zip(flows, back, laws, strict=True)
-        ),
-        c=capacity,
-        q_max=longest,
-        link_par=_joined(
-            [c, q, *k.law.params.values()] for k, c, q in zip(links, capacity, longest, strict=True)
-        ),
-        initial=np.concatenate([np.zeros(len(flows) + 2 * len(links)), _joined(own)]),
-        lower=_bounds("lower", flows, laws, back, links, capacity, longest),
-        upper=_bounds("upper", flows, laws, back, links, capacity, longest),
-    )
-    return Assembled(net, shape, Numbers(*(a[None] for a in numbers)), at)
+    table = _Table(given)
+    for f, law, rate in zip(flows, laws, rates, strict=True):
+        table.flow(f, law, rate or 0.0, is_on(f, at))
+    for link in links:
+        table.link(link, capacity_at(link, at))
+    return Assembled(net, shape, table.numbers(), at)
 
 
-def _bounds(
-    side: str, flows: Any, laws: Any, back: Any, links: Any, capacity: Any, longest: Any
-) -> Any:
-    """Bounds of all unknowns: none of rates and arrivals, 0 and nothing above of queues, the
-    laws' of states.
+def flow_numbers(given: Parameters, name: str, law: Law) -> dict[Symbol, Any]:
+    """What a flow's law knows at each point: its parameters, return delay and packet size.
+
+    The levels of trackers follow from the path's delay and from what the trackers show at first.
     """
-    infinite = -np.inf if side == "lower" else np.inf
-    queue = [0.0 if side == "lower" or link.law.queue is None else np.inf for link in links]
-    own = [
-        state_bounds(law, tuple(law.states), side, ((e_b, float(b)), (packet, float(f.packet))))
-        for f, b, law in zip(flows, back, laws, strict=True)
-        if law
-    ]
-    own += [
-        state_bounds(k.law, tuple(_states(k.law)), side, ((c, float(rate)), (q_max, float(q))))
-        for k, rate, q in zip(links, capacity, longest, strict=True)
-    ]
-    return np.concatenate(
-        [np.full(len(flows), infinite), queue, np.full(len(links), infinite), _joined(own)]
-    )
+    _, forward, back, size = given.flow(name)
+    known = {**given.of_law("flow", name, law), e_b: back, packet: size}
+    original = given.net.flows[name].law
+    for level, z in levels(law).items():
+        if level not in original.params:
+            slope = evaluated(trackers(original)[z].delay, known)
+            known[level] = initial_state(given, "flow", name, z, known) - slope * forward
+    return known
+
+
+def link_numbers(given: Parameters, link: LinkSpec, capacity: float) -> dict[Symbol, Any]:
+    """What a link's law knows at each point: its parameters, capacity and longest queue."""
+    rate, _, longest = given.link(link.name, capacity)
+    return {**given.of_law("link", link.name, link.law), c: rate, q_max: longest}
+
+
+def initial_state(
+    given: Parameters, kind: str, name: str, z: Symbol, known: Mapping[Symbol, Any]
+) -> Any:
+    """Where a state starts: a number, or one for each point."""
+    key = (kind, name, "initial", plain(z))
+    if key in given.set:
+        return given.set[key]
+    spec = getattr(given.net, f"{kind}s")[name]
+    told = (given.net.given(kind, name)["initial"] or {}) if given.set else spec.initial
+    if plain(z) not in told and z in spec.law.initial:
+        return evaluated(spec.law.initial[z], known)
+    return spec.initial[plain(z)]
+
+
+def bounds(law: Law, states: Iterable[Symbol], known: Mapping[Symbol, Any]) -> list[list[Any]]:
+    """Lower and upper bounds of some states of a law; infinite where there is none.
+
+    Parameters
+    ----------
+    law : Law
+    states : iterable of Symbol
+    known : mapping
+        Its parameters and what else a bound may depend on, each a number or an array of the points.
+
+    Raises
+    ------
+    Unsupported
+        If a bound depends on anything else.
+    """
+    found: list[list[Any]] = [[], []]
+    for ends, side, none in zip(found, (law.lower, law.upper), (-math.inf, math.inf), strict=True):
+        for z in states:
+            try:
+                ends.append(evaluated(side[z], known) if z in side else none)
+            except KeyError:
+                raise Unsupported(
+                    f"{law.name} bounds {plain(z)} by {side[z]}, which varies: simulate it instead"
+                ) from None
+    return found
+
+
+class _Table:
+    """Columns of the numbers of all points, one thing after the other."""
+
+    def __init__(self, given: Parameters) -> None:
+        self.given = given
+        self.columns: dict[str, list[Any]] = {
+            name: [] for name in (*Numbers._fields, "initial", "lower", "upper")
+        }
+        self.queues: list[float] = []  # how long each may get
+
+    def flow(self, f: FlowSpec, law: Law | None, rate: float, on: bool) -> None:
+        """Add a flow; one without a law has a constant rate."""
+        given, to = self.given, self.columns
+        _, forward, back, size = given.flow(f.name)
+        to["base"].append(forward)
+        to["trip"].append(forward + back)
+        if law is not None:
+            known = flow_numbers(given, f.name, law)
+            to["par"] += [0.0, back, size, *(known[s] for s in law.params)]
+            self._states("flow", f.name, law, known)
+        elif on and f.pattern is None and given.touches("flow", f.name):
+            rate = evaluated(
+                f.law.out["rate"], {**given.of_law("flow", f.name, f.law), packet: size}
+            )
+        to["rate"].append(rate)
+
+    def link(self, link: LinkSpec, capacity: float) -> None:
+        """Add a link."""
+        known, to = link_numbers(self.given, link, capacity), self.columns
+        to["c"].append(known[c])
+        to["q_max"].append(known[q_max])
+        to["link_par"] += [known[c], known[q_max], *(known[s] for s in link.law.params)]
+        self.queues.append(0.0 if link.law.queue is None else math.inf)
+        self._states("link", link.name, link.law, known)
+
+    def _states(self, kind: str, name: str, law: Law, known: Mapping[Symbol, Any]) -> None:
+        """Add initial values and bounds of a law's states."""
+        states, to = own_states(law), self.columns
+        to["initial"] += [initial_state(self.given, kind, name, z, known) for z in states]
+        for side, ends in zip(("lower", "upper"), bounds(law, states, known), strict=True):
+            to[side] += ends
+
+    def numbers(self) -> Numbers:
+        """All numbers as arrays (points, ...): none bounds rates and arrivals, 0 bounds queues."""
+        to, F, L = self.columns, len(self.columns["base"]), len(self.queues)
+        to["initial"] = [0.0] * (F + 2 * L) + to["initial"]
+        to["lower"] = [-math.inf] * F + [0.0] * L + [-math.inf] * L + to["lower"]
+        to["upper"] = [math.inf] * F + self.queues + [math.inf] * L + to["upper"]
+        return Numbers(**{name: self._array(to[name]) for name in Numbers._fields})
+
+    def _array(self, columns: list[Any]) -> Any:
+        points = self.given.points
+        if not any(isinstance(v, np.ndarray) for v in columns):
+            return np.repeat(np.array(columns, float)[None], points, axis=0)
+        return np.stack([np.broadcast_to(np.asarray(v, float), points) for v in columns], axis=1)
 
 
 def _shape(
@@ -233,7 +312,7 @@ def _shape(
         flow_par=tuple(PLACE_OF_A_FLOW + len(law.params) if law else 0 for law in laws),
         is_rate=tuple(law.out["rate"] == z for law in laws if law for z in law.states),
         link_law=tuple(link_law),
-        link_states=tuple(len(_states(law)) for law in link_laws),
+        link_states=tuple(len(own_states(law)) for law in link_laws),
         link_par=tuple(PLACE_OF_A_LINK + len(law.params) for law in link_laws),
         queued=tuple(law.queue is not None for law in link_laws),
         hears=tuple(hears_rate(Structure.of(law)) for law in link_laws),

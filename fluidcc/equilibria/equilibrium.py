@@ -19,20 +19,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc.base.arguments import explained
-from fluidcc.base.errors import InvalidInput
-from fluidcc.equilibria.assembly import Assembled, assemble, is_on, moment
+from fluidcc.base.errors import FluidccError, InvalidInput
+from fluidcc.equilibria.assembly import (
+    Assembled,
+    assemble,
+    flow_numbers,
+    initial_state,
+    is_on,
+    moment,
+    own_states,
+)
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
 from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady, window_names
-from fluidcc.laws.trackers import settled, values_at_rest, with_levels
+from fluidcc.laws.trackers import settled, trackers, with_levels
 from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.network.network import require_network
+from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.symbols import plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
-    from fluidcc.numerics.steady.search import Search
+    from fluidcc.numerics.steady.search import Found, Search
 
 __all__ = ["Equilibrium", "SharedStates", "equilibrium", "hold_trackers", "one_equilibrium"]
 
@@ -127,38 +136,73 @@ def one_equilibrium(net: Network, at: float | str = math.inf) -> Equilibrium:
     return _search(net, collapsed(net), at).told
 
 
-class _Found(NamedTuple):
-    """A search that has succeeded: in what, where it ended, and what that tells of the whole
-    network.
+class Solved(NamedTuple):
+    """Equilibria of a network at one point or many: the search, where it ended (NaN where there is
+    none), why there is none, and what they tell.
     """
 
-    few: Collapsed
     system: Assembled
     search: Search
-    u: Any
+    found: Found
+    errors: dict[int, FluidccError]
+    values: dict[str, Any]
+    states: dict[str, dict[str, Any]]
+
+
+def solved(given: Parameters, at: float | str, many: tuple[int, ...] = ()) -> Solved:
+    """Search for the equilibria of a network at every point; a result depends on no other point."""
+    from fluidcc.equilibria.no_equilibrium import settled
+    from fluidcc.numerics.steady.follow import CONVERGED
+    from fluidcc.numerics.steady.search import Search
+
+    system, errors = system_of(given.net, at, many, given), given.errors()
+    search = Search(system.shape)
+    found = search.everywhere(system.numbers)
+    alone = given.points == 1 and not given.set
+    for i in np.flatnonzero((found.status != CONVERGED) | alone).tolist():
+        if i in errors:
+            continue
+        end = settled(system, search, i, found.point(i), alone)
+        if isinstance(end, FluidccError):
+            errors[i] = end
+            continue
+        for array, value in zip(found, end, strict=True):
+            array[i] = value
+    for array in found[:2]:
+        array[list(errors)] = np.nan
+    with np.errstate(invalid="ignore"):
+        values = values_of(system, found.u, found.told)
+    states = states_of(system, found.u)
+    for r, (name, flow) in enumerate(given.net.flows.items()):
+        for z, account in trackers(flow.law).items():
+            known = flow_numbers(given, name, flow.law)
+            slope, share = (evaluated(f, known) for f in account)
+            start = initial_state(given, "flow", name, z, known)
+            e, trip = values["one_way_delay"][:, r], values["rtt"][:, r]
+            first = np.where(np.equal(share, 0), start, 0.0)
+            more = slope * (e - system.numbers.base[:, r]) + share * values["rate"][:, r] * trip
+            states[name][plain(z)] = first + more
+    return Solved(system, search, found, errors, values, states)
+
+
+class _One(NamedTuple):
+    """The equilibrium of a network, found in one with a flow of each kind."""
+
+    few: Collapsed
+    solved: Solved
     told: Equilibrium
 
 
-def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
-    from fluidcc.equilibria.no_equilibrium import settled
-    from fluidcc.numerics.steady.search import Search
-
-    system = system_of(few.net, at, few.many)
-    search = Search(system.shape)
-    found = settled(system, search, 0, search.everywhere(system.numbers).point(0))
-    if isinstance(found, Exception):
+def _search(net: Network, few: Collapsed, at: float | str) -> _One:
+    found = solved(Parameters(few.net), at, few.many)
+    if found.errors:
         if few.net is not net:  # tell why of the network as it stands, with every flow's name
             return _search(net, apart(net), at)
-        raise found
-    values = {k: v[0] for k, v in values_of(system, found.u[None], found.told[None]).items()}
+        raise found.errors[0]
     states = {
-        name: {z: float(column[0]) for z, column in of.items()}
-        for name, of in states_of(system, found.u[None]).items()
+        name: {z: float(column[0]) for z, column in of.items()} for name, of in found.states.items()
     }
-    for k, (name, flow) in enumerate(few.net.flows.items()):
-        x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
-        empty = few.net.propagation_delay(name)
-        states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+    values = {k: v[0] for k, v in found.values.items()}
     windows = least_windows(few.net, states, values["rate"])
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
     every = SharedStates(
@@ -167,42 +211,35 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
         {name: states[name] for name in net.links},
     )
     names = {"flow": list(net.flows), "link": list(net.links)}
-    told = Equilibrium(names, values, every, found.error, system.at, _net=net)
+    error = float(found.found.error[0])
+    told = Equilibrium(names, values, every, error, found.system.at, _net=net)
     if np.min(windows, initial=math.inf) < FEW:
         of_all = {name: float(windows[k]) for name, k in few.place.items()}
         told = replace(told, warnings=tuple(few_packets(of_all)))
-    return _Found(few, system, search, found.u, told)
+    return _One(few, found, told)
 
 
-def _free(net: Network, found: _Found) -> tuple[str, ...]:
+def _free(net: Network, one: _One) -> tuple[str, ...]:
     """What nothing determines, by name: found with two flows of each kind, and told of all of
     them.
     """
     from fluidcc.equilibria.nonunique import undetermined
     from fluidcc.numerics.steady.search import Search
 
-    if found.few.net is net:
-        return undetermined(found.system, found.search, found.u)
+    small, u = one.solved.system, one.solved.found.u[0]
+    if one.few.net is net:
+        return undetermined(small, one.solved.search, u)
+    F, L, (flows, links) = small.shape.flows, small.shape.links, small.states
     free: tuple[str, ...] = ()
     for more in (in_pairs(net), apart(net)):
-        system = system_of(more.net, found.told.at, more.many)
-        u = _spread(
-            found, system, [found.few.where[i] for i in np.unique(more.where, return_index=True)[1]]
-        )
-        free = undetermined(system, Search(system.shape), u)
+        system = system_of(more.net, one.told.at, more.many)
+        where = [one.few.where[i] for i in np.unique(more.where, return_index=True)[1]]
+        own = [i for k in where for i in flows[k]] + [i for of in links for i in of]
+        spread = u[[*where, *range(F, F + 2 * L), *own]]
+        free = undetermined(system, Search(system.shape), spread)
         if not free:
             break
     return free
-
-
-def _spread(found: _Found, system: Assembled, where: list[Any]) -> Any:
-    """Unknowns found in a collapsed network as those of a larger one, of whose flows each is in
-    place `where` there.
-    """
-    F, L = found.system.shape.flows, found.system.shape.links
-    flows, links = found.system.states
-    own = [i for k in where for i in flows[k]]
-    return found.u[[*where, *range(F, F + 2 * L), *own, *(i for of in links for i in of)]]
 
 
 @explained
@@ -259,17 +296,20 @@ def _with_laws(net: Network, laws: Mapping[str, Source]) -> Network:
     return new
 
 
-def system_of(net: Network, at: float | str, many: tuple[int, ...] = ()) -> Assembled:
+def system_of(
+    net: Network, at: float | str, many: tuple[int, ...] = (), given: Parameters | None = None
+) -> Assembled:
     """The network at one time as arrays and formulas, refused if it has no equilibrium by its
     nature.
 
-    Each flow stands for as many identical ones as `many` has, by default for itself.
+    Each flow stands for as many identical ones as `many` has, by default for itself; `given` has
+    the numbers that are set otherwise.
     """
     require_network(net)
     if not net.flows:
         raise InvalidInput("the network has no flows; add one with .flow(name, law, route=[...])")
     time = moment(at)
-    return assemble(_standing(net, time), time, many)
+    return assemble(_standing(net, time), time, many, given)
 
 
 @lru_cache(maxsize=4096)
@@ -357,7 +397,7 @@ def states_of(system: Assembled, u: Any) -> dict[str, dict[str, Any]]:
     owners: Any = (system.net.flows, system.net.links)
     for specs, places in zip(owners, system.states, strict=True):
         for (name, spec), own in zip(specs.items(), places, strict=True):
-            named = [plain(z) for z in spec.law.states if z != getattr(spec.law, "queue", None)]
+            named = [plain(z) for z in own_states(spec.law)]
             states[name].update(zip(named, u[:, own].T, strict=False))
     queue = np.minimum(system.queues(u), system.numbers.q_max)
     for l, (name, link) in enumerate(system.net.links.items()):

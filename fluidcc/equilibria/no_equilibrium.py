@@ -34,11 +34,14 @@ DOUBTFUL_QUEUE = 30.0
 """Where a search stalls, a queue without limit and longer than this [s] is looked at for growth."""
 
 
-def settled(system: Assembled, search: Search, point: int, found: Found) -> Found | FluidccError:
+def settled(
+    system: Assembled, search: Search, point: int, found: Found, alone: bool
+) -> Found | FluidccError:
     """The equilibrium at a point, or the exception that says why there is none; `found` is that
     point's search.
+
+    Switches of links are looked at where the point is `alone`, with the numbers of its network.
     """
-    alone = len(system.numbers.c) == 1
     if found.status == CONVERGED and not (alone and on_a_switch(system, found.u)):
         return found
     if found.status == UNDEFINED:

@@ -15,6 +15,7 @@ from sympy import Symbol, diff, lambdify, powsimp, simplify
 
 from fluidcc.base.arguments import explained
 from fluidcc.base.errors import Infeasible, InvalidInput, SolverError, Unbounded, Unsupported
+from fluidcc.base.tables import in_html
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.network.network import require_network
 from fluidcc.symbols import e_b, packet, plain, unfold
@@ -55,23 +56,14 @@ class NumSolution:
     kkt: float
 
     def _repr_html_(self) -> str:
-        flows = "".join(
-            f"<tr><td>{f}</td><td>{v:.6g}</td></tr>"
-            for f, v in zip(*_items(self.rate), strict=True)
-        )
-        links = "".join(
-            f"<tr><td>{f}</td><td>{v:.6g}</td></tr>"
-            for f, v in zip(*_items(self.price), strict=True)
+        flows, links = (
+            [(str(name), f"{value:.6g}") for name, value in array.to_series().items()]
+            for array in (self.rate, self.price)
         )
         return (
-            f"<table><tr><th>flow</th><th>rate [bit/s]</th></tr>{flows}</table>"
-            f"<table><tr><th>link</th><th>price</th></tr>{links}</table>"
+            f"{in_html(flows, ('flow', 'rate [bit/s]'))}{in_html(links, ('link', 'price'))}"
             f"<p>duality gap {self.gap:.1e}, optimality residual {self.kkt:.1e}</p>"
         )
-
-
-def _items(array: Any) -> tuple[list[str], list[float]]:
-    return [str(n) for n in array[array.dims[0]].values], [float(v) for v in array.values]
 
 
 @explained

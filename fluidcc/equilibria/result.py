@@ -14,7 +14,7 @@ from sympy import Float, N
 
 from fluidcc.base.arguments import shown
 from fluidcc.base.errors import UnknownName, Unsupported
-from fluidcc.base.tables import in_columns
+from fluidcc.base.tables import in_columns, in_html
 from fluidcc.equilibria.assembly import capacity_at
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.symbols import Let, c, e, e_b, edot, packet, pi, plain, price, q_max, unfold, x_tau, y
@@ -40,6 +40,25 @@ COLUMNS = {
     "admitted_rate": ("link", "bit/s"),
 }
 """Dimension and unit of what an equilibrium tells."""
+SHOWN = {
+    "flow": ("rate", "one_way_delay", "rtt", "loss"),
+    "link": ("queueing_delay", "arrival_rate", "price", "saturated", "full"),
+}
+"""What its tables show."""
+MOST_ROWS = 12  # of a table in text
+
+
+def _labelled(name: str) -> Any:
+    """The attribute of that name, an array with its labels."""
+    dim, units = COLUMNS[name]
+
+    def labelled(self: Equilibrium) -> xr.DataArray:
+        import xarray as xr
+
+        attrs = {"units": units} if units else {}
+        return xr.DataArray(self._values[name], {dim: self._names[dim]}, (dim,), name, attrs)
+
+    return cached_property(labelled)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -155,67 +174,37 @@ class Equilibrium:
             )
         return values_of_lets(self, self._net, name)
 
-    def _labelled(self, name: str) -> xr.DataArray:
-        import xarray as xr
+    rate = _labelled("rate")
+    one_way_delay = _labelled("one_way_delay")
+    rtt = _labelled("rtt")
+    loss = _labelled("loss")
+    queueing_delay = _labelled("queueing_delay")
+    price = _labelled("price")
+    saturated = _labelled("saturated")
+    full = _labelled("full")
+    arrival_rate = _labelled("arrival_rate")
+    admitted_rate = _labelled("admitted_rate")
 
-        dim, units = COLUMNS[name]
-        return xr.DataArray(
-            self._values[name],
-            {dim: self._names[dim]},
-            (dim,),
-            name,
-            {"units": units} if units else {},
-        )
-
-    @cached_property
-    def rate(self) -> xr.DataArray:
-        return self._labelled("rate")
-
-    @cached_property
-    def one_way_delay(self) -> xr.DataArray:
-        return self._labelled("one_way_delay")
-
-    @cached_property
-    def rtt(self) -> xr.DataArray:
-        return self._labelled("rtt")
-
-    @cached_property
-    def loss(self) -> xr.DataArray:
-        return self._labelled("loss")
-
-    @cached_property
-    def queueing_delay(self) -> xr.DataArray:
-        return self._labelled("queueing_delay")
-
-    @cached_property
-    def price(self) -> xr.DataArray:
-        return self._labelled("price")
-
-    @cached_property
-    def saturated(self) -> xr.DataArray:
-        return self._labelled("saturated")
-
-    @cached_property
-    def full(self) -> xr.DataArray:
-        return self._labelled("full")
-
-    @cached_property
-    def arrival_rate(self) -> xr.DataArray:
-        return self._labelled("arrival_rate")
-
-    @cached_property
-    def admitted_rate(self) -> xr.DataArray:
-        return self._labelled("admitted_rate")
-
-    def _columns(self) -> tuple[tuple[xr.DataArray, ...], tuple[xr.DataArray, ...]]:
-        return (self.rate, self.one_way_delay, self.rtt, self.loss), (
-            self.queueing_delay, self.arrival_rate, self.price, self.saturated, self.full,
-        )  # fmt: skip
+    def _tables(self, most: float) -> list[list[list[str]]]:
+        """The heads and rows of a table of flows and one of links, with so many rows at most."""
+        tables = []
+        for dim, names in SHOWN.items():
+            columns = {name: (*COLUMNS[name], self._values[name]) for name in names}
+            head = [dim] + [f"{n} [{u}]" if u else n for n, (_, u, _) in columns.items()]
+            rows = [head]
+            for i, label in enumerate(self._names[dim]):
+                if i < most:
+                    rows.append([label, *(_cell(v[i]) for _, _, v in columns.values())])
+            tables.append(rows)
+        return tables
 
     def __repr__(self) -> str:
-        tables = [
-            _text(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)
-        ]
+        tables = []
+        for dim, rows in zip(SHOWN, self._tables(MOST_ROWS), strict=True):
+            more = len(self._names[dim]) - MOST_ROWS
+            tables.append(
+                "\n".join([*in_columns(rows), *([f"... and {more} more"] if more > 0 else [])])
+            )
         return "\n\n".join([*tables, *self._remarks()])
 
     def _remarks(self) -> list[str]:
@@ -226,51 +215,12 @@ class Equilibrium:
 
     def _repr_html_(self) -> str:
         remarks = "".join(f"<p>{escape(text)}</p>" for text in self._remarks())
-        return remarks + "".join(
-            _table(dim, part) for dim, part in zip(("flow", "link"), self._columns(), strict=True)
-        )
+        tables = [in_html(rows, head) for head, *rows in self._tables(math.inf)]
+        return "".join([remarks, *tables])
 
 
-MOST_ROWS = 12  # of a table in text
-
-
-def _text(dim: str, columns: tuple[Any, ...]) -> str:
-    """A table in plain text, of the first flows or links."""
-    names = [str(name) for name in columns[0][dim].values]
-    rows = [
-        [dim, *(f"{a.name} [{a.units}]" if "units" in a.attrs else str(a.name) for a in columns)]
-    ]
-    for i, name in enumerate(names[:MOST_ROWS]):
-        rows.append(
-            [
-                name,
-                *(
-                    ("yes" if a[i] else "no") if a.dtype == bool else f"{a.values[i]:.6g}"
-                    for a in columns
-                ),
-            ]
-        )
-    lines = in_columns(rows)
-    more = len(names) - MOST_ROWS
-    return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
-
-
-def _table(dim: str, columns: tuple[Any, ...]) -> str:
-    head = "".join(
-        f"<th>{a.name}{f' [{a.units}]' if 'units' in a.attrs else ''}</th>" for a in (*columns,)
-    )
-    rows = "".join(
-        f"<tr><td>{name}</td>"
-        + "".join(
-            f"<td>{a.values[i].item():.6g}</td>"
-            if a.dtype != bool
-            else f"<td>{'yes' if a.values[i] else ''}</td>"
-            for a in columns
-        )
-        + "</tr>"
-        for i, name in enumerate(columns[0][dim].values)
-    )
-    return f"<table><tr><th>{dim}</th>{head}</tr>{rows}</table>"
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if value.dtype != bool else "yes" if value else "no"
 
 
 # --- The values that the named expressions of a law have at an equilibrium -----------------------

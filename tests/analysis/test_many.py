@@ -11,8 +11,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.analysis.many import Verdicts, verdicts_at
-from fluidcc.equilibria.equilibrium import system_of
-from fluidcc.equilibria.many import Columns
+from fluidcc.network.parameters import Parameters
 from fluidcc.sweeps.targets import find_target
 from tests.analysis import networks
 
@@ -78,14 +77,14 @@ def cases(name: str, count: int) -> tuple[fc.Network, dict[str, Any], dict[str, 
 def one_by_one(
     net: fc.Network, targets: dict[str, Any], values: dict[str, Any], found: Verdicts
 ) -> None:
-    columns = Columns(system_of(net, np.inf), net, targets, values)
-    for i in range(columns.points):
+    given = Parameters.of(net, targets, values)
+    for i in range(given.points):
         if i in found.errors:
             with pytest.raises(type(found.errors[i])):
-                fc.stability(columns.network(i))
+                fc.stability(given.network(i))
             assert np.isnan([found.stable[i], found.gain_margin[i]]).all()
             continue
-        report = fc.stability(columns.network(i))
+        report = fc.stability(given.network(i))
         got = [getattr(found, name)[i] for name in FIELDS]
         np.testing.assert_allclose(
             got, [float(getattr(report, name)) for name in FIELDS], rtol=1e-9, err_msg=str(i)
@@ -135,9 +134,9 @@ def test_a_state_that_the_search_leaves_out_has_its_bounds_too() -> None:
     found = verdicts_at(net, targets, values, roots=False)
     assert list(found.alone) == [3]  # where its rate is at its bound, and does not press
     assert list(found.errors) == [3]
-    columns = Columns(system_of(net, np.inf), net, targets, values)
+    given = Parameters.of(net, targets, values)
     for i in range(3):
-        report = fc.stability(columns.network(i))
+        report = fc.stability(given.network(i))
         got = [found.gain_margin[i], found.phase_margin[i]]
         np.testing.assert_allclose(got, [report.gain_margin, report.phase_margin], rtol=1e-9)
 

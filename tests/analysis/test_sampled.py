@@ -294,8 +294,9 @@ def test_a_network_of_sampled_laws_brings_its_own_period() -> None:
     laws = [fc.SampledLDCC(eta=eta, T_s=0.1) for eta in (0.4, 0.7)]
     net = fc.dumbbell(laws, {"capacity": C}, rtt=0.08)
     same = fc.dumbbell([fc.LDCC(eta=eta) for eta in (0.4, 0.7)], {"capacity": C}, rtt=0.08)
+    # A multiplier of 0 that is double is known to the root of rounding only.
     assert fc.sampled_stability(net).multipliers == pytest.approx(
-        fc.sampled_stability(same, "100 ms").multipliers
+        fc.sampled_stability(same, "100 ms").multipliers, abs=1e-8
     )
     with pytest.raises(InvalidInput, match=r"flow 'flow1' \(LDCC\) is not sampled; give one"):
         fc.sampled_stability(same)

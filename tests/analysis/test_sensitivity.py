@@ -57,7 +57,7 @@ def _agree_with_differences(net: fc.Network, report: Any, chosen: Any) -> None:
         turned = knob(report.point, p.name)
         step = 1e-4 * p.value
         sides = [
-            _quantities(fc.stability(turned.network(net, report.point, p.value + h)))
+            _quantities(fc.stability(turned.network(report.point, p.value + h)))
             for h in (step, -step)
         ]
         change = (sides[0] - sides[1]) / (2 * step)

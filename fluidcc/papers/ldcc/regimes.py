@@ -7,7 +7,8 @@ from sympy import Dummy, Eq, I, Matrix, Symbol, conjugate, diff, exp, factor, pr
 
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.local import local_loop
-from fluidcc.analysis.operating_point import BUSY, FULL, operating_point
+from fluidcc.analysis.operating_point import operating_point
+from fluidcc.analysis.point import BUSY, FULL
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.equilibria.equilibrium import equilibrium
