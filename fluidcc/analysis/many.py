@@ -38,7 +38,7 @@ from fluidcc.equilibria.assembly import constant_rate, is_on
 from fluidcc.equilibria.equilibrium import system_of
 from fluidcc.equilibria.many import Columns, Place, equilibria
 from fluidcc.laws.linear import branch_function, modes_at
-from fluidcc.laws.steady import Structure, grouped
+from fluidcc.laws.steady import grouped
 from fluidcc.numerics.linear.count import right_of_axis, rightmost_of_stack
 from fluidcc.numerics.linear.margins import Margins, margins_of_stack
 from fluidcc.numerics.linear.wiring import Blocks, alike
@@ -200,9 +200,7 @@ class _Maker:
         """For each flow that listens the first one that is identical to it, (flows, points)."""
         flows = list(self.net.flows.values())
         first = np.array([np.full(self.columns.points, k) for k in range(len(self.listening))])
-        kinds = [
-            (Structure.of(flows[i].law), flows[i].law.name, self.routes[i]) for i in self.listening
-        ]
+        kinds = [(flows[i].law.structure, self.routes[i]) for i in self.listening]
         for k, i in enumerate(self.listening):
             for m in range(k):
                 j = self.listening[m]
@@ -284,7 +282,7 @@ def _on_branches(one: Sort, alone: dict[int, str], kind: str) -> Iterator[Sort]:
     z, p = (point.v, point.lp) if links else (point.z, point.p)
     groups = [
         (laws[members[0]], members, *_branch(laws[members[0]], members, z, u, p, one.bounds[links]))
-        for _, members in grouped(laws)
+        for members in grouped(laws)
     ]
     doubtful = np.any([group[4] for group in groups], axis=0)
     for i in one.rows[doubtful].tolist():

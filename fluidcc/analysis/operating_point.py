@@ -496,7 +496,7 @@ def with_groups(point: Point) -> Point:
     """Add the laws, grouped, each on its branch."""
     u = link_inputs(point)
     groups, laws = [], list[Any]()
-    for _, members in grouped([link.law for link in point.links]):
+    for members in grouped([link.law for link in point.links]):
         constants = [{c: float(point.c[l]), q_max: float(point.q_max[l])} for l in members]
         names = [f"link {point.links[l].name!r}: " for l in members]
         laws = [point.links[l].law for l in members]
@@ -508,7 +508,7 @@ def with_groups(point: Point) -> Point:
     point = point.changed(link_groups=tuple(groups))
     u = flow_inputs(point)
     groups = []
-    for _, members in grouped([f.spec.law for f in point.classes]):
+    for members in grouped([f.spec.law for f in point.classes]):
         constants = [{e_b: float(point.back[k]), packet: float(point.packet[k])} for k in members]
         names = [f"flow {point.classes[k].names[0]!r}: " for k in members]
         laws = [point.classes[k].spec.law for k in members]

@@ -24,11 +24,11 @@ from fluidcc.equilibria.assembly import Assembled, assemble, is_on, moment
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
-from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady, window_names
-from fluidcc.laws.trackers import settled, values_at_rest, with_levels
+from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady
+from fluidcc.laws.trackers import settled, shown_at_rest, with_levels
 from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.network.network import require_network
-from fluidcc.symbols import plain
+from fluidcc.symbols import e_b, packet, plain
 
 if TYPE_CHECKING:
     from fluidcc.network import Network
@@ -139,6 +139,19 @@ class _Found(NamedTuple):
     told: Equilibrium
 
 
+def _accounts(flow: Any, x: Any, delay: Any, back: Any, empty: float) -> dict[str, Any]:
+    """What the trackers of a flow show at rest."""
+    put = {**flow.law.params, packet: flow.packet, e_b: back}
+
+    def start(z: Any) -> float:
+        return float(flow.initial[plain(z)])
+
+    def number(f: Any) -> float:
+        return float(f.xreplace(put))
+
+    return shown_at_rest(flow.law, x, delay, back, empty, start, number)
+
+
 def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     from fluidcc.equilibria.no_equilibrium import settled
     from fluidcc.numerics.steady.search import Search
@@ -157,8 +170,7 @@ def _search(net: Network, few: Collapsed, at: float | str) -> _Found:
     }
     for k, (name, flow) in enumerate(few.net.flows.items()):
         x, e, back = values["rate"][k], values["one_way_delay"][k], few.net.return_delay(name)
-        empty = few.net.propagation_delay(name)
-        states[name].update(values_at_rest(flow.law, x, e, back, flow.packet, flow.initial, empty))
+        states[name] |= _accounts(flow, x, e, back, few.net.propagation_delay(name))
     windows = least_windows(few.net, states, values["rate"])
     values = {k: v[few.where] if COLUMNS[k][0] == "flow" else v for k, v in values.items()}
     every = SharedStates(
@@ -343,9 +355,9 @@ def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: 
     """
     least = np.full(rates.shape, math.inf)
     for k, (name, flow) in enumerate(net.flows.items()):
-        for z in window_names(flow.law):
-            if z in states[name]:  # a flow that is off has none
-                least[..., k] = np.minimum(least[..., k], states[name][z])
+        window = plain(flow.law.window or "")
+        if window in states[name]:  # a flow that is off has none
+            least[..., k] = states[name][window]
     return np.where(rates > 0, least, math.inf)
 
 

@@ -15,7 +15,7 @@ from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
-from fluidcc.laws.common import tfrc_rate
+from fluidcc.laws.law import tfrc_rate
 
 __all__ = [
     "aimd_window", "binomial_window", "cubic_window", "highspeed_window", "htcp", "htcp_window",

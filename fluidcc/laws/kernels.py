@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from numba import config
@@ -19,7 +18,8 @@ from fluidcc.base.errors import LawError
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.kernel_text import decided_text, event_kernel_text, scalar_text
 from fluidcc.laws.law import Law, Link
-from fluidcc.numerics.compiling import global_compiler_lock, load_text
+from fluidcc.laws.parts import per_structure
+from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
@@ -44,7 +44,7 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
     return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def count_switches(law: Law) -> int:
     """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of
     its jumps.
@@ -52,12 +52,13 @@ def count_switches(law: Law) -> int:
     return count_kinks(law) + len(_bounds(law)) + len(law.jumps)
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def count_kinks(law: Law) -> int:
     """The first switches of the law's kernel, which choose branches."""
     return len(_used_switches(law))
 
 
+@per_structure
 def _used_switches(law: Law) -> tuple[int, ...]:
     """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks
     are not.
@@ -164,7 +165,7 @@ def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
     return [(kinks + n, *one) for n, one in enumerate(found)]
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def bound_switches(law: Law) -> tuple[int, ...]:
     """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0
     where it is held.
@@ -279,11 +280,7 @@ def kernel_text(law: Law) -> str:
     return text
 
 
-_kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter values share one kernel
-_event_kernels: dict[Any, int] = {}
-
-
-@lru_cache(maxsize=4096)
+@per_structure
 def handwritten(law: Law) -> tuple[str, ...]:
     """Text of the functions written by hand that a law holds."""
     found = {
@@ -315,21 +312,13 @@ def _build(text: str, law: Law) -> int:
         ) from error
 
 
+@per_structure
 def kernel_address(law: Law) -> int:
-    """Address of the kernel of a law, compiled at the first call for its structure and cached on
-    disk.
-    """
-    return _known(_kernels, law, kernel_text)
+    """Return the address of the kernel of a law, compiled once and cached on disk."""
+    return _build(kernel_text(law), law)
 
 
+@per_structure
 def event_kernel_address(law: Law) -> int:
-    """Address of the kernel of a law's jumps and ticks."""
-    return _known(_event_kernels, law, lambda law: event_kernel_text(law, *_numbered(law)[1:]))
-
-
-def _known(kernels: dict[Any, int], law: Law, text: Callable[[Law], str]) -> int:
-    if law.structure not in kernels:
-        with global_compiler_lock:  # of many threads one compiles
-            if law.structure not in kernels:
-                kernels[law.structure] = _build(text(law), law)
-    return kernels[law.structure]
+    """Return the address of the kernel of a law's jumps and ticks."""
+    return _build(event_kernel_text(law, *_numbered(law)[1:]), law)

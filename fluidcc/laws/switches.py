@@ -31,6 +31,7 @@ from sympy import (
 )
 
 from fluidcc.base.errors import LawError
+from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import unfold
 
 __all__ = ["Collector", "Switched", "mode_symbol", "switched"]
@@ -183,8 +184,9 @@ def _has_pole(term: Expr, x: Symbol) -> bool:
     return any(p == 1 / x for p in Mul.make_args(term))
 
 
+@per_structure
 def switched(law: Any) -> Switched:
-    """Hold every kink in the flow and outputs of `law` by a mode."""
+    """Return flow and outputs of `law` with every kink held by a mode."""
     collect = Collector(law.name)
     flow = {z: _without_poles(collect.rewrite(unfold(f)), law.flow) for z, f in law.flow.items()}
     out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}

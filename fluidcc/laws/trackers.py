@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +18,11 @@ from sympy import Expr, Integer, N, Rational, Symbol, cancel, together
 
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import Law, Source
-from fluidcc.laws.steady import Structure
-from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
+from fluidcc.laws.parts import per_structure
+from fluidcc.symbols import RTT, e, edot, packet, plain, unfold, x_tau
 
 __all__ = [
-    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "values_at_rest",
+    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers",
     "with_levels",
 ]  # fmt: skip
 
@@ -58,12 +57,12 @@ def trackers(law: Law) -> dict[Symbol, Account]:
     law : Source or Link
         Links have none.
     """
-    return _trackers(Structure.of(law)) if law.kind == "source" else {}
+    return _trackers(law) if law.kind == "source" else {}
 
 
-@lru_cache(maxsize=256)
-def _trackers(structure: Structure) -> dict[Symbol, Account]:
-    held = structure.law.switched()
+@per_structure
+def _trackers(law: Law) -> dict[Symbol, Account]:
+    held = law.switched()
     running = dict.fromkeys(held.modes, Integer(1))
     rate = held.out["rate"]
     found = {}
@@ -160,30 +159,6 @@ def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
     return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
 
 
-def values_at_rest(
-    law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float
-) -> Any:
-    """What the trackers show at rest, by name.
-
-    Parameters
-    ----------
-    x, delay, back, length : float
-        Rate [bit/s], one-way delay [s], return delay [s], packet [bit].
-    start : mapping of str to float
-        What they show with empty queues, where the one-way delay is `empty` [s].
-    """
-    known = {**law.params, packet: length, e_b: back}
-    return shown_at_rest(
-        law,
-        x,
-        delay,
-        back,
-        empty,
-        lambda z: float(start[plain(z)]),
-        lambda f: float(f.xreplace(known)),
-    )
-
-
 def shown_at_rest(
     law: Law,
     x: Any,
@@ -193,7 +168,7 @@ def shown_at_rest(
     start: Callable[[Symbol], Any],
     number: Callable[[Expr], Any],
 ) -> dict[str, Any]:
-    """The same at one point or many.
+    """Return what the trackers show at rest, by name, at one point or many.
 
     Parameters
     ----------

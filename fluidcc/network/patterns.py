@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +14,8 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Source
-from fluidcc.symbols import noise, plain, symbols_of
+from fluidcc.laws.parts import per_structure
+from fluidcc.symbols import noise, symbols_of
 
 __all__ = ["Modulated", "Pairs"]
 
@@ -109,10 +109,10 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
             )
         return Modulated("noise", (("interval", law.parameter("interval")),))
     if pattern is None:  # a law of random traffic carries its own
-        kind = _own_kind(law.structure, law)
-        if kind is None:
+        if not law.traffic:
             return None
-        pattern = {"kind": kind, **{k: law.parameter(k) for k in _KINDS[kind]}}
+        values = {k: law.parameter(k) for k in _KINDS.get(law.traffic, ())}
+        pattern = {"kind": law.traffic, **values}
     if law.states:
         raise InvalidInput(
             f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR"
@@ -139,17 +139,6 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
     return Modulated(kind, tuple(numbers.items()))
 
 
-@lru_cache(maxsize=256)
-def _hears(structure: tuple[Any, ...], law: Source) -> bool:
+@per_structure
+def _hears_noise(law: Any) -> bool:
     return any(noise in symbols_of(f) for _, f in law.expressions())
-
-
-@lru_cache(maxsize=256)
-def _own_kind(structure: tuple[Any, ...], law: Source) -> str | None:
-    """The kind of random traffic that a law without states is by its parameters."""
-    names = {plain(s) for s in law.params}
-    return next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
-
-
-def _hears_noise(law: Source) -> bool:
-    return _hears(law.structure, law)

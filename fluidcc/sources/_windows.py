@@ -129,7 +129,8 @@ def window_source(
     rate = packet * w / RTT
     if clock == "ack":
         rate, jumps = _ack_clock(states, own, jumps, factor)
-    return Source(name=name, flow=states, out={"rate": factor * rate}, jumps=jumps, **own, **more)
+    out = {"rate": factor * rate}
+    return Source(name=name, flow=states, out=out, window=w, jumps=jumps, **own, **more)
 
 
 def _extremes(

@@ -16,6 +16,7 @@ shape, mean_on, mean_off, interval = symbols("shape mean_on mean_off interval", 
 # Bursts at `peak` of Pareto length with mean `mean_on`, silences Pareto with mean `mean_off`.
 OnOff = Source(
     name="OnOff",
+    traffic="on_off_pareto",
     out={"rate": peak},
     params={peak: 5e6, shape: 1.25, mean_on: 0.1, mean_off: 0.1},
     units={peak: "bit/s", shape: "1", mean_on: "s", mean_off: "s"},
@@ -25,6 +26,7 @@ OnOff = Source(
 # Packets of a Poisson stream of mean rate `mean_rate`, counted in consecutive intervals.
 Poisson = Source(
     name="Poisson",
+    traffic="poisson",
     out={"rate": mean_rate},
     params={mean_rate: 0.5e6, interval: 0.1},
     units={mean_rate: "bit/s", interval: "s"},
