@@ -141,12 +141,11 @@ class Knob:
         """A copy of the network with that value."""
         for p in self.members:
             if p.kind == "flow law":
-                for name in point.classes[p.index].names:
-                    law = net.flows[name].law
-                    net = net.with_flow(name, law=law(**{p.name.rpartition(".")[2]: value}))
+                new = {p.name.rpartition(".")[2]: value}
+                names = point.classes[p.index].names
+                net = net.with_flows({f: {"law": net.flows[f].law(**new)} for f in names})
             elif p.kind in ("access_delay", "return_delay"):
-                for name in point.classes[p.index].names:
-                    net = net.with_flow(name, **{p.kind: value})
+                net = net.with_flows({f: {p.kind: value} for f in point.classes[p.index].names})
             else:
                 name, key = point.links[p.index].name, p.name.rpartition(".")[2]
                 if p.kind == "link law":
