@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sympy import (
-    Abs,
     Add,
     And,
     DiracDelta,
@@ -23,8 +22,6 @@ from sympy import (
     Heaviside,
     Le,
     Lt,
-    Max,
-    Min,
     Mul,
     Ne,
     Not,
@@ -33,27 +30,10 @@ from sympy import (
     Pow,
     Rational,
     Symbol,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
     ceiling,
-    cos,
-    cosh,
     cse,
-    exp,
-    floor,
-    log,
-    sign,
-    sin,
-    sinh,
     sympify,
-    tan,
-    tanh,
-)  # fmt: skip
-from sympy.codegen.cfunctions import expm1, log1p
+)
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
 from fluidcc.base.errors import Unsupported
@@ -78,15 +58,10 @@ from fluidcc.symbols import (
 
 __all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
 
-_ONE = {
-    exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN,
-    cos: Op.COS, tan: Op.TAN,
-    atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN,
-    acos: Op.ACOS,
-    expm1: Op.EXPM1, log1p: Op.LOG1P, asinh: Op.ASINH, acosh: Op.ACOSH, atanh: Op.ATANH,
-    Not: Op.NOT,
-}  # fmt: skip
-_MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
+# Of the functions that laws may use, and of conditions.
+_NAMED = {f: Op.__members__.get(f.__name__.upper()) for f in (*FUNCTIONS, And, Or, Not)}
+_NAMED[Heaviside] = Op.STEP
+_MANY = (Op.MAX, Op.MIN, Op.AND, Op.OR)
 _COMPARED = {
     Gt: (Op.GREATER, 0),
     Lt: (Op.GREATER, 1),
@@ -184,7 +159,7 @@ class _Writer:
         return result
 
     def all(self, op: Op, terms: Sequence[Any]) -> int:
-        """One after the other, from the left."""
+        """Apply `op` to one term after the other, from the left."""
         return reduce(lambda a, b: self.put(op, a, b), map(self.register, terms))
 
     def register(self, f: Any) -> int:
@@ -204,8 +179,6 @@ class _Writer:
             return self._product(f)
         if isinstance(f, Pow):
             return self._power(f.base, f.exp)
-        if kind in _MANY:
-            return self.all(_MANY[kind], f.args)
         if kind in _COMPARED:
             op, turned = _COMPARED[kind]
             return self.all(op, f.args[::-1] if turned else f.args)
@@ -217,8 +190,8 @@ class _Writer:
             return self._branches(f)
         if kind is ceiling:
             return self.put(Op.NEG, self.put(Op.FLOOR, self.put(Op.NEG, self.register(f.args[0]))))
-        if kind in _ONE:
-            return self.put(_ONE[kind], self.register(f.args[0]))
+        if op := _NAMED.get(kind):
+            return self.all(op, f.args) if op in _MANY else self.put(op, self.register(f.args[0]))
         if isinstance(f, Symbol):
             raise Unsupported(
                 f"{plain(f)} has no steady value, so that what depends on it has no rest: "
@@ -230,7 +203,7 @@ class _Writer:
         )
 
     def _sum(self, f: Expr) -> int:
-        """Terms with a factor of -1 are subtracted."""
+        """Subtract the terms with a factor of -1 from the others."""
         less = [term for term in f.args if isinstance(term, Mul) and term.args[0] == -1]
         more = [term for term in f.args if term not in less]
         total = self.all(Op.ADD, more) if more else self.constant(0.0)
@@ -239,7 +212,7 @@ class _Writer:
         return total
 
     def _product(self, f: Expr) -> int:
-        """What stands below is divided by, so that x/3 is not x times a rounded third."""
+        """Divide by what stands below, so that x/3 is not x times a rounded third."""
         above: list[Any] = []
         below: list[Any] = []
         for g in f.args:
@@ -273,7 +246,7 @@ class _Writer:
         return result
 
     def finished(self, outputs: list[int]) -> Tape:
-        """With constants between inputs and results."""
+        """Return the tape, with constants between inputs and results."""
         n = len(self.constants)
 
         def place(i: int) -> int:
