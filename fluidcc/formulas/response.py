@@ -169,7 +169,7 @@ htcp = Formula(
 
 
 def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
-    """Mean window of H-TCP by the loss ratio: `htcp`, inverted.
+    """Return the mean window of H-TCP by the loss ratio: `htcp`, inverted.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _LONGEST_PRODUCT = 6  # x**6 as a product of two squares and more is still exact
 def scalar_text(
     roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k"
 ) -> tuple[list[str], list[str]]:
-    """Assignments, and one text for each of `roots`, as straight-line scalar Python.
+    """Return the assignments, and one text for each of `roots`, as straight-line scalar Python.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class _Writer:
         return Symbol(f"_{self.prefix}_{len(self.stands_for)}", real=True)
 
     def hide(self, f: Expr) -> Expr:
-        """`f` with its outermost branches named, so that nothing is moved out of them."""
+        """Return `f` with its outermost branches named, so that nothing is moved out of them."""
         if not f.has(Piecewise):
             return f
         if isinstance(f, Piecewise):
@@ -187,7 +187,7 @@ class _Printer(PythonCodePrinter):
 def decided_text(
     expressions: Sequence[Any], names: dict[Symbol, str], prefix: str, owner: str
 ) -> tuple[list[str], list[str]]:
-    """Assignments, and one text for each expression, kinks included.
+    """Return the assignments, and one text for each expression, kinks included.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ def decided_text(
 
 
 def event_kernel_text(law: Law, own: tuple[Symbol, ...], names: dict[Symbol, str]) -> str:
-    """Text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event `want` of one
-    flow or link.
+    """Return the text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event
+    `want` of one flow or link.
 
     Events are the law's jumps, then its ticks. `n` and `su` are the strides of states and
     parameters, and of signals; ``dz`` takes the new states, ``o[0]`` the refractory time or the
@@ -243,8 +243,8 @@ def _event(
     old: tuple[Any, Any],
     new: Any = None,
 ) -> list[str]:
-    """New states within their bounds, and two times from the old states, or the first of them
-    from the new ones.
+    """Return the new states within their bounds, and two times from the old states, or the first of
+    them from the new ones.
     """
     lines, texts = decided_text([*change.values(), *old], names, "k", law.name)
     after = dict(names)

@@ -69,8 +69,8 @@ class _Power(Function):
 
 
 def flat_steps(f: Expr) -> Expr:
-    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step:
-    0.
+    """Return the same with the slopes of steps, which SymPy may leave open, as they are beside a
+    step: 0.
     """
     if not f.has(floor, ceiling, sign):
         return f
@@ -78,8 +78,8 @@ def flat_steps(f: Expr) -> Expr:
 
 
 def slope(f: Expr, s: Symbol) -> Expr:
-    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for
-    (y/c)**B.
+    """Return the derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y
+    for (y/c)**B.
     """
     powers = {
         p: _Power(*p.args)
@@ -115,7 +115,7 @@ def active_modes(
     relative: float = 0.0,
     of: str | Sequence[str] = "",
 ) -> NDArray[Any]:
-    """The modes in force at a point, one row a switch.
+    """Return the modes in force at a point, one row a switch.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def active_modes(
 def modes_at(
     law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The modes as in `active_modes`, and, of the same shape, where a switch counts as zero."""
+    """Return the modes as in `active_modes`, and where a switch counts as zero (same shape)."""
     modes: list[Any] = []
     close: list[Any] = []
     arguments, shape = _flat(z, u, p)
@@ -188,7 +188,7 @@ def _switches(law: Law) -> tuple[_Switch, ...]:
 
 
 def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Arguments one by one, and the shape that their values have together."""
+    """Return the arguments one by one, and the shape that their values have together."""
     arrays = [np.asarray(group) for group in groups]
     return [value for group in arrays for value in group], np.broadcast_shapes(
         *(a.shape[1:] for a in arrays)
@@ -196,8 +196,8 @@ def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
 
 
 def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.nan) -> Any:
-    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose
-    among a few numbers.
+    """Do what `numpy.select` does, which checks its arguments for ten times as long as it takes to
+    choose among a few numbers.
     """
     chosen = default
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
@@ -276,11 +276,11 @@ class AtRest:
     conditions: tuple[Relational, ...]
 
     def put(self, expr: Any) -> Expr:
-        """`expr` at this equilibrium, without Lets."""
+        """Return `expr` at this equilibrium, without Lets."""
         return unfold(expr).subs(self.values)
 
     def transfer(self, output: str, signal: Symbol, s: Symbol) -> Expr:
-        """Transfer function C (sI - A)^{-1} B + D from one input to one output.
+        """Return the transfer function C (sI - A)^{-1} B + D from one input to one output.
 
         For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s
         e.
@@ -358,7 +358,7 @@ L = TypeVar("L", bound=Law)
 
 
 def standing(law: L, of: str) -> L:
-    """A law without ticks whose equilibria are the standstills of a sampled law.
+    """Return a law without ticks whose equilibria are the standstills of a sampled law.
 
     A state that is held between ticks gets the flow (update - state)/period. A state that
     integrates between ticks and is set to a fixed value at each, as one that takes averages does,

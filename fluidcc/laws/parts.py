@@ -155,7 +155,7 @@ class Jump:
         object.__setattr__(self, "once", flag(self.once, "once of a Jump"))
 
     def rewritten(self, change: Callable[[Any], Expr]) -> Jump:
-        """The same with every expression changed."""
+        """Return the same jump with every expression changed."""
         values = {z: change(f) for z, f in self.reset.items()}
         return Jump(change(self.when), values, change(self.refractory), self.once)
 
@@ -196,7 +196,7 @@ class Tick:
         object.__setattr__(self, "phase", phase)
 
     def rewritten(self, change: Callable[[Any], Expr]) -> Tick:
-        """The same with the new values changed; it comes when it did."""
+        """Return the same tick with its new values changed."""
         return Tick(self.every, {z: change(f) for z, f in self.update.items()}, self.phase)
 
 

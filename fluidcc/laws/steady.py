@@ -29,8 +29,8 @@ from fluidcc.symbols import (
 )
 
 __all__ = [
-    "FEW", "Standstill", "bounds", "few_packets", "grouped", "refuse_unsteady",
-    "standstills", "state_bounds", "steady_flow",
+    "FEW", "Standstill", "bounds", "few_packets", "grouped", "refuse_unsteady", "standstills",
+    "state_bounds", "steady_flow",
 ]  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def _past_the_data(law: Law) -> str:
 def state_bounds(
     law: Law, states: tuple[Symbol, ...], side: str, constants: tuple[tuple[Symbol, float], ...]
 ) -> tuple[float, ...]:
-    """Lower or upper bounds of some states; infinite where there is none.
+    """Return the lower or upper bounds of some states; infinite where there is none.
 
     Raises
     ------
@@ -111,7 +111,9 @@ def bounds(
     side: str,
     constants: Sequence[Mapping[Any, float]],
 ) -> Any:
-    """Lower or upper bounds of the states, shape (states, laws); infinite where there is none."""
+    """Return the lower or upper bounds of the states, shape (states, laws); infinite where there is
+    none.
+    """
     given = zip(laws, constants, strict=True)
     columns = [state_bounds(law, tuple(states), side, tuple(known.items())) for law, known in given]
     return np.array(columns, float).T.reshape(len(states), len(laws))
@@ -133,7 +135,7 @@ class Standstill(NamedTuple):
 
 
 def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Symbol, Expr]:
-    """The flows where nothing changes: edot = 0, and the rate one loop ago is the rate now.
+    """Return the flows where nothing changes: edot = 0, and the rate one loop ago is the rate now.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
 
 
 def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
-    """Every branch on which the law can stand still under what the claim gives.
+    """Yield every branch on which the law can stand still under what the claim gives.
 
     Raises
     ------
@@ -178,7 +180,7 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
 def _on_branch(
     law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]
 ) -> Standstill | None:
-    """What the flows of one branch determine, or None if one of them cannot vanish."""
+    """Return what the flows of one branch determine, or None if one of them cannot vanish."""
     values: dict[Symbol, Expr] = {}
     for z, flow in zip(law.states, flows, strict=True):
         f = flow.subs(values)
@@ -195,7 +197,7 @@ def _on_branch(
 
 
 def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Symbol, Expr]:
-    """A symbol in which the flow `f` is linear, and its value where `f` = 0."""
+    """Return a symbol in which the flow `f` is linear, and its value where `f` = 0."""
     above = fraction(together(f))[0].expand()
     candidates = [wanted] if wanted is not None else [*law.params, *law.inputs, *law.states]
     for s in candidates:
@@ -228,7 +230,7 @@ not have.
 
 
 def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
-    """What to say of the windows of flows, by flow name [packet]: nothing, or one sentence.
+    """Return what to say of the windows of flows, by flow name [packet]: nothing, or one sentence.
 
     Parameters
     ----------

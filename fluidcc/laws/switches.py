@@ -58,7 +58,7 @@ class Switched(NamedTuple):
         return tuple(Symbol(f"{m}_here", integer=True, nonnegative=True) for m in self.modes)
 
     def guarded(self, f: Expr) -> Expr:
-        """`f` with kinks decided here and now where the branch not taken may have no value.
+        """Return `f` with kinks decided here and now where the branch not taken may have no value.
 
         A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative
         number, however short it is, and so would never see where the branch changes.
@@ -77,13 +77,13 @@ class Switched(NamedTuple):
 
 
 def _may_fail(f: Expr) -> bool:
-    """Whether an expression is a root or logarithm of what may be negative."""
+    """Return whether an expression is a root or logarithm of what may be negative."""
     root = isinstance(f, Pow) and not f.exp.is_integer
     return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
 
 
 def mode_symbol(k: int) -> Symbol:
-    """The symbol of mode k."""
+    """Return the symbol of mode k."""
     return Symbol(f"m{k}", integer=True, nonnegative=True)
 
 
@@ -100,7 +100,7 @@ class Collector:
         return tuple(mode_symbol(k) for k in range(len(self.switches)))
 
     def above(self, switch: Expr) -> Any:
-        """Condition that `switch` > 0, as a mode."""
+        """Return the condition that `switch` > 0, as a mode."""
         if switch.is_number:
             return sympify(bool(switch > 0))
         if switch not in self.switches:
@@ -111,15 +111,17 @@ class Collector:
         return Piecewise((yes, self.above(switch)), (no, True))
 
     def meet(self, switch: Expr, yes: Any, no: Any) -> Expr:
-        """As `choose`, where both sides agree at switch = 0, so that the opposite switch serves
-        as well.
+        """Do as `choose` does, where both sides agree at switch = 0, so that the opposite switch
+        serves as well.
         """
         if -switch in self.switches and switch not in self.switches:
             return self.choose(-switch, no, yes)
         return self.choose(switch, yes, no)
 
     def condition(self, cond: Any) -> Any:
-        """A boolean of relations, in terms of modes; exact also where the two sides are equal."""
+        """Return a boolean of relations, in terms of modes; exact also where the two sides are
+        equal.
+        """
         if cond in (true, false):
             return cond
         if isinstance(cond, (And, Or, Not)):
@@ -136,7 +138,7 @@ class Collector:
         )
 
     def rewrite(self, f: Expr) -> Expr:
-        """`f` (without Lets) with every kink held by a mode."""
+        """Return `f` (without Lets) with every kink held by a mode."""
         if not f.has(*_KINKS):
             return f
         if isinstance(f, Piecewise):

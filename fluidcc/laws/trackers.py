@@ -21,10 +21,7 @@ from fluidcc.laws.law import Law, Source
 from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import RTT, e, edot, packet, plain, unfold, x_tau
 
-__all__ = [
-    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers",
-    "with_levels",
-]  # fmt: skip
+__all__ = ["Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "with_levels"]
 
 
 class Level(Symbol):
@@ -49,8 +46,8 @@ class Account(NamedTuple):
 
 
 def trackers(law: Law) -> dict[Symbol, Account]:
-    """The states of a source that keep account, on the branch on which all of its modes but bounds
-    hold.
+    """Return the states of a source that keep account, on the branch on which all of its modes but
+    bounds hold.
 
     Parameters
     ----------
@@ -97,7 +94,7 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
 
 
 def _vanishes(f: Expr) -> bool:
-    """Whether an expression is zero at some points, to forty digits."""
+    """Return whether an expression is zero at some points, to forty digits."""
     symbols = sorted(f.free_symbols, key=str)
     points = (
         {s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3)
@@ -110,12 +107,12 @@ def _plain(f: Expr) -> Expr:
 
 
 def levels(law: Law) -> dict[Level, Symbol]:
-    """The parameters of a law that stand for trackers, and the state that each stood for."""
+    """Return the parameters of a law that stand for trackers, and the state that each stood for."""
     return {p: p.state for p in law.params if isinstance(p, Level)}
 
 
 def with_levels(law: Source, propagation: float, initial: Any) -> Source:
-    """The law with each tracker of the round trip as a parameter, its level.
+    """Return the law with each tracker of the round trip as a parameter, its level.
 
     Parameters
     ----------
@@ -140,7 +137,7 @@ def with_levels(law: Source, propagation: float, initial: Any) -> Source:
 
 
 def settled(law: Source) -> Source:
-    """The law at rest, where a rate x has x RTT under way."""
+    """Return the law at rest, where a rate x has x RTT under way."""
     put = {
         z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0
     }
@@ -148,7 +145,7 @@ def settled(law: Source) -> Source:
 
 
 def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
-    """The law with some states put in."""
+    """Return the law with some states put in."""
     flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
     out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
     maps: dict[str, Any] = {

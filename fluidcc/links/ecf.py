@@ -42,7 +42,7 @@ STALLS = 5  # periods in a row
 
 
 def _outer(name: str, wanted: Expr, old_rate: bool, ref: str) -> Link:
-    """The inner loop, and an outer loop that wants the rate `wanted` next."""
+    """Add to the inner loop an outer loop that wants the rate `wanted` next."""
     want = Let("r'", Max(wanted, 0))
     share = Let(
         "r'/r", want / Max(measured, c / 1000)

@@ -218,14 +218,14 @@ class Network:
         return self._with("flow", changes)
 
     def without_flow(self, name: str) -> Self:
-        """A copy without that flow."""
+        """Return a copy without that flow."""
         self._known("flow", name)
         new = self.copy()
         del new._flows[name], new._given["flow", name]
         return new
 
     def only(self, flows: Iterable[str]) -> Self:
-        """A copy with these flows alone, in this order."""
+        """Return a copy with these flows alone, in this order."""
         if isinstance(flows, str) or not isinstance(flows, Iterable):
             raise InvalidInput(
                 f"the flows of only() are {shown(flows)}; give their names in a list"
@@ -239,13 +239,13 @@ class Network:
         return new
 
     def given(self, kind: str, name: str) -> Mapping[str, Any]:
-        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they
-        were given.
+        """Return the arguments with which the ``"link"`` or ``"flow"`` of that name was added, as
+        they were given.
         """
         return MappingProxyType(self._given[self._known(kind, name)])
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         new = type(self)()
         new._links, new._flows = self._links.copy(), self._flows.copy()
         new._given = self._given.copy()
@@ -318,8 +318,8 @@ class Network:
         return tuple(self._flows)
 
     def routing_matrix(self) -> NDArray[np.floating]:
-        """R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow crosses
-        the link, else 0.
+        """Return R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow
+        crosses the link, else 0.
         """
         row = {name: i for i, name in enumerate(self._links)}
         R = np.zeros((len(self._links), len(self._flows)))
@@ -328,24 +328,26 @@ class Network:
         return R
 
     def propagation_delay(self, flow: str) -> float:
-        """One-way propagation delay of a flow, access included [s]."""
+        """Return the one-way propagation delay of a flow, access included [s]."""
         self._known("flow", flow)
         spec = self._flows[flow]
         return spec.access_delay + sum(self._links[name].delay for name in spec.route)
 
     def return_delay(self, flow: str) -> float:
-        """Delay of a flow's way back, e_b [s]: as given, else its forward propagation delay."""
+        """Return the delay of a flow's way back, e_b [s]: as given, else its forward propagation
+        delay.
+        """
         self._known("flow", flow)
         given = self._flows[flow].return_delay
         return self.propagation_delay(flow) if given is None else given
 
     def base_rtt(self, flow: str) -> float:
-        """Round-trip time of a flow through empty queues [s]."""
+        """Return the round-trip time of a flow through empty queues [s]."""
         return self.propagation_delay(flow) + self.return_delay(flow)
 
     def derived(self, make: Callable[[Network], T]) -> T:
-        """What `make` finds of this network: worked out once, and kept until a link or flow is
-        added.
+        """Return what `make` finds of this network: worked out once, and kept until a link or flow
+        is added.
         """
         if make not in self._derived:
             self._derived[make] = make(self)

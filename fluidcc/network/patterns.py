@@ -40,7 +40,7 @@ class Modulated:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """A hint at what was meant: the near names, or all of a few."""
+    """Return a hint at what was meant: the near names, or all of a few."""
     known = list(names)
     close = get_close_matches(name, known, n=3) or (known if len(known) <= 16 else [])
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
@@ -55,7 +55,7 @@ def quantity(
     infinite: bool = False,
     packet: float | None = None,
 ) -> float:
-    """A number in SI units, nonnegative or positive."""
+    """Return a number in SI units, nonnegative or positive."""
     number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
     if number < 0 or (positive and number == 0):
         raise InvalidInput(
@@ -65,7 +65,7 @@ def quantity(
 
 
 def series(value: Any, what: str, positive: bool) -> Pairs:
-    """((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
+    """Return ((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
     try:
         rows = [(t, r) for t, r in value]
     except (TypeError, ValueError):
@@ -90,15 +90,15 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
 
 
 def is_list(value: Any) -> bool:
-    """Whether a value is several: a list, tuple or array, but not text."""
+    """Return whether a value is several: a list, tuple or array, but not text."""
     return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(
         value, "ndim", 0
     ) > 0
 
 
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
-    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the
-    kind and its values.
+    """Return the pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with
+    the kind and its values.
     """
     what = f"pattern of {of}"
     if _hears_noise(law):

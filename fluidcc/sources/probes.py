@@ -33,7 +33,7 @@ _EVER = 1e9 * RTT  # once in a life
 
 
 def _planned(law: Source, name: str, rate: Any, asleep: Any, **more: Any) -> Source:
-    """The law with another rate, and with its window held while `asleep` is 1."""
+    """Return the law with another rate, and with its window held while `asleep` is 1."""
     if delta not in law.flow or w not in law.flow:
         raise LawError(
             f"{law.name} has no window that follows the queueing delay it sees; FAST, Vegas and "
@@ -61,8 +61,8 @@ def _source(law: Source) -> Source:
 
 @explained
 def with_pause(law: Source, name: str | None = None) -> Source:
-    """Rate reduction: `wait` seconds after its start the flow sends only 1 - `depth` of its rate,
-    for `pause` seconds.
+    """Return the law with rate reduction: `wait` seconds after its start the flow sends only 1 -
+    `depth` of its rate, for `pause` seconds.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def with_pause(law: Source, name: str | None = None) -> Source:
 
 @explained
 def with_estimator(law: Source, name: str | None = None) -> Source:
-    """The estimator: for t_eps the flow sends 1 - theta of its rate, and infers the queue that
-    others hold.
+    """Return the law with the estimator: for t_eps the flow sends 1 - theta of its rate, and infers
+    the queue that others hold.
 
     Parameters
     ----------

@@ -101,8 +101,8 @@ def with_windowed_minimum(law: Source, buckets: int = 10, *, name: str | None = 
 
 
 def _own(law: Source, older: tuple[Symbol, ...]) -> tuple[Symbol, Any, Any, Any]:
-    """The law's own state; the smallest round trip that it stands for, its value anew, and what
-    it is over a window.
+    """Return the law's own state; the smallest round trip that it stands for, its value anew, and
+    what it is over a window.
     """
     if low in law.flow:
         return low, low, RTT, Min(low, *older)
@@ -115,8 +115,8 @@ def _own(law: Source, older: tuple[Symbol, ...]) -> tuple[Symbol, Any, Any, Any]
 
 
 def _jump(jump: Jump, own: Symbol, put: dict[Symbol, Any]) -> Jump:
-    """The jump by what the window knows; one that sets the present period's minimum stays as it
-    is.
+    """Return the jump by what the window knows; one that sets the present period's minimum stays as
+    it is.
     """
     if own in jump.reset:
         return jump
