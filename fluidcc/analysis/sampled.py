@@ -27,8 +27,7 @@ from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.equilibria.equilibrium import Equilibrium
-from fluidcc.links.ecf import PAQMECF, PAQMECF2, T_ECF, V1, V2, R, measured, q
-from fluidcc.links.paqm import PAQM, PAQMDrop
+from fluidcc.links.paqm import PAQM, PAQMECF, PAQMECF2, T_ECF, V1, V2, PAQMDrop, R, measured, q
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
 from fluidcc.numerics.linear.held import HeldLoop, Measurement, Path

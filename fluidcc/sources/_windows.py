@@ -25,7 +25,7 @@ integrated, so the errors of all steps stay in it, in proportion to rtol: with L
 rest is off by as much.
 
 Of a window that slides on with every instant the smallest round trip would be a list that grows and
-shrinks: every one that is below all later ones. `fluidcc.sources.windowed` keeps it by periods,
+shrinks: every one that is below all later ones. `fluidcc.sources.propagation` keeps it by periods,
 which is exact with a state for each.
 """
 

@@ -1,5 +1,5 @@
-"""Modulated sources: a run draws their rate, a piecewise-constant pattern, with its seed; they
-listen to nothing.
+"""Traffic that does not listen: a constant rate, and random ones that a run draws with its seed, as
+piecewise-constant patterns.
 """
 
 from __future__ import annotations
@@ -8,7 +8,19 @@ from sympy import symbols
 
 from fluidcc.laws import Source
 
-__all__ = ["OnOff", "Poisson"]
+__all__ = ["CBR", "OnOff", "Poisson"]
+
+
+rate = symbols("rate", nonnegative=True)  # [bit/s]
+
+CBR = Source(
+    name="CBR",
+    flow={},
+    out={"rate": rate},
+    params={rate: 0.5e6},
+    units={rate: "bit/s"},
+    ref="the UDP flow of LDCC, Fig. 5",
+)
 
 peak, mean_rate = symbols("peak mean_rate", nonnegative=True)  # [bit/s]
 shape, mean_on, mean_off, interval = symbols("shape mean_on mean_off interval", positive=True)
