@@ -39,8 +39,7 @@ if TYPE_CHECKING:  # what `_HOME` and `_MODULES` do at run time, for type checke
     from fluidcc.simulation.synchronized import synchronized
     from fluidcc.sources import *
     from fluidcc.sources.by_bytes import marked_by_bytes
-    from fluidcc.sources.probes import with_estimator, with_pause
-    from fluidcc.sources.windowed import with_windowed_minimum
+    from fluidcc.sources.propagation import with_estimator, with_pause, with_windowed_minimum
     from fluidcc.sweeps import sweep
     from fluidcc.symbols import Let
 
@@ -75,9 +74,9 @@ _HOME = {
     "synchronized": "simulation.synchronized",
     "two_queues": "network.topologies",
     "undelayed": "analysis.undelayed",
-    "with_estimator": "sources.probes",
-    "with_pause": "sources.probes",
-    "with_windowed_minimum": "sources.windowed",
+    "with_estimator": "sources.propagation",
+    "with_pause": "sources.propagation",
+    "with_windowed_minimum": "sources.propagation",
 }
 _MODULES = {
     "claims": "papers",

@@ -137,7 +137,7 @@ FUNCTIONS = (
 
 
 def expression(value: Any, what: str) -> Any:
-    """`value` as SymPy has it; text is none, as its symbols would not be those of the
+    """Return `value` as SymPy has it; text is none, as its symbols would not be those of the
     vocabulary.
     """
     if isinstance(value, Expr):
@@ -244,7 +244,7 @@ def unfold(f: Any) -> Expr:
 
 @lru_cache(maxsize=4096)
 def symbols_of(f: Expr) -> frozenset[Symbol]:
-    """The symbols that `f` depends on, to the bottom of every `Let`."""
+    """Return the symbols that `f` depends on, to the bottom of every `Let`."""
     return frozenset(f.free_symbols)  # those of a Let are those of its definition
 
 

@@ -30,7 +30,7 @@ def with_flows(
 @lru_cache
 def drift_functions(law: Any, symbols: Any) -> Any:
     """A law's flows, and the terms s df/ds that they balance, by symbol."""
-    flows = list(law.system[0])
+    flows = [sy.unfold(f) for f in law.flow.values()]
     return lambdify(symbols, flows), lambdify(
         symbols, [[f.diff(s) * s for s in symbols] for f in flows]
     )

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Symbol
+from sympy import Symbol, lambdify
 
 from fluidcc import links, sources
 from fluidcc.laws import Law
+from fluidcc.symbols import unfold
 
 
 def all_laws() -> list[Law]:
@@ -30,3 +32,21 @@ def random_values(law: Law, n: int, seed: int = 0) -> dict[Symbol, NDArray[Any]]
         v = 10 ** rng.uniform(-0.7, 0.7, n)
         values[s] = v if s.is_nonnegative else v * rng.choice([-1, 1], n)
     return values
+
+
+def reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
+    """A law as NumPy reads its own expressions: flow and outputs of (states, inputs, parameters).
+
+    Arguments and values are arrays (number, ...), in the law's orders.
+    """
+    roots = [unfold(f) for f in (*law.flow.values(), *law.out.values())]
+    function = lambdify([*law.states, *law.inputs, *law.params], roots, "numpy")
+    n = len(law.states)
+
+    def evaluated(z: Any, u: Any, p: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        rows = np.broadcast_arrays(*function(*z, *u, *p), *z, *u, *p)[: len(roots)]
+        shape = rows[0].shape
+        flow, out = rows[:n], rows[n:]
+        return np.reshape(flow, (n, *shape)), np.reshape(out, (len(out), *shape))
+
+    return evaluated

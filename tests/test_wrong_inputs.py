@@ -4,6 +4,7 @@ with object and value.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from sympy import symbols
 
 import fluidcc as fc
+from fluidcc.base import errors
 from fluidcc.base.arguments import brief, shown
 from fluidcc.base.errors import FluidccError
 from fluidcc.cli import main
@@ -23,6 +25,22 @@ from fluidcc.sweeps.files import load_sweep
 
 x, g = symbols("x g", positive=True)
 nan, inf = math.nan, math.inf
+
+
+class Odd:
+    def __repr__(self) -> str:
+        return "<odd>"
+
+
+WRONG: dict[str, Any] = {
+    "None": None, "True": True, "text": "abc", "empty text": "", "nan": nan, "-inf": -inf, "-1": -1,
+    "object": Odd(), "array of nan": np.array([nan]), "list of None": [None], "inf": inf,
+    "wrong unit": "3 Mbit", "complex": 1j, "bytes": b"x", "huge": 10**400, "ragged": [[1, 2], [3]],
+    "nan as text": "nan", "truths": [True, False], "empty dict": {}, "empty list": [],
+    "empty array": np.array([]),
+}  # fmt: skip
+NONE, EMPTY = {"None"}, {"empty dict", "empty list", "empty array"}
+NAMES = {"text", "wrong unit", "nan as text"}
 
 
 @cache
@@ -36,196 +54,262 @@ def run() -> Any:
     return fc.simulate(net(), 0.5, samples=6)
 
 
-def link(**given: Any) -> Any:
-    return fc.Network().link(**{"name": "l", "law": fc.DropTail, "capacity": 1e6, **given})
+@cache
+def report() -> Any:
+    return fc.stability(net())
 
 
-def flow(**given: Any) -> Any:
-    return link(delay=0.01).flow(**{"name": "a", "law": fc.LDCC, "route": ["l"], **given})
+def law(**changes: Any) -> Any:
+    given: dict[str, Any] = {"flow": {x: g * x}, "out": {"rate": x}, "params": {g: 1}}
+    return fc.Source(**{"name": "Mine", "units": {x: "bit/s", g: "1/s"}, **given, **changes})
 
 
-def law(**given: Any) -> Any:
-    known = {
-        "flow": {x: g * x},
-        "out": {"rate": x},
-        "params": {g: 1},
-        "units": {x: "bit/s", g: "1/s"},
-    }
-    return fc.Source(**{"name": "Mine", **known, **given})
+def price(**changes: Any) -> Any:
+    return fc.Link(
+        **{"name": "L", "out": {"price": g}, "params": {g: 1}, "units": {g: "1"}, **changes}
+    )
 
 
-def dde(**given: Any) -> Any:
-    known = {"fun": lambda t, y, Z: -Z[:, 0], "t_span": (0, 1), "history": 1.0, "lags": [1.0]}
-    return fc.solve_dde(**{**known, **given})
+def jump(**changes: Any) -> Any:
+    return law(jumps=(fc.Jump(**{"when": x - 1, "reset": {x: x / 2}, **changes}),))
 
 
-def interval(**given: Any) -> Any:
-    known = {
-        "k": 0,
-        "l": 1,
-        "lam": 1,
-        "sigma": 0.5,
-        "capacity": 10,
-        "n": 2,
-        "intervals": 5,
-        "initial": [1, 2],
-    }
-    return fc.synchronized(**{**known, **given})
+def tick(**changes: Any) -> Any:
+    return law(ticks=(fc.Tick(**{"every": 1, "update": {x: x / 2}, **changes}),))
+
+
+def link(**changes: Any) -> Any:
+    return fc.Network().link(**{"name": "l", "law": fc.DropTail, "capacity": 1e6, **changes})
+
+
+def flow(**changes: Any) -> Any:
+    return link(delay=0.01).flow(**{"name": "a", "law": fc.LDCC, "route": ["l"], **changes})
+
+
+def dde(**changes: Any) -> Any:
+    given = {"fun": lambda t, y, Z: -Z[:, 0], "t_span": (0, 1), "history": 1.0, "lags": [1.0]}
+    return fc.solve_dde(**{**given, **changes})
+
+
+def interval(**changes: Any) -> Any:
+    given = {"k": 0, "l": 1, "lam": 1, "sigma": 0.5, "capacity": 10, "n": 2, "initial": [1, 2]}
+    return fc.synchronized(**{**given, "intervals": 5, **changes})
+
+
+def block(**changes: Any) -> Any:
+    return fc.DelayLTI(**{"A": [[-1.0]], "B": [[1.0]], "C": [[1.0]], "D": [[0.0]], **changes})
+
+
+def lag(**changes: Any) -> Any:
+    return fc.DelayLTI.transfer(**{"num": [1.0], "den": [1.0, 1.0], "delay": 0.1, **changes})
+
+
+def given(function: Callable[..., Any], **known: Any) -> Callable[..., Any]:
+    return lambda **changes: function(**{**known, **changes})
+
+
+def with_net(function: Callable[..., Any], **known: Any) -> Callable[..., Any]:
+    return lambda **changes: function(**{"net": net(), **known, **changes})
 
 
 def swept(grid: Any = None, measure: Any = "stable", **given: Any) -> Any:
     return fc.sweep(net(), {"beta": [0.1]} if grid is None else grid, measure, **given)
 
 
-def lag(**given: Any) -> Any:
-    return fc.DelayLTI.transfer(**{"num": [1.0], "den": [1.0, 1.0], "delay": 0.1, **given})
-
-
-RATE = [
-    None,
-    True,
-    "abc",
-    "",
-    nan,
-    -1,
-    0,
-    inf,
-    "3 mbps",
-    "25 ms",
-    "1 bit//s",
-    "5 bit/s/",
-    "1__0 Mbit/s",
-    1j,
-    b"x",
-]
-TIME = [True, "abc", nan, -1, "3 Mbit", "5 s/", "-3 s", 1j, b"x", {}]
-WHOLE: list[Any] = [None, True, "abc", nan, -1, 1.5, 1j, []]
-NUMBER = [None, True, "abc", nan, -1, inf, 1j, [1, 2]]
-NETWORK = [None, 3, "ldcc_fig5", fc.LDCC]
+# What is called, its arguments, and of some which of the wrong values they do take: None and what
+# is empty, mostly.
+ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, set[str]]]] = [
+    (law, "flow out params units", {"name": NAMES, "lower": {"empty dict"},
+     "upper": {"empty dict"}, "jumps": {"empty list"}, "ticks": {"empty list"},
+     "claims": {"empty dict"}, "ref": NAMES | {"empty text"}, "initial": {"empty dict"},
+     "utility": NONE}),
+    (price, "out params units", {"name": NAMES, "flow": {"empty dict"}, "queue": NONE}),
+    (jump, "when reset refractory", {"once": {"True"}}),
+    (tick, "every update", {"phase": NONE}),
+    (given(fc.Let, name="v", definition=x), "", {"name": NAMES,
+     "definition": {"nan", "inf", "-inf", "-1", "huge", "complex"}}),
+    (fc.LDCC, "beta", {}),
+    (given(fc.count_packets, law=fc.RED, mean=6e3), "law", {"mean": {"wrong unit"},
+     "assumed": {"wrong unit"}}),
+    (given(fc.marked_by_bytes, law=fc.Reno), "law", {"mean": {"wrong unit"}}),
+    (fc.LDCC.with_utility, "utility", {}),
+    (fc.LDCC.parameter, "name", {}),
+    (link, "law capacity delay", {"name": NAMES, "buffer": NONE | {"wrong unit", "inf"},
+     "initial": NONE | {"empty dict"}, "packet": {"wrong unit"}}),
+    (flow, "law route access_delay", {"name": NAMES, "start": NONE | {"-inf", "list of None"},
+     "return_delay": NONE, "stop": NONE | {"inf", "list of None"}, "packet": {"wrong unit"},
+     "initial": NONE | {"empty dict"}, "pattern": NONE}),
+    (lambda flow: net().base_rtt(flow), "flow", {}),
+    (lambda name: net().with_link(name), "name", {}),
+    (lambda kind: net().given(kind, "a"), "kind", {}),
+    (given(fc.dumbbell, flows=[fc.LDCC], link={"capacity": 1e6, "delay": 0.01}), "link",
+     {"flows": EMPTY, "rtt": NONE}),
+    (given(fc.parking_lot, long=[fc.LDCC], cross=[fc.LDCC], link={"capacity": 1e6}), "cross link",
+     {"long": EMPTY}),
+    (given(fc.two_queues, udp=[fc.CBR], tcp=[fc.LDCC], udp_link={"capacity": 1e6}, tcp_link={}),
+     "udp_link", {"udp": EMPTY, "tcp": EMPTY, "tcp_link": {"empty dict"}}),
+    (with_net(fc.simulate, until=0.01), "net until rtol atol delays samples seed engine",
+     {"frozen_at": NONE, "t_eval": NONE, "first_step": NONE, "max_step": {"inf"}, "restart": NONE,
+     "progress": NONE | {"True"}}),
+    (with_net(fc.compile), "net delays", {}),
+    (with_net(fc.equilibrium), "net", {"at": {"inf"}}),
+    (with_net(fc.hold_trackers), "net", {}),
+    (with_net(fc.num.solve), "net", {"at": {"inf"}}),
+    (with_net(fc.linearize), "net loop delays", {"at": {"inf"}}),
+    (with_net(fc.stability), "net delays roots", {"at": {"inf"}, "certify": {"True"}}),
+    (with_net(fc.stability_boundary, name="a.eta"), "net name delays", {"bounds": NONE,
+     "along": NONE, "along_bounds": NONE}),
+    (with_net(fc.sampled_stability, period=0.1), "net", {"period": NONE, "at": {"inf"}}),
+    (with_net(fc.limit_cycle), "net", {}),
+    (interval, "lam sigma capacity n intervals hears delay missed seed", {"k": {"-1"}, "l": {"-1"},
+     "initial": NONE, "floor": {"-1"}, "exact": {"True"}, "keep": {"True"}}),
+    (dde, "fun t_span method rtol atol max_steps", {"history": {"-1"},
+     "lags": {"empty list", "empty array"}, "t_eval": NONE | {"empty list", "empty array"},
+     "dense_output": {"True"}, "events": NONE | EMPTY, "jumps": NONE | EMPTY,
+     "switches": NONE | EMPTY, "args": NONE | EMPTY | {"empty text"}, "max_step": {"inf"},
+     "first_step": NONE, "breaking_points": {"-1", "empty list", "empty array"},
+     "max_order": NONE}),
+    (block, "", {"A": {"-1"}, "B": {"-1"}, "C": {"-1"}, "D": {"-1"},
+     "delays": {"empty list", "empty array"}, "states": {"empty list"}, "inputs": {"empty list"},
+     "outputs": {"empty list"}}),
+    (lag, "delay", {"num": {"-1", "empty list", "empty array"}, "den": {"-1"}}),
+    (lambda omega: lag().frequency_response(omega), "",
+     {"omega": {"-1", "empty list", "empty array"}}),
+    (lambda t: lag().step(t), "", {"t": {"empty list", "empty array"}}),
+    (lambda **v: lag().feedback().roots(**v), "", {"count": NONE, "region": NONE}),
+    (lambda other: lag().append(other), "other", {}),
+    (lambda other: lag().feedback(other), "", {"other": NONE | {"-1"}}),
+    (lambda back: lag().connect(back), "", {"back": {"-1"}}),
+    (lambda extra: lag().delayed(extra), "extra", {}),
+    (lambda **v: lag().to_control(**v), "pade", {}),
+    (lambda rate: fc.metrics.jain(rate), "", {"rate": {"array of nan"}}),
+    (lambda **v: fc.metrics.mean(run().rate, **v), "", {"start": NONE, "stop": NONE}),
+    (lambda **v: fc.metrics.windowed_mean(run().rate, **v), "window", {}),
+    (lambda **v: fc.metrics.settling_time(run().rate, **v), "tolerance", {"target": NONE | {"-1"},
+     "start": {"-1"}}),
+    (lambda result: fc.metrics.loss(result), "result", {}),
+    (lambda net: fc.metrics.max_min_rates(net), "net", {}),
+    (lambda rate: fc.metrics.is_max_min_fair(rate, net()), "rate", {}),
+    (lambda **v: fc.plot.timeseries(**{"ds": run(), **v}), "ds variables", {"flows": NONE | EMPTY,
+     "links": NONE | EMPTY, "ax": NONE}),
+    (lambda **v: fc.plot.bode(**{"of": report(), **v}), "of", {"low": NONE, "high": NONE}),
+    (lambda **v: fc.plot.nyquist(**{"of": report(), **v}), "of reach", {}),
+    (lambda **v: fc.plot.root_map(**{"of": report(), **v}), "of count", {}),
+    (fc.plot.phase_plane, "ds", {}),
+    (given(fc.plot.convergence_plane, rates=[[1, 2]], capacity=1), "rates capacity", {}),
+    (fc.plot.stability_chart, "curves", {}),
+    (fc.plot.claims, "table", {}),
+    (given(fc.claims.table, paper="ldcc", only="(18)"), "", {"progress": NONE | {"True"}}),
+    (lambda paper: fc.claims.table(paper, only="(18)"), "", {"paper": NONE}),
+    (lambda only: fc.claims.table("ldcc", only=only), "", {"only": NONE}),
+    (lambda where: fc.prove(x - x, where=where), "", {"where": EMPTY}),
+    (lambda path: fc.Scenario.load(path), "path", {}),
+    (lambda text: fc.Scenario.loads(text), "text", {}),
+    (lambda changes: fc.Scenario.load("p1", changes), "", {"changes": NONE | {"empty dict"}}),
+    (lambda name: fc.scenarios[name], "name", {}),
+    (lambda name: report().of_flow(name), "name", {}),
+    (lambda t: fc.formulas.gcc.queue(t, g=0.1), "", {"t": EMPTY}),
+]  # fmt: skip
+# Arguments whose sentence names neither them nor the value, but the part of it that is wrong.
+PARTS = {"when", "reset", "every", "update", "phase", "flow", "flows", "udp_link", "initial",
+         "events", "switches", "args", "other", "curves", "where", "text"}  # fmt: skip
 
 # What is called with a wrong value, what the sentence must name, and the values, each of which it
 # must name too.
-PYTHON: dict[str, tuple[Callable[[Any], Any], str, list[Any]]] = {
-    "capacity": (lambda v: link(capacity=v), "capacity of link 'l'", RATE),
-    "delay": (lambda v: link(delay=v), "delay of link 'l'", [None, inf, *TIME]),
-    "buffer": (lambda v: link(buffer=v), "buffer of link 'l'", [True, "abc", nan, -1, "3 bit/s", 1j,
-    b"x", {}]),
-    "name of a link": (lambda v: link(name=v), "name of a link", [None, 3, "", b"x"]),
-    "law of a link": (lambda v: link(law=v), "law of link 'l'", [None, 3, "DropTail", fc.LDCC]),
-    "name of a flow": (lambda v: flow(name=v), "name of a flow", [None, 3, "", b"x"]),
-    "law of a flow": (lambda v: flow(law=v), "law of flow 'a'", [None, 3, "LDCC", fc.DropTail]),
-    "route": (lambda v: flow(route=v), "route of flow 'a'", [None, 3, "l", ["m"], [3]]),
-    "start": (lambda v: flow(start=v), "start of flow 'a'", ["abc", nan, "3 Mbit", 1j, b"x"]),
-    "stop": (lambda v: flow(stop=v), "stop of flow 'a'", ["abc", nan, -1, "3 Mbit", 1j, b"x"]),
-    "access_delay": (lambda v: flow(access_delay=v), "access_delay of flow 'a'", [None, inf,
-    *TIME]),
-    "return_delay": (lambda v: flow(return_delay=v), "return_delay of flow 'a'", [inf, *TIME]),
-    "packet": (lambda v: flow(packet=v), "packet of flow 'a'", [None, True, "abc", nan, -1, 0, inf,
-    "3 s"]),
-    "initial": (lambda v: flow(initial=v), "initial of flow 'a'", [3, "abc", {"y": 1}, {"x": "abc"},
-    {"x": nan}]),
-    "pattern": (lambda v: flow(law=fc.CBR, pattern=v), "pattern of flow 'a'", [3, "abc",
-    {"kind": "odd"}, [(0, -1)]]),
-    "beta": (lambda v: fc.LDCC(beta=v), "LDCC: parameter beta", [None, True, "abc", nan, -1, 0, inf,
-    "3 s", 1j, [1]]),
-    "a parameter": (lambda v: fc.LDCC(**{v: 1}), "LDCC has no parameter", ["bta", "self", "", "x"]),
-    "a parameter by position": (lambda v: fc.LDCC(v), "LDCC takes parameters by name", [3, None,
-    "beta"]),
-    "name of a law": (lambda v: law(name=v), "the name of a law", [None, 3, ""]),
-    "units of a law": (lambda v: law(units={x: v, g: "1/s"}), "the unit of x", [None, 3, "furlong",
-    "bit//s", "b/s)"]),
-    "params of a law": (lambda v: law(params={g: v}), "Mine: parameter g", [None, "abc", nan, -1, 0,
-    [1]]),
-    "out of a law": (lambda v: law(out={v: x}), "no output of a source", ["speed", 3]),
-    "flow of a law": (lambda v: law(flow=v), "Mine: flow", [None, 3, "x"]),
-    "flows of a dumbbell": (lambda v: fc.dumbbell(v, {"capacity": 1e6}), "flows", [None, 3,
-    "LDCC"]),
-    "link of a dumbbell": (lambda v: fc.dumbbell([fc.LDCC], v), "link", [None, 3, "l"]),
-    "rtt of a dumbbell": (lambda v: fc.dumbbell([fc.LDCC], {"capacity": 1e6}, rtt=v), "rtt", ["abc",
-    nan, -1, "3 b"]),
-    "a flow": (lambda v: net().base_rtt(v), "flow", ["b", 3, None]),
-    "a changed link": (lambda v: net().with_link(v, delay=1), "link", ["m", 3, None]),
-    "until": (lambda v: fc.simulate(net(), v), "until", [None, True, "abc", nan, -1, 0, inf,
-    "3 Mbit", 1j, [1]]),
-    "rtol": (lambda v: fc.simulate(net(), 1, rtol=v), "rtol", NUMBER),
-    "atol": (lambda v: fc.simulate(net(), 1, atol=v), "atol", [True, "abc", nan, -1, 1j]),
-    "samples": (lambda v: fc.simulate(net(), 1, samples=v), "samples", [0, 1, *WHOLE]),
-    "seed": (lambda v: fc.simulate(net(), 1, seed=v), "seed", WHOLE),
-    "max_step": (lambda v: fc.simulate(net(), 1, max_step=v), "max_step", [True, "abc", nan, -1, 0,
-    1j]),
-    "first_step": (lambda v: fc.simulate(net(), 1, first_step=v), "first_step", [True, "abc", nan,
-    -1, 0]),
-    "delays": (lambda v: fc.simulate(net(), 1, delays=v), "delays", [None, 3, "frosen", True]),
-    "engine": (lambda v: fc.simulate(net(), 1, engine=v), "engine", [None, 3, "turbo"]),
-    "t_eval": (lambda v: fc.simulate(net(), 1, t_eval=v), "t_eval", ["often", [2, 1], [nan], [-1],
-    True]),
-    "a network to run": (lambda v: fc.simulate(v, 1), "the network", [None, 3]),
-    "a network to rest": (lambda v: fc.equilibrium(v), "the network", [None, 3]),
-    "a network to judge": (lambda v: fc.stability(v), "the network", [None, 3]),
-    "at": (lambda v: fc.equilibrium(net(), at=v), "at is", [None, True, "abc", nan, -1, "3 Mbit"]),
-    "certify": (lambda v: fc.stability(net(), certify=v), "certify", [None, 3, "yes"]),
-    "roots": (lambda v: fc.stability(net(), roots=v), "roots", [None, True, "abc", nan, -1]),
-    "a boundary's name": (lambda v: fc.stability_boundary(net(), v), "", ["zeta", "b.eta", 3,
-    None]),
-    "at of num": (lambda v: fc.num.solve(net(), at=v), "at is", [None, "abc", nan, -1]),
-    "intervals": (lambda v: interval(intervals=v), "intervals", [None, True, "abc", nan, -1, 1.5]),
-    "lam": (lambda v: interval(lam=v), "lam", [None, "abc", nan, -1]),
-    "capacity of intervals": (lambda v: interval(capacity=v), "capacity", [None, "abc", nan, -1,
-    0]),
-    "lags": (lambda v: dde(lags=v), "lags", [None, "abc", [nan], [-1]]),
-    "a lag": (lambda v: dde(lags=[v]), r"lags\[0\] .*; give a .*time", [nan, inf, -1.0]),
-    "an intensity": (lambda v: fc.AIMD.averaged(intensity=v), "the intensity", [None, "abc",
-    10**400, -(10**400)]),
-    "a part of a scenario": (lambda v: fc.Scenario.load("p1", {"flows.a.params": v}), "params",
-    [np.ones(1), 3]),
-    "no name": (lambda v: getattr(net(), v)(), "lacks name; give name", ["with_flow", "with_link"]),
-    "t_span": (lambda v: dde(t_span=v), "t_span", [None, 3, "abc", (0,), (0, nan)]),
-    "rtol of a dde": (lambda v: dde(rtol=v), "rtol", [None, True, "abc", nan, -1]),
-    "method": (lambda v: dde(method=v), "method", [None, 3, "RK99"]),
-    "delay of a lag": (lambda v: lag(delay=v), "delay", [None, "abc", nan, -1]),
-    "omega": (lambda v: lag().frequency_response(v), "omega", [None, "abc", nan]),
-    "grid": (lambda v: swept(v), "the grid", [3, "beta", []]),
-    "an axis": (lambda v: swept({"beta": v}), "axis 'beta'", [None, 3, "abc", [nan], [None],
-    ["3 s"], [[1, 2], [3]]]),
-    "a value of an axis": (lambda v: swept({"beta": v}), "beta", [[0.1, -2, 0.2], [0.1, inf]]),
-    "its name": (lambda v: swept({v: [1]}), "axis", ["bta", "a.zeta", "c.beta", "", "a.", "."]),
-    "a range": (lambda v: swept({"beta": {"from": 0.1, "to": 0.2, "points": v}}),
-    "points of axis 'beta'",
-                [None, 1, 2.0, "3", 10**12, -1]),
-    "a scale": (lambda v: swept({"beta": {"from": 0.1, "to": 1, "points": 3, "scale": v}}),
-    "scale of axis 'beta'",
-                [None, 3, "cubic"]),
-    "copies": (lambda v: swept({"count": [v]}), "axis 'count'", [None, -1, 1.5, 10**9, "2"]),
-    "seeds": (lambda v: swept({"seed": [v]}), "axis 'seed'", [None, -1, 1.5, "2"]),
-    "measure": (lambda v: swept(measure=v), "measure", [3, "stabel", "", ["stable", 3], []]),
-    "store": (lambda v: swept(store=v), "store", [3, "", "a\0b", "x" * 400]),
-    "chunk": (lambda v: swept(chunk=v), "chunk", [True, "abc", nan, -1, 0, 1.5]),
-    "workers": (lambda v: swept(workers=v), "workers", [True, "abc", -1, 0, 1.5]),
-    "executor": (lambda v: swept(executor=v), "executor", [3, "turbo"]),
-    "refine": (lambda v: swept(refine=v), "refine", [3, "stabel"]),
-    "progress": (lambda v: swept(progress=v), "progress", [3, "yes"]),
-    "window": (lambda v: swept(measure="mean_rate", until=1, window=v), "window", [3, "abc", (0,)]),
-    "until of a sweep": (lambda v: swept(measure="mean_rate", until=v), "until", ["abc", nan, -1,
-    0]),
-    "what is swept": (lambda v: fc.sweep(v, {"beta": [1]}, "stable"), "what is swept", [None, 3,
-    "ldcc_fig5"]),
-    "a dataset to draw": (lambda v: fc.plot.timeseries(v), "", [None, 3, "run"]),
-    "a variable to draw": (lambda v: fc.plot.timeseries(run(), v), "", ["speed"]),
-    "window of a mean": (lambda v: fc.metrics.windowed_mean(run().rate, v), "window", [None, "abc",
-    nan, -1, 0]),
-    "a paper": (lambda v: fc.claims.table(v), "no claims of", ["lddc", 3, ""]),
-    "a claim": (lambda v: fc.claims.table("ldcc", only=v), "no claim is at", ["(99)", 3]),
-    "a scenario": (lambda v: fc.Scenario.load(v), "", ["ldcc_fig55", "no.toml", "a\0b", "x" * 400,
-    3, None]),
-    "a ready scenario": (lambda v: fc.scenarios[v], "no ready scenario", ["ldcc_fig55", 3, None]),
-    "TOML": (lambda v: fc.Scenario.loads(v, "m.toml"), "m.toml", [None, 3]),
-    "flows of only": (lambda v: net().only(v), "flow", [None, 3, "ab", ["b"]]),
-    "kind of a pattern": (lambda v: flow(law=fc.CBR, pattern={"kind": v}), "pattern of flow 'a'",
-    [3, [1], {}, "odd"]),
-    "results of a function": (lambda v: fc.sweep(lambda p: v, {"x": [1]}), "",  ["abc", None, {},
-    {"x": 3}, [[1], []]]),
-    "a folder": (lambda v: fc.claims.reproduce(v), "folder", [None, 3, "a\0b"]),
-}  # fmt: skip
+VALUES: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
+    (lambda v: flow(law=fc.CBR, pattern=v), "pattern of flow 'a'",
+     [3, "abc", {"kind": "odd"}, [(0, -1)]]),
+    (lambda v: fc.LDCC(**{v: 1}), "LDCC has no parameter", ["bta", "self", "", "x"]),
+    (lambda v: fc.LDCC(v), "LDCC takes parameters by name", [3, None, "beta"]),
+    (lambda v: law(units={x: v, g: "1/s"}), "the unit of x",
+     [None, 3, "furlong", "bit//s", "b/s)"]),
+    (lambda v: law(params={g: v}), "Mine: parameter g", [None, "abc", nan, -1, 0, [1]]),
+    (lambda v: law(out={v: x}), "no output of a source", ["speed", 3]),
+    (lambda v: fc.stability_boundary(net(), v), "", ["zeta", "b.eta", 3, None]),
+    (lambda v: dde(lags=[v]), r"lags\[0\] .*; give a .*time", [nan, inf, -1.0]),
+    (lambda v: fc.AIMD.averaged(intensity=v), "the intensity", [None, "abc", 10**400, -(10**400)]),
+    (lambda v: fc.Scenario.load("p1", {"flows.a.params": v}), "params", [np.ones(1), 3]),
+    (lambda v: getattr(net(), v)(), "lacks name; give name", ["with_flow", "with_link"]),
+    (lambda v: swept(v), "the grid", [3, "beta", []]),
+    (lambda v: swept({"beta": v}), "axis 'beta'",
+     [None, 3, "abc", [nan], [None], ["3 s"], [[1, 2], [3]]]),
+    (lambda v: swept({"beta": v}), "beta", [[0.1, -2, 0.2], [0.1, inf]]),
+    (lambda v: swept({v: [1]}), "axis", ["bta", "a.zeta", "c.beta", "", "a.", "."]),
+    (lambda v: swept({"beta": {"from": 0.1, "to": 0.2, "points": v}}), "points of axis 'beta'",
+     [None, 1, 2.0, "3", 10**12, -1]),
+    (lambda v: swept({"beta": {"from": 0.1, "to": 1, "points": 3, "scale": v}}),
+     "scale of axis 'beta'", [None, 3, "cubic"]),
+    (lambda v: swept({"count": [v]}), "axis 'count'", [None, -1, 1.5, 10**9, "2"]),
+    (lambda v: swept({"seed": [v]}), "axis 'seed'", [None, -1, 1.5, "2"]),
+    (lambda v: swept(measure=v), "measure", [3, "stabel", "", ["stable", 3], []]),
+    (lambda v: swept(store=v), "store", [3, "", "a\0b", "x" * 400]),
+    (lambda v: swept(chunk=v), "chunk", [True, "abc", nan, -1, 0, 1.5]),
+    (lambda v: swept(workers=v), "workers", [True, "abc", -1, 0, 1.5]),
+    (lambda v: swept(executor=v), "executor", [3, "turbo"]),
+    (lambda v: swept(refine=v), "refine", [3, "stabel"]),
+    (lambda v: swept(progress=v), "progress", [3, "yes"]),
+    (lambda v: swept(measure="mean_rate", until=1, window=v), "window", [3, "abc", (0,)]),
+    (lambda v: swept(measure="mean_rate", until=v), "until", ["abc", nan, -1, 0]),
+    (lambda v: fc.sweep(v, {"beta": [1]}, "stable"), "what is swept", [None, 3, "ldcc_fig5"]),
+    (lambda v: net().only(v), "flow", [None, 3, "ab", ["b"]]),
+    (lambda v: flow(law=fc.CBR, pattern={"kind": v}), "pattern of flow 'a'", [3, [1], {}, "odd"]),
+    (lambda v: fc.sweep(lambda p: v, {"x": [1]}), "", ["abc", None, {}, {"x": 3}, [[1], []]]),
+    (lambda v: fc.claims.reproduce(v), "folder", [None, 3, "a\0b"]),
+]  # fmt: skip
+
+
+def bare(**changes: Any) -> fc.Network:
+    return link(**{"capacity": 3e6, "delay": 0.025, **changes})
+
+
+TOML = 'until = "9 s"\n[links.l]\ncapacity = "3 Mbit/s"\n[flows.a]\nlaw = "LDCC"\nroute = ["l"]\n'
+# Mistakes of new users: what is done, the class of the error, and object, value and remedy as the
+# sentence has them.
+MISTAKES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
+    (lambda: fc.compile(None), errors.InvalidInput,
+     ["the network is NoneType", "'None'", "give a Network"]),
+    (lambda: fc.equilibrium(bare()), errors.InvalidInput,
+     ["the network", "has no flows", "add one with .flow(name, law, route=[...])"]),
+    (lambda: fc.equilibrium(net(), at="late"), errors.InvalidInput,
+     ["at is", "'late'", "give a time in s, such as"]),
+    (lambda: fc.simulate(net(), 1.0, t_eval="often"), errors.InvalidInput,
+     ["t_eval is", "'often'", "give a list of times in seconds"]),
+    (lambda: fc.simulate(net(), 1.0, delays="frozen", frozen_at=[0.1]), errors.InvalidInput,
+     ["frozen_at is", "[0.1]", "give the queueing delay of each link by name"]),
+    (lambda: fc.simulate(net(), 1.0, restart="run.nc"), errors.InvalidInput,
+     ["restart is str", "without the variable final_state", "give a result of simulate()"]),
+    (lambda: fc.Scenario.load(3), errors.ScenarioError,
+     ["the scenario is", "3", "give the path of a TOML file"]),
+    (lambda: bare(capacity="3 mbps"), errors.UnitsError,
+     ["capacity of link 'l'", "'3 mbps', where 'mbps' is no unit", "give a rate in"]),
+    (lambda: fc.Scenario.loads(TOML.replace("capacity", "capcity"), "mine.toml"),
+     errors.ScenarioError, ["mine.toml", "links.l.capcity", "did you mean 'capacity'"]),
+    (lambda: fc.Scenario.loads(TOML.replace("LDCC", "LDC"), "mine.toml"), errors.ScenarioError,
+     ["mine.toml, flows.a.law", "'LDC'", "did you mean 'LDCC'"]),
+    (lambda: fc.simulate(bare(), until=9), errors.InvalidInput,
+     ["the network", "has no flows", "add one with .flow(name, law, route=[...])"]),
+    (lambda: fc.simulate(net(), until=9, rtol=0), errors.InvalidInput,
+     ["rtol", "is 0", "give a number between 1e-13 and 0.1"]),
+    (lambda: fc.simulate(net(), until=9, rtol="1e-6"), errors.InvalidInput,
+     ["rtol", "is '1e-6'", "give a number"]),
+    (lambda: fc.simulate(fc.scenarios["p1"], until=9), errors.InvalidInput,
+     ["the network", "is Scenario", "give a Network, its .net"]),
+    (lambda: fc.simulate(net(), until="9 m"), errors.UnitsError,
+     ["until", "'9 m', where 'm' is no unit", "give a time in s"]),
+    (lambda: fc.simulate(bare(delay=0).flow("a", fc.LDCC, route=["l"]), until=9),
+     errors.InvalidInput,
+     ["flow 'a'", "no propagation delay", "give a link delay, access_delay or return_delay"]),
+    (lambda: net().flow("a", fc.LDCC, route=["l"]), errors.InvalidInput,
+     ["name of flow 'a'", "taken", "give another, or change that flow by with_flow()"]),
+    (lambda: fc.equilibrium(net().with_link("l", capacity=15e4, buffer=None)), errors.NoEquilibrium,
+     ["link 'l'", "'a' never falls below w/beta = 200000 bit/s",
+      "give it a finite buffer, more capacity or fewer flows"]),
+    (lambda: fc.num.solve(net().copy().flow("udp", fc.CBR(rate="4 Mbit/s"), route=["l"])),
+     errors.Infeasible,
+     ["link 'l'", "send 4e+06 bit/s", "lower their rates or raise the capacity"]),
+    (lambda: fc.plot.timeseries(fc.simulate(net(), until=1), "delay"), errors.UnknownName,
+     ["the result", "no variable 'delay'", "it has rate, one_way_delay, loss"]),
+]  # fmt: skip
 
 GOOD = {
     "": {"until": '"1 s"'},
@@ -369,9 +453,9 @@ def _sweep(key: str, value: str) -> None:
 
 def _cases() -> Iterator[Any]:
     """A call, and what its sentence must have."""
-    for name, (call, named, values) in PYTHON.items():
-        for k, value in enumerate(values):
-            yield pytest.param(lambda c=call, v=value: c(v), (named, value), id=f"{name} {k}")
+    for k, (call, named, values) in enumerate(VALUES):
+        for n, value in enumerate(values):
+            yield pytest.param(lambda c=call, v=value: c(v), (named, value), id=f"value {k} {n}")
     for table, key, texts in SCENARIO:
         for text in texts:
             inner = (
@@ -409,6 +493,14 @@ def _words(value: Any) -> list[str]:
 CASES = list(_cases())
 
 
+@pytest.fixture(autouse=True)
+def _no_figure_stays() -> Iterator[None]:
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
 @pytest.fixture
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -441,8 +533,45 @@ def test_a_wrong_input_is_answered_by_one_sentence(
     assert 20 < len(text) < 420, text
 
 
+def _arguments() -> Iterator[Any]:
+    for k, (call, names, taken) in enumerate(ARGUMENTS):
+        for name in (*names.split(), *taken):
+            yield pytest.param(call, name, taken.get(name, set()), id=f"{k}-{name}")
+
+
+@pytest.mark.parametrize(("call", "name", "taken"), _arguments())
+def test_values_that_no_argument_can_take_are_answered_by_a_sentence(
+    call: Callable[..., Any], name: str, taken: set[str]
+) -> None:
+    for label, value in WRONG.items():
+        if label in taken:
+            continue
+        with pytest.raises(FluidccError) as caught:  # which value stands in the locals of a failure
+            call(**{name: value})
+        text = str(caught.value)
+        assert isinstance(caught.value, ValueError | ArithmeticError | NotImplementedError), label
+        assert "\n" not in text, label
+        assert 20 < len(text) < 400, (label, text)
+        if name not in PARTS:
+            assert name in text or any(word in text for word in _words(value)), (label, text)
+
+
+@pytest.mark.parametrize(("do", "kind", "words"), MISTAKES)
+def test_mistakes_of_new_users_are_answered_with_object_value_and_remedy(
+    do: Callable[[], Any], kind: type[Exception], words: list[str]
+) -> None:
+    with pytest.raises(kind) as caught:
+        do()
+    text = str(caught.value)
+    assert isinstance(caught.value, errors.FluidccError)
+    for part in words:
+        assert part in text
+    assert not re.search(r"[.!] [A-Z]|\n", text)  # one sentence
+    assert len(text) < 320
+
+
 def test_there_are_four_hundred() -> None:
-    assert len(CASES) >= 400
+    assert len(CASES) + len([*_arguments()]) * (len(WRONG) - 6) >= 400
 
 
 def test_the_files_that_are_changed_are_good(
@@ -455,3 +584,36 @@ def test_the_files_that_are_changed_are_good(
     assert scenario.net.flow_names == ("a",)
     assert given["grid"] == {"beta": [0.1, 0.2]}
     assert np.isfinite(swept({"beta": [0.1]}, "decay_rate").decay_rate)
+
+
+def _public() -> list[tuple[str, Any]]:
+    rooms = {"fc": fc, "metrics": fc.metrics, "plot": fc.plot, "num": fc.num, "claims": fc.claims}
+    found = [
+        (f"{room}.{name}", getattr(module, name))
+        for room, module in rooms.items()
+        for name in module.__all__
+    ]
+    return [(name, value) for name, value in found if inspect.isfunction(value)]
+
+
+@pytest.mark.parametrize(("name", "function"), _public(), ids=[name for name, _ in _public()])
+def test_calls_that_do_not_fit_are_answered_by_a_sentence(
+    name: str, function: Callable[..., Any]
+) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        with pytest.raises(errors.InvalidCall, match=r"\(\) has no argument 'nonsense'; "):
+            function(nonsense=1)
+    if any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters):
+        with pytest.raises(errors.InvalidCall, match=r"\(\) lacks .*; give "):
+            function()
+
+
+@pytest.mark.parametrize("kind", [fc.Source, fc.Link, fc.Jump, fc.Tick, fc.DelayLTI, fc.Scenario])
+def test_what_is_made_without_its_arguments_says_which(kind: Any) -> None:
+    with pytest.raises(errors.InvalidCall, match=rf"{kind.__name__}\(\) lacks .*; give "):
+        kind()
+    with pytest.raises(
+        errors.InvalidCall, match=rf"{kind.__name__}\(\) has no argument 'nonsense'"
+    ):
+        kind(nonsense=1)

@@ -43,7 +43,7 @@ from fluidcc.equilibria.assembly import (
 )
 from fluidcc.equilibria.equilibrium import Equilibrium, hold_trackers, one_equilibrium
 from fluidcc.laws.linear import active_modes, branch_function, modes_at
-from fluidcc.laws.steady import Structure, grouped
+from fluidcc.laws.steady import grouped
 from fluidcc.network.flow_classes import collapsed, identical, places
 from fluidcc.network.parameters import Parameters
 from fluidcc.numerics.linear.wiring import alike
@@ -153,7 +153,7 @@ class _Equilibria:
         first = np.repeat(np.arange(len(self.kinds))[:, None], points, axis=1)
         members: dict[Any, list[int]] = {}
         for k, f in enumerate(self.specs):
-            members.setdefault((Structure.of(f.law), f.law.name, f.route), []).append(k)
+            members.setdefault((f.law.structure, f.law.name, f.route), []).append(k)
         for own in (np.array(same) for same in members.values() if len(same) > 1):
             exact = np.array(
                 [[self.access[k], self.back[k], self.packet[k], *self.p[k]] for k in own]
@@ -354,7 +354,7 @@ def _branches(point: Point, kind: str) -> Iterator[_OnBranch]:
     """The laws of the flows or links by structure, each on its branch at the point."""
     laws, states, params = _laws(point, kind)
     inputs = link_inputs(point) if kind == "link" else flow_inputs(point)
-    for _, members in grouped(laws):
+    for members in grouped(laws):
         law = laws[members[0]]
         z, u, p = stacked(states, members), inputs[:, members], stacked(params, members)
         modes, near = modes_at(law, z, u, p, relative=NEAR)

@@ -30,8 +30,20 @@ from fluidcc.base.units import to_si
 from fluidcc.equilibria.assembly import capacity_at, constant_rate, is_on, moment
 from fluidcc.equilibria.equilibrium import Equilibrium
 from fluidcc.laws.linear import standing
-from fluidcc.links.ecf import T_ECF, V1, V2, R, T_s, aim, measured, q
-from fluidcc.links.paqm import PAQM, PAQMDrop, dT, q0
+from fluidcc.links.paqm import (
+    PAQM,
+    T_ECF,
+    V1,
+    V2,
+    PAQMDrop,
+    R,
+    T_s,
+    aim,
+    dT,
+    measured,
+    q,
+    q0,
+)
 from fluidcc.metrics.fairness import max_min_rates
 from fluidcc.network.network import require_network
 from fluidcc.network.parameters import evaluated

@@ -38,7 +38,7 @@ MOST = 2**63 - 1  # the largest integer of NumPy and compiled code
 
 
 def shown(value: Any) -> str:
-    """A value for a message: in one line, its middle left out where it is long."""
+    """Return a value for a message: in one line, its middle left out where it is long."""
     try:
         text = " ".join(repr(value).split())
     except (
@@ -53,13 +53,13 @@ def shown(value: Any) -> str:
 
 
 def brief(text: str) -> str:
-    """Text for a message, its middle left out where it is long."""
+    """Return text for a message, its middle left out where it is long."""
     half = LONGEST // 2 - 3
     return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
 def flag(value: Any, what: str, *, unset: bool = False) -> Any:
-    """True or False; with `unset`, also None."""
+    """Return True or False; with `unset`, also None."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if value is None and unset:
@@ -80,7 +80,7 @@ def number(
     below: float = math.inf,
     infinite: bool = False,
 ) -> float:
-    """A float within bounds; `right` says in the message what would be."""
+    """Return a float within bounds; `right` says in the message what would be."""
     try:
         if (
             isinstance(value, bool | np.bool_ | str | bytes)
@@ -104,7 +104,7 @@ def number(
 
 
 def whole(value: Any, what: str, *, least: int = 0, most: int = MOST) -> int:
-    """An integer within bounds; floats are not taken, even whole ones."""
+    """Return an integer within bounds; floats are not taken, even whole ones."""
     good = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
     if not good or not least <= int(value) <= most:
         reach = (
@@ -121,7 +121,9 @@ def numbers(
     finite: bool = True,
     kind: type = float,
 ) -> NDArray[Any]:  # fmt: skip
-    """An array of numbers, of `ndim` axes if that is given; no text, no truth values, no gaps."""
+    """Return an array of numbers, of `ndim` axes if that is given; no text, no truth values, no
+    gaps.
+    """
     try:
         raw = np.asarray(value)
         if raw.dtype == object and not all(
@@ -139,7 +141,7 @@ def numbers(
 
 
 def choice(value: Any, what: str, options: Iterable[str]) -> Any:
-    """One of a few texts."""
+    """Return the value, which must be one of a few texts."""
     known = list(options)
     if not isinstance(value, str) or value not in known:
         few = ", ".join(map(repr, known[:-1]))
@@ -150,7 +152,7 @@ def choice(value: Any, what: str, options: Iterable[str]) -> Any:
 
 
 def mapping(value: Any, what: str, right: str) -> Mapping[Any, Any]:
-    """A mapping."""
+    """Return the value, which must be a mapping."""
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{what} is {shown(value)}; give {right}")
     return value
@@ -160,14 +162,14 @@ def mapping(value: Any, what: str, right: str) -> Mapping[Any, Any]:
 
 
 def explained_class(made: C) -> C:
-    """The same class, made by `explained` calls."""
+    """Return the same class, made by `explained` calls."""
     about = "\n".join(base.__doc__ or "" for base in made.__mro__[:-1])
     made.__init__ = explained(made.__init__, about)  # type: ignore[misc]
     return made
 
 
 def explained(function: Callable[P, R], about: str | None = None) -> Callable[P, R]:
-    """The same function, whose calls raise `InvalidCall` where Python's TypeError says that
+    """Return the same function, whose calls raise `InvalidCall` where Python's TypeError says that
     arguments do not fit.
 
     The text names the function, the argument and, from the docstring (or `about`), what it should
@@ -229,6 +231,6 @@ def _sentence(
 
 
 def _kind(text: str, key: str) -> str:
-    """An argument with its type as the docstring has it."""
+    """Return an argument with its type as the docstring has it."""
     found = re.search(rf"^ *(?:\w+, )*{key}(?:, \w+)* : (.*)$", text, re.MULTILINE)
     return f"{key} ({found[1]})" if found else key

@@ -89,7 +89,7 @@ def writing(file: Path) -> Iterator[None]:
 
 
 def _there(file: Path) -> bool:
-    """Whether there is something of that name, be it a link to nothing."""
+    """Return whether there is something of that name, be it a link to nothing."""
     try:
         os.lstat(file)
     except FileNotFoundError:
@@ -98,8 +98,8 @@ def _there(file: Path) -> bool:
 
 
 def _overlap(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, however they are written or linked, or one is inside
-    the other.
+    """Return whether two names are of one file, however they are written or linked, or one is
+    inside the other.
     """
     first, second = (Path(os.path.realpath(path)) for path in (one, other))
     if first == second or first in second.parents or second in first.parents:

@@ -46,7 +46,7 @@ def look() -> None:
 
 
 def watched() -> bool:
-    """Whether a person is likely to see a bar: standard error is a terminal, or this is a
+    """Return whether a person is likely to see a bar: standard error is a terminal, or this is a
     Jupyter kernel.
     """
     if "IPython" in sys.modules:
@@ -130,7 +130,7 @@ def _bar(total: float, shown: dict[str, Any]) -> Any:
 
 
 def bar_class() -> Any:
-    """The bar of tqdm that suits the place, a terminal or a notebook."""
+    """Return the bar of tqdm that suits the place, a terminal or a notebook."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"

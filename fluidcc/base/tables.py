@@ -9,7 +9,7 @@ __all__ = ["in_columns", "in_html"]
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: the first column flush left, numbers flush right.
+    """Return the lines of a table: the first column flush left, numbers flush right.
 
     >>> print(*in_columns([["flow", "rate"], ["a", "10.5"]]), sep="\\n")
     flow  rate

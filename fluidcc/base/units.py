@@ -37,7 +37,7 @@ _LARGE = _DECIMAL | _BINARY
 
 
 def _table() -> dict[str, tuple[float, Dimension]]:
-    """Every unit that can be written, with its size in base units."""
+    """Return every unit that can be written, with its size in base units."""
     bases: list[tuple[tuple[str, ...], float, Dimension, dict[str, float]]] = [
         (("bit", "bits", "b"), 1.0, _BIT, _LARGE),
         (("B", "byte", "bytes"), 8.0, _BIT, _LARGE),
@@ -78,7 +78,7 @@ _EXAMPLES = {
 
 
 def dimension(unit: str) -> Dimension:
-    """Exponents of bit, second and packet in a unit.
+    """Return the exponents of bit, second and packet in a unit.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def dimension(unit: str) -> Dimension:
 
 
 def dimension_of(text: str) -> Dimension | None:
-    """Dimension of a quantity written as text; None without a unit, or where the text cannot be
-    read.
+    """Return the dimension of a quantity written as text; None without a unit, or where the text
+    cannot be read.
 
     For arguments that may be given in more than one way, such as a buffer in packets or in seconds.
     """
@@ -113,8 +113,8 @@ def dimension_of(text: str) -> Dimension | None:
 
 @lru_cache(maxsize=256)
 def _parse(unit: str) -> tuple[float, Dimension]:
-    """Size in base units and dimension of a product of powers; what follows ``/`` divides, in
-    brackets or alone.
+    """Return the size in base units and dimension of a product of powers; what follows ``/``
+    divides, in brackets or alone.
     """
     size, exponents = 1.0, [0, 0, 0]
     group, sign, inside, awaited = (
@@ -158,7 +158,7 @@ def to_si(
     packet: float | None = None,
     allow_inf: bool = False,
 ) -> float:
-    """A number, or text with a unit, as a float in SI units (bit, s, packet).
+    """Return a number, or text with a unit, as a float in SI units (bit, s, packet).
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def to_si(
 
 
 def _right(unit: str) -> str:
-    """What would be right, for messages."""
+    """Return what would be right, for messages."""
     kind, example = _EXAMPLES.get(dimension(unit), ("a number", f"2 {unit}"))
     return (
         f"{kind}, such as {example!r}" if unit == "1" else f"{kind} in {unit}, such as {example!r}"
@@ -219,7 +219,7 @@ def _right(unit: str) -> str:
 
 
 def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, float]:
-    """The number in a text, and what one of its units is in `unit`."""
+    """Return the number in a text, and what one of its units is in `unit`."""
     match = _NUMBER.match(text)
     if match is None:
         raise UnitsError(
@@ -249,7 +249,7 @@ def _read(text: str, unit: str, what: str, packet: float | None) -> tuple[str, f
 
 
 def format_si(value: float, unit: str, digits: int = 4) -> str:
-    """A value in SI units as text for messages and axes.
+    """Return a value in SI units as text for messages and axes.
 
     Parameters
     ----------

@@ -16,7 +16,6 @@ from fluidcc.base.arguments import number
 from fluidcc.base.errors import Unsupported
 from fluidcc.base.units import to_si
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape
-from fluidcc.laws.steady import Structure
 from fluidcc.laws.trackers import levels, trackers
 from fluidcc.network.parameters import Parameters, evaluated
 from fluidcc.network.patterns import Modulated
@@ -295,10 +294,10 @@ def _shape(
     known: dict[Any, int] = {}
     tapes: list[Tape] = []
 
-    def tape_of(law: Any, write: Callable[[Structure], Tape]) -> int:
+    def tape_of(law: Any, write: Callable[[Any], Tape]) -> int:
         key = id(law)
         if key not in known:
-            written = write(Structure.of(law))
+            written = write(law)
             known[key] = next((i for i, t in enumerate(tapes) if t is written), len(tapes))
             tapes.extend([written] if known[key] == len(tapes) else [])
         return known[key]
@@ -315,7 +314,7 @@ def _shape(
         link_states=tuple(len(own_states(law)) for law in link_laws),
         link_par=tuple(PLACE_OF_A_LINK + len(law.params) for law in link_laws),
         queued=tuple(law.queue is not None for law in link_laws),
-        hears=tuple(hears_rate(Structure.of(law)) for law in link_laws),
+        hears=tuple(hears_rate(law) for law in link_laws),
         drops=tuple("drop" in law.out for law in link_laws),
         tapes=tuple(tapes),
         many=many,

@@ -32,7 +32,7 @@ from fluidcc.equilibria.assembly import (
 from fluidcc.equilibria.result import COLUMNS, Equilibrium
 from fluidcc.laws import Source
 from fluidcc.laws.linear import standing
-from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady, window_names
+from fluidcc.laws.steady import FEW, few_packets, refuse_unsteady
 from fluidcc.laws.trackers import settled, trackers, with_levels
 from fluidcc.network.flow_classes import Collapsed, apart, collapsed, identical, in_pairs
 from fluidcc.network.network import require_network
@@ -383,9 +383,9 @@ def least_windows(net: Network, states: Mapping[str, Mapping[str, Any]], rates: 
     """
     least = np.full(rates.shape, math.inf)
     for k, (name, flow) in enumerate(net.flows.items()):
-        for z in window_names(flow.law):
-            if z in states[name]:  # a flow that is off has none
-                least[..., k] = np.minimum(least[..., k], states[name][z])
+        window = plain(flow.law.window or "")
+        if window in states[name]:  # a flow that is off has none
+            least[..., k] = states[name][window]
     return np.where(rates > 0, least, math.inf)
 
 

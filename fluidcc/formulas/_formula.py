@@ -40,7 +40,7 @@ def numpydoc(
     results: Iterable[str],
     conditions: Mapping[Any, str],
 ) -> str:
-    """The docstring of a formula.
+    """Return the docstring of a formula.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def numpydoc(
 
 
 def range_of(s: Symbol) -> str:
-    """What the assumptions on an argument ask of its values."""
+    """Return what the assumptions on an argument ask of its values."""
     if s.is_positive:
         return "positive"
     if s.is_nonnegative:
@@ -86,7 +86,7 @@ def range_of(s: Symbol) -> str:
 
 
 def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[np.float64]:
-    """The value given for an argument, as an array in SI units.
+    """Return the value given for an argument, as an array in SI units.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def argument(function: str, s: Symbol, value: Any, unit: str = "1") -> NDArray[n
 
 
 def common_shape(function: str, values: dict[str, NDArray[np.float64]]) -> tuple[int, ...]:
-    """The shape to which arguments broadcast.
+    """Return the shape to which arguments broadcast.
 
     Raises
     ------
@@ -198,7 +198,7 @@ class Bound:
     what: str = ""
 
     def explain(self, arguments: Mapping[Symbol, float]) -> str:
-        """Which value breaks the condition, and the remedy with its bound."""
+        """Say which value breaks the condition, and the remedy with its bound."""
         left, right = (float(side.doit().subs(arguments)) for side in self.condition.args)
         at = ", ".join(f"{plain(s)}={v:g}" for s, v in arguments.items())
         sign = {
@@ -414,5 +414,5 @@ class Formula:
 
 
 def _upright(name: str) -> str:
-    """A name in LaTeX: one letter as a symbol, a word upright."""
+    """Return a name in LaTeX: one letter as a symbol, a word upright."""
     return name if len(name) == 1 else "\\mathrm{" + name.replace("_", "\\_") + "}"

@@ -225,7 +225,7 @@ def epoch_duration(
     rounds: bool = False,
     queue: Any = 0.0,
 ) -> Any:
-    """How long a window takes to grow back from beta of itself, by (2).
+    """Return how long a window takes to grow back from beta of itself, by (2).
 
     Parameters
     ----------

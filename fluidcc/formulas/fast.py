@@ -176,8 +176,8 @@ class Arrivals(NamedTuple):
 
 @explained
 def arrival_recursion(m: int, C: Any, alpha: Any) -> Arrivals:
-    """Backlogs and rates when m flows start one after the other, each at the equilibrium of those
-    before it.
+    """Return the backlogs and rates when m flows start one after the other, each at the equilibrium
+    of those before it.
 
     Flow k takes the queue that it meets, b_{k-1}, for propagation; after the arrival of flow j the
     queue b_j solves sum over k <= j of alpha/(b_j - b_{k-1}) = 1, which is (2) for all flows and a

@@ -15,7 +15,7 @@ from sympy import Max, Min, Piecewise, Rational, log, sqrt, symbols
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.formulas._formula import Bound, Formula
-from fluidcc.laws.common import tfrc_rate
+from fluidcc.laws.law import tfrc_rate
 
 __all__ = [
     "aimd_window", "binomial_window", "cubic_window", "highspeed_window", "htcp", "htcp_window",
@@ -169,7 +169,7 @@ htcp = Formula(
 
 
 def htcp_window(p: Any, rtt: Any, beta: Any = 0.5, delta: Any = 1.0) -> Any:
-    """Mean window of H-TCP by the loss ratio: `htcp`, inverted.
+    """Return the mean window of H-TCP by the loss ratio: `htcp`, inverted.
 
     Parameters
     ----------

@@ -6,12 +6,11 @@ SymPy expressions become a `fluidcc.numerics.tape.Tape` here, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from sympy import (
-    Abs,
     Add,
     And,
     DiracDelta,
@@ -23,8 +22,6 @@ from sympy import (
     Heaviside,
     Le,
     Lt,
-    Max,
-    Min,
     Mul,
     Ne,
     Not,
@@ -33,32 +30,15 @@ from sympy import (
     Pow,
     Rational,
     Symbol,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
     ceiling,
-    cos,
-    cosh,
     cse,
-    exp,
-    floor,
-    log,
-    sign,
-    sin,
-    sinh,
     sympify,
-    tan,
-    tanh,
-)  # fmt: skip
-from sympy.codegen.cfunctions import expm1, log1p
+)
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.linear import flat_steps, slope
-from fluidcc.laws.steady import Structure
+from fluidcc.laws.parts import per_structure
 from fluidcc.numerics.tape import Op, Tape
 from fluidcc.symbols import (
     FUNCTIONS,
@@ -71,7 +51,6 @@ from fluidcc.symbols import (
     plain,
     price,
     q_max,
-    symbols_of,
     unfold,
     x_tau,
     y,
@@ -79,14 +58,10 @@ from fluidcc.symbols import (
 
 __all__ = ["hears_rate", "link_tape", "source_tape", "tape"]
 
-_ONE = {
-    exp: Op.EXP, log: Op.LOG, Abs: Op.ABS, sign: Op.SIGN, Heaviside: Op.STEP, sin: Op.SIN,
-    cos: Op.COS, tan: Op.TAN,
-    atan: Op.ATAN, tanh: Op.TANH, sinh: Op.SINH, cosh: Op.COSH, floor: Op.FLOOR, asin: Op.ASIN,
-    acos: Op.ACOS,
-    expm1: Op.EXPM1, log1p: Op.LOG1P, asinh: Op.ASINH, acosh: Op.ACOSH, atanh: Op.ATANH,
-}  # fmt: skip
-_MANY = {Max: Op.MAX, Min: Op.MIN, And: Op.AND, Or: Op.OR}
+# Of the functions that laws may use, and of conditions.
+_NAMED = {f: Op.__members__.get(f.__name__.upper()) for f in (*FUNCTIONS, And, Or, Not)}
+_NAMED[Heaviside] = Op.STEP
+_MANY = (Op.MAX, Op.MIN, Op.AND, Op.OR)
 _COMPARED = {
     Gt: (Op.GREATER, 0),
     Lt: (Op.GREATER, 1),
@@ -97,55 +72,46 @@ _COMPARED = {
 LARGEST_PRODUCT = 16  # whole powers up to this one by products
 
 
-@lru_cache(maxsize=256)
-def source_tape(structure: Structure) -> Tape:
-    """The flows, the rate, and their derivatives, of a source.
+@per_structure
+def source_tape(law: Any) -> Tape:
+    """Return the flows, the rate, and their derivatives, of a source.
 
     It takes the states; e, pi, price and own rate; edot, e_b, packet; the parameters. It gives F
     and H, then row by row the derivatives of F and H by the states, own rate, e, pi and price.
     """
-    law: Any = structure.law
-    F, H = law.system
-    A, B, C, D = law.jacobians
-    pick = [law.inputs.index(s) for s in (x_tau, e, pi, price)]
-    r = list(law.out).index("rate")
-    rows = [[*A[i, :], *B[i, pick]] if F else [] for i in range(len(F))]
-    rows.append([*(C[r, :] if F else ()), *D[r, pick]])
-    entries = [*F, H[r], *(f for row in rows for f in row)]
-    return tape([*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params], entries)
+    values = [unfold(f) for f in (*law.flow.values(), law.out["rate"])]
+    by = [*law.states, x_tau, e, pi, price]
+    inputs = [*law.states, e, pi, price, x_tau, edot, e_b, packet, *law.params]
+    return tape(inputs, [*values, *(slope(f, v) for f in values for v in by)])
 
 
-@lru_cache(maxsize=256)
-def link_tape(structure: Structure) -> Tape:
-    """The flows of a link's states other than its queue, its mark and price, what it drops, and
-    their derivatives.
+@per_structure
+def link_tape(law: Any) -> Tape:
+    """Return the flows of a link's states other than its queue, its mark and price, what it drops,
+    and their derivatives.
 
     It takes the queueing delay, the other states, the arrival rate; c, q_max; the parameters. It
     gives the values, then row by row their derivatives by queueing delay, other states and arrival
     rate.
     """
-    law: Any = structure.law
-    queue = law.queue if law.queue is not None else Dummy("q")
-    others = [z for z in law.states if z != law.queue]
-    told = [
-        law.out.get("mark", 0),
-        law.out.get("price", 0),
-        *([law.out["drop"]] if "drop" in law.out else []),
-    ]
-    values = [unfold(f) for f in (*(law.flow[z] for z in others), *told)]
-    by = [queue, *others, y]
+    by = [law.queue or Dummy("q"), *(z for z in law.states if z != law.queue), y]
+    values = _without_queue(law)
     return tape([*by, c, q_max, *law.params], [*values, *(slope(f, v) for f in values for v in by)])
 
 
-@lru_cache(maxsize=256)
-def hears_rate(structure: Structure) -> bool:
-    """Whether anything that a link's law computes, other than its queue, depends on the arrival
-    rate.
+@per_structure
+def hears_rate(law: Any) -> bool:
+    """Return whether anything that a link's law computes, other than its queue, depends on the
+    arrival rate.
     """
-    law: Any = structure.law
-    others = [law.flow[z] for z in law.states if z != law.queue]
-    told = [law.out[k] for k in ("mark", "price", "drop") if k in law.out]
-    return any(y in symbols_of(f) for f in (*others, *told))
+    return any(y in f.free_symbols for f in _without_queue(law))
+
+
+def _without_queue(law: Any) -> list[Expr]:
+    """Return the flows of a link's states other than its queue, its mark, price and drops."""
+    others = [f for z, f in law.flow.items() if z != law.queue]
+    drops = [law.out["drop"]] if "drop" in law.out else []
+    return [unfold(f) for f in (*others, law.out.get("mark", 0), law.out.get("price", 0), *drops)]
 
 
 def tape(inputs: Sequence[Symbol], expressions: Sequence[Any]) -> Tape:
@@ -192,6 +158,10 @@ class _Writer:
         self.lines.append((int(op), result, *padded))
         return result
 
+    def all(self, op: Op, terms: Sequence[Any]) -> int:
+        """Apply `op` to one term after the other, from the left."""
+        return reduce(lambda a, b: self.put(op, a, b), map(self.register, terms))
+
     def register(self, f: Any) -> int:
         if f not in self.known:
             self.known[f] = self._written(f)
@@ -209,24 +179,19 @@ class _Writer:
             return self._product(f)
         if isinstance(f, Pow):
             return self._power(f.base, f.exp)
-        if kind in _MANY:
-            return reduce(lambda a, b: self.put(_MANY[kind], a, b), map(self.register, f.args))
         if kind in _COMPARED:
             op, turned = _COMPARED[kind]
-            left, right = map(self.register, f.args[::-1] if turned else f.args)
-            return self.put(op, left, right)
+            return self.all(op, f.args[::-1] if turned else f.args)
         if kind is Ne:
             return self.put(Op.NOT, self.register(Eq(*f.args)))
-        if kind is Not:
-            return self.put(Op.NOT, self.register(f.args[0]))
         if kind is DiracDelta:  # on either side of a step the slope is that of the side
             return self.constant(0.0)
         if kind is Piecewise:
             return self._branches(f)
         if kind is ceiling:
             return self.put(Op.NEG, self.put(Op.FLOOR, self.put(Op.NEG, self.register(f.args[0]))))
-        if kind in _ONE:
-            return self.put(_ONE[kind], self.register(f.args[0]))
+        if op := _NAMED.get(kind):
+            return self.all(op, f.args) if op in _MANY else self.put(op, self.register(f.args[0]))
         if isinstance(f, Symbol):
             raise Unsupported(
                 f"{plain(f)} has no steady value, so that what depends on it has no rest: "
@@ -238,60 +203,37 @@ class _Writer:
         )
 
     def _sum(self, f: Expr) -> int:
-        """Terms with a factor of -1 are subtracted, not turned and added."""
-        total, less = -1, False
-        for k, term in enumerate(f.args):
-            turned = isinstance(term, Mul) and term.args[0] == -1 and term not in self.known
-            part = self.register(Mul(*term.args[1:], evaluate=False) if turned else term)
-            if not k:
-                total, less = part, turned
-            elif less and turned:
-                total = self.put(Op.SUB, self.put(Op.NEG, total), part)
-                less = False
-            elif less:
-                total, less = self.put(Op.SUB, part, total), False
-            else:
-                total = self.put(Op.SUB if turned else Op.ADD, total, part)
+        """Subtract the terms with a factor of -1 from the others."""
+        less = [term for term in f.args if isinstance(term, Mul) and term.args[0] == -1]
+        more = [term for term in f.args if term not in less]
+        total = self.all(Op.ADD, more) if more else self.constant(0.0)
+        for term in less:
+            total = self.put(Op.SUB, total, self.register(-term))
         return total
 
     def _product(self, f: Expr) -> int:
-        above, below, turned = [], [], False
+        """Divide by what stands below, so that x/3 is not x times a rounded third."""
+        above: list[Any] = []
+        below: list[Any] = []
         for g in f.args:
             if isinstance(g, Pow) and g.exp.is_number and g.exp.is_negative:
                 below.append(Pow(g.base, -g.exp))
-            elif g == -1:
-                turned = not turned
-            elif (
-                isinstance(g, Rational) and g.q != 1 and abs(g.p) == 1
-            ):  # 1/3 is divided by, not rounded first
-                below.append(sympify(g.q))
-                turned ^= bool(g.p < 0)
+            elif isinstance(g, Rational):
+                above += [sympify(g.p)] if g.p != 1 else []
+                below += [sympify(g.q)] if g.q != 1 else []
             else:
                 above.append(g)
-        result = (
-            reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, above))
-            if above
-            else self.constant(1.0)
-        )
-        if below:
-            result = self.put(
-                Op.DIV,
-                result,
-                reduce(lambda a, b: self.put(Op.MUL, a, b), map(self.register, below)),
-            )
-        return self.put(Op.NEG, result) if turned else result
+        result = self.all(Op.MUL, above) if above else self.constant(1.0)
+        return self.put(Op.DIV, result, self.all(Op.MUL, below)) if below else result
 
     def _power(self, base: Expr, exponent: Expr) -> int:
+        if exponent.is_number and exponent.is_negative:
+            return self.put(Op.DIV, self.constant(1.0), self.register(Pow(base, -exponent)))
         a = self.register(base)
-        if exponent == -1:
-            return self.put(Op.DIV, self.constant(1.0), a)
         if exponent == Rational(1, 2):
             return self.put(Op.SQRT, a)
-        if exponent == Rational(-1, 2):
-            return self.put(Op.DIV, self.constant(1.0), self.put(Op.SQRT, a))
-        whole = (
-            exponent.is_number and float(exponent).is_integer() and abs(exponent) <= LARGEST_PRODUCT
-        )
+        few = exponent.is_number and exponent <= LARGEST_PRODUCT
+        whole = few and float(exponent).is_integer()
         return self.put(Op.WHOLE if whole else Op.POW, a, self.register(exponent))
 
     def _branches(self, f: Piecewise) -> int:
@@ -304,7 +246,7 @@ class _Writer:
         return result
 
     def finished(self, outputs: list[int]) -> Tape:
-        """With constants between inputs and results."""
+        """Return the tape, with constants between inputs and results."""
         n = len(self.constants)
 
         def place(i: int) -> int:

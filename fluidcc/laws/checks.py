@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -38,12 +38,16 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import LawError, UnitsError
 from fluidcc.base.units import dimension, to_si
 from fluidcc.laws.handwritten import Handwritten
-from fluidcc.symbols import FUNCTIONS, REPORTING, SIGNAL_UNITS, Let, plain, unfold
+from fluidcc.laws.parts import per_structure
+from fluidcc.symbols import FUNCTIONS, REPORTING, SIGNAL_UNITS, Let, c, plain, unfold, y
 
 __all__ = [
     "Dim", "base_unit", "check_law", "dim_of_text", "explain", "measure", "parameter_values",
     "same",
 ]  # fmt: skip
+
+
+# --- dimensions: an expression has one if it rescales by a power of the units --------------------
 
 
 _POINTS = 48
@@ -62,24 +66,25 @@ class Dim(NamedTuple):
 
 
 def base_unit(dim: Dim) -> str:
-    """Text of a dimension: ``bit/s``, ``1/s^2``, ``1``."""
+    """Return the text of a dimension: ``bit/s``, ``1/s^2``, ``1``."""
 
-    def power(name: str, n: float) -> str:
-        return name if abs(n - 1) < 1e-6 else f"{name}^{round(n, 3):g}"
+    def powers(sign: float) -> list[str]:
+        named = [(name, sign * n) for name, n in zip(("bit", "s"), dim, strict=True)]
+        one = 1 + 1e-6
+        return [name if n < one else f"{name}^{round(n, 3):g}" for name, n in named if n > 1e-6]
 
-    above = [power(name, n) for name, n in zip(("bit", "s"), dim, strict=True) if n > 1e-6]
-    below = [power(name, -n) for name, n in zip(("bit", "s"), dim, strict=True) if n < -1e-6]
-    text = "*".join(above) or "1"
-    return f"{text}/{'/'.join(below)}" if below else text
+    return "/".join(["*".join(powers(1)) or "1", *powers(-1)])
 
 
 @lru_cache(maxsize=256)
 def dim_of_text(text: str) -> Dim:
-    """Dimension of a declared unit; raises `UnitsError` if it is none, or not one of s, bit,
-    packet (no prefixes).
-    """
-    from fluidcc.base.errors import UnitsError
+    """Return the dimension of a declared unit, which is made of s, bit and packet (no prefixes).
 
+    Raises
+    ------
+    UnitsError
+        If it is none of these.
+    """
     found = dimension(text)
     base = f"bit^{found.bit}*s^{found.s}*packet^{found.packet}"
     if to_si(f"1 {text}", base) != 1:
@@ -91,12 +96,12 @@ def dim_of_text(text: str) -> Dim:
 
 
 def same(a: Dim, b: Dim) -> bool:
-    """Whether two dimensions agree."""
+    """Return whether two dimensions agree."""
     return all(abs(p - q) < 1e-6 for p, q in zip(a, b, strict=True))
 
 
 def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
-    """Random values, the same in every run, that respect the sign assumptions."""
+    """Return random values, the same in every run, that respect the sign assumptions."""
     rng = np.random.default_rng(20)
     values = {}
     for s in symbols:
@@ -107,14 +112,8 @@ def _points(symbols: Sequence[Symbol]) -> dict[Symbol, Any]:
     return values
 
 
-def _function(symbols: Sequence[Symbol], expr: Expr) -> Callable[..., Any]:
-    # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which
-    # takes long.
-    return lambdify(symbols, expr, modules=[{"Heaviside": np.heaviside}, "numpy"], cse=False)
-
-
 def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
-    """Dimension of an expression without Lets.
+    """Return the dimension of an expression without Lets.
 
     Returns
     -------
@@ -125,24 +124,29 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
     symbols = sorted(expr.free_symbols, key=str)
     if not symbols:
         return "any" if expr == 0 or not expr.is_finite else Dim()
-    f, values = _function(symbols, expr), _points(symbols)
+    # Left to itself the printer writes a step as a Piecewise and simplifies its condition, which
+    # takes long.
+    step = {"Heaviside": np.heaviside}
+    function, values = lambdify(symbols, expr, modules=[step, "numpy"], cse=False), _points(symbols)
+
+    def at(points: Sequence[Any]) -> Any:
+        return np.broadcast_to(np.asarray(function(*points), dtype=float), (_POINTS,))
+
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = np.broadcast_to(np.asarray(f(*values.values()), dtype=float), (_POINTS,))
+        here = at([*values.values()])
         powers, zero = [], True
         for base in range(2):
             found = []
             for factor in _FACTORS:
-                scaled = [v * factor ** dims[s][base] for s, v in values.items()]
-                image = np.broadcast_to(np.asarray(f(*scaled), dtype=float), (_POINTS,))
-                defined = np.isfinite(plain) & np.isfinite(image)
-                if np.any(defined & ((plain == 0) != (image == 0))):
+                image = at([v * factor ** dims[s][base] for s, v in values.items()])
+                defined = np.isfinite(here) & np.isfinite(image)
+                live = defined & (here != 0)
+                ratio = image[live] / here[live]
+                if np.any(defined & ((here == 0) != (image == 0))) or np.any(ratio <= 0):
                     return None
-                live = defined & (plain != 0)
                 zero = zero and not np.any(live)
-                if np.any(image[live] / plain[live] <= 0):
-                    return None
-                found.append(np.log(image[live] / plain[live]) / np.log(factor))
+                found.append(np.log(ratio) / np.log(factor))
             every = np.concatenate(found)
             if every.size and np.ptp(every) > _TOLERANCE:
                 return None
@@ -151,13 +155,14 @@ def measure(expr: Expr, dims: Mapping[Symbol, Dim]) -> Dim | str | None:
 
 
 def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
-    """Why an expression is not homogeneous: the innermost place where units meet that do not go
-    together.
+    """Say why an expression is not homogeneous: the innermost place where units meet that do not
+    go together.
     """
-    for arg in _operands(expr):
-        if measure(arg, dims) is None:
+    operands = [a for a, _ in expr.args] if isinstance(expr, Piecewise) else list(expr.args)
+    parts = [(a, measure(a, dims)) for a in operands if isinstance(a, Expr)]
+    for arg, dim in parts:
+        if dim is None:
             return explain(arg, dims)
-    parts = [(arg, measure(arg, dims)) for arg in _operands(expr)]
     if isinstance(expr, Pow):
         (_, base), (exponent, of_exponent) = parts
         if isinstance(of_exponent, Dim) and not same(of_exponent, Dim()):
@@ -168,75 +173,54 @@ def explain(expr: Expr, dims: Mapping[Symbol, Dim]) -> str:
             f"{expr} does not change by a power of the unit; what it holds besides numbers "
             f"must be a parameter"
         )
-    if isinstance(expr, (Add, Max, Min, Piecewise)):
-        seen: dict[str, Expr] = {}
-        for arg, dim in parts:
-            if isinstance(dim, Dim):
-                seen.setdefault(str(dim), arg)
-        terms = " and ".join(f"{arg} [{unit}]" for unit, arg in seen.items())
-        verb = (
-            "adds"
-            if isinstance(expr, Add)
-            else "compares"
-            if isinstance(expr, (Max, Min))
-            else "chooses between"
-        )
-        return f"it {verb} {terms}"
-    wrong = [
-        f"{arg} [{dim}]" for arg, dim in parts if isinstance(dim, Dim) and not same(dim, Dim())
-    ]
-    return (
-        f"{type(expr).__name__} needs a number, not {' and '.join(wrong)}"
-        if wrong
-        else f"{expr} mixes units"
-    )
+    known = [(arg, dim) for arg, dim in parts if isinstance(dim, Dim)]
+    for kind, verb in ((Add, "adds"), ((Max, Min), "compares"), (Piecewise, "chooses between")):
+        if isinstance(expr, kind):
+            first: dict[str, Expr] = {}
+            for arg, dim in known:
+                first.setdefault(str(dim), arg)
+            return f"it {verb} " + " and ".join(f"{arg} [{unit}]" for unit, arg in first.items())
+    wrong = [f"{arg} [{dim}]" for arg, dim in known if not same(dim, Dim())]
+    if wrong:
+        return f"{type(expr).__name__} needs a number, not {' and '.join(wrong)}"
+    return f"{expr} mixes units"
 
 
-def _operands(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Piecewise):
-        return [a for a, _ in expr.args]
-    return [a for a in expr.args if isinstance(a, Expr)]
-
-
-# --- what a law must satisfy before it exists -----------------------------------------------------
-
-
-_OUTPUT_UNITS = {
-    "rate": "bit/s", "loss": "1", "mark": "1", "price": "1", "drop": "1", "offer": "bit/s",
-    "factor": "1",
-    "raise": "bit/s", "reports": "1",
-}  # fmt: skip
-_PASSED: set[Any] = set()
-MOST_PASSED = 1000  # structures that are remembered as checked
+# --- parameters -----------------------------------------------------------------------------------
 
 
 def parameter_values(law: Any) -> dict[Symbol, float]:
-    """The parameters of `law` as floats in SI units; text is read in the declared unit."""
-    values: dict[Symbol, float] = {}
+    """Return the parameters of `law` as floats in SI units; text is read in the declared unit."""
     for s, most in law.limits.items():
         if s not in law.params or not isinstance(most, int | float):
             raise LawError(
                 f"{law.name}: limits has {shown(s)}: {shown(most)}; give the largest value of a "
                 f"parameter"
             )
+    for s, text in law.units.items():
+        _dim_of(law, s, text)
+    values: dict[Symbol, float] = {}
     for s, value in law.params.items():
         if not isinstance(s, Symbol):
             raise LawError(
                 f"{law.name}: params has {shown(s)}: {shown(value)}; give parameters by SymPy "
                 f"symbol"
             )
-        _unit_of(law, s, law.units.get(s, "1"))
-        number = _number(law, s, value)
+        what = f"{law.name}: parameter {plain(s)}"
+        try:
+            number = float(value) if isinstance(value, Expr) else value
+            number = to_si(number, law.units.get(s, "1"), what)
+        except UnitsError as error:
+            raise LawError(str(error)) from None
+        except TypeError:
+            raise LawError(f"{what} is {shown(value)}; give a number") from None
         limit = "positive" if s.is_positive else "nonnegative" if s.is_nonnegative else ""
         if (s.is_positive and number <= 0) or (s.is_nonnegative and number < 0):
-            raise LawError(f"{law.name}: parameter {plain(s)} is {number:g}, but must be {limit}")
+            raise LawError(f"{what} is {number:g}, but must be {limit}")
         if s.is_nonzero and number == 0:
-            raise LawError(f"{law.name}: parameter {plain(s)} is 0, but must not be")
+            raise LawError(f"{what} is 0, but must not be")
         if number > law.limits.get(s, math.inf):
-            raise LawError(
-                f"{law.name}: parameter {plain(s)} is {number:g}, but must be at most "
-                f"{law.limits[s]:g}"
-            )
+            raise LawError(f"{what} is {number:g}, but must be at most {law.limits[s]:g}")
         values[s] = number
     _check_relations(law, values)
     return values
@@ -246,35 +230,22 @@ def _check_relations(law: Any, values: dict[Symbol, float]) -> None:
     """Refuse values that do not fit one another, or a bound that may not be reached."""
     for relation in law.where:
         if not isinstance(relation, Relational) or not relation.free_symbols <= {*values}:
-            known = ", ".join(map(plain, values)) or "none"
             raise LawError(
                 f"{law.name}: where holds {shown(relation)}; give relations between parameters, "
-                f"which are {known}"
+                f"which are {_names(values)}"
             )
         if not relation.subs(values):
             own = sorted(relation.free_symbols, key=list(values).index)
             given = " and ".join(f"{plain(s)} is {values[s]:g}" for s in own)
-            raise LawError(
-                f"{law.name}: {relation} must hold, but {given}; change "
-                f"{'one of them' if own[1:] else 'it'}"
-            )
+            which = "one of them" if own[1:] else "it"
+            raise LawError(f"{law.name}: {relation} must hold, but {given}; change {which}")
 
 
-def _number(law: Any, s: Symbol, value: Any) -> float:
-    from fluidcc.base.units import to_si
+def _names(symbols: Any) -> str:
+    return ", ".join(map(plain, symbols)) or "none"
 
-    what = f"{law.name}: parameter {plain(s)}"
-    try:
-        if isinstance(value, Expr):
-            value = float(value)
-        return to_si(value, law.units.get(s, "1"), what)
-    except (UnitsError, TypeError) as error:
-        said = (
-            str(error)
-            if isinstance(error, UnitsError)
-            else f"{what} is {shown(value)}; give a number"
-        )
-        raise LawError(said) from None
+
+# --- names, places and symbols --------------------------------------------------------------------
 
 
 def check_law(law: Any) -> None:
@@ -285,30 +256,31 @@ def check_law(law: Any) -> None:
     LawError
         Naming the law, the culprit and the remedy.
     """
-    structure = (law.structure, getattr(law, "queue", None), type(law), law.where)
-    if structure not in _PASSED:
-        _check_names(law)
-        _check_places(law)
-        _check_symbols(law)
-        _check_kind(law)
+    _check_structure(law)
     if getattr(law, "utility", None) is not None:
         _check_utility(law)
-    if structure not in _PASSED:
-        _check_units(law)
-        if len(_PASSED) >= MOST_PASSED:
-            _PASSED.clear()  # they are only checked again
-        _PASSED.add(structure)
 
 
-# --- names and places -----------------------------------------------------------------------------
+@per_structure
+def _check_structure(law: Any) -> None:
+    _check_names(law)
+    _check_places(law)
+    _check_symbols(law)
+    if law.kind == "link":
+        _check_link(law)
+    elif "rate" not in law.out:
+        raise LawError(
+            f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]"
+        )
+    _check_units(law)
 
 
 def _check_names(law: Any) -> None:
     for z in law.flow:
         if not isinstance(z, Symbol) or isinstance(z, Let):
             raise LawError(
-                f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in flow={{x: "
-                f"...}}"
+                f"{law.name}: {shown(z)} cannot be a state; states are symbols, as in "
+                "flow={x: ...}"
             )
     for role, names in (("state", law.flow), ("parameter", law.params)):
         for s in names:
@@ -325,32 +297,31 @@ def _check_names(law: Any) -> None:
         if seen.setdefault(plain(s), s) != s:
             raise LawError(
                 f"{law.name}: two different symbols are called {plain(s)}; rename one (symbols "
-                f"differ when "
-                f"their assumptions do)"
+                f"differ when their assumptions do)"
             )
 
 
 def _check_places(law: Any) -> None:
-    """States are states wherever they are named, and outputs are outputs."""
-    allowed = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
-    allowed |= {f"jump {i}": j.reset for i, j in enumerate(law.jumps)}
-    allowed |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
-    for place, mapping in allowed.items():
-        if place.startswith(("jump", "tick")) and not mapping:
+    """Refuse what names other states than the law's, events of nothing, and unknown outputs."""
+    events = {f"jump {i}": j.reset for i, j in enumerate(law.jumps)}
+    events |= {f"tick {i}": k.update for i, k in enumerate(law.ticks)}
+    for place, changes in events.items():
+        if not changes:
             raise LawError(
                 f"{law.name}: {place} changes no state; name one in its {{state: new value}}"
             )
-        for z in mapping:
-            if place.startswith(("jump", "tick")) and z == getattr(law, "queue", None):
-                raise LawError(
-                    f"{law.name}: {place} changes the queue {z}, which only what enters and "
-                    f"leaves can do"
-                )
+        if (queue := getattr(law, "queue", None)) in changes:
+            raise LawError(
+                f"{law.name}: {place} changes the queue {queue}, which only what enters and "
+                f"leaves can do"
+            )
+    bounds = {"lower": law.lower, "upper": law.upper, "initial": law.initial}
+    for place, named in {**bounds, **events}.items():
+        for z in named:
             if z not in law.flow:
                 raise LawError(
                     f"{law.name}: {place} names {z}, which is no state; the states are "
-                    f"{', '.join(map(plain, law.flow)) or 'none'} (a state without a flow has "
-                    f"flow 0)"
+                    f"{_names(law.flow)} (a state without a flow has flow 0)"
                 )
     for i, j in enumerate(law.jumps):
         if j.when.is_number:
@@ -372,21 +343,14 @@ def _check_places(law: Any) -> None:
             )
 
 
-# --- symbols --------------------------------------------------------------------------------------
-
-
 def _check_symbols(law: Any) -> None:
     known = {*law.flow, *law.params, *law.inputs}
     for place, f in law.expressions():
         _check_expression(law, place, f, known, "neither a state, a parameter nor a signal")
+    at_first = {*law.params, *law.constants}
+    roles = f"neither a parameter nor a constant ({_names(law.constants)})"
     for z, f in law.initial.items():
-        _check_expression(
-            law,
-            f"the initial value of {plain(z)}",
-            f,
-            {*law.params, *law.constants},
-            f"neither a parameter nor a constant ({', '.join(map(plain, law.constants))})",
-        )
+        _check_expression(law, f"the initial value of {plain(z)}", f, at_first, roles)
 
 
 def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: str) -> None:
@@ -416,40 +380,19 @@ def _check_expression(law: Any, place: str, f: Any, known: set[Symbol], roles: s
                 f"{few}"
             )
     for s in sorted(f.free_symbols - known, key=str):
-        name = plain(s)
-        twin = next((k for k in known if plain(k) == name), None)
-        if twin is not None:
+        name, names = plain(s), list(map(plain, known))
+        remedy = "declare it in params and units"
+        if name in names:
             remedy = "use the same symbol: there is one of that name with other assumptions"
-        elif close := difflib.get_close_matches(name, list(map(plain, known)), n=1, cutoff=0.6):
-            remedy = f"did you mean {close[0]}? Else declare it in params and units"
-        else:
-            remedy = "declare it in params and units"
+        elif close := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
+            remedy = f"did you mean {close[0]}? Else {remedy}"
         raise LawError(f"{law.name}: {name} in {place} is {roles}; {remedy}")
 
 
 # --- units ----------------------------------------------------------------------------------------
 
 
-def _declared(law: Any) -> dict[Symbol, Dim]:
-    dims = {s: dim_of_text(SIGNAL_UNITS[s]) for s in law.inputs}
-    for role, names in (("state", law.flow), ("parameter", law.params)):
-        for s in names:
-            if s not in law.units:
-                raise LawError(
-                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in "
-                    f"units={{{plain(s)}: 'bit/s'}}"
-                )
-    for s, text in law.units.items():
-        if s not in law.flow and s not in law.params:
-            raise LawError(
-                f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; "
-                f"drop it"
-            )
-        dims[s] = _unit_of(law, s, text)
-    return dims
-
-
-def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
+def _dim_of(law: Any, s: Any, text: Any) -> Dim:
     if not isinstance(text, str):
         raise LawError(
             f"{law.name}: the unit of {plain(s)} is {shown(text)}; give text, such as 'bit/s' or "
@@ -463,111 +406,91 @@ def _unit_of(law: Any, s: Symbol, text: Any) -> Dim:
         ) from None
 
 
-def _wanted(law: Any, dims: dict[Symbol, Dim]) -> Iterator[tuple[str, Expr, Dim | None]]:
-    """Every equation with the dimension it must have; None where any will do."""
-    second = dim_of_text("s")
-    for z, f in law.flow.items():
-        yield f"the flow of {plain(z)}", f, Dim(dims[z].bit, dims[z].s - 1)
-    for name, f in law.out.items():
-        yield f"output {name!r}", f, dim_of_text(_OUTPUT_UNITS[name])
-    for side in ("lower", "upper", "initial"):
-        for z, f in getattr(law, side).items():
-            if not f.is_number:  # a number is in the unit of its state, like a parameter's value
-                yield (
-                    f"the {side} {'value' if side == 'initial' else 'bound'} of {plain(z)}",
-                    f,
-                    dims[z],
-                )
-    for i, j in enumerate(law.jumps):
-        yield f"the condition of jump {i}", j.when, None
-        yield f"the refractory time of jump {i}", j.refractory, second
-        for z, f in j.reset.items():
-            yield f"the reset of {plain(z)} in jump {i}", f, dims[z]
-    for i, tick in enumerate(law.ticks):
-        yield f"the period of tick {i}", tick.every, second
-        if tick.phase != 0:
-            yield f"the phase of tick {i}", tick.phase, second
-        for z, f in tick.update.items():
-            yield f"the update of {plain(z)} in tick {i}", f, dims[z]
-
-
 def _check_units(law: Any) -> None:
-    dims = _declared(law)
-    for relation in law.where:
-        gap = relation.lhs - relation.rhs
-        if measure(gap, dims) is None:
+    for role, names in (("state", law.flow), ("parameter", law.params)):
+        for s in names:
+            if s not in law.units:
+                raise LawError(
+                    f"{law.name}: {role} {plain(s)} has no unit; add it to units, as in "
+                    f"units={{{plain(s)}: 'bit/s'}}"
+                )
+    for s in law.units:
+        if s not in law.flow and s not in law.params:
             raise LawError(
-                f"{law.name}: where compares {relation}: {explain(gap, dims)}; correct it, or units"
+                f"{law.name}: units names {shown(s)}, which is neither a state nor a parameter; "
+                f"drop it"
             )
-    for place, f, wanted in _wanted(law, dims):
+    units = {**{s: SIGNAL_UNITS[s] for s in law.inputs}, **law.units}
+    dims = {s: dim_of_text(text) for s, text in units.items()}
+    for relation in law.where:
+        _check_comparison(law, "where", relation, dims)
+    initial = ((f"the initial value of {plain(z)}", f, (z,)) for z, f in law.initial.items())
+    for place, f, unit in (*law.equations(), *initial):
         f = unfold(f)
         for relation in f.atoms(Relational):
-            gap = relation.lhs - relation.rhs
-            if measure(gap, dims) is None:
-                raise LawError(
-                    f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, "
-                    f"or units"
-                )
+            _check_comparison(law, place, relation, dims)
         got = measure(f, dims)
         if got is None:
             raise LawError(
                 f"{law.name}: {place} mixes units: {explain(f, dims)}; correct it, or a unit in "
                 f"units"
             )
-        if isinstance(got, Dim) and wanted is not None and not same(got, wanted):
-            raise LawError(
-                f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit in "
-                f"units"
-            )
+        # A number that bounds a state, or starts it, is in the unit of the state.
+        if f.is_number and place.startswith(("the lower", "the upper", "the initial")):
+            continue
+        if isinstance(got, Dim) and unit is not None:
+            parts = [dims[one] if isinstance(one, Symbol) else dim_of_text(one) for one in unit]
+            wanted = Dim(*map(sum, zip(*parts, strict=True)))
+            if not same(got, wanted):
+                raise LawError(
+                    f"{law.name}: {place} has unit {got}, wanted {wanted}; correct it, or a unit "
+                    f"in units"
+                )
 
 
-# --- what each kind of law needs ------------------------------------------------------------------
+def _check_comparison(law: Any, place: str, relation: Any, dims: Mapping[Symbol, Dim]) -> None:
+    gap = relation.lhs - relation.rhs
+    if measure(gap, dims) is None:
+        raise LawError(
+            f"{law.name}: {place} compares {relation}: {explain(gap, dims)}; correct it, or units"
+        )
 
 
-def _check_kind(law: Any) -> None:
-    if law.kind == "source":
-        if "rate" not in law.out:
-            raise LawError(
-                f"{law.name}: a source needs its sending rate; give out={{'rate': ...}} [bit/s]"
-            )
-        return
-    given, lacking = (
-        [name for name in REPORTING if (name in law.out) is there] for there in (True, False)
-    )
+# --- what links and utilities need ----------------------------------------------------------------
+
+
+def _check_link(law: Any) -> None:
+    given = [name for name in REPORTING if name in law.out]
+    lacking = [name for name in REPORTING if name not in law.out]
     if given and lacking:
         raise LawError(
             f"{law.name}: it reports {given[0]!r} without {lacking[0]!r}; give "
             f"{', '.join(REPORTING)}"
         )
-    if law.queue is None:
-        if "drop" in law.out:
-            raise LawError(
-                f"{law.name}: 'drop' is what does not enter the queue; name the queue=, or use "
-                f"'mark'"
-            )
-        if "loss" in law.out:
-            raise LawError(
-                f"{law.name}: 'loss' is what a full buffer loses; name the queue=, or use 'mark'"
-            )
+    q = law.queue
+    if q is None:
+        for name, what in (
+            ("drop", "does not enter the queue"),
+            ("loss", "a full buffer loses"),
+        ):
+            if name in law.out:
+                raise LawError(
+                    f"{law.name}: {name!r} is what {what}; name the queue=, or use 'mark'"
+                )
         if not law.out:
             raise LawError(
                 f"{law.name}: a link needs a queue= or an output: {', '.join(law.outputs)}"
             )
         return
-    from fluidcc.symbols import c, y
-
-    if law.queue not in law.flow:
+    if q not in law.flow:
         raise LawError(
-            f"{law.name}: queue={law.queue} is no state; the states are "
-            f"{', '.join(map(plain, law.flow))}"
+            f"{law.name}: queue={q} is no state; the states are {', '.join(map(plain, law.flow))}"
         )
-    if not same(dim_of_text(law.units[law.queue]), dim_of_text("s")):
+    if not same(_dim_of(law, q, law.units.get(q, "s")), Dim(s=1)):
+        raise LawError(f"{law.name}: the queue is a delay; its unit is {law.units[q]}, wanted s")
+    if simplify(unfold(law.flow[q]) - (y - c) / c) != 0:
         raise LawError(
-            f"{law.name}: the queue is a delay; its unit is {law.units[law.queue]}, wanted s"
-        )
-    if simplify(unfold(law.flow[law.queue]) - (y - c) / c) != 0:
-        raise LawError(
-            f"{law.name}: the flow of the queue is {law.flow[law.queue]}, wanted (y - c)/c: what "
+            f"{law.name}: the flow of the queue is {law.flow[q]}, wanted (y - c)/c: what "
             "enters less what leaves"
         )
 
@@ -578,35 +501,27 @@ def _slopes(U: Expr, x: Symbol) -> tuple[Expr, Expr]:
 
 
 def _check_utility(law: Any) -> None:
-    """U increasing and concave at the parameters in use, over ten decades of rate."""
+    """Refuse a U that is not increasing and concave at the parameters in use, over ten decades of
+    rate.
+    """
     x, U = law.out["rate"], unfold(law.utility)
     if x not in law.flow:
         raise LawError(
             f"{law.name}: a utility is one of the rate, so the rate must be a state, not {shown(x)}"
         )
-    _check_expression(
-        law,
-        "the utility",
-        law.utility,
-        {x, *law.params},
-        f"neither a parameter nor the rate {plain(x)}",
-    )
+    roles = f"neither a parameter nor the rate {plain(x)}"
+    _check_expression(law, "the utility", law.utility, {x, *law.params}, roles)
     slopes = _slopes(U, x)
     if slopes[0].is_positive and slopes[1].is_negative:
         return
     rates = np.logspace(-1, 9, 41)
-    with np.errstate(all="ignore"):
-        for slope, sign, word in zip(
-            slopes, (1, -1), ("increasing", "strictly concave"), strict=True
-        ):
-            f = lambdify([x, *law.params], slope, modules="numpy")
-            values = sign * np.broadcast_to(
-                np.asarray(f(rates, *law.params.values()), dtype=float), rates.shape
+    for slope, sign, word in zip(slopes, (1, -1), ("increasing", "strictly concave"), strict=True):
+        f = lambdify([x, *law.params], slope, modules="numpy")
+        with np.errstate(all="ignore"):
+            values = sign * np.broadcast_to(f(rates, *law.params.values()), rates.shape)
+        wrong = rates[~((values > 0) & np.isfinite(values))]
+        if wrong.size:
+            raise LawError(
+                f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = {wrong[0]:.3g}; "
+                f"give one that is increasing and concave at every positive rate"
             )
-            for rate, value in zip(rates, values, strict=True):
-                if not value > 0 or math.isinf(value):
-                    raise LawError(
-                        f"{law.name}: the utility {shown(U)} is not {word} at {plain(x)} = "
-                        f"{rate:.3g}; give one "
-                        f"that is increasing and concave at every positive rate"
-                    )

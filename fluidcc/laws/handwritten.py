@@ -51,7 +51,7 @@ class Handwritten(Function):
         return str(ast.parse(self.text).body[0].name)  # type: ignore[attr-defined]
 
     def call(self, arguments: Sequence[str]) -> str:
-        """Text of its value, in a scope where `definition` stands."""
+        """Return the text of its value, in a scope where `definition` stands."""
         return f"{self.label}({', '.join(arguments)})[{int(self.args[1])}]"
 
     @property
@@ -90,7 +90,7 @@ class Handwritten(Function):
 
     @staticmethod
     def _imp_(text: str, k: int, *arguments: Any) -> Any:
-        """What `lambdify` calls."""
+        """Return the value; `lambdify` calls this."""
         values = np.vectorize(lambda *numbers: _function(text)(*numbers)[k], otypes=[float])
         return values(*arguments)
 
@@ -104,7 +104,7 @@ def _function(text: str) -> Callable[..., Any]:
 
 
 def _source_text(kernel: Any, law: str) -> str:
-    """The function alone: without decorators, comments and type hints."""
+    """Return the function alone: without decorators, comments and type hints."""
     function = getattr(kernel, "py_func", kernel)  # of a numba function
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -149,8 +149,8 @@ def _refuse_outside(function: Any, name: str, law: str) -> None:
 def handwritten_parts(
     law: str, kernel: Any, states: Sequence[Symbol], params: Sequence[Symbol], rate: Any
 ) -> tuple[dict[Symbol, Expr], Any]:
-    """The flow of each state, and the rate, of a law whose equations are a function written by
-    hand.
+    """Return the flow of each state, and the rate, of a law whose equations are a function written
+    by hand.
 
     Raises
     ------

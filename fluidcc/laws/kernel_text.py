@@ -1,4 +1,4 @@
-"""From a law to numbers: NumPy reference functions, and straight-line Python for compiled kernels.
+"""From SymPy to straight-line Python, for compiled kernels.
 
 This is the only place that turns SymPy into text. The text is scalar arithmetic on names the caller
 chooses, with functions of the ``math`` module, and is valid both in plain Python and in numba.
@@ -6,144 +6,28 @@ chooses, with functions of the ``math`` module, and is valid both in plain Pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sympy import Expr, Float, Integer, Piecewise, Pow, Rational, Symbol, cse, lambdify, sympify
+from sympy import Expr, Float, Integer, Piecewise, Pow, Rational, Symbol, cse, sympify
 from sympy.printing.pycode import PythonCodePrinter
 
 from fluidcc.base.errors import LawError
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import Law
 from fluidcc.laws.switches import Collector, mode_symbol
-from fluidcc.symbols import plain, unfold
+from fluidcc.symbols import unfold
 
-__all__ = [
-    "KernelText", "assignments", "decided_text", "event_kernel_text", "law_reference",
-    "scalar_text",
-]  # fmt: skip
+__all__ = ["decided_text", "event_kernel_text", "scalar_text"]
 
 
 _LONGEST_PRODUCT = 6  # x**6 as a product of two squares and more is still exact to a few ulps
 
 
-@dataclass(frozen=True)
-class KernelText:
-    """What a kernel computes, as text.
-
-    Attributes
-    ----------
-    lines : list of str
-        Assignments to temporary names, in order, without indentation.
-    flow : list of str
-        The derivative of each state, in the law's order: a name or a short expression.
-    out : dict of str
-        Each output.
-    switches : list of str
-        The expressions whose signs decide the modes: mode k is 1 if and only if ``switches[k] >
-        0``.
-    extra : dict of str
-        The further expressions asked for.
-    """
-
-    lines: list[str]
-    flow: list[str]
-    out: dict[str, str]
-    switches: list[str]
-    extra: dict[str, str] = field(default_factory=dict)
-
-
-def law_reference(law: Law) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
-    """The law as a plain NumPy function, against which compiled kernels are tested.
-
-    Parameters
-    ----------
-    law : Source or Link
-
-    Returns
-    -------
-    callable
-        ``f(z, u, p)`` with `z` (n_states, ...) in the order of ``law.states``, `u` (n_inputs, ...)
-        in the order of ``law.inputs`` and `p` (n_params, ...) in the order of ``law.params``; it
-        returns the flow (n_states, ...) and the outputs (n_out, ...) in the order of ``law.out``.
-        Max, Piecewise and so on are taken as they are.
-    """
-    arguments = [*law.states, *law.inputs, *law.params]
-    F, H = law.system
-    function = lambdify(arguments, [*F, *H], modules="numpy", cse=False)
-    n = len(law.states)
-
-    def reference(z: Any, u: Any, p: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        values = [*z, *u, *p]
-        shape = np.broadcast_shapes(*(np.shape(v) for v in values))
-        kind = np.result_type(float, *(np.asarray(v).dtype for v in values))
-        rows = [np.broadcast_to(np.asarray(v, dtype=kind), shape) for v in function(*values)]
-        return np.array(rows[:n]).reshape(n, *shape), np.array(rows[n:]).reshape(
-            len(rows) - n, *shape
-        )
-
-    return reference
-
-
-def assignments(
-    law: Law,
-    names: Mapping[Symbol, str],
-    modes: Sequence[str],
-    prefix: str = "k",
-    extra: Mapping[str, Any] | None = None,
-) -> KernelText:
-    """Text that computes flow, outputs and switches of a law once its branches are chosen by modes.
-
-    Common sub-expressions are computed once; both sides of a branch are evaluated inside a
-    conditional expression, so that the side not taken may be singular.
-
-    Parameters
-    ----------
-    law : Source or Link
-    names : mapping of Symbol to str
-        Text for every state, input and parameter that occurs, such as ``{x: "z[0, i]"}``; text of a
-        number is fine.
-    modes : sequence of str
-        Text for each mode (a float, 1 or 0), as many as ``law.switches``.
-    prefix : str
-        Temporary names are this followed by a number.
-    extra : mapping of str to Expr, optional
-        Further smooth expressions of the same symbols (bounds, resets, initial values).
-
-    Raises
-    ------
-    LawError
-        If a symbol has no name, or there are too few modes.
-    """
-    held = law.switched()
-    if len(modes) < len(held.switches):
-        raise LawError(
-            f"{law.name} has {len(held.switches)} switches; {len(modes)} mode names were given"
-        )
-    named = {**names, **{mode_symbol(k): text for k, text in enumerate(modes)}}
-    further = {k: unfold(f) for k, f in (extra or {}).items()}
-    roots = [*held.flow.values(), *held.out.values(), *held.switches, *further.values()]
-    missing = sorted(plain(s) for f in roots for s in f.free_symbols if s not in named)
-    if missing:
-        raise LawError(f"{law.name}: no name was given for {', '.join(missing)}")
-    lines, texts = scalar_text(roots, named, prefix)
-    rest = iter(texts)
-    return KernelText(
-        lines,
-        [next(rest) for _ in held.flow],
-        {k: next(rest) for k in held.out},
-        [next(rest) for _ in held.switches],
-        {k: next(rest) for k in further},
-    )
-
-
 def scalar_text(
     roots: Iterable[Any], names: Mapping[Symbol, str], prefix: str = "k"
 ) -> tuple[list[str], list[str]]:
-    """Assignments, and one text for each of `roots`, as straight-line scalar Python.
+    """Return the assignments, and one text for each of `roots`, as straight-line scalar Python.
 
     Parameters
     ----------
@@ -173,7 +57,7 @@ class _Writer:
         return Symbol(f"_{self.prefix}_{len(self.stands_for)}", real=True)
 
     def hide(self, f: Expr) -> Expr:
-        """`f` with its outermost branches named, so that nothing is moved out of them."""
+        """Return `f` with its outermost branches named, so that nothing is moved out of them."""
         if not f.has(Piecewise):
             return f
         if isinstance(f, Piecewise):
@@ -303,7 +187,7 @@ class _Printer(PythonCodePrinter):
 def decided_text(
     expressions: Sequence[Any], names: dict[Symbol, str], prefix: str, owner: str
 ) -> tuple[list[str], list[str]]:
-    """Assignments, and one text for each expression, kinks included.
+    """Return the assignments, and one text for each expression, kinks included.
 
     Parameters
     ----------
@@ -326,8 +210,8 @@ def decided_text(
 
 
 def event_kernel_text(law: Law, own: tuple[Symbol, ...], names: dict[Symbol, str]) -> str:
-    """Text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event `want` of one
-    flow or link.
+    """Return the text of ``kernel(n, su, z, u, p, m, dz, o, g, want)``: the states after event
+    `want` of one flow or link.
 
     Events are the law's jumps, then its ticks. `n` and `su` are the strides of states and
     parameters, and of signals; ``dz`` takes the new states, ``o[0]`` the refractory time or the
@@ -359,8 +243,8 @@ def _event(
     old: tuple[Any, Any],
     new: Any = None,
 ) -> list[str]:
-    """New states within their bounds, and two times from the old states, or the first of them
-    from the new ones.
+    """Return the new states within their bounds, and two times from the old states, or the first of
+    them from the new ones.
     """
     lines, texts = decided_text([*change.values(), *old], names, "k", law.name)
     after = dict(names)

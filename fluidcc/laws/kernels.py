@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from numba import config
@@ -19,7 +18,8 @@ from fluidcc.base.errors import LawError
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.kernel_text import decided_text, event_kernel_text, scalar_text
 from fluidcc.laws.law import Law, Link
-from fluidcc.numerics.compiling import global_compiler_lock, load_text
+from fluidcc.laws.parts import per_structure
+from fluidcc.numerics.compiling import load_text
 from fluidcc.numerics.fluid import calls
 from fluidcc.symbols import REPORTING, SOURCE_INPUTS, plain, unfold
 
@@ -44,23 +44,24 @@ def _own_states(law: Law) -> tuple[Symbol, ...]:
     return tuple(z for z in law.states if not (isinstance(law, Link) and z == law.queue))
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def count_switches(law: Law) -> int:
-    """Switches of the law's kernel: its kinks, then its bounded states, then the conditions of
-    its jumps.
+    """Return how many switches the law's kernel has: its kinks, then its bounded states, then the
+    conditions of its jumps.
     """
     return count_kinks(law) + len(_bounds(law)) + len(law.jumps)
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def count_kinks(law: Law) -> int:
-    """The first switches of the law's kernel, which choose branches."""
+    """Return how many of the first switches of the law's kernel choose branches."""
     return len(_used_switches(law))
 
 
+@per_structure
 def _used_switches(law: Law) -> tuple[int, ...]:
-    """Numbers of the switches that the kernel needs; a link's loss is the engine's, so its kinks
-    are not.
+    """Return the numbers of the switches that the kernel needs; a link's loss is the engine's, so
+    its kinks are not.
     """
     held = law.switched()
     outs = [held.out[k] for k in _outputs(law) if k in held.out]
@@ -81,8 +82,8 @@ def _outputs(law: Law) -> tuple[str, ...]:
 def law_names(
     law: Law, states: list[str], signals: list[str], params: list[str]
 ) -> dict[Symbol, str]:
-    """Text of each symbol of a law: its states, its signals in the order of the rows, its
-    parameters.
+    """Return the text of each symbol of a law: its states, its signals in the order of the rows,
+    its parameters.
     """
     names = dict(zip(_own_states(law), states, strict=True)) | dict(
         zip(law.params, params, strict=True)
@@ -102,7 +103,8 @@ def law_names(
 def law_lines(
     law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
 ) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Straight-line text of a law: lines, derivative of each own state, outputs, switches.
+    """Return the straight-line text of a law: lines, derivative of each own state, outputs,
+    switches.
 
     Parameters
     ----------
@@ -154,8 +156,8 @@ def law_lines(
 
 
 def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
-    """The switch of each bound of an own state, the state, the bound, and the sign of the gap
-    between them.
+    """Return the switch of each bound of an own state, the state, the bound, and the sign of the
+    gap between them.
     """
     kinks, sides = len(_used_switches(law)), ((law.lower, ""), (law.upper, "-"))
     found = [
@@ -164,24 +166,24 @@ def _bounds(law: Law) -> list[tuple[int, Symbol, Any, str]]:
     return [(kinks + n, *one) for n, one in enumerate(found)]
 
 
-@lru_cache(maxsize=512)
+@per_structure
 def bound_switches(law: Law) -> tuple[int, ...]:
-    """Numbers of the switches of a law that are those of bounds: 1 where a state is free, 0
-    where it is held.
+    """Return the numbers of the switches of a law that are those of bounds: 1 where a state is
+    free, 0 where it is held.
     """
     return tuple(n for n, *_ in _bounds(law))
 
 
 def bounded_states(law: Law) -> list[int]:
-    """Numbers of the own states that have a bound."""
+    """Return the numbers of the own states that have a bound."""
     return [k for k, z in enumerate(_own_states(law)) if z in law.lower or z in law.upper]
 
 
 def _put_on_bounds(
     law: Law, names: dict[Symbol, str], mode: Callable[[int], str], prefix: str, automatic: bool
 ) -> list[str]:
-    """What a held state is: its bound, to the last bit, wherever within rounding it was when it
-    got there.
+    """Return what a held state is: its bound, to the last bit, wherever within rounding it was when
+    it got there.
     """
     lines = []
     for n, z, bound, sign in _bounds(law):
@@ -199,7 +201,7 @@ def _bounded(
     automatic: bool,
     lines: list[str], switches: list[str],
 ) -> list[str]:  # fmt: skip
-    """Projection onto the bounds, each a mode: free (1), or held at the bound until the flow
+    """Project the flows onto the bounds, each a mode: free (1), or held at the bound until the flow
     leads away from it.
     """
     flows = [f"{prefix}f{j}" for j in range(len(own))]
@@ -236,8 +238,8 @@ _SIGNATURE = types.void(types.int64, types.int64, _P, _P, _P, _P, _P, _P, _P, ty
 
 
 def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbol, str]]:
-    """Signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all its
-    symbols.
+    """Return the signals and own states of a law, and the names ``z0``, ``u0``, ``p0`` ... of all
+    its symbols.
     """
     rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
     own = _own_states(law)
@@ -249,8 +251,8 @@ def _numbered(law: Law) -> tuple[tuple[str, ...], tuple[Symbol, ...], dict[Symbo
 
 
 def kernel_text(law: Law) -> str:
-    """Text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``, variable by
-    variable.
+    """Return the text of the kernel over arrays: ``kernel(n, su, z, u, p, m, dz, o, g, want)``,
+    variable by variable.
 
     When wanted, it fills the switches in, and puts held states of ``z`` on their bounds.
     """
@@ -279,13 +281,9 @@ def kernel_text(law: Law) -> str:
     return text
 
 
-_kernels: dict[Any, int] = {}  # by structure: laws that differ in parameter values share one kernel
-_event_kernels: dict[Any, int] = {}
-
-
-@lru_cache(maxsize=4096)
+@per_structure
 def handwritten(law: Law) -> tuple[str, ...]:
-    """Text of the functions written by hand that a law holds."""
+    """Return the text of the functions written by hand that a law holds."""
     found = {
         f.label: f.definition for _, g in law.expressions() for f in unfold(g).atoms(Handwritten)
     }
@@ -315,21 +313,13 @@ def _build(text: str, law: Law) -> int:
         ) from error
 
 
+@per_structure
 def kernel_address(law: Law) -> int:
-    """Address of the kernel of a law, compiled at the first call for its structure and cached on
-    disk.
-    """
-    return _known(_kernels, law, kernel_text)
+    """Return the address of the kernel of a law, compiled once and cached on disk."""
+    return _build(kernel_text(law), law)
 
 
+@per_structure
 def event_kernel_address(law: Law) -> int:
-    """Address of the kernel of a law's jumps and ticks."""
-    return _known(_event_kernels, law, lambda law: event_kernel_text(law, *_numbered(law)[1:]))
-
-
-def _known(kernels: dict[Any, int], law: Law, text: Callable[[Law], str]) -> int:
-    if law.structure not in kernels:
-        with global_compiler_lock:  # of many threads one compiles
-            if law.structure not in kernels:
-                kernels[law.structure] = _build(text(law), law)
-    return kernels[law.structure]
+    """Return the address of the kernel of a law's jumps and ticks."""
+    return _build(event_kernel_text(law, *_numbered(law)[1:]), law)

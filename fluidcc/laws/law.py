@@ -1,36 +1,359 @@
-"""A law: the flow, outputs, jumps, ticks and bounds of one source or one link, as SymPy
-expressions.
+"""A law: the flow, outputs, jumps, ticks and bounds of one source or one link, in SymPy.
 
 Everything else (LaTeX, compiled kernel, Jacobians, equilibrium relations, unit check, proofs)
-follows from it. Laws are values: frozen, hashable, picklable, equal by content, and checked when
-they are made.
+follows from it. Laws are values: frozen, picklable, checked when they are made, and equal laws are
+the same object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
-from sympy import Expr, Symbol
+from sympy import Expr, Symbol, diff, expand, latex, powsimp, sqrt, sympify
 
-from fluidcc.base.arguments import explained_class, shown
+from fluidcc.base.arguments import explained, explained_class, shown
 from fluidcc.base.errors import LawError
-from fluidcc.laws.common import Law, marginal, with_utility
+from fluidcc.laws.checks import check_law, parameter_values
 from fluidcc.laws.handwritten import handwritten_parts
-from fluidcc.laws.parts import Jump, Steady, Tick
+from fluidcc.laws.parts import Frozen, Jump, Steady, Structure, Tick, frozen, interned, structure
+from fluidcc.laws.switches import Switched, switched
 from fluidcc.symbols import (
     LINK_INPUTS,
     LINK_OUTPUTS,
     RTT,
     SOURCE_INPUTS,
     SOURCE_OUTPUTS,
+    Let,
+    c,
+    e_b,
     expression,
     packet,
     plain,
+    q_max,
 )
 
-__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal"]
+__all__ = ["Jump", "Law", "Link", "Source", "Steady", "Tick", "marginal", "tfrc_rate"]
+
+
+_laws: WeakValueDictionary[Any, Law] = WeakValueDictionary()  # those in use
+
+
+def _one(law: Law) -> Any:
+    """Return the law in use that is equal to `law`, which is that law itself where none is."""
+    values = (getattr(law, f.name) for f in fields(law))
+    parts = (tuple(v.items()) if isinstance(v, dict) else v for v in values)
+    return interned(_laws, (type(law), *parts), law)
+
+
+def _read(kind: type[Law], content: dict[str, Any]) -> Law:
+    """Return a law from a pickle, which need not be checked again."""
+    law = object.__new__(kind)
+    law.__dict__.update(content)
+    found: Law = _one(law)
+    return found
+
+
+class _EqualIsSame(type):
+    """Makes equal laws the same object, so that caches find them at once."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _one(super().__call__(*args, **kwargs))
+
+
+_KINDS = (  # what arguments of laws must be, beside the expressions
+    (("params", "units", "limits", "claims"), Mapping, "a mapping, such as {x: ...}"),
+    (("jumps", "ticks", "where"), (list, tuple), "them in a list or tuple"),
+    (("ref",), str, "text"),
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(metaclass=_EqualIsSame):
+    """What `Source` and `Link` share; use those.
+
+    Parameters
+    ----------
+    name : str
+        Name used in messages and results.
+    flow : mapping of Symbol to Expr
+        Time derivative of each state.
+    out : mapping of str to Expr
+        Output signals.
+    params : mapping of Symbol to float
+        Parameters and their default values, in SI units (s, bit, bit/s; windows in packets).
+    units : mapping of Symbol to str
+        Unit of every state and parameter, in s, bit and packet: ``"bit/s"``, ``"1"``. Packets are a
+        count.
+    lower, upper : mapping of Symbol to Expr
+        Bounds onto which states are projected.
+    jumps, ticks : tuple of Jump, tuple of Tick
+        Changes at once: on a condition, or at a period. See `Jump` and `Tick`.
+    claims : mapping of str to Expr, relational or Steady
+        Statements of the paper, by their label there, for `fluidcc.prove`.
+    ref : str
+        Where the law is from.
+    initial : mapping of Symbol to Expr
+        Default initial values, in terms of parameters and constants of the flow or link.
+    limits : mapping of Symbol to float
+        Largest values of parameters, beyond the sign and the nonzero that a symbol's assumptions
+        ask for.
+    where : tuple of relational
+        What must hold of parameters, such as ``(low < high, share < 1)``.
+
+    Raises
+    ------
+    LawError
+        If the law is not well formed; the message names the law, the culprit and the remedy.
+    """
+
+    name: str
+    flow: Mapping[Symbol, Any] = field(default_factory=dict)
+    out: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[Symbol, Any] = field(default_factory=dict)
+    units: Mapping[Symbol, str] = field(default_factory=dict)
+    lower: Mapping[Symbol, Any] = field(default_factory=dict)
+    upper: Mapping[Symbol, Any] = field(default_factory=dict)
+    jumps: tuple[Jump, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    ref: str = ""
+    initial: Mapping[Symbol, Any] = field(default_factory=dict)
+    limits: Mapping[Symbol, float] = field(default_factory=dict)
+    where: tuple[Any, ...] = ()
+
+    kind: ClassVar[str] = "law"
+    inputs: ClassVar[tuple[Symbol, ...]] = ()
+    outputs: ClassVar[tuple[str, ...]] = ()
+    constants: ClassVar[tuple[Symbol, ...]] = ()
+
+    def __post_init__(self) -> None:
+        def keep(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise LawError(
+                f"the name of a law is {shown(self.name)}; give a line of text, such as 'LDCC'"
+            )
+        for names, kind, right in _KINDS:
+            for name in names:
+                if not isinstance(value := getattr(self, name), kind):
+                    raise LawError(f"{self.name}: {name} is {shown(value)}; give {right}")
+        for name in ("flow", "out", "lower", "upper", "initial"):
+            keep(name, frozen(getattr(self, name), f"{self.name}: {name}"))
+        for name in ("units", "limits"):
+            keep(name, Frozen(getattr(self, name)))
+        claims = {
+            k: v if isinstance(v, Steady) else expression(v, f"{self.name}: claim {shown(k)}")
+            for k, v in self.claims.items()
+        }
+        keep("claims", Frozen(claims))
+        for name, part in (("jumps", Jump), ("ticks", Tick)):
+            keep(name, tuple(getattr(self, name)))
+            for one in getattr(self, name):
+                if not isinstance(one, part):
+                    raise LawError(
+                        f"{self.name}: {name} holds {shown(one)}; give {part.__name__} objects"
+                    )
+        keep("where", tuple(self.where))
+        keep("params", Frozen(parameter_values(self)))
+        check_law(self)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What of the law does not depend on parameter values; laws of equal structure share it."""
+        kept = ("flow", "out", "units", "lower", "upper", "initial", "jumps", "ticks", "where")
+        values = (getattr(self, name) for name in kept)
+        parts = (tuple(v.items()) if isinstance(v, dict) else v for v in values)
+        queue = getattr(self, "queue", None)
+        return structure(self.kind, self.name, tuple(self.params), queue, *parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{plain(s)}={v:g}" for s, v in self.params.items())
+        return f"{self.kind} {self.name}({values})"
+
+    # --- use --------------------------------------------------------------------------------------
+
+    def __call__(self, /, *unnamed: Any, **values: Any) -> Self:
+        """Return the same law with other parameter values (numbers in SI units, or text with
+        units).
+
+        Raises
+        ------
+        LawError
+            If there is no such parameter, or the value is not one it can take.
+        """
+        names = {plain(s): s for s in self.params}
+        known = ", ".join(names) or "none"
+        if unnamed:
+            raise LawError(
+                f"{self.name} takes parameters by name, not {shown(unnamed[0])} by position; it "
+                f"has {known}"
+            )
+        for name in values:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+                hint = f"did you mean {' or '.join(close)}?" if close else f"it has {known}"
+                raise LawError(f"{self.name} has no parameter {shown(name)}: {hint}")
+        return replace(self, params={**self.params, **{names[k]: v for k, v in values.items()}})
+
+    @property
+    def states(self) -> tuple[Symbol, ...]:
+        """The state symbols, in order."""
+        return tuple(self.flow)
+
+    @explained
+    def parameter(self, name: str) -> float:
+        """Return the value of the parameter of that name.
+
+        Parameters
+        ----------
+        name : str
+        """
+        for s, value in self.params.items():
+            if isinstance(name, str) and plain(s) == name:
+                return float(value)
+        known = ", ".join(map(plain, self.params)) or "none"
+        raise LawError(f"{self.name} has no parameter {shown(name)}: it has {known}")
+
+    @explained
+    def averaged(
+        self,
+        intensity: Any,
+        *,
+        name: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        ref: str | None = None,
+    ) -> Self:
+        """Return the fluid limit of the jumps at a Poisson intensity: flow + sum intensity (reset -
+        state).
+
+        Parameters
+        ----------
+        intensity : Expr, such as fluidcc.symbols.x_tau * mark
+            Expected jumps a second [1/s], in place of each jump's `when`; refractory times are
+            dropped.
+        name, claims, ref : optional
+            Those of the averaged law; by default its name and `ref` are the same, and it claims
+            nothing.
+        """
+        if not self.jumps:
+            raise LawError(f"{self.name} has no jumps to average")
+        intensity = expression(intensity, f"the intensity at which {self.name} is averaged")
+        drift = {
+            z: f + sum(intensity * expand(j.reset[z] - z) for j in self.jumps if z in j.reset)
+            for z, f in self.flow.items()
+        }
+        about: dict[str, Any] = {
+            "name": name or self.name,
+            "claims": claims or {},
+            "ref": ref or self.ref,
+        }
+        return replace(self, flow=drift, jumps=(), **about)
+
+    def switched(self) -> Switched:
+        """Return flow and outputs with every kink held by a mode: see `Switched`."""
+        return switched(self)
+
+    @property
+    def switches(self) -> tuple[Expr, ...]:
+        """The expressions whose signs choose the branches of Max, Min, Piecewise, ... in the
+        flow and outputs.
+        """
+        return switched(self).switches
+
+    def equations(self) -> Iterator[tuple[str, Expr, Any]]:
+        """Yield the place of every expression, the expression, and what its unit is made of.
+
+        That is a tuple of states and of texts of units; None where any unit will do.
+        """
+        for z, f in self.flow.items():
+            yield f"the flow of {plain(z)}", f, (z, "1/s")
+        for name, f in self.out.items():
+            yield f"output {name!r}", f, (_OUTPUT_UNITS.get(name, "1"),)
+        for side in ("lower", "upper"):
+            for z, f in getattr(self, side).items():
+                yield f"the {side} bound of {plain(z)}", f, (z,)
+        for i, j in enumerate(self.jumps):
+            yield f"the condition of jump {i}", j.when, None
+            yield f"the refractory time of jump {i}", j.refractory, ("s",)
+            for z, f in j.reset.items():
+                yield f"the reset of {plain(z)} in jump {i}", f, (z,)
+        for i, tick in enumerate(self.ticks):
+            yield f"the period of tick {i}", tick.every, ("s",)
+            yield f"the phase of tick {i}", tick.phase, ("s",)
+            for z, f in tick.update.items():
+                yield f"the update of {plain(z)} in tick {i}", f, (z,)
+
+    def expressions(self) -> Iterator[tuple[str, Expr]]:
+        """Yield the place of every expression of the law, and the expression."""
+        return ((place, f) for place, f, _ in self.equations())
+
+    # --- LaTeX: one row an equation, then what the names in them stand for ------------------------
+
+    def _repr_latex_(self) -> str:
+        show = _latex
+        rows = [rf"{_dot(z)} &= {show(f)}" for z, f in self.flow.items()]
+        rows += [rf"\mathrm{{{k}}} &= {show(f)}" for k, f in self.out.items() if f not in self.flow]
+        for j in self.jumps:
+            when = rf"\quad\text{{when }} {show(j.when)} > 0"
+            when += r"\text{, when it becomes so}" if j.once else ""
+            if j.refractory != 0:
+                when += rf"\text{{, at most once per }} {show(j.refractory)}"
+            rows += [rf"{show(z)} &\leftarrow {show(f)} {when}" for z, f in j.reset.items()]
+        for tick in self.ticks:
+            when = rf"\quad\text{{every }} {show(tick.every)}"
+            rows += [rf"{show(z)} &\leftarrow {show(f)} {when}" for z, f in tick.update.items()]
+        rows += [rf"{show(z)} &\geq {show(f)}" for z, f in self.lower.items()]
+        rows += [rf"{show(z)} &\leq {show(f)}" for z, f in self.upper.items()]
+        lead = r"\text{where}\quad "
+        for v in _lets([f for _, f in self.expressions()]):
+            rows.append(rf"{lead}{show(v)} &= {show(v.definition)}")
+            lead = ""
+        body = " \\\\\n".join(rows)
+        return "$$\\begin{aligned}\n" + body + "\n\\end{aligned}$$"
+
+
+_OUTPUT_UNITS = {"rate": "bit/s", "offer": "bit/s", "raise": "bit/s"}  # of the others 1
+
+
+def _latex(f: Any) -> str:
+    return str(latex(f, order="none"))
+
+
+def _lets(roots: list[Any]) -> list[Let]:
+    """Return every Let below `roots`, in order of first use."""
+    found: list[Let] = []
+    todo = list(roots)
+    while todo:
+        for v in sorted(sympify(todo.pop(0)).atoms(Let), key=str):
+            if v not in found:
+                found.append(v)
+                todo.append(v.definition)
+    return found
+
+
+def _dot(z: Any) -> str:
+    head, _, tail = _latex(z).partition("_")
+    return rf"\dot{{{head}}}" + (f"_{tail}" if tail else "")
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+MARGINAL = "U'"
+
+
+def marginal(utility: Any, x: Symbol) -> Let:
+    """Return dU/dx under the name by which `Source.with_utility` finds it."""
+    return Let(MARGINAL, powsimp(diff(sympify(utility), x)))
 
 
 @explained_class
@@ -43,25 +366,34 @@ class Source(Law):
     ----------
     utility : Expr, optional
         U(x) of the state that is the rate, increasing and concave, if the law maximises one.
+    window : Symbol, optional
+        The state that is a congestion window [packet]. A state W is one, also if it is not named
+        here, where the rate is W packet/RTT.
+    traffic : {"", "on_off_pareto", "poisson"}
+        Kind of random traffic that a law without states sends, by parameters of the names that
+        `Network.flow` has in its `pattern`.
 
     See `Law` for the others.
     """
 
     utility: Expr | None = None
+    window: Symbol | None = None
+    traffic: str = ""
 
     kind: ClassVar[str] = "source"
     inputs: ClassVar[tuple[Symbol, ...]] = SOURCE_INPUTS
     outputs: ClassVar[tuple[str, ...]] = SOURCE_OUTPUTS
-    constants: ClassVar[tuple[Symbol, ...]] = tuple(
-        s for s in SOURCE_INPUTS if plain(s) in ("e_b", "ell")
-    )
+    constants: ClassVar[tuple[Symbol, ...]] = (e_b, packet)
 
     def __post_init__(self) -> None:
         if self.utility is not None:
-            object.__setattr__(
-                self, "utility", expression(self.utility, f"{self.name}: the utility")
-            )
+            utility = expression(self.utility, f"{self.name}: the utility")
+            object.__setattr__(self, "utility", utility)
         super().__post_init__()
+        if self.window is None:
+            object.__setattr__(self, "window", self.static_window)
+        elif self.window not in self.flow:
+            raise LawError(f"{self.name}: window is {shown(self.window)}; give one of its states")
 
     @property
     def static_window(self) -> Symbol | None:
@@ -105,7 +437,26 @@ class Source(Law):
         LawError
             If the law maximises no utility, or this one is not increasing and concave.
         """
-        return with_utility(self, utility, params or {}, units or {}, name)
+        lets = (v for f in self.flow.values() for v in f.atoms(Let))
+        old = next((v for v in lets if v.name == MARGINAL), None)
+        if old is None or self.utility is None:
+            raise LawError(f"{self.name} maximises no utility, so none can be put in its place")
+        utility = expression(utility, f"the utility of {self.name}")
+        new = {old: marginal(utility, self.out["rate"])}
+        flow = {z: f.xreplace(new) for z, f in self.flow.items()}
+        others = [f for _, f in self.expressions() if f not in self.flow.values()]
+        kept = [utility, *flow.values(), *others, *self.initial.values()]
+        used = {*flow, *(params or {})}.union(*(f.free_symbols for f in kept))
+        values, texts = {**self.params, **(params or {})}, {**self.units, **(units or {})}
+        return replace(
+            self,
+            name=name or self.name,
+            flow=flow,
+            utility=utility,
+            claims={},
+            params={s: v for s, v in values.items() if s in used},
+            units={s: v for s, v in texts.items() if s in used or s in (units or {})},
+        )
 
     @classmethod
     def from_kernel(
@@ -173,6 +524,22 @@ class Source(Law):
         return cls(name, flow, {"rate": sends}, units=units, ref=ref, **given)
 
 
+def tfrc_rate(p: Any, rtt: Any, packet: Any, b: Any) -> Expr:
+    """Return the TCP-friendly rate [bit/s] of RFC 5348, Section 3.1, with a timeout of four round
+    trips: both sources and formulas have it.
+
+    Parameters
+    ----------
+    p, rtt, packet, b : Expr
+        Loss event ratio [1], round-trip time [s], packet length [bit], packets an acknowledgement
+        [1].
+    """
+    return packet / (rtt * (sqrt(2 * b * p / 3) + 12 * sqrt(3 * b * p / 8) * p * (1 + 32 * p**2)))
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
 @explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Law):
@@ -197,9 +564,7 @@ class Link(Law):
     kind: ClassVar[str] = "link"
     inputs: ClassVar[tuple[Symbol, ...]] = LINK_INPUTS
     outputs: ClassVar[tuple[str, ...]] = LINK_OUTPUTS
-    constants: ClassVar[tuple[Symbol, ...]] = tuple(
-        s for s in LINK_INPUTS if plain(s) in ("c", "q_max")
-    )
+    constants: ClassVar[tuple[Symbol, ...]] = (c, q_max)
 
     def __post_init__(self) -> None:
         if not isinstance(self.queue, Symbol | None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,18 +22,18 @@ from sympy import (
     floor,
     lambdify,
     sign,
-    zeros,
 )
 from sympy.core.relational import Relational
 
 from fluidcc.base.errors import InvalidInput, Unsupported
 from fluidcc.laws.law import Law, Steady
-from fluidcc.laws.steady import Structure, standstills
+from fluidcc.laws.parts import per_structure
+from fluidcc.laws.steady import standstills
 from fluidcc.symbols import e, edot, plain, unfold
 
 __all__ = [
     "AtRest", "Branch", "Jacobians", "active_modes", "at_rest", "branch_function", "flat_steps",
-    "jacobian_function", "linearize_law", "modes_at", "slope", "standing",
+    "modes_at", "slope", "standing",
 ]  # fmt: skip
 
 
@@ -70,8 +69,8 @@ class _Power(Function):
 
 
 def flat_steps(f: Expr) -> Expr:
-    """The same with the slopes of steps, which SymPy may leave open, as they are beside a step:
-    0.
+    """Return the same with the slopes of steps, which SymPy may leave open, as they are beside a
+    step: 0.
     """
     if not f.has(floor, ceiling, sign):
         return f
@@ -79,8 +78,8 @@ def flat_steps(f: Expr) -> Expr:
 
 
 def slope(f: Expr, s: Symbol) -> Expr:
-    """The derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y for
-    (y/c)**B.
+    """Return the derivative of `f` by `s`, finite where a base is zero: SymPy has B (y/c)**B / y
+    for (y/c)**B.
     """
     powers = {
         p: _Power(*p.args)
@@ -91,16 +90,12 @@ def slope(f: Expr, s: Symbol) -> Expr:
     return derived.replace(lambda a: isinstance(a, _Power), lambda a: Pow(*a.args))
 
 
+@per_structure
 def _symbolic(law: Law) -> Jacobians:
-    return _symbolic_of(Structure.of(law))
-
-
-@lru_cache(maxsize=256)
-def _symbolic_of(structure: Structure) -> Jacobians:
-    law = structure.law
+    """Return A, B, C, D of a law as SymPy matrices that hold its mode symbols."""
     held = law.switched()
     columns = (law.states, law.inputs)
-    rows = (list(held.flow.values()), list(held.out.values()))
+    rows = ([*held.flow.values()], [*held.out.values()])
     return Jacobians(
         *(
             Matrix(len(f), len(v), [slope(g, s) for g in f for s in v])
@@ -108,32 +103,6 @@ def _symbolic_of(structure: Structure) -> Jacobians:
             for v in columns
         )
     )
-
-
-def linearize_law(law: Law, modes: Sequence[int] | None = None) -> Jacobians:
-    """A, B, C, D of a law as SymPy matrices.
-
-    Parameters
-    ----------
-    law : Source or Link
-    modes : sequence of 0 or 1, optional
-        The branch: mode k is 1 where ``law.switches[k]`` > 0. By default the matrices keep the mode
-        symbols.
-
-    Raises
-    ------
-    InvalidInput
-        If there are not as many modes as switches.
-    """
-    held, full = law.switched(), _symbolic(law)
-    if modes is None:
-        return full
-    if len(modes) != len(held.modes):
-        raise InvalidInput(
-            f"{law.name} has {len(held.modes)} switches; {len(modes)} modes were given"
-        )
-    branch = {m: Integer(int(v)) for m, v in zip(held.modes, modes, strict=True)}
-    return Jacobians(*(M.subs(branch) for M in full))
 
 
 def active_modes(
@@ -146,7 +115,7 @@ def active_modes(
     relative: float = 0.0,
     of: str | Sequence[str] = "",
 ) -> NDArray[Any]:
-    """The modes in force at a point, one row a switch.
+    """Return the modes in force at a point, one row a switch.
 
     Parameters
     ----------
@@ -179,11 +148,11 @@ def active_modes(
 def modes_at(
     law: Law, z: Any, u: Any, p: Any, *, tolerance: float = 0.0, relative: float = 0.0
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The modes as in `active_modes`, and, of the same shape, where a switch counts as zero."""
+    """Return the modes as in `active_modes`, and where a switch counts as zero (same shape)."""
     modes: list[Any] = []
     close: list[Any] = []
     arguments, shape = _flat(z, u, p)
-    for switch in _switches(Structure.of(law)):
+    for switch in _switches(law):
         value = np.broadcast_to(np.asarray(switch.function(*arguments, *modes), dtype=float), shape)
         near = tolerance
         for i in switch.reads if relative else ():
@@ -205,9 +174,8 @@ class _Switch(NamedTuple):
     reads: tuple[int, ...]
 
 
-@lru_cache(maxsize=256)
-def _switches(structure: Structure) -> tuple[_Switch, ...]:
-    law = structure.law
+@per_structure
+def _switches(law: Law) -> tuple[_Switch, ...]:
     held = law.switched()
     symbols = [*law.states, *law.inputs, *law.params]
     return tuple(
@@ -220,7 +188,7 @@ def _switches(structure: Structure) -> tuple[_Switch, ...]:
 
 
 def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Arguments one by one, and the shape that their values have together."""
+    """Return the arguments one by one, and the shape that their values have together."""
     arrays = [np.asarray(group) for group in groups]
     return [value for group in arrays for value in group], np.broadcast_shapes(
         *(a.shape[1:] for a in arrays)
@@ -228,8 +196,8 @@ def _flat(*groups: Any) -> tuple[list[Any], tuple[int, ...]]:
 
 
 def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.nan) -> Any:
-    """`numpy.select`, which checks its arguments for ten times as long as it takes to choose
-    among a few numbers.
+    """Do what `numpy.select` does, which checks its arguments for ten times as long as it takes to
+    choose among a few numbers.
     """
     chosen = default
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
@@ -240,8 +208,9 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = np.
 _NUMPY = [{"select": _select}, "numpy"]
 
 
+@per_structure
 def branch_function(law: Law) -> Callable[..., Branch]:
-    """Flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its
+    """Return flows, outputs and Jacobians of a law in one NumPy function, shared by all laws of its
     structure.
 
     Returns
@@ -250,14 +219,7 @@ def branch_function(law: Law) -> Callable[..., Branch]:
         ``f(z, u, p, modes)`` with arrays as in `active_modes`, real or complex: every branch is
         analytic, so that a complex step differentiates it once more to rounding.
     """
-    return _branch_of(Structure.of(law))
-
-
-@lru_cache(maxsize=256)
-def _branch_of(structure: Structure) -> Callable[..., Branch]:
-    law = structure.law
-    held = law.switched()
-    matrices = _symbolic_of(structure)
+    held, matrices = law.switched(), _symbolic(law)
     rows = [*held.flow.values(), *held.out.values(), *(f for M in matrices for f in M)]
     changing = [i for i, f in enumerate(rows) if not f.is_number]
     fixed = np.array([0.0 if i in changing else float(f) for i, f in enumerate(rows)])
@@ -284,24 +246,6 @@ def _branch_of(structure: Structure) -> Callable[..., Branch]:
         return Branch(values[:k], values[k : k + h], Jacobians(*parts))
 
     return branch
-
-
-def jacobian_function(law: Law) -> Callable[..., Jacobians]:
-    """The Jacobians of a law as a NumPy function.
-
-    Returns
-    -------
-    callable
-        ``f(z, u, p, modes=None)`` with arrays as in `active_modes`, which gives the modes by
-        default; it returns `Jacobians` of arrays (rows, columns, ...).
-    """
-    function = branch_function(law)
-
-    def jacobians(z: Any, u: Any, p: Any, modes: Any = None) -> Jacobians:
-        held_at = active_modes(law, z, u, p) if modes is None else np.asarray(modes, dtype=float)
-        return function(z, u, p, held_at).jacobians
-
-    return jacobians
 
 
 # --- how a law at rest answers small signals ------------------------------------------------------
@@ -332,11 +276,11 @@ class AtRest:
     conditions: tuple[Relational, ...]
 
     def put(self, expr: Any) -> Expr:
-        """`expr` at this equilibrium, without Lets."""
+        """Return `expr` at this equilibrium, without Lets."""
         return unfold(expr).subs(self.values)
 
     def transfer(self, output: str, signal: Symbol, s: Symbol) -> Expr:
-        """Transfer function C (sI - A)^{-1} B + D from one input to one output.
+        """Return the transfer function C (sI - A)^{-1} B + D from one input to one output.
 
         For the one-way delay `fluidcc.symbols.e` of a source, its derivative e' is taken along as s
         e.
@@ -400,12 +344,10 @@ def at_rest(
             f"of it"
         )
     (still,) = found
-    matrices = linearize_law(law, still.modes)
-    put = [
-        M.applyfunc(lambda f: unfold(f).subs(still.values)) if M.shape != (0, 0) else zeros(0, 0)
-        for M in matrices
-    ]
-    A, B, C, D = put
+    branch = dict(zip(law.switched().modes, still.modes, strict=True))
+    A, B, C, D = (
+        M.applyfunc(lambda f: unfold(f.subs(branch)).subs(still.values)) for M in _symbolic(law)
+    )
     return AtRest(law, A, B, C, D, values=still.values, conditions=still.conditions)
 
 
@@ -416,7 +358,7 @@ L = TypeVar("L", bound=Law)
 
 
 def standing(law: L, of: str) -> L:
-    """A law without ticks whose equilibria are the standstills of a sampled law.
+    """Return a law without ticks whose equilibria are the standstills of a sampled law.
 
     A state that is held between ticks gets the flow (update - state)/period. A state that
     integrates between ticks and is set to a fixed value at each, as one that takes averages does,

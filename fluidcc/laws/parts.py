@@ -1,12 +1,13 @@
-"""The parts of a law: unchangeable mappings, jumps, ticks, and claims about equilibria."""
+"""The parts of a law: unchangeable mappings, jumps, ticks, claims about equilibria, structure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import count
-from typing import Any
+from functools import cached_property, lru_cache, wraps
+from threading import Lock
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from sympy import Expr, Symbol, sympify
 
@@ -14,13 +15,16 @@ from fluidcc.base.arguments import explained_class, flag, shown
 from fluidcc.base.errors import LawError
 from fluidcc.symbols import expression
 
-__all__ = ["Frozen", "Jump", "Key", "Steady", "Tick", "equal_once", "frozen"]
+__all__ = [
+    "Frozen", "Jump", "Steady", "Structure", "Tick", "frozen", "interned", "per_structure",
+    "structure",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 
 class Frozen(dict):
-    """A dict that cannot be changed once made, so that a law's hash and its cached properties
-    stay true.
-    """
+    """A dict that cannot be changed once made, so that what is known of a law stays true."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -36,41 +40,21 @@ class Frozen(dict):
         return hash(tuple(self.items()))
 
 
-def equal_once(one: Any, other: Any, equal: Callable[[], bool]) -> bool:
-    """Whether two objects are equal, by their expressions once, and from then on by what they
-    remember.
-
-    Caches are looked into by laws that are equal to those in them and other objects, where these
-    came in a pickle: to compare all expressions takes longer than what a cache saves.
-    """
-    first, second = _eldest(one), _eldest(other)
-    if first is second:
-        return True
-    if not equal():
-        return False
-    younger, elder = sorted(
-        (first, second), key=lambda it: -it.__dict__.setdefault("_age", next(_ages))
-    )
-    younger.__dict__["_twin"] = (
-        elder  # and not the other way round, so that those of the past can go
-    )
-    return True
+def frozen(given: Any, what: str) -> Frozen:
+    """Return an unchangeable mapping from symbols to expressions; `what` names it in messages."""
+    if not isinstance(given, Mapping):
+        raise LawError(
+            f"{what} is {shown(given)}; give a mapping from symbols to expressions, such as "
+            "{x: ...}"
+        )
+    return Frozen({k: expression(v, f"{what}: {k}") for k, v in given.items()})
 
 
-_ages = count()  # the later an object was compared for the first time, the younger it is
+# --- equal laws are the same object ---------------------------------------------------------------
 
 
-def _eldest(one: Any) -> Any:
-    """The one of equal objects that those lead to which have been compared."""
-    while (twin := one.__dict__.get("_twin")) is not None:
-        one = twin
-    return one
-
-
-class Key(tuple[Any, ...]):
-    """A tuple of expressions that works out its hash once, since many caches are looked into by
-    it.
-    """
+class _Content(tuple[Any, ...]):
+    """A tuple that works out its hash once, and not where what it belongs to is thrown away."""
 
     @cached_property
     def _hash(self) -> int:
@@ -79,28 +63,51 @@ class Key(tuple[Any, ...]):
     def __hash__(self) -> int:
         return self._hash
 
-    def __eq__(self, other: object) -> bool:
-        equal = super().__eq__
-        return (
-            equal_once(self, other, lambda: equal(other))
-            if isinstance(other, Key)
-            else equal(other)
-        )
 
-    def __reduce__(
-        self,
-    ) -> tuple[Any, ...]:  # without its hash, which is another one in other processes
-        return Key, (tuple(self),)
+_lock = Lock()
 
 
-def frozen(given: Any, what: str) -> Frozen:
-    """A mapping from symbols to expressions; None is an empty one."""
-    if given is not None and not isinstance(given, Mapping):
-        raise LawError(
-            f"{what} is {shown(given)}; give a mapping from symbols to expressions, such as {{x: "
-            f"...}}"
-        )
-    return Frozen({k: expression(v, f"{what}: {k}") for k, v in (given or {}).items()})
+def interned(in_use: WeakValueDictionary[Any, T], content: Iterable[Any], made: T) -> T:
+    """Return what is in use of equal content, which is `made` where nothing is."""
+    with _lock:
+        return in_use.setdefault(_Content(content), made)
+
+
+class Structure:
+    """What of a law does not depend on the values of its parameters, and what follows from it.
+
+    Laws of equal structure have the same one: they share checks, kernels and derivatives.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+        self.known: dict[Any, Any] = {}  # what has been worked out, by the function that did
+
+    def __repr__(self) -> str:
+        return repr(self.parts)
+
+
+_structures: WeakValueDictionary[Any, Structure] = WeakValueDictionary()
+
+
+@lru_cache(maxsize=256)  # keeps the last ones, so that a law that is made anew finds its own
+def structure(*parts: Any) -> Structure:
+    """Return the structure of these parts, the same object for all who ask."""
+    return interned(_structures, parts, Structure(*parts))
+
+
+def per_structure(find: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Make a function of a law work its value out once for all laws of the same structure."""
+
+    @wraps(find)
+    def found(law: Any) -> T:
+        known = law.structure.known
+        if find not in known:
+            known[find] = find(law)
+        value: T = known[find]
+        return value
+
+    return found
 
 
 @explained_class
@@ -148,7 +155,7 @@ class Jump:
         object.__setattr__(self, "once", flag(self.once, "once of a Jump"))
 
     def rewritten(self, change: Callable[[Any], Expr]) -> Jump:
-        """The same with every expression changed."""
+        """Return the same jump with every expression changed."""
         values = {z: change(f) for z, f in self.reset.items()}
         return Jump(change(self.when), values, change(self.refractory), self.once)
 
@@ -189,7 +196,7 @@ class Tick:
         object.__setattr__(self, "phase", phase)
 
     def rewritten(self, change: Callable[[Any], Expr]) -> Tick:
-        """The same with the new values changed; it comes when it did."""
+        """Return the same tick with its new values changed."""
         return Tick(self.every, {z: change(f) for z, f in self.update.items()}, self.phase)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import Any, overload
 
@@ -51,18 +51,62 @@ from fluidcc.laws.steady import standstills
 from fluidcc.laws.switches import Collector
 from fluidcc.symbols import plain, unfold
 
-__all__ = [
-    "OPPOSITE", "Decision", "Proof", "Verdict", "decide", "prove", "rises", "settled",
-    "with_conditions",
-]  # fmt: skip
+__all__ = ["Proof", "Verdict", "decide", "prove"]
 
 
-OPPOSITE = {">": ">=", ">=": ">"}
-"""What the negative of an expression must not be for it to stand so."""
+# How sure a verdict is, from the best to the worst.
+_STATUS = ("proved", "checked", "undecided", "refuted")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one claim.
+
+    Attributes
+    ----------
+    label : str
+        Its label in the law, or "".
+    statement : Expr, relational or Steady
+        The claim.
+    status : str
+        "proved", "checked", "refuted" or "undecided".
+    how : str
+        The argument, in words.
+    counterexample : mapping of str to float
+        Values at which it fails, if refuted.
+    """
+
+    label: str
+    statement: Any
+    status: str
+    how: str
+    counterexample: Mapping[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.status in ("proved", "checked")
+
+    @property
+    def _values(self) -> str:
+        return ", ".join(f"{k} = {v:.6g}" for k, v in self.counterexample.items())
+
+    def __repr__(self) -> str:
+        values = f": {self._values}" if self.counterexample else ""
+        label = f"{self.label}: " if self.label else ""
+        return f"{label}{self.status} ({self.how}{values})"
+
+    def _repr_html_(self) -> str:
+        return Proof((self,))._repr_html_()
+
+
+# --- algebra: signs and zeros that follow from assumptions and conditions -------------------------
+
+
+# What the negative of an expression must not be for it to stand so.
+_OPPOSITE = {">": ">=", ">=": ">"}
 
 
 def _forms(f: Expr) -> Iterator[Expr]:
-    """`f` in ever more simplified forms, the cheap ones first."""
+    """Yield `f` in ever more simplified forms, the cheap ones first."""
     yield f
     g = together(f)
     yield g
@@ -73,7 +117,7 @@ def _forms(f: Expr) -> Iterator[Expr]:
 
 
 def settled(kind: str, f: Expr) -> bool:
-    """Whether `f` (= left - right), wherever it is defined, provably stands as `kind` to zero."""
+    """Return whether `f` (= left - right), where defined, provably stands as `kind` to zero."""
     if kind == "==":
         return any(g == 0 for g in _forms(f))
     return any(
@@ -85,7 +129,7 @@ def settled(kind: str, f: Expr) -> bool:
 
 
 def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
-    """Whether above/below, with a denominator that is not zero where it counts, has the sign
+    """Return whether above/below, with a denominator that is not zero where it counts, has the sign
     wanted.
     """
     if kind == "!=":
@@ -99,32 +143,28 @@ def _has_sign(kind: str, above: Expr, below: Expr) -> bool:
 
 
 def rises(kind: str, f: Expr, depth: int = 3) -> bool:
-    """Whether `f` begins at zero or above as one of its positive symbols does, and then rises."""
+    """Return whether `f` begins at or above zero as a positive symbol does, and then rises."""
     for s in sorted(f.free_symbols, key=str):
-        if not s.is_nonnegative:
+        # A slope above zero inside an interval is enough, so strictness needs only s > 0.
+        if not (s.is_positive if kind == ">" else s.is_nonnegative):
             continue
         start = f.subs(s, 0)
         if not start.is_finite or not settled(">=", start):
             continue
         slope = f.diff(s)
-        # On an interval a slope above zero inside is enough, so strictness needs no more than s >
-        # 0.
-        strict = kind if s.is_positive else ">="
-        if kind == ">" and strict != ">":
-            continue
-        if settled(strict, slope) or (depth > 1 and rises(strict, slope, depth - 1)):
+        if settled(kind, slope) or (depth > 1 and rises(kind, slope, depth - 1)):
             return True
     return False
 
 
 def _impossible(kind: str, f: Expr) -> bool:
-    if kind in OPPOSITE:
-        return settled(OPPOSITE[kind], -f)
+    if kind in _OPPOSITE:
+        return settled(_OPPOSITE[kind], -f)
     return bool(factor(together(f)).is_nonzero if kind == "==" else settled("==", f))
 
 
 def with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Expr | None]:
-    """`f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive
+    """Yield `f`, then `f` with conditions made into assumptions: s > g becomes s = g + (a positive
     number).
 
     None means that the conditions contradict one another.
@@ -150,8 +190,8 @@ def with_conditions(f: Expr, conditions: list[tuple[str, Expr]]) -> Iterator[Exp
 
 
 def _bounded(s: Symbol, kind: str, condition: Expr) -> Expr | None:
-    """The general value of `s` for which `condition`, linear in it, is as `kind` to zero; None
-    if it is not linear.
+    """Return the general value of `s` for which `condition`, linear in it, is as `kind` to zero;
+    None if it is not linear.
     """
     above, below = fraction(together(condition))
     above = expand(above)
@@ -176,29 +216,17 @@ _TRIALS = 6000
 _ATTEMPTS = 24  # substitutions of conditions before a proof is given up
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The outcome, the argument, and the values of a counterexample."""
-
-    status: str
-    how: str
-    counterexample: Mapping[Symbol, float] = field(default_factory=dict)
-
-
-def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
+def decide(statement: Any, where: tuple[Any, ...]) -> Verdict:
     """Decide `statement` (relational, expression meaning zero, or And of them) under the
     conditions `where`.
     """
     statement, where = _without_functions(sympify(statement), where)
     if statement is true:
-        return Decision("proved", "it follows from the assumptions")
+        return Verdict("", statement, "proved", "it follows from the assumptions")
     if statement is false:
-        return Decision("refuted", "it contradicts the assumptions")
+        return Verdict("", statement, "refuted", "it contradicts the assumptions")
     if isinstance(statement, And):
-        parts = [decide(part, where) for part in statement.args]
-        return max(
-            parts, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status)
-        )
+        return _worst([decide(part, where) for part in statement.args])
     if not isinstance(statement, Relational):
         if not isinstance(statement, Expr):
             raise InvalidInput(
@@ -206,17 +234,19 @@ def decide(statement: Any, where: tuple[Any, ...]) -> Decision:
             )
         statement = Eq(statement, 0, evaluate=False)
     question = _Question.of(statement, where)
-    checked = question.check()
-    if checked.status == "refuted":
-        return checked
-    if how := question.proof():
-        return Decision("proved", how)
-    return checked
+    status, how, counterexample = question.check()
+    if status != "refuted" and (argument := question.proof()):
+        return Verdict("", statement, "proved", argument)
+    return Verdict("", statement, status, how, counterexample)
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    return max(verdicts, key=lambda v: _STATUS.index(v.status))
 
 
 def _without_functions(statement: Any, where: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """The same with a symbol for every value and derivative of an undefined function, such as R(x)
-    and R'(x).
+    """Return the same with a symbol for every value and derivative of an undefined function, such
+    as R(x) and R'(x).
 
     A smooth function can have any values and slopes at different points, so what holds for all such
     numbers holds for all functions, and the other way round.
@@ -283,47 +313,38 @@ class _Question:
 
     # --- numbers ----------------------------------------------------------------------------------
 
-    def check(self) -> Decision:
-        """Try random points to 50 digits."""
-        symbols = sorted(
-            self.left.free_symbols
-            | self.right.free_symbols
-            | set().union(*(f.free_symbols for _, f in self.where)),
-            key=str,
-        )
-        sides = lambdify(
-            symbols, [self.left, self.right, *(f for _, f in self.where)], modules="mpmath"
-        )
+    def check(self) -> tuple[str, str, dict[str, float]]:
+        """Try random points to 50 digits: status, argument, and values at which it fails."""
+        sides = (self.left, self.right, *(f for _, f in self.where))
+        symbols = sorted(set().union(*(f.free_symbols for f in sides)), key=str)
+        function = lambdify(symbols, sides, modules="mpmath")
         rng, tried = random.Random(7), 0
         with mpmath.workdps(_DIGITS + 15):
             for k in range(_TRIALS if symbols else 1):
                 point = _point(symbols, rng, decades=1 if k < _POINTS // 4 else 6)
                 try:
-                    left, right, *conditions = sides(*point)
+                    left, right, *given = values = function(*point)
                 except (ZeroDivisionError, ValueError, OverflowError, TypeError):
                     continue
-                if not all(_finite(v) for v in (left, right, *conditions)):
-                    continue
-                if not all(
-                    _holds(kind, v, 0) for (kind, _), v in zip(self.where, conditions, strict=True)
-                ):
+                kinds = (kind for kind, _ in self.where)
+                if not all(map(_finite, values)) or not all(map(_is_so, kinds, given)):
                     continue
                 tried += 1
-                if not _holds(self.kind, left, right) and not self._holds_after_all(sides, point):
-                    values = {s: float(v) for s, v in zip(symbols, point, strict=True)}
-                    return Decision("refuted", "it fails at", values)
+                if not _holds(self.kind, left, right) and not self._holds_after_all(
+                    function, point
+                ):
+                    at = {plain(s): float(v) for s, v in zip(symbols, point, strict=True)}
+                    return "refuted", "it fails at", at
                 if tried >= _POINTS:
                     break
         if not tried:
-            return Decision(
-                "undecided",
-                "no point was found at which its conditions hold and both sides are defined",
-            )
-        return Decision("checked", f"it holds to {_DIGITS} digits at {tried} random points")
+            lacking = "no point was found at which its conditions hold and both sides are defined"
+            return "undecided", lacking, {}
+        return "checked", f"it holds to {_DIGITS} digits at {tried} random points", {}
 
     def _holds_after_all(self, sides: Any, point: list[Any]) -> bool:
-        """Whether a failure was only cancellation: a gap that vanishes with more digits is no
-        gap.
+        """Return whether a failure was only cancellation: a gap that vanishes with more digits is
+        no gap.
         """
         left, right, *_ = sides(*point)
         with mpmath.workdps(_DIGITS * 8):
@@ -335,7 +356,7 @@ class _Question:
     # --- algebra ----------------------------------------------------------------------------------
 
     def proof(self) -> str:
-        """The argument that proves it on every branch, or ""."""
+        """Return the argument that proves it on every branch, or ""."""
         collect = Collector("the statement")
         gap = collect.rewrite(self.left - self.right)
         where = [(kind, collect.rewrite(f)) for kind, f in self.where]
@@ -363,13 +384,13 @@ class _Question:
         return how + (" on every branch" if split else "")
 
     def _on_branch(self, gap: Expr, conditions: list[tuple[str, Expr]]) -> bool | None:
-        """True if it is proved there, False if the conditions contradict one another, None if
-        neither is known.
+        """Return True if it is proved there, False if the conditions contradict one another, None
+        if neither is known.
         """
         for f in islice(with_conditions(gap, conditions), _ATTEMPTS):
             if f is None:
                 return False
-            if settled(self.kind, f) or (self.kind in OPPOSITE and rises(self.kind, f)):
+            if settled(self.kind, f) or (self.kind in _OPPOSITE and rises(self.kind, f)):
                 return True
         return None
 
@@ -382,7 +403,7 @@ def _oriented(relation: Relational) -> tuple[str, Expr, Expr]:
 
 
 def _point(symbols: list[Symbol], rng: random.Random, decades: float) -> list[Any]:
-    """Values within assumptions, this many decades to either side of 1."""
+    """Return the values within assumptions, this many decades to either side of 1."""
     values = []
     for s in symbols:
         if s.is_integer:
@@ -399,6 +420,10 @@ def _finite(v: Any) -> bool:
     return isinstance(v, (int, mpmath.mpf)) and bool(mpmath.isfinite(v))
 
 
+def _is_so(kind: str, value: Any) -> bool:
+    return _holds(kind, value, 0)
+
+
 def _holds(kind: str, left: Any, right: Any) -> bool:
     scale = max(abs(left), abs(right))
     close = abs(left - right) <= scale * mpmath.mpf(10) ** -_DIGITS
@@ -409,45 +434,7 @@ def _holds(kind: str, left: Any, right: Any) -> bool:
     return bool(left > right and not close) if kind == ">" else bool(left >= right or close)
 
 
-# --- is it true? Proved by algebra ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one claim.
-
-    Attributes
-    ----------
-    label : str
-        Its label in the law, or "".
-    statement : Expr, relational or Steady
-        The claim.
-    status : str
-        "proved", "checked", "refuted" or "undecided".
-    how : str
-        The argument, in words.
-    counterexample : mapping of str to float
-        Values at which it fails, if refuted.
-    """
-
-    label: str
-    statement: Any
-    status: str
-    how: str
-    counterexample: Mapping[str, float] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return self.status in ("proved", "checked")
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{k} = {v:.6g}" for k, v in self.counterexample.items())
-        return (
-            f"{self.label + ': ' if self.label else ''}{self.status} "
-            f"({self.how}{': ' + values if values else ''})"
-        )
-
-    def _repr_html_(self) -> str:
-        return Proof((self,))._repr_html_()
+# --- the claims of laws and formulas --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -486,23 +473,16 @@ class Proof(Sequence[Verdict]):
         return "\n".join(map(repr, self.verdicts)) or f"{self.name} claims nothing"
 
     def _repr_html_(self) -> str:
-        rows = []
+        rows = [["claim", "statement", "verdict", "how"]]
         for v in self.verdicts:
-            values = ", ".join(f"{k} = {x:.6g}" for k, x in v.counterexample.items())
-            cells = (
-                html.escape(v.label),
-                f"$\\displaystyle {_tex(v.statement)}$",
-                v.status,
-                html.escape(v.how + (f": {values}" if values else "")),
-            )
-            rows.append(
-                "<tr>" + "".join(f"<td style='text-align:left'>{c}</td>" for c in cells) + "</tr>"
-            )
-        head = "".join(
-            f"<th style='text-align:left'>{h}</th>"
-            for h in ("claim", "statement", "verdict", "how")
+            how = html.escape(v.how + (f": {v._values}" if v.counterexample else ""))
+            formula = f"$\\displaystyle {_tex(v.statement)}$"
+            rows.append([html.escape(v.label), formula, v.status, how])
+        head, *body = (
+            "<tr>" + "".join(f"<{cell} style='text-align:left'>{c}</{cell}>" for c in row) + "</tr>"
+            for row, cell in zip(rows, ["th", *["td"] * len(self.verdicts)], strict=True)
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def _tex(statement: Any) -> str:
@@ -561,19 +541,19 @@ def prove(statement: Any, *, where: Iterable[Any] = (), label: str = "") -> Verd
         )
     if isinstance(claims := getattr(statement, "claims", None), Mapping):  # a formula
         return Proof(
-            tuple(_verdict(k, f, decide(f, ())) for k, f in claims.items()), statement.name
+            tuple(replace(decide(f, ()), label=k, statement=f) for k, f in claims.items()),
+            statement.name,
         )
     if isinstance(where, str) or not isinstance(where, Iterable) or isinstance(where, Basic):
         raise InvalidInput(f"where is {shown(where)}; give a list of SymPy relations")
     statement = _symbolic("statement", statement)
-    return _verdict(
-        label, statement, decide(statement, tuple(_symbolic("where", given) for given in where))
-    )
+    conditions = tuple(_symbolic("where", given) for given in where)
+    return replace(decide(statement, conditions), label=label, statement=statement)
 
 
 def _symbolic(what: str, given: Any) -> Any:
-    """Text is refused: the symbols in it would have no assumptions, and so be others than those
-    of any law.
+    """Return text is refused: the symbols in it would have no assumptions, and so be others than
+    those of any law.
     """
     if isinstance(given, (Basic, bool, int, float)):
         return sympify(given)
@@ -584,31 +564,22 @@ def _symbolic(what: str, given: Any) -> Any:
 
 
 def prove_claim(law: Law, label: str, claim: Any) -> Verdict:
-    """The verdict on one claim of a law; a `Steady` one is about its equilibria."""
+    """Return the verdict on one claim of a law; a `Steady` one is about its equilibria."""
     if not isinstance(claim, Steady):
-        return _verdict(label, claim, decide(claim, ()))
-    decisions = [
+        return replace(decide(claim, ()), label=label, statement=claim)
+    found = [
         decide(_put(claim.relation, still.values), still.conditions)
         for still in standstills(law, claim)
     ]
-    if not decisions:
-        return Verdict(
-            label, claim, "refuted", f"{law.name} has no equilibrium under what is given"
-        )
-    worst = max(
-        decisions, key=lambda d: ("proved", "checked", "undecided", "refuted").index(d.status)
-    )
-    return _verdict(label, claim, worst, "where the flow vanishes, ")
+    if not found:
+        lacking = f"{law.name} has no equilibrium under what is given"
+        return Verdict(label, claim, "refuted", lacking)
+    worst = _worst(found)
+    how = f"where the flow vanishes, {worst.how}"
+    return replace(worst, label=label, statement=claim, how=how)
 
 
 def _put(relation: Any, values: Mapping[Any, Any]) -> Any:
-    from fluidcc.symbols import unfold
-
     if isinstance(relation, Relational):
         return relation.func(*(unfold(side).subs(values) for side in relation.args), evaluate=False)
     return unfold(relation).subs(values)
-
-
-def _verdict(label: str, statement: Expr, decision: Decision, lead: str = "") -> Verdict:
-    values = {plain(s): v for s, v in decision.counterexample.items()}
-    return Verdict(label, statement, decision.status, lead + decision.how, values)

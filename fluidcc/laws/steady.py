@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from sympy.core.relational import Relational
 
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws.law import Law, Steady
+from fluidcc.laws.parts import Structure, per_structure
 from fluidcc.symbols import (
     REPORTING,
     SOURCE_INPUTS,
@@ -22,48 +22,29 @@ from fluidcc.symbols import (
     edot,
     offer_min,
     plain,
+    symbols_of,
     t,
     unfold,
     x_tau,
 )
 
 __all__ = [
-    "FEW", "Standstill", "Structure", "bounds", "few_packets", "grouped", "refuse_unsteady",
-    "standstills", "state_bounds", "steady_flow", "window_names",
+    "FEW", "Standstill", "bounds", "few_packets", "grouped", "refuse_unsteady", "standstills",
+    "state_bounds", "steady_flow",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Structure:
-    """A law without the values of its parameters: laws of equal structure are evaluated
-    together.
-    """
-
-    key: tuple[Any, ...]
-    law: Law = field(compare=False)
-
-    @classmethod
-    def of(cls, law: Law) -> Structure:
-        maps = (law.flow, law.out, law.lower, law.upper)
-        queue = getattr(law, "queue", None)
-        return cls(
-            (type(law).__name__, *(tuple(m.items()) for m in maps), tuple(law.params), queue), law
-        )
-
-
-def grouped(laws: Sequence[Law]) -> list[tuple[Structure, list[int]]]:
-    """The distinct structures among some laws, and which laws have each."""
+def grouped(laws: Sequence[Law]) -> list[list[int]]:
+    """Return the numbers of the laws that have the same structure, structure by structure."""
     members: dict[Structure, list[int]] = {}
-    known: dict[int, Structure] = {}
     for i, law in enumerate(laws):
-        structure = known.setdefault(id(law), known.get(id(law)) or Structure.of(law))
-        members.setdefault(structure, []).append(i)
-    return list(members.items())
+        members.setdefault(law.structure, []).append(i)
+    return list(members.values())
 
 
 def refuse_unsteady(law: Law, of: str) -> None:
     """Refuse a law that has no equilibrium by nature; `of` names whose law it is."""
-    if spoken := _past_the_data(Structure.of(law)):
+    if spoken := _past_the_data(law):
         raise Unsupported(
             f"{of} ({law.name}) {spoken}, of which neither equilibria nor linearisations are "
             f"made: simulate it; the "
@@ -77,22 +58,21 @@ def refuse_unsteady(law: Law, of: str) -> None:
             f"law "
             "(law.averaged, such as Reno for AIMD), simulate it, or look for its limit cycle"
         )
-    if _depends_on_time(Structure.of(law)):
+    if _depends_on_time(law):
         raise Unsupported(
             f"{of} ({law.name}) depends on time, so it has no equilibrium: simulate it"
         )
 
 
-@lru_cache(maxsize=256)
-def _depends_on_time(structure: Structure) -> bool:
-    return any(t in unfold(f).free_symbols for _, f in structure.law.expressions())
+@per_structure
+def _depends_on_time(law: Law) -> bool:
+    return any(t in symbols_of(f) for _, f in law.expressions())
 
 
-@lru_cache(maxsize=256)
-def _past_the_data(structure: Structure) -> str:
-    """What a law does beside what data carry, or nothing."""
-    law = structure.law
-    used = {s for _, f in law.expressions() for s in unfold(f).free_symbols}
+@per_structure
+def _past_the_data(law: Law) -> str:
+    """Return what a law does beside what data carry, or nothing."""
+    used = {s for _, f in law.expressions() for s in symbols_of(f)}
     if {"offer", *REPORTING} & {*law.out}:
         return "tells sources something past the data"
     if used & {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}:
@@ -104,7 +84,7 @@ def _past_the_data(structure: Structure) -> str:
 def state_bounds(
     law: Law, states: tuple[Symbol, ...], side: str, constants: tuple[tuple[Symbol, float], ...]
 ) -> tuple[float, ...]:
-    """Lower or upper bounds of some states; infinite where there is none.
+    """Return the lower or upper bounds of some states; infinite where there is none.
 
     Raises
     ------
@@ -131,7 +111,9 @@ def bounds(
     side: str,
     constants: Sequence[Mapping[Any, float]],
 ) -> Any:
-    """Lower or upper bounds of the states, shape (states, laws); infinite where there is none."""
+    """Return the lower or upper bounds of the states, shape (states, laws); infinite where there is
+    none.
+    """
     given = zip(laws, constants, strict=True)
     columns = [state_bounds(law, tuple(states), side, tuple(known.items())) for law, known in given]
     return np.array(columns, float).T.reshape(len(states), len(laws))
@@ -153,7 +135,7 @@ class Standstill(NamedTuple):
 
 
 def steady_flow(law: Law, given: Mapping[Symbol, Any] | None = None) -> dict[Symbol, Expr]:
-    """The flows where nothing changes: edot = 0, and the rate one loop ago is the rate now.
+    """Return the flows where nothing changes: edot = 0, and the rate one loop ago is the rate now.
 
     Parameters
     ----------
@@ -173,7 +155,7 @@ def _known(law: Law, given: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
 
 
 def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
-    """Every branch on which the law can stand still under what the claim gives.
+    """Yield every branch on which the law can stand still under what the claim gives.
 
     Raises
     ------
@@ -198,7 +180,7 @@ def standstills(law: Law, claim: Steady) -> Iterator[Standstill]:
 def _on_branch(
     law: Law, claim: Steady, flows: list[Expr], conditions: list[Any]
 ) -> Standstill | None:
-    """What the flows of one branch determine, or None if one of them cannot vanish."""
+    """Return what the flows of one branch determine, or None if one of them cannot vanish."""
     values: dict[Symbol, Expr] = {}
     for z, flow in zip(law.states, flows, strict=True):
         f = flow.subs(values)
@@ -215,7 +197,7 @@ def _on_branch(
 
 
 def _determined(law: Law, z: Symbol, f: Expr, wanted: Symbol | None) -> tuple[Symbol, Expr]:
-    """A symbol in which the flow `f` is linear, and its value where `f` = 0."""
+    """Return a symbol in which the flow `f` is linear, and its value where `f` = 0."""
     above = fraction(together(f))[0].expand()
     candidates = [wanted] if wanted is not None else [*law.params, *law.inputs, *law.states]
     for s in candidates:
@@ -247,18 +229,8 @@ not have.
 """
 
 
-def window_names(law: Law) -> tuple[str, ...]:
-    """Names of the states of a law that are windows."""
-    return _window_names(tuple((plain(z), law.units.get(z, "")) for z in law.states))
-
-
-@lru_cache(maxsize=256)
-def _window_names(states: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    return tuple(name for name, unit in states if unit == "packet" and name in ("W", "w"))
-
-
 def few_packets(windows: Mapping[str, float], how: str = "") -> list[str]:
-    """What to say of the windows of flows, by flow name [packet]: nothing, or one sentence.
+    """Return what to say of the windows of flows, by flow name [packet]: nothing, or one sentence.
 
     Parameters
     ----------

@@ -31,6 +31,7 @@ from sympy import (
 )
 
 from fluidcc.base.errors import LawError
+from fluidcc.laws.parts import per_structure
 from fluidcc.symbols import unfold
 
 __all__ = ["Collector", "Switched", "mode_symbol", "switched"]
@@ -57,7 +58,7 @@ class Switched(NamedTuple):
         return tuple(Symbol(f"{m}_here", integer=True, nonnegative=True) for m in self.modes)
 
     def guarded(self, f: Expr) -> Expr:
-        """`f` with kinks decided here and now where the branch not taken may have no value.
+        """Return `f` with kinks decided here and now where the branch not taken may have no value.
 
         A step that goes too far in the branch a of sqrt(Max(a, 0)) computes the root of a negative
         number, however short it is, and so would never see where the branch changes.
@@ -76,13 +77,13 @@ class Switched(NamedTuple):
 
 
 def _may_fail(f: Expr) -> bool:
-    """Whether an expression is a root or logarithm of what may be negative."""
+    """Return whether an expression is a root or logarithm of what may be negative."""
     root = isinstance(f, Pow) and not f.exp.is_integer
     return (root or isinstance(f, log)) and not f.args[0].is_nonnegative
 
 
 def mode_symbol(k: int) -> Symbol:
-    """The symbol of mode k."""
+    """Return the symbol of mode k."""
     return Symbol(f"m{k}", integer=True, nonnegative=True)
 
 
@@ -99,7 +100,7 @@ class Collector:
         return tuple(mode_symbol(k) for k in range(len(self.switches)))
 
     def above(self, switch: Expr) -> Any:
-        """Condition that `switch` > 0, as a mode."""
+        """Return the condition that `switch` > 0, as a mode."""
         if switch.is_number:
             return sympify(bool(switch > 0))
         if switch not in self.switches:
@@ -110,15 +111,17 @@ class Collector:
         return Piecewise((yes, self.above(switch)), (no, True))
 
     def meet(self, switch: Expr, yes: Any, no: Any) -> Expr:
-        """As `choose`, where both sides agree at switch = 0, so that the opposite switch serves
-        as well.
+        """Do as `choose` does, where both sides agree at switch = 0, so that the opposite switch
+        serves as well.
         """
         if -switch in self.switches and switch not in self.switches:
             return self.choose(-switch, no, yes)
         return self.choose(switch, yes, no)
 
     def condition(self, cond: Any) -> Any:
-        """A boolean of relations, in terms of modes; exact also where the two sides are equal."""
+        """Return a boolean of relations, in terms of modes; exact also where the two sides are
+        equal.
+        """
         if cond in (true, false):
             return cond
         if isinstance(cond, (And, Or, Not)):
@@ -135,7 +138,7 @@ class Collector:
         )
 
     def rewrite(self, f: Expr) -> Expr:
-        """`f` (without Lets) with every kink held by a mode."""
+        """Return `f` (without Lets) with every kink held by a mode."""
         if not f.has(*_KINKS):
             return f
         if isinstance(f, Piecewise):
@@ -183,8 +186,9 @@ def _has_pole(term: Expr, x: Symbol) -> bool:
     return any(p == 1 / x for p in Mul.make_args(term))
 
 
+@per_structure
 def switched(law: Any) -> Switched:
-    """Hold every kink in the flow and outputs of `law` by a mode."""
+    """Return flow and outputs of `law` with every kink held by a mode."""
     collect = Collector(law.name)
     flow = {z: _without_poles(collect.rewrite(unfold(f)), law.flow) for z, f in law.flow.items()}
     out = {k: collect.rewrite(unfold(f)) for k, f in law.out.items()}

@@ -9,23 +9,17 @@ has x RTT under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
 from sympy import Expr, Integer, N, Rational, Symbol, cancel, together
 
 from fluidcc.laws.handwritten import Handwritten
 from fluidcc.laws.law import Law, Source
-from fluidcc.laws.steady import Structure
-from fluidcc.symbols import RTT, e, e_b, edot, packet, plain, unfold, x_tau
+from fluidcc.laws.parts import per_structure
+from fluidcc.symbols import RTT, e, edot, packet, plain, unfold, x_tau
 
-__all__ = [
-    "Account", "Level", "levels", "settled", "shown_at_rest", "trackers", "values_at_rest",
-    "with_levels",
-]  # fmt: skip
+__all__ = ["Account", "Level", "levels", "settled", "trackers", "with_levels"]
 
 
 class Level(Symbol):
@@ -50,20 +44,20 @@ class Account(NamedTuple):
 
 
 def trackers(law: Law) -> dict[Symbol, Account]:
-    """The states of a source that keep account, on the branch on which all of its modes but bounds
-    hold.
+    """Return the states of a source that keep account, on the branch on which all of its modes but
+    bounds hold.
 
     Parameters
     ----------
     law : Source or Link
         Links have none.
     """
-    return _trackers(Structure.of(law)) if law.kind == "source" else {}
+    return _trackers(law) if law.kind == "source" else {}
 
 
-@lru_cache(maxsize=256)
-def _trackers(structure: Structure) -> dict[Symbol, Account]:
-    held = structure.law.switched()
+@per_structure
+def _trackers(law: Law) -> dict[Symbol, Account]:
+    held = law.switched()
     running = dict.fromkeys(held.modes, Integer(1))
     rate = held.out["rate"]
     found = {}
@@ -98,7 +92,7 @@ def _account(flow: Expr, rate: Expr, running: dict[Any, Any], states: Any) -> Ac
 
 
 def _vanishes(f: Expr) -> bool:
-    """Whether an expression is zero at some points, to forty digits."""
+    """Return whether an expression is zero at some points, to forty digits."""
     symbols = sorted(f.free_symbols, key=str)
     points = (
         {s: Rational(17 + 7 * k + 5 * n, 11 + k) for n, s in enumerate(symbols)} for k in range(3)
@@ -111,12 +105,12 @@ def _plain(f: Expr) -> Expr:
 
 
 def levels(law: Law) -> dict[Level, Symbol]:
-    """The parameters of a law that stand for trackers, and the state that each stood for."""
+    """Return the parameters of a law that stand for trackers, and the state that each stood for."""
     return {p: p.state for p in law.params if isinstance(p, Level)}
 
 
 def with_levels(law: Source, propagation: float, initial: Any) -> Source:
-    """The law with each tracker of the round trip as a parameter, its level.
+    """Return the law with each tracker of the round trip as a parameter, its level.
 
     Parameters
     ----------
@@ -141,7 +135,7 @@ def with_levels(law: Source, propagation: float, initial: Any) -> Source:
 
 
 def settled(law: Source) -> Source:
-    """The law at rest, where a rate x has x RTT under way."""
+    """Return the law at rest, where a rate x has x RTT under way."""
     put = {
         z: account.data * x_tau * RTT for z, account in trackers(law).items() if account.delay == 0
     }
@@ -149,7 +143,7 @@ def settled(law: Source) -> Source:
 
 
 def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
-    """The law with some states put in."""
+    """Return the law with some states put in."""
     flow = {z: unfold(f).xreplace(put) for z, f in law.flow.items() if z not in put}
     out = {name: unfold(f).xreplace(put) for name, f in law.out.items()}
     maps: dict[str, Any] = {
@@ -158,57 +152,3 @@ def _without(law: Source, put: dict[Symbol, Expr], **more: Any) -> Source:
     }
     units = {z: u for z, u in more.pop("units", law.units).items() if z not in put}
     return replace(law, flow=flow, out=out, units=units, claims={}, utility=None, **maps, **more)
-
-
-def values_at_rest(
-    law: Law, x: float, delay: float, back: float, length: float, start: Any, empty: float
-) -> Any:
-    """What the trackers show at rest, by name.
-
-    Parameters
-    ----------
-    x, delay, back, length : float
-        Rate [bit/s], one-way delay [s], return delay [s], packet [bit].
-    start : mapping of str to float
-        What they show with empty queues, where the one-way delay is `empty` [s].
-    """
-    known = {**law.params, packet: length, e_b: back}
-    return shown_at_rest(
-        law,
-        x,
-        delay,
-        back,
-        empty,
-        lambda z: float(start[plain(z)]),
-        lambda f: float(f.xreplace(known)),
-    )
-
-
-def shown_at_rest(
-    law: Law,
-    x: Any,
-    delay: Any,
-    back: Any,
-    empty: Any,
-    start: Callable[[Symbol], Any],
-    number: Callable[[Expr], Any],
-) -> dict[str, Any]:
-    """The same at one point or many.
-
-    Parameters
-    ----------
-    x, delay, back : float or array (points)
-        Rate [bit/s], one-way delay [s], return delay [s].
-    empty : float or array (points)
-        The one-way delay [s] with empty queues.
-    start : callable
-        What a tracker shows with empty queues.
-    number : callable
-        What a formula of parameters, packet and return delay comes to.
-    """
-    found = {}
-    for z, account in trackers(law).items():
-        slope, share = number(account.delay), number(account.data)
-        first = np.where(np.equal(share, 0), start(z), 0.0)
-        found[plain(z)] = first + slope * (delay - empty) + share * x * (delay + back)
-    return found

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editors
     from fluidcc.links.droptail import DropTail
-    from fluidcc.links.ecf import PAQMECF, PAQMECF2
-    from fluidcc.links.paqm import PAQM, PAQMDrop
+    from fluidcc.links.paqm import PAQM, PAQMECF, PAQMECF2, PAQMDrop
     from fluidcc.links.pi_aqm import PI
     from fluidcc.links.prices import DualLink, PenaltyLink
     from fluidcc.links.red import RED, AdaptiveRED, AdaptiveREDDrop, REDDrop
@@ -18,8 +17,8 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
 # The file of each law.
 _HOME = {
     "DropTail": "droptail",
-    "PAQMECF": "ecf",
-    "PAQMECF2": "ecf",
+    "PAQMECF": "paqm",
+    "PAQMECF2": "paqm",
     "PAQM": "paqm",
     "PAQMDrop": "paqm",
     "PI": "pi_aqm",

@@ -50,8 +50,8 @@ RED = Link(
 
 
 def dropping(law: Link, name: str) -> Link:
-    """The same law for packets that cannot be marked: what it would mark is dropped before the
-    queue.
+    """Return the same law for packets that cannot be marked: what it would mark is dropped before
+    the queue.
     """
     out = {"drop" if key == "mark" else key: f for key, f in law.out.items()}
     return replace(law, name=name, out=out)

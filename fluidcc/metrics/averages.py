@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 
 
 def values_of(x: Any, what: str, finite: bool = False) -> Array:
-    """The numbers alone."""
+    """Return the numbers alone."""
     return numbers(getattr(x, "values", x), what, "an array of numbers", finite=finite)
 
 
 def reduced(
     x: Any, values: Any, dim: str, name: str | None = None, units: str | None = None
 ) -> Any:
-    """`values`, which lack the axis `dim` of the DataArray `x`, with the labels that remain."""
+    """Return `values`, which lack the axis `dim` of the DataArray `x`, with the other labels."""
     import xarray as xr
 
     rest = [d for d in x.dims if d != dim]
@@ -44,7 +44,7 @@ def reduced(
 
 
 def axis_of(x: Any, dim: str) -> int:
-    """Which axis of a DataArray has that name."""
+    """Return the number of the axis of that name."""
     if not isinstance(dim, str) or dim not in x.dims:
         raise UnknownName(
             f"{x.name or 'the array'} has no dimension {shown(dim)}: it has "
@@ -57,7 +57,7 @@ def axis_of(x: Any, dim: str) -> int:
 
 
 def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
-    """(times, values with time as their first axis, the DataArray or None)."""
+    """Return (times, values with time as their first axis, the DataArray or None)."""
     if hasattr(x, "dims"):
         values, t, source = (
             np.moveaxis(values_of(x, "x"), axis_of(x, "time"), 0),
@@ -80,7 +80,7 @@ def _time_first(x: Any, time: Any) -> tuple[Array, Array, Any]:
 
 
 def _integral(t: Array, values: Array, at: Array) -> Array:
-    """Integral of the piecewise-linear curve from its first time to each of `at`."""
+    """Return the integral of the piecewise-linear curve from its first time to each of `at`."""
     step = np.diff(t).reshape(-1, *([1] * (values.ndim - 1)))
     pieces = 0.5 * step * (values[1:] + values[:-1])
     total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(pieces, axis=0)])
@@ -94,7 +94,7 @@ def _integral(t: Array, values: Array, at: Array) -> Array:
 def mean(
     x: Any, start: float | str | None = None, stop: float | str | None = None, *, time: Any = None
 ) -> Any:
-    """Mean over a span of time.
+    """Return the mean over a span of time.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def mean(
 
 @explained
 def windowed_mean(x: Any, window: float | str, *, time: Any = None) -> Any:
-    """Means over consecutive windows, as in plots of throughput per second.
+    """Return the means over consecutive windows, as in plots of throughput per second.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def settling_time(
     time: Any = None,
     start: float | str = 0.0,
 ) -> Any:
-    """Time after which a signal stays within a band around its final value.
+    """Return time after which a signal stays within a band around its final value.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def settling_time(
 
 
 def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> float:
-    """When the piecewise-linear curve enters the band for good, from `start` on."""
+    """Return when the piecewise-linear curve enters the band for good, from `start` on."""
     outside = np.flatnonzero(np.abs(x - goal) > band)
     if not outside.size:
         return 0.0
@@ -248,7 +248,7 @@ def _last_exit(t: Array, x: Array, goal: float, band: float, start: float) -> fl
 def utilisation(
     result: Any, start: float | str | None = None, stop: float | str | None = None
 ) -> Any:
-    """Mean utilisation of each link: what it carried over what it could have carried.
+    """Return the mean utilisation of each link: what it carried over what it could have carried.
 
     Parameters
     ----------
@@ -267,8 +267,8 @@ def utilisation(
 
 @explained
 def loss(result: Any, start: float | str | None = None, stop: float | str | None = None) -> Any:
-    """Share of what each flow sent that was lost or marked: the loss ratio of its path, weighted by
-    its rate.
+    """Return the share of what each flow sent that was lost or marked: the loss ratio of its path,
+    weighted by its rate.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def loss(result: Any, start: float | str | None = None, stop: float | str | None
 
 
 def variable(result: Any, name: str) -> Any:
-    """A variable of a result, by name."""
+    """Return a variable of a result, by name."""
     if not hasattr(result, "data_vars") or name not in result.data_vars:
         raise InvalidInput(
             f"the result has no variable {name!r}: give the Dataset that fluidcc.simulate returns"

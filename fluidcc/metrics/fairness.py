@@ -18,7 +18,7 @@ __all__ = ["is_max_min_fair", "jain", "max_min_rates"]
 
 @explained
 def jain(rate: Any, *, dim: str = "flow") -> Any:
-    """Jain's fairness index, (sum x)^2 / (N sum x^2): equation (44) of the LDCC paper.
+    """Return Jain's fairness index, (sum x)^2 / (N sum x^2): equation (44) of the LDCC paper.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def jain(rate: Any, *, dim: str = "flow") -> Any:
 
 
 def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
-    """Routing matrix and capacities from a Network, or from arrays."""
+    """Return the routing matrix and capacities from a Network, or from arrays."""
     if capacity is None:
         if not hasattr(net, "routing_matrix"):
             raise InvalidInput(
@@ -84,7 +84,7 @@ def _as_problem(net: Any, capacity: Any) -> tuple[Array, Array]:
 
 @explained
 def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
-    """The max-min fair rates, by progressive filling.
+    """Return the max-min fair rates, by progressive filling.
 
     Parameters
     ----------
@@ -122,7 +122,8 @@ def max_min_rates(net: Network | Any, capacity: Any = None) -> Array:
 def is_max_min_fair(
     rate: Any, net: Network | Any, capacity: Any = None, *, rtol: float = 1e-6
 ) -> bool:
-    """Whether rates are max-min fair: no rate can rise without lowering one that is not larger.
+    """Return whether rates are max-min fair: no rate can rise without lowering one that is not
+    larger.
 
     Parameters
     ----------

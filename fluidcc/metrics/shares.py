@@ -18,8 +18,8 @@ __all__ = ["queue_shares"]
 
 @explained
 def queue_shares(result: Any, net: Network) -> Any:
-    """What each flow has in each queue: what it sent, and what arrived there after the data that
-    leave just now.
+    """Return what each flow has in each queue: what it sent, and what arrived there after the data
+    that leave just now.
 
     With q the queueing delay at a link, data that arrive at a time s leave at s + q(s). At a time t
     there are those in the queue that arrived since the s of which s + q(s) is t.

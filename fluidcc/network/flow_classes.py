@@ -30,8 +30,8 @@ class Collapsed:
 
 
 def identical(net: Network) -> tuple[tuple[str, ...], ...]:
-    """Names of the flows of each kind: equal in law, route, on-periods, delays, packet, initial
-    states and pattern.
+    """Return the names of the flows of each kind: equal in law, route, on-periods, delays, packet,
+    initial states and pattern.
 
     Kinds and their members are in the order of the network.
     """
@@ -51,12 +51,15 @@ def _kind(f: FlowSpec) -> tuple[Any, ...]:
 
 
 def collapsed(net: Network) -> Collapsed:
-    """The network with one flow of each kind; the same object where no two flows are identical."""
+    """Return the network with one flow of each kind; the same object where no two flows are
+    identical.
+    """
     return net.derived(_collapsed)
 
 
 def in_pairs(net: Network) -> Collapsed:
-    """The network with one flow of each kind by itself, and another one for the rest of them.
+    """Return the network with one flow of each kind by itself, and another one for the rest of
+    them.
 
     Whatever identical flows can do to differ, two of them can.
     """
@@ -64,12 +67,12 @@ def in_pairs(net: Network) -> Collapsed:
 
 
 def apart(net: Network) -> Collapsed:
-    """The network itself, every flow for itself."""
+    """Return the network itself, every flow for itself."""
     return Collapsed(net, (1,) * len(net.flows), places(net), np.arange(len(net.flows)))
 
 
 def places(net: Network) -> Mapping[str, int]:
-    """The place of every flow among the network's, by name."""
+    """Return the place of every flow among the network's, by name."""
     return net.derived(_places)
 
 

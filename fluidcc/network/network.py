@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fluidcc.base.arguments import choice, explained, shown
+from fluidcc.base.arguments import choice, explained, mapping, shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.laws.law import Link, Source
 from fluidcc.network.patterns import Modulated, near
@@ -173,8 +173,8 @@ class Network:
 
     @explained
     def with_link(self, name: str, **changes: Any) -> Self:
-        """A copy in which the arguments `changes` of `link` are others, the rest as they were
-        given.
+        """Return a copy in which the arguments `changes` of `link` are others, the rest as they
+        were given.
 
         Examples
         --------
@@ -183,50 +183,72 @@ class Network:
         >>> net.with_link("l", capacity=4e6).links["l"].buffer
         2000000.0
         """
-        return self._with("link", name, changes)
+        return self._with("link", {self._known("link", name)[1]: changes})
 
     @explained
     def with_flow(self, name: str, **changes: Any) -> Self:
-        """A copy in which the arguments `changes` of `flow` are others, the rest as they were
-        given.
+        """Return a copy in which the arguments `changes` of `flow` are others, the rest as they
+        were given.
 
         With a law of other states, give their `initial` too, or ``initial=None`` for that law's
-        own.
+        own. To change many flows, `with_flows` makes one copy.
         """
-        return self._with("flow", name, changes)
+        return self._with("flow", {self._known("flow", name)[1]: changes})
+
+    @explained
+    def with_flows(self, changes: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return a copy in which several flows are changed, each as by `with_flow`.
+
+        Parameters
+        ----------
+        changes : mapping of str to mapping
+            Changed arguments of `flow`, by the flow's name.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> net = fc.dumbbell([fc.LDCC] * 2, {"capacity": 2e6}, rtt="50 ms")
+        >>> later = net.with_flows({name: {"start": 3} for name in net.flows})
+        >>> later.flows["flow2"].intervals
+        ((3.0, inf),)
+        """
+        changes = mapping(changes, "the changes", "arguments by the name of their flow")
+        for name, arguments in changes.items():
+            mapping(arguments, f"the changes of flow {name!r}", "arguments of flow() by name")
+        return self._with("flow", changes)
 
     def without_flow(self, name: str) -> Self:
-        """A copy without that flow."""
+        """Return a copy without that flow."""
         self._known("flow", name)
         new = self.copy()
         del new._flows[name], new._given["flow", name]
         return new
 
     def only(self, flows: Iterable[str]) -> Self:
-        """A copy with these flows alone, in this order."""
+        """Return a copy with these flows alone, in this order."""
         if isinstance(flows, str) or not isinstance(flows, Iterable):
             raise InvalidInput(
                 f"the flows of only() are {shown(flows)}; give their names in a list"
             )
+        keys = [self._known("flow", name) for name in flows]
         new = type(self)()
-        new._links.update(self._links)
-        for name in flows:
-            key = self._known("flow", name)
-            new._flows[name], new._given[key] = self._flows[name], self._given[key]
-        new._given.update({key: given for key, given in self._given.items() if key[0] == "link"})
+        new._links = self._links.copy()
+        new._flows = {name: self._flows[name] for _, name in keys}
+        keys += [("link", name) for name in self._links]
+        new._given = {key: self._given[key] for key in keys}
         return new
 
     def given(self, kind: str, name: str) -> Mapping[str, Any]:
-        """The arguments with which the ``"link"`` or ``"flow"`` of that name was added, as they
-        were given.
+        """Return the arguments with which the ``"link"`` or ``"flow"`` of that name was added, as
+        they were given.
         """
         return MappingProxyType(self._given[self._known(kind, name)])
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         new = type(self)()
-        for attribute in ("_links", "_flows", "_given"):
-            getattr(new, attribute).update(getattr(self, attribute))
+        new._links, new._flows = self._links.copy(), self._flows.copy()
+        new._given = self._given.copy()
         return new
 
     __copy__ = copy
@@ -234,23 +256,27 @@ class Network:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
-    def _with(self, kind: str, name: str, changes: Mapping[str, Any]) -> Self:
-        given = self._given[self._known(kind, name)]
-        for key in changes:
-            if key not in given:
-                hint = near(key, given)
-                raise UnknownName(
-                    f"{key} of {kind} {name!r} cannot be changed, there is no such argument; {hint}"
-                )
+    def _with(self, kind: str, changes: Mapping[str, Mapping[str, Any]]) -> Self:
         new = self.copy()
-        new._given[kind, name] = {**given, **changes}
-        if kind == "link":
+        moved = []  # flows that change
+        for name, arguments in changes.items():
+            given = self._given[self._known(kind, name)]
+            for key in arguments:
+                if key not in given:
+                    raise UnknownName(
+                        f"{key} of {kind} {name!r} cannot be changed, there is no such argument; "
+                        f"{near(key, given)}"
+                    )
+            new._given[kind, name] = {**given, **arguments}
+            if kind == "flow":
+                moved.append(name)
+                continue
             new._links[name] = link_spec(name, **new._given[kind, name])
-        # A flow's initial states may depend on its return delay, and that on the delays of the
-        # links it crosses.
-        for flow, spec in self._flows.items():
-            if flow == name if kind == "flow" else name in spec.route and "delay" in changes:
-                new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
+            if "delay" in arguments:
+                # Flows' initial states may depend on return delays, and those on links' delays.
+                moved = [flow for flow, spec in self._flows.items() if name in spec.route]
+        for flow in moved:
+            new._flows[flow] = flow_spec(flow, links=new._links, **new._given["flow", flow])
         return new
 
     def _new(self, kind: str, name: str) -> None:
@@ -292,8 +318,8 @@ class Network:
         return tuple(self._flows)
 
     def routing_matrix(self) -> NDArray[np.floating]:
-        """R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow crosses
-        the link, else 0.
+        """Return R of equation (1) of the LDCC paper, shape (links, flows): 1 where the flow
+        crosses the link, else 0.
         """
         row = {name: i for i, name in enumerate(self._links)}
         R = np.zeros((len(self._links), len(self._flows)))
@@ -302,24 +328,26 @@ class Network:
         return R
 
     def propagation_delay(self, flow: str) -> float:
-        """One-way propagation delay of a flow, access included [s]."""
+        """Return the one-way propagation delay of a flow, access included [s]."""
         self._known("flow", flow)
         spec = self._flows[flow]
         return spec.access_delay + sum(self._links[name].delay for name in spec.route)
 
     def return_delay(self, flow: str) -> float:
-        """Delay of a flow's way back, e_b [s]: as given, else its forward propagation delay."""
+        """Return the delay of a flow's way back, e_b [s]: as given, else its forward propagation
+        delay.
+        """
         self._known("flow", flow)
         given = self._flows[flow].return_delay
         return self.propagation_delay(flow) if given is None else given
 
     def base_rtt(self, flow: str) -> float:
-        """Round-trip time of a flow through empty queues [s]."""
+        """Return the round-trip time of a flow through empty queues [s]."""
         return self.propagation_delay(flow) + self.return_delay(flow)
 
     def derived(self, make: Callable[[Network], T]) -> T:
-        """What `make` finds of this network: worked out once, and kept until a link or flow is
-        added.
+        """Return what `make` finds of this network: worked out once, and kept until a link or flow
+        is added.
         """
         if make not in self._derived:
             self._derived[make] = make(self)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +14,8 @@ from fluidcc.base.arguments import shown
 from fluidcc.base.errors import InvalidInput, UnknownName
 from fluidcc.base.units import to_si
 from fluidcc.laws.law import Source
-from fluidcc.symbols import noise, plain, symbols_of
+from fluidcc.laws.parts import per_structure
+from fluidcc.symbols import noise, symbols_of
 
 __all__ = ["Modulated", "Pairs"]
 
@@ -40,7 +40,7 @@ class Modulated:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """A hint at what was meant: the near names, or all of a few."""
+    """Return a hint at what was meant: the near names, or all of a few."""
     known = list(names)
     close = get_close_matches(name, known, n=3) or (known if len(known) <= 16 else [])
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "there is none like it"
@@ -55,7 +55,7 @@ def quantity(
     infinite: bool = False,
     packet: float | None = None,
 ) -> float:
-    """A number in SI units, nonnegative or positive."""
+    """Return a number in SI units, nonnegative or positive."""
     number = to_si(value, unit, what, packet=packet, allow_inf=infinite)
     if number < 0 or (positive and number == 0):
         raise InvalidInput(
@@ -65,7 +65,7 @@ def quantity(
 
 
 def series(value: Any, what: str, positive: bool) -> Pairs:
-    """((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
+    """Return ((time, rate), ...) from pairs: strictly increasing times, the first of them 0."""
     try:
         rows = [(t, r) for t, r in value]
     except (TypeError, ValueError):
@@ -90,15 +90,15 @@ def series(value: Any, what: str, positive: bool) -> Pairs:
 
 
 def is_list(value: Any) -> bool:
-    """Whether a value is several: a list, tuple or array, but not text."""
+    """Return whether a value is several: a list, tuple or array, but not text."""
     return (isinstance(value, Sequence) and not isinstance(value, str | bytes)) or getattr(
         value, "ndim", 0
     ) > 0
 
 
 def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | None:
-    """The pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with the
-    kind and its values.
+    """Return the pattern of a flow from the argument of `Network.flow`: pairs, or a mapping with
+    the kind and its values.
     """
     what = f"pattern of {of}"
     if _hears_noise(law):
@@ -109,10 +109,10 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
             )
         return Modulated("noise", (("interval", law.parameter("interval")),))
     if pattern is None:  # a law of random traffic carries its own
-        kind = _own_kind(law.structure, law)
-        if kind is None:
+        if not law.traffic:
             return None
-        pattern = {"kind": kind, **{k: law.parameter(k) for k in _KINDS[kind]}}
+        values = {k: law.parameter(k) for k in _KINDS.get(law.traffic, ())}
+        pattern = {"kind": law.traffic, **values}
     if law.states:
         raise InvalidInput(
             f"{what} is given, but {law.name} sets its own rate; patterns are for flows of CBR"
@@ -139,17 +139,6 @@ def parse_pattern(pattern: Any, law: Source, of: str) -> Pairs | Modulated | Non
     return Modulated(kind, tuple(numbers.items()))
 
 
-@lru_cache(maxsize=256)
-def _hears(structure: tuple[Any, ...], law: Source) -> bool:
+@per_structure
+def _hears_noise(law: Any) -> bool:
     return any(noise in symbols_of(f) for _, f in law.expressions())
-
-
-@lru_cache(maxsize=256)
-def _own_kind(structure: tuple[Any, ...], law: Source) -> str | None:
-    """The kind of random traffic that a law without states is by its parameters."""
-    names = {plain(s) for s in law.params}
-    return next((k for k, v in _KINDS.items() if {*v} == names and not law.states), None)
-
-
-def _hears_noise(law: Source) -> bool:
-    return _hears(law.structure, law)

@@ -106,7 +106,7 @@ _RIGHT = {
 def read(
     text: str | bytes, file: str, changes: Mapping[str, Any] | None = None
 ) -> tuple[ScenarioTable, dict[str, LinkTable], dict[str, FlowTable]]:
-    """The tables of a scenario file, in which `changes` by dotted key replace what it says.
+    """Return the tables of a scenario file, in which `changes` by dotted key replace what it says.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def read(
 
 
 def toml(text: str | bytes, file: str) -> dict[str, Any]:
-    """What TOML text says; `file` names it in messages.
+    """Return what TOML text says; `file` names it in messages.
 
     Raises
     ------
@@ -194,7 +194,9 @@ def _convert(data: Any, kind: type[T], file: str, place: list[str]) -> T:
 
 
 def _explain(message: str, data: Any, kind: type, place: list[str]) -> str:
-    """A sentence from msgspec's message, such as 'Expected `str`, got `int` - at `$.route[0]`'."""
+    """Return a sentence from msgspec's message, such as 'Expected `str`, got `int` - at
+    `$.route[0]`'.
+    """
     text, _, path = message.partition(" - at `")
     keys, value = _walk(path.strip("`$"), data)
     where = brief(".".join([*place, *keys]))
@@ -219,8 +221,8 @@ def _right(keys: list[str], place: list[str]) -> str:
 
 
 def _walk(path: str, data: Any) -> tuple[list[str], Any]:
-    """Keys of msgspec's path and the value there; for [...], some key of a table, the first that
-    is no quantity.
+    """Return the keys of msgspec's path and the value there; for [...], some key of a table, the
+    first that is no quantity.
     """
     keys: list[str] = []
     for name, index in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", path):
@@ -341,8 +343,8 @@ class Scenario:
         return _build(*read(text, name, changes), name)
 
     def simulate(self, **changes: Any) -> Any:
-        """`fluidcc.simulate` of this scenario; `changes` are arguments of it that win over the
-        scenario's.
+        """Return `fluidcc.simulate` of this scenario; `changes` are arguments of it that win over
+        the scenario's.
         """
         from fluidcc.simulation.simulate import simulate
 
@@ -382,7 +384,7 @@ def _build(
 def _law(
     table: LinkTable | FlowTable, room: Any, kind: str, key: str, file: str
 ) -> tuple[Any, dict[str, Any]]:
-    """The law of a table with its parameters put in, and the other arguments."""
+    """Return the law of a table with its parameters put in, and the other arguments."""
     given = msgspec.structs.asdict(table)
     law, params = given.pop("law"), given.pop("params")
     with _located(file, f"{kind}s.{key}"):

@@ -88,8 +88,8 @@ class FlowSpec:
 
 @lru_cache(maxsize=512)
 def _state_table(law: Law) -> dict[str, tuple[Any, str, Any, Any, Any]]:
-    """By state name: symbol, unit, default and bounds, with the law's parameters put in (None
-    where there is none).
+    """Return, by state name, symbol, unit, default and bounds, with the law's parameters put in
+    (None where there is none).
     """
 
     def put(mapping: Mapping[Any, Any], z: Any) -> Any:
@@ -117,8 +117,8 @@ def _number(expr: Any, constants: Mapping[Any, float]) -> float:
 def initial_states(
     law: Law, given: Mapping[str, Any] | None, constants: Mapping[Any, float], of: str
 ) -> dict[str, float]:
-    """Initial value of every state of a law: what is given, else the law's default; within the
-    law's bounds.
+    """Return the initial value of every state of a law: what is given, else the law's default;
+    within the law's bounds.
     """
     table = _state_table(law)
     if not isinstance(given, Mapping | None):
@@ -192,7 +192,9 @@ def link_spec(
 
 
 def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> float:
-    """Buffer [bit]; text in seconds is the longest queueing delay, at the capacity of time 0."""
+    """Return the buffer [bit]; text in seconds is the longest queueing delay, at the capacity of
+    time 0.
+    """
     what = f"buffer of {of}"
     if value is None:
         return math.inf
@@ -206,7 +208,7 @@ def _buffer(value: Any, law: Link, capacity: float, packet: float, of: str) -> f
 
 
 def _queue_by_delay(law: Link, given: Any, capacity: float, packet: float, of: str) -> Any:
-    """`initial` with the queue named by its state, from "q" [s] or "backlog" [bit]."""
+    """Return `initial` with the queue named by its state, from "q" [s] or "backlog" [bit]."""
     if law.queue is None or not isinstance(given, Mapping):
         return given
     state = plain(law.queue)
@@ -287,7 +289,9 @@ def _route(route: Any, links: Mapping[str, LinkSpec], of: str) -> tuple[str, ...
 
 
 def _intervals(start: Any, stop: Any, of: str) -> Pairs:
-    """On-periods, sorted and apart: one from numbers, several from lists of equal length."""
+    """Return the on-periods, sorted and apart: one from numbers, several from lists of equal
+    length.
+    """
     if start is None and stop is None:
         return _ALWAYS
     starts, stops = (list(v) if is_list(v) else [v] for v in (start, stop))
@@ -323,7 +327,7 @@ def _intervals(start: Any, stop: Any, of: str) -> Pairs:
 
 
 def describe(spec: LinkSpec) -> str:
-    """A link in a few words, for drawings and messages."""
+    """Return a link in a few words, for drawings and messages."""
     parts = [format_si(spec.capacity, "bit/s"), format_si(spec.delay, "s")]
     if math.isfinite(spec.buffer):
         parts.append(f"buffer {format_si(spec.buffer, 'bit')}")
@@ -333,8 +337,8 @@ def describe(spec: LinkSpec) -> str:
 def resolve_pattern(
     spec: FlowSpec, seed: int, until: float
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
-    """Times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for a flow
-    without one.
+    """Return the times [s] and rates [bit/s] of a flow with a pattern, from 0 to `until`; None for
+    a flow without one.
 
     Each flow has a random stream of its own, by seed and name: adding a flow changes no other.
     """

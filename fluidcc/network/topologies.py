@@ -20,7 +20,7 @@ NONE: Mapping[str, Any] = {}
 
 @explained
 def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
-    """Flows that share one link.
+    """Return a network of flows that share one link.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def dumbbell(flows: Flows, link: Mapping[str, Any], rtt: Any = None) -> Network:
 def parking_lot(
     long: Flows, cross: Sequence[Any], link: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> Network:
-    """Links in a row: some flows cross all of them, others one each.
+    """Return a network of links in a row: some flows cross all of them, others one each.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def parking_lot(
 def two_queues(
     udp: Flows, tcp: Flows, udp_link: Mapping[str, Any], tcp_link: Mapping[str, Any]
 ) -> Network:
-    """A router with a queue for UDP and one for TCP, equation (7) of the ECF paper.
+    """Return the network of a router with a queue for UDP and one for TCP, equation (7) of the ECF
+    paper.
 
     The scheduler gives each queue the part of the capacity that its flows are of all flows that are
     on, to UDP c N_udp/(N_udp + N_tcp); a queue without flows leaves all to the other. What the
@@ -196,7 +197,7 @@ def two_queues(
 def _shares(
     net: Network, mine: Iterable[str], others: Iterable[str], capacity: float
 ) -> list[tuple[float, float]]:
-    """What a queue has of the capacity: pairs of time and rate."""
+    """Return what a queue has of the capacity: pairs of time and rate."""
     on = [[net.flows[name].intervals for name in names] for names in (mine, others)]
     times = {0.0} | {
         t for flows in on for flow in flows for pair in flow for t in pair if 0.0 < t < math.inf
@@ -231,7 +232,7 @@ def _with_link(
 
 
 def _named(flows: Flows, stem: str, first: int = 1) -> dict[str, dict[str, Any]]:
-    """Arguments of `Network.flow` by name."""
+    """Return the arguments of `Network.flow` by name."""
     if not isinstance(flows, Mapping | Iterable) or isinstance(flows, str):
         raise InvalidInput(f"flows is {shown(flows)}; give laws in a list, or by name in a dict")
     pairs = (
@@ -250,7 +251,7 @@ def _named(flows: Flows, stem: str, first: int = 1) -> dict[str, dict[str, Any]]
 
 
 def _rtts(rtt: Any, names: list[str]) -> dict[str, float]:
-    """Round-trip time [s] of each flow, or of none."""
+    """Return the round-trip time [s] of each flow, or of none."""
     if rtt is None:
         return {}
     if isinstance(rtt, Mapping):

@@ -196,7 +196,7 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
 
 
 def _by_structure(laws: list[Law]) -> list[list[int]]:
-    found: dict[tuple[Any, ...], list[int]] = {}
+    found: dict[Any, list[int]] = {}
     for i, law in enumerate(laws):
         found.setdefault(law.structure, []).append(i)
     return list(found.values())

@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
         RateAIMD,
         RateBinomial,
     )
-    from fluidcc.sources.cbr import CBR
     from fluidcc.sources.cxtcp import CxTCP
     from fluidcc.sources.dca import FAST, LEDBAT, StaticFAST, StaticVegas, Vegas
     from fluidcc.sources.dccp import DCCP
@@ -28,12 +27,18 @@ if TYPE_CHECKING:  # what `_HOME` does at run time, for type checkers and editor
     from fluidcc.sources.ldcc import LDCC
     from fluidcc.sources.nada import NADA
     from fluidcc.sources.nada_rfc import NADA8698
-    from fluidcc.sources.onoff import OnOff, Poisson
-    from fluidcc.sources.primal import AlphaFairPrimalDual, DelayedPrimal, PrimalDual, PrimalPenalty
+    from fluidcc.sources.primal import (
+        AlphaFairPrimalDual,
+        DelayedPrimal,
+        PrimalDual,
+        PrimalPenalty,
+        ScalableSource,
+        ScalableTCP,
+    )
     from fluidcc.sources.reno import AIMD, Reno
     from fluidcc.sources.sampled import SampledLDCC
-    from fluidcc.sources.scalable import ScalableSource, ScalableTCP
     from fluidcc.sources.tfrc import TFRC, SlowStartTFRC, TFRCFluid
+    from fluidcc.sources.traffic import CBR, OnOff, Poisson
 
 # The file of each law.
 _HOME = {
@@ -47,7 +52,7 @@ _HOME = {
     "RateAIMD": "binomial",
     "RateBinomial": "binomial",
     "SQRT": "binomial",
-    "CBR": "cbr",
+    "CBR": "traffic",
     "CxTCP": "cxtcp",
     "FAST": "dca",
     "LEDBAT": "dca",
@@ -67,8 +72,8 @@ _HOME = {
     "LDCC": "ldcc",
     "NADA": "nada",
     "NADA8698": "nada_rfc",
-    "OnOff": "onoff",
-    "Poisson": "onoff",
+    "OnOff": "traffic",
+    "Poisson": "traffic",
     "AlphaFairPrimalDual": "primal",
     "DelayedPrimal": "primal",
     "PrimalDual": "primal",
@@ -76,8 +81,8 @@ _HOME = {
     "AIMD": "reno",
     "Reno": "reno",
     "SampledLDCC": "sampled",
-    "ScalableSource": "scalable",
-    "ScalableTCP": "scalable",
+    "ScalableSource": "primal",
+    "ScalableTCP": "primal",
     "SlowStartTFRC": "tfrc",
     "TFRC": "tfrc",
     "TFRCFluid": "tfrc",

@@ -25,7 +25,7 @@ integrated, so the errors of all steps stay in it, in proportion to rtol: with L
 rest is off by as much.
 
 Of a window that slides on with every instant the smallest round trip would be a list that grows and
-shrinks: every one that is below all later ones. `fluidcc.sources.windowed` keeps it by periods,
+shrinks: every one that is below all later ones. `fluidcc.sources.propagation` keeps it by periods,
 which is exact with a state for each.
 """
 
@@ -129,7 +129,8 @@ def window_source(
     rate = packet * w / RTT
     if clock == "ack":
         rate, jumps = _ack_clock(states, own, jumps, factor)
-    return Source(name=name, flow=states, out={"rate": factor * rate}, jumps=jumps, **own, **more)
+    out = {"rate": factor * rate}
+    return Source(name=name, flow=states, out=out, window=w, jumps=jumps, **own, **more)
 
 
 def _extremes(

@@ -36,8 +36,8 @@ def binomial(
     down: Any = beta,
     state: Symbol = W, unit: Any = 1, every: Any = RTT, least: Any = 1, start: Any = 1,
 ) -> Source:  # fmt: skip
-    """z' = up unit (z/unit)^-k / every; at a loss z <- z - down unit (z/unit)^l, once per `every`:
-    (3) and (4).
+    """Make the law z' = up unit (z/unit)^-k / every; at a loss z <- z - down unit (z/unit)^l, once
+    per `every`: (3) and (4).
 
     Parameters
     ----------

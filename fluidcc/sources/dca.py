@@ -22,8 +22,8 @@ _UNITS = {alpha: "packet", gamma: "1", tau: "s"}
 
 
 def _avoidance(name: str, kappa: Any, params: dict[Any, Any], clock: str) -> Source:
-    """(1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source takes for
-    its queueing delay.
+    """Make the law (1): w' = kappa (1 - q/u) with u = alpha/x and x = w/RTT; q is what the source
+    takes for its queueing delay.
     """
     growth = kappa * (1 - delta * Let("x", w / RTT) / alpha)
     return window_source(

@@ -26,6 +26,7 @@ _rate = Let("r", packet * W / RTT)
 
 DCCP = Source(
     name="DCCP",
+    window=W,
     flow={
         W: a
         / RTT

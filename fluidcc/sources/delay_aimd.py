@@ -69,8 +69,8 @@ def _law(
     jumps: tuple[Jump, ...] = (),
     **more: Any,
 ) -> Source:
-    """A window that grows by `growth` over itself at each ack; at a loss, or on a delay, beta of it
-    is left.
+    """Make a law whose window grows by `growth` over itself at each ack; at a loss, or on a delay,
+    beta of it is left.
 
     Parameters
     ----------

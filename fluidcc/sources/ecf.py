@@ -34,8 +34,8 @@ lowest = Min(*rates)
 
 
 def _report(k: int) -> Jump:
-    """What the report of the k-th router changes. The first one that is there at the start is
-    old, and passed over.
+    """Return the jump at a report of the k-th router. The first one that is there at the start
+    is old, and passed over.
     """
     told = Min(Max(factors[k] * rates[k] + raises[k], r_min), r_max)  # (12)
     begun = Min(Max(heard[k] + 1, 0), 1)

@@ -31,7 +31,7 @@ from dataclasses import replace
 from sympy import Abs, Max, Min, Rational, log, symbols
 
 from fluidcc.laws import Jump, Source
-from fluidcc.laws.common import tfrc_rate
+from fluidcc.laws.law import tfrc_rate
 from fluidcc.symbols import RTT, Let, edot, packet, pi, x_tau
 
 __all__ = ["GCC", "AdaptiveGCC"]

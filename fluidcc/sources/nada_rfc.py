@@ -75,7 +75,7 @@ _accelerated = Max(r, (1 + _gamma) * _received)
 
 # (5) to (7)
 def _gradual(x: Any, before: Any) -> Expr:
-    """The next rate, when the signal is x and was `before` a period ago."""
+    """Return the next rate, when the signal is x and was `before` a period ago."""
     offset = Let(r"x_{\mathrm{offset}}", x - prio * x_ref * R_max / r)
     return r - kappa * delta_s / tau * offset / tau * r - kappa * eta * (x - before) / tau * r
 

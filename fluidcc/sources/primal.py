@@ -1,15 +1,20 @@
-"""Gradient sources of network utility maximisation: (12) and (14a) of the LDCC paper, and the
-primal algorithm.
+"""Sources of network utility maximisation, which listen to prices: (12) and (14a) of the LDCC
+paper, the primal algorithm, and those whose gain scales with their own round trip (Scalable TCP,
+and that of Paganini, Doyle and Low).
 """
 
 from __future__ import annotations
 
-from sympy import log, symbols
+from sympy import exp, log, symbols
 
 from fluidcc.laws import Source, Steady, marginal
-from fluidcc.symbols import price, x_tau
+from fluidcc.symbols import RTT, packet, price, x_tau
 
-__all__ = ["AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty"]
+__all__ = [
+    "AlphaFairPrimalDual", "DelayedPrimal", "PrimalDual", "PrimalPenalty", "ScalableSource",
+    "ScalableTCP",
+]  # fmt: skip
+
 
 x = symbols("x", positive=True)  # sending rate [bit/s]
 w, alpha, a = symbols(
@@ -62,4 +67,38 @@ DelayedPrimal = Source(
     initial={x: w},
     claims={"equilibrium": Steady(w - x * price)},
     ref="Kelly, Maulloo and Tan 1998, with the delays of Johari and Tan 2001",
+)
+
+
+# --- gains that scale with the round trip ---------------------------------------------------------
+
+
+W = symbols("W", positive=True)  # window [packet]
+a, b = symbols(
+    "a b", positive=True
+)  # increase for each acknowledgement [packet], decrease factor for each loss [1]
+alpha, hops, top = symbols(
+    "alpha M x_max", positive=True
+)  # gain [s], links on the route [1], rate without price
+
+# Of the x_tau / packet acknowledgements a second a share p, the price, tells of a loss.
+ScalableTCP = Source(
+    name="ScalableTCP",
+    flow={W: x_tau / packet * (a * (1 - price) - b * W * price)},
+    out={"rate": packet * W / RTT},
+    params={a: 0.01, b: 0.125},
+    units={W: "packet", a: "packet", b: "1"},
+    lower={W: 1},
+    initial={W: 10},
+    claims={"equilibrium": Steady(a * (1 - price) - b * W * price)},
+    ref="Kelly, ACM CCR 33(2), 2003",
+)
+
+# The rate falls by alpha/(M RTT) of itself for each second of price.
+ScalableSource = Source(
+    name="ScalableSource",
+    out={"rate": top * exp(-alpha * price / (hops * RTT))},
+    params={alpha: 1.0, hops: 1, top: 1e7},
+    units={alpha: "s", hops: "1", top: "bit/s"},
+    ref="Paganini, Doyle and Low, CDC 2001",
 )

@@ -23,8 +23,8 @@ T_s = symbols("T_s", positive=True)  # update interval [s]
 
 
 def _signal(arrived: Any) -> Let:
-    """(x - x_recv)/x_recv of (23) and (24), with x_recv = x arrived/(1 + e'): both parts in one
-    signal.
+    """Return (x - x_recv)/x_recv of (23) and (24), with x_recv = x arrived/(1 + e'): both parts in
+    one signal.
     """
     return Let("m", (edot + 1 - arrived) / arrived)
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from sympy import Max, Min, Rational, symbols
 
 from fluidcc.laws import Jump, Source
-from fluidcc.laws.common import tfrc_rate
+from fluidcc.laws.law import tfrc_rate
 from fluidcc.symbols import RTT, Let, edot, packet, pi, unfold, x_tau
 
 __all__ = ["TFRC", "SlowStartTFRC", "TFRCFluid"]

@@ -279,14 +279,16 @@ def _with_rtt(net: Network, rtt: float) -> Network:
     factor = rtt / now.pop()
     for name, link in net.links.items():
         net = net.with_link(name, delay=factor * link.delay)
+    changes = {}
     for name, flow in net.flows.items():
         back = None if flow.return_delay is None else factor * flow.return_delay
-        net = net.with_flow(name, access_delay=factor * flow.access_delay, return_delay=back)
-    return net
+        changes[name] = {"access_delay": factor * flow.access_delay, "return_delay": back}
+    return net.with_flows(changes)
 
 
 def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
     """Return delays such that the round trip of these flows takes `rtt` without queues."""
+    changes = {}
     for name in flows:
         back = rtt - net.propagation_delay(name)
         if back < 0:
@@ -294,8 +296,8 @@ def _with_trips(net: Network, flows: tuple[str, ...], rtt: float) -> Network:
                 f"rtt of flow {name!r} is {rtt:g} s, and its way there alone takes "
                 f"{net.propagation_delay(name):g} s; give more, or shorten its links"
             )
-        net = net.with_flow(name, return_delay=back)
-    return net
+        changes[name] = {"return_delay": back}
+    return net.with_flows(changes)
 
 
 def _with_copies(net: Network, flows: tuple[str, ...], count: int) -> Network:

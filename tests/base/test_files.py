@@ -56,27 +56,17 @@ ENDINGS: list[tuple[list[str], str]] = [
     (["simulate", "own.toml", "--output", "mine.csv"], "mine.csv: its name must end in .nc"),
     (["simulate", "own.toml", "--output", "mine"], "mine: its name must end in .nc"),
     (["simulate", "own.toml", "--output", "a.png"], "a.png: its name must end in .nc"),
-    (
-        ["simulate", "own.toml", "--figure", "own.toml"],
-        "own.toml: its name must end in .pdf, .png or .svg",
-    ),
-    (
-        ["simulate", "own.toml", "--figure", "x.jpeg"],
-        "--figure x.jpeg: its name must end in .pdf, .png or .svg",
-    ),
-    (
-        ["stability", "own.toml", "-o", "own.toml"],
-        "own.toml: its name must end in .pdf, .png or .svg",
-    ),
-    (
-        ["sweep", "grid.toml", "-o", "grid.toml"],
-        "grid.toml: its name must end in .nc, .zarr, .parquet or .csv",
-    ),
-    (
-        ["sweep", "grid.toml", "-o", "x.txt"],
-        "x.txt: its name must end in .nc, .zarr, .parquet or .csv",
-    ),
-]
+    (["simulate", "own.toml", "--figure", "own.toml"],
+     "own.toml: its name must end in .pdf, .png or .svg"),
+    (["simulate", "own.toml", "--figure", "x.jpeg"],
+     "--figure x.jpeg: its name must end in .pdf, .png or .svg"),
+    (["stability", "own.toml", "-o", "own.toml"],
+     "own.toml: its name must end in .pdf, .png or .svg"),
+    (["sweep", "grid.toml", "-o", "grid.toml"],
+     "grid.toml: its name must end in .nc, .zarr, .parquet or .csv"),
+    (["sweep", "grid.toml", "-o", "x.txt"],
+     "x.txt: its name must end in .nc, .zarr, .parquet or .csv"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("args", "says"), ENDINGS, ids=[" ".join(args) for args, _ in ENDINGS])
@@ -123,40 +113,22 @@ def test_a_file_that_is_there_is_not_replaced(
 
 
 READ: dict[str, tuple[Callable[[Path, Path], Any], str, list[str]]] = {
-    "a hard link to the scenario": (
-        os.link,
-        "own.toml",
-        ["simulate", "own.toml", "--output", "x.nc"],
-    ),
-    "a link to the scenario": (
-        os.symlink,
-        "own.toml",
-        ["simulate", "own.toml", "--output", "x.nc"],
-    ),
-    "a figure that is the scenario": (
-        os.symlink,
-        "own.toml",
-        ["simulate", "own.toml", "--figure", "x.png"],
-    ),
-    "a figure that is the output": (
-        os.symlink,
-        "y.nc",
-        ["simulate", "own.toml", "-o", "y.nc", "--figure", "x.png"],
-    ),
+    "a hard link to the scenario": (os.link, "own.toml",
+     ["simulate", "own.toml", "--output", "x.nc"]),
+    "a link to the scenario": (os.symlink, "own.toml",
+     ["simulate", "own.toml", "--output", "x.nc"]),
+    "a figure that is the scenario": (os.symlink, "own.toml",
+     ["simulate", "own.toml", "--figure", "x.png"]),
+    "a figure that is the output": (os.symlink, "y.nc",
+     ["simulate", "own.toml", "-o", "y.nc", "--figure", "x.png"]),
     "a judged scenario": (os.link, "own.toml", ["stability", "own.toml", "-o", "x.png"]),
     "a sweep's file": (os.link, "grid.toml", ["sweep", "grid.toml", "-o", "x.csv"]),
     "a sweep's scenario": (os.link, "own.toml", ["sweep", "grid.toml", "-o", "x.nc"]),
-    "a place in a sweep's store": (
-        os.symlink,
-        "sub/new.csv",
-        ["sweep", "grid.toml", "--store", "sub", "-o", "x.csv"],
-    ),
-    "a sweep's store": (
-        os.symlink,
-        "sub",
-        ["sweep", "grid.toml", "--store", "sub", "-o", "x.zarr"],
-    ),
-}
+    "a place in a sweep's store": (os.symlink, "sub/new.csv",
+     ["sweep", "grid.toml", "--store", "sub", "-o", "x.csv"]),
+    "a sweep's store": (os.symlink, "sub",
+     ["sweep", "grid.toml", "--store", "sub", "-o", "x.zarr"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", READ)

@@ -12,7 +12,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.base.errors import NoEquilibrium, SolverError
 from fluidcc.equilibria.equilibrium import system_of
-from fluidcc.laws.kernel_text import law_reference
+from tests.some_laws import reference
 
 RESTING = [
     getattr(fc, name)
@@ -37,11 +37,11 @@ def left(net: fc.Network, eq: Any, name: str) -> tuple[Any, Any]:
     z = np.array([eq.states[name][fc.symbols.plain(s)] for s in held.states], float).reshape(-1)
     u = np.array([known.get(fc.symbols.plain(s), 0.0) for s in held.inputs], float)
     p = np.array([float(v) for v in held.params.values()])
-    reference = law_reference(held)
+    function = reference(held)
 
     def at(z: Any, u: Any) -> Any:
         with np.errstate(all="ignore"):
-            flow, out = reference(z, u, p)
+            flow, out = function(z, u, p)
         rate = out[list(held.out).index("rate")] - told["rate"]
         return np.array([*flow, rate], float)
 

@@ -114,32 +114,24 @@ def test_capacities_are_in_packets_a_second_as_numbers_and_as_text() -> None:
     [
         (lambda: fast.newcomer_backlog(-1, 50), "n is -1, but must be at least 0"),
         (lambda: fast.unfairness(float("nan")), "n is nan"),
-        (
-            lambda: fast.estimate_flows(0.5, 0.1, -0.01),
-            "changes the round trip by at most theta t_eps",
-        ),
+        (lambda: fast.estimate_flows(0.5, 0.1, -0.01),
+         "changes the round trip by at most theta t_eps"),
         (lambda: fast.estimate_flows(1.5, 0.1, 0.01), "theta is the part of its rate"),
         (lambda: fast.estimate_flows(0.5, 0.1, 0), "delta_r is 0, but must be finite and not 0"),
-        (
-            lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50),
-            "C of equilibrium_rates .* a packet rate in packet/s",
-        ),
-        (
-            lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]),
-            r"do not go together: n \(2,\), alpha \(3,\)",
-        ),
+        (lambda: fast.equilibrium_rates(8, "100 Mbit/s", 50),
+         "C of equilibrium_rates .* a packet rate in packet/s"),
+        (lambda: fast.newcomer_backlog([1, 2], [50, 60, 70]),
+         r"do not go together: n \(2,\), alpha \(3,\)"),
         (lambda: fast.arrival_recursion(0, 1e4, 50), "m is 0; give a whole number of at least 1"),
-        (lambda: fast.arrival_recursion(float("nan"), 1e4, 50), "m is nan; give a whole number"),  # type: ignore[arg-type]
+        (lambda: fast.arrival_recursion(float("nan"), 1e4, 50), "m is nan; give a whole number"),
         (lambda: fast.arrival_recursion(3, -1.0, 50), "C is -1, but must be positive"),
-        (
-            lambda: fast.arrival_recursion(3, "100 Mbit/s", 50),
-            "C of arrival_recursion .* a packet rate in packet/s",
-        ),
+        (lambda: fast.arrival_recursion(3, "100 Mbit/s", 50),
+         "C of arrival_recursion .* a packet rate in packet/s"),
         (lambda: fast.arrival_recursion(3, [1e4], 50), r"C is \[10000.0\]; give one number"),
         (lambda: fast.arrival_recursion(3, 1e4, None), "alpha is None; give a number"),
-        (lambda: fast.arrival_recursion(3, 1e4), "arrival_recursion.. lacks alpha"),  # type: ignore[call-arg]
+        (lambda: fast.arrival_recursion(3, 1e4), "arrival_recursion.. lacks alpha"),
     ],
-)
+)  # fmt: skip
 def test_bad_values_are_named(call: object, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         call()  # type: ignore[operator]

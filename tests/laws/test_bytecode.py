@@ -12,6 +12,7 @@ from sympy import (
     DiracDelta,
     Function,
     Heaviside,
+    Matrix,
     Max,
     Min,
     Ne,
@@ -36,8 +37,7 @@ from fluidcc import sources
 from fluidcc.base.errors import Unsupported
 from fluidcc.laws import Source
 from fluidcc.laws.bytecode import hears_rate, link_tape, source_tape, tape
-from fluidcc.laws.steady import Structure
-from fluidcc.symbols import e, e_b, edot, noise, packet, pi, price, t, x_tau
+from fluidcc.symbols import e, e_b, edot, noise, packet, pi, price, t, unfold, x_tau
 
 ALL = [law for name in sources.__all__ if isinstance(law := getattr(sources, name), Source)]
 LAWS = [
@@ -61,11 +61,9 @@ def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
         packet: 8000.0,
         **law.params,
     }
-    F, H = law.system
-    H = H[[list(law.out).index("rate")], :]
-    G = F.col_join(H) if k else H
+    G = Matrix([unfold(f) for f in (*law.flow.values(), law.out["rate"])])
     J = G.jacobian([*law.states, x_tau, e, pi, price])
-    values = source_tape(Structure.of(law))(*(float(point[s]) for s in names))
+    values = source_tape(law)(*(float(point[s]) for s in names))
     wanted = [*G, *J]
     numbers = [
         complex(f.doit().replace(DiracDelta, lambda *_: S.Zero).subs(point)).real for f in wanted
@@ -74,12 +72,12 @@ def test_source_tape_gives_the_system_and_its_jacobians(law: Source) -> None:
 
 
 def test_link_tape_leaves_the_queue_out() -> None:
-    assert link_tape(Structure.of(fc.DropTail))(0.1, 2e6, 1e6, 0.5).tolist() == [0, 0, 0, 0, 0, 0]
+    assert link_tape(fc.DropTail)(0.1, 2e6, 1e6, 0.5).tolist() == [0, 0, 0, 0, 0, 0]
     # DualLink: nu (y - c), no mark, price lambda; derivatives by q, lambda, y.
-    values = link_tape(Structure.of(fc.DualLink))(0.0, 0.3, 3e6, 1e6, np.inf, 1e-6)
+    values = link_tape(fc.DualLink)(0.0, 0.3, 3e6, 1e6, np.inf, 1e-6)
     np.testing.assert_allclose(values, [2, 0, 0.3, 0, 0, 1e-6, 0, 0, 0, 0, 1, 0], rtol=1e-14)
-    assert hears_rate(Structure.of(fc.DualLink))
-    assert not hears_rate(Structure.of(fc.DropTail))
+    assert hears_rate(fc.DualLink)
+    assert not hears_rate(fc.DropTail)
 
 
 FORMULAS = [

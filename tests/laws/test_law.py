@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 from weakref import ref
 
+import cloudpickle
 import pytest
-from sympy import Basic, Derivative, Eq, Function, Max, exp, log, simplify, symbols
+from sympy import Derivative, Eq, Function, Max, exp, log, simplify, symbols
 
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, LawError
@@ -46,203 +47,100 @@ def a_link(**changes: Any) -> Link:
 
 lonely = symbols("x")  # the same name, other assumptions
 stray, betta = symbols("Z betta", positive=True)
-REFUSALS: dict[str, tuple[Callable[[], Law], str]] = {
-    "no name": (lambda: Source(""), "the name of a law is .*; give a line of text"),
-    "flow is no mapping": (lambda: a_source(flow=x), "flow is x; give a mapping"),
-    "not readable": (lambda: a_source(flow={x: "1 +"}), r"flow: x is .1 \+.; give an expression"),
-    "a condition for an expression": (
-        lambda: a_source(flow={x: x > 1}),
-        "is x > 1, which is no expression",
-    ),
-    "stray symbol": (
-        lambda: a_source(flow={x: stray / RTT}),
-        "Z in the flow of x is neither .*declare it",
-    ),
-    "misspelt": (
-        lambda: replace(LDCC, flow={x: betta * x / RTT}),
-        "betta in the flow of x .*did you mean beta",
-    ),
-    "stray in a Let": (lambda: a_source(flow={x: Let("v", stray) / RTT}), "Z in the flow of x"),
-    "stray in out": (lambda: a_source(out={"rate": stray}), "Z in output 'rate'"),
-    "stray in a bound": (lambda: a_source(upper={x: stray}), "Z in the upper bound of x"),
-    "stray in a jump": (
-        lambda: a_source(jumps=(Jump(pi, {x: stray * x}),)),
-        "Z in the reset of x in jump 0",
-    ),
-    "stray in a tick": (
-        lambda: a_source(ticks=(Tick(stray, {x: x}),)),
-        "Z in the period of tick 0",
-    ),
-    "stray in initial": (
-        lambda: a_source(initial={x: e * w}),
-        "e in the initial value of x is neither",
-    ),
-    "a link's signal in a source": (
-        lambda: a_source(flow={x: x * (y - w) / w / RTT}),
-        "y in the flow of x",
-    ),
-    "other assumptions": (
-        lambda: a_source(flow={x: lonely / RTT}),
-        "use the same symbol: there is one of that name",
-    ),
-    "two of a name": (
-        lambda: a_source(params={w: 1, lonely: 1}),
-        "two different symbols are called x",
-    ),
-    "state and parameter": (
-        lambda: a_source(params={w: 1, x: 1}),
-        "x is both a state and a parameter",
-    ),
-    "signal as parameter": (
-        lambda: a_source(params={w: 1, e_b: 0.1}),
-        "e_b is a signal that the network gives",
-    ),
-    "signal as state": (
-        lambda: a_source(flow={x: x / RTT, e: 1}),
-        "e is a signal .*cannot be a state",
-    ),
-    "Let as state": (lambda: a_source(flow={RTT: 1}), "states are symbols"),
-    "unknown function": (
-        lambda: a_source(flow={x: Function("f")(x)}),
-        r"holds an unknown function, f\(x\)",
-    ),
-    "derivative": (
-        lambda: a_source(flow={x: Derivative(x * e, e, evaluate=False)}),
-        "holds a derivative",
-    ),
-    "no rate": (lambda: a_source(out={}), "needs its sending rate"),
-    "unknown output": (
-        lambda: a_source(out={"rate": x, "window": x}),
-        "'window' is no output of a source; use rate",
-    ),
-    "unit missing": (lambda: a_source(units={x: "bit/s"}), "parameter w has no unit"),
-    "unit of a state missing": (lambda: a_source(units={w: "bit/s"}), "state x has no unit"),
-    "unit of a stranger": (
-        lambda: a_source(units={x: "bit/s", w: "bit/s", T: "s"}),
-        "units names T",
-    ),
-    "unit unreadable": (
-        lambda: a_source(units={x: "bit/s", w: "furlong"}),
-        "unit of w is given as 'furlong'",
-    ),
-    "unit with a prefix": (
-        lambda: a_source(units={x: "bit/s", w: "kbit/s"}),
-        "declare the base unit",
-    ),
-    "flow of wrong unit": (
-        lambda: a_source(flow={x: x * (w / x - edot)}),
-        r"x has unit bit/s, wanted bit/s\^2",
-    ),
-    "mixed units": (lambda: a_source(flow={x: x * (w / x - e) / RTT}), r"it adds .*-e \[s\]"),
-    "mixed units in Max": (
-        lambda: a_source(flow={x: Max(x, e) / RTT}),
-        r"it (adds|compares) .*\[s\]",
-    ),
-    "unit in a function": (
-        lambda: a_source(flow={x: x * exp(e) / RTT}),
-        r"exp needs a number, not e \[s\]",
-    ),
-    "a bare number": (lambda: a_source(flow={x: x * (e - 0.1) / RTT**2}), r"it adds .*\[1\]"),
-    "rate of wrong unit": (
-        lambda: a_source(out={"rate": x * e}),
-        "output 'rate' has unit bit, wanted bit/s",
-    ),
-    "forgot the packet size": (
-        lambda: replace(AIMD, out={"rate": AIMD.states[0] / RTT}),
-        "has unit 1/s, wanted bit/s",
-    ),
-    "bound of wrong unit": (
-        lambda: a_source(lower={x: e}),
-        "lower bound of x has unit s, wanted bit/s",
-    ),
-    "initial of wrong unit": (
-        lambda: a_source(initial={x: w * e_b}),
-        "initial value of x has unit bit, wanted bit/s",
-    ),
-    "reset of wrong unit": (
-        lambda: a_source(jumps=(Jump(pi, {x: x * e}),)),
-        "reset of x in jump 0 has unit bit",
-    ),
-    "refractory of wrong unit": (
-        lambda: a_source(jumps=(Jump(pi, {x: x / 2}, x),)),
-        "refractory time of jump 0 has",
-    ),
-    "period of wrong unit": (
-        lambda: a_source(ticks=(Tick(x, {x: x}),)),
-        "period of tick 0 has unit bit/s, wanted s",
-    ),
-    "bound of a stranger": (lambda: a_source(lower={w: 0}), "lower names w, which is no state"),
-    "jump of a stranger": (
-        lambda: a_source(jumps=(Jump(pi, {w: 0}),)),
-        "jump 0 names w, which is no state",
-    ),
-    "jump of nothing": (lambda: a_source(jumps=(Jump(pi, {}),)), "jump 0 changes no state"),
-    "not a jump": (
-        lambda: a_source(jumps=(Tick(1, {x: x}),)),
-        "jumps holds Tick.*; give Jump objects",
-    ),
-    "tick of a stranger": (lambda: a_source(ticks=(Tick(RTT, {w: 0}),)), "tick 0 names w"),
-    "initial of a stranger": (lambda: a_source(initial={w: 0}), "initial names w"),
-    "parameter is no number": (lambda: a_source(params={w: stray}), "parameter w is Z"),
-    "parameter is NaN": (
-        lambda: a_source(params={w: float("nan")}),
-        "parameter w is nan; give a finite number",
-    ),
-    "parameter is above its limit": (
-        lambda: a_source(params={w: 2}, limits={w: 1}),
-        "parameter w is 2, but must be at most 1",
-    ),
-    "limit of no parameter": (
-        lambda: a_source(limits={stray: 1}),
-        "limits has Z: 1; give the largest value",
-    ),
-    "limit is text": (
-        lambda: a_source(limits={w: "1"}),
-        "limits has w: '1'; give the largest value",
-    ),
-    "parameter is negative": (
-        lambda: a_source(params={w: -1}),
-        "parameter w is -1, but must be positive",
-    ),
-    "parameter text": (
-        lambda: a_source(params={w: "3 ms"}),
-        "parameter w is '3 ms', a time; give a rate",
-    ),
-    "parameter by name": (
-        lambda: a_source(params={"w": 1}),
-        "params has .w.: 1; give parameters by SymPy symbol",
-    ),
-    "queue is no state": (lambda: a_link(queue=y), "queue=y is no state"),
-    "queue in bits": (
-        lambda: a_link(flow={q: y - c}, units={q: "bit"}),
-        "the queue is a delay; its unit is bit",
-    ),
-    "queue's flow": (lambda: a_link(flow={q: (y - c) / c / 2}), r"wanted \(y - c\)/c"),
-    "loss without queue": (
-        lambda: a_link(queue=None, out={"loss": (y - c) / y}),
-        "name the queue=",
-    ),
-    "link without output": (lambda: a_link(queue=None), "needs a queue= or an output"),
-    "link output": (
-        lambda: a_link(out={"rate": y}),
-        "'rate' is no output of a link; use loss or mark or price",
-    ),
-    "utility falls": (lambda: LDCC.with_utility(-w * log(x)), "is not increasing at x ="),
-    "utility convex": (lambda: LDCC.with_utility(x**2 / w), "is not strictly concave at x ="),
-    "utility's stray": (lambda: LDCC.with_utility(stray * log(x)), "Z in "),
-    "utility's unit": (lambda: LDCC.with_utility(eta * log(x)), r"it adds .*s/bit"),
-    "no utility": (lambda: Reno.with_utility(w * log(x)), "maximises no utility"),
-    "nothing to average": (lambda: LDCC.averaged(intensity=pi / RTT), "has no jumps"),
-    "intensity of wrong unit": (
-        lambda: AIMD.averaged(intensity=x_tau * pi),
-        "flow of W mixes units",
-    ),
-}
+SOURCES: list[tuple[dict[str, Any], str]] = [  # what is given to `a_source`, and what it answers
+    ({"flow": x}, "flow is x; give a mapping"),
+    ({"flow": {x: "1 +"}}, r"flow: x is .1 \+.; give an expression"),
+    ({"flow": {x: x > 1}}, "is x > 1, which is no expression"),
+    ({"flow": {x: stray / RTT}}, "Z in the flow of x is neither .*declare it"),
+    ({"flow": {x: Let("v", stray) / RTT}}, "Z in the flow of x"),
+    ({"out": {"rate": stray}}, "Z in output 'rate'"),
+    ({"upper": {x: stray}}, "Z in the upper bound of x"),
+    ({"jumps": (Jump(pi, {x: stray * x}),)}, "Z in the reset of x in jump 0"),
+    ({"ticks": (Tick(stray, {x: x}),)}, "Z in the period of tick 0"),
+    ({"initial": {x: e * w}}, "e in the initial value of x is neither"),
+    ({"flow": {x: x * (y - w) / w / RTT}}, "y in the flow of x"),
+    ({"flow": {x: lonely / RTT}}, "use the same symbol: there is one of that name"),
+    ({"params": {w: 1, lonely: 1}}, "two different symbols are called x"),
+    ({"params": {w: 1, x: 1}}, "x is both a state and a parameter"),
+    ({"params": {w: 1, e_b: 0.1}}, "e_b is a signal that the network gives"),
+    ({"flow": {x: x / RTT, e: 1}}, "e is a signal .*cannot be a state"),
+    ({"flow": {RTT: 1}}, "states are symbols"),
+    ({"flow": {x: Function("f")(x)}}, r"holds an unknown function, f\(x\)"),
+    ({"flow": {x: Derivative(x * e, e, evaluate=False)}}, "holds a derivative"),
+    ({"out": {}}, "needs its sending rate"),
+    ({"out": {"rate": x, "window": x}}, "'window' is no output of a source; use rate"),
+    ({"units": {x: "bit/s"}}, "parameter w has no unit"),
+    ({"units": {w: "bit/s"}}, "state x has no unit"),
+    ({"units": {x: "bit/s", w: "bit/s", T: "s"}}, "units names T"),
+    ({"units": {x: "bit/s", w: "furlong"}}, "unit of w is given as 'furlong'"),
+    ({"units": {x: "bit/s", w: "kbit/s"}}, "declare the base unit"),
+    ({"units": {x: "bit/s", w: ["bit/s"]}}, r"the unit of w is \['bit/s'\]; give text"),
+    ({"flow": {x: x * (w / x - edot)}}, r"x has unit bit/s, wanted bit/s\^2"),
+    ({"flow": {x: x * (w / x - e) / RTT}}, r"it adds .*-e \[s\]"),
+    ({"flow": {x: Max(x, e) / RTT}}, r"it (adds|compares) .*\[s\]"),
+    ({"flow": {x: x * exp(e) / RTT}}, r"exp needs a number, not e \[s\]"),
+    ({"flow": {x: x * (e - 0.1) / RTT**2}}, r"it adds .*\[1\]"),
+    ({"out": {"rate": x * e}}, "output 'rate' has unit bit, wanted bit/s"),
+    ({"lower": {x: e}}, "lower bound of x has unit s, wanted bit/s"),
+    ({"initial": {x: w * e_b}}, "initial value of x has unit bit, wanted bit/s"),
+    ({"jumps": (Jump(pi, {x: x * e}),)}, "reset of x in jump 0 has unit bit"),
+    ({"jumps": (Jump(pi, {x: x / 2}, x),)}, "refractory time of jump 0 has"),
+    ({"ticks": (Tick(x, {x: x}),)}, "period of tick 0 has unit bit/s, wanted s"),
+    ({"lower": {w: 0}}, "lower names w, which is no state"),
+    ({"jumps": (Jump(pi, {w: 0}),)}, "jump 0 names w, which is no state"),
+    ({"jumps": (Jump(pi, {}),)}, "jump 0 changes no state"),
+    ({"jumps": (Tick(1, {x: x}),)}, "jumps holds Tick.*; give Jump objects"),
+    ({"ticks": (Tick(RTT, {w: 0}),)}, "tick 0 names w"),
+    ({"initial": {w: 0}}, "initial names w"),
+    ({"params": {w: stray}}, "parameter w is Z"),
+    ({"params": {w: float("nan")}}, "parameter w is nan; give a finite number"),
+    ({"params": {w: 2}, "limits": {w: 1}}, "parameter w is 2, but must be at most 1"),
+    ({"limits": {stray: 1}}, "limits has Z: 1; give the largest value"),
+    ({"limits": {w: "1"}}, "limits has w: '1'; give the largest value"),
+    ({"params": {w: -1}}, "parameter w is -1, but must be positive"),
+    ({"params": {w: "3 ms"}}, "parameter w is '3 ms', a time; give a rate"),
+    ({"params": {"w": 1}}, "params has .w.: 1; give parameters by SymPy symbol"),
+    ({"window": w}, "window is w; give one of its states"),
+]
+LINKS: list[tuple[dict[str, Any], str]] = [
+    ({"queue": y}, "queue=y is no state"),
+    ({"flow": {q: y - c}, "units": {q: "bit"}}, "the queue is a delay; its unit is bit"),
+    ({"flow": {q: (y - c) / c / 2}}, r"wanted \(y - c\)/c"),
+    ({"queue": None, "out": {"loss": (y - c) / y}}, "name the queue="),
+    ({"queue": None, "out": {"drop": (y - c) / y}}, "'drop' is what does not enter"),
+    ({"queue": None}, "needs a queue= or an output"),
+    ({"out": {"rate": y}}, "'rate' is no output of a link; use loss or mark or price"),
+    ({"out": {"factor": 1}}, "reports 'factor' without 'raise'"),
+    ({"jumps": (Jump(q - 1, {q: 0}),)}, "jump 0 changes the queue q"),
+]
+OTHERS: list[tuple[Callable[[], Law], str]] = [
+    (lambda: Source(""), "the name of a law is .*; give a line of text"),
+    (lambda: replace(LDCC, flow={x: betta * x / RTT}), "betta in .*did you mean beta"),
+    (lambda: replace(AIMD, out={"rate": AIMD.states[0] / RTT}), "has unit 1/s, wanted bit/s"),
+    (lambda: LDCC.with_utility(-w * log(x)), "is not increasing at x ="),
+    (lambda: LDCC.with_utility(x**2 / w), "is not strictly concave at x ="),
+    (lambda: LDCC.with_utility(stray * log(x)), "Z in "),
+    (lambda: LDCC.with_utility(eta * log(x)), r"it adds .*s/bit"),
+    (lambda: Reno.with_utility(w * log(x)), "maximises no utility"),
+    (lambda: LDCC.averaged(intensity=pi / RTT), "has no jumps"),
+    (lambda: AIMD.averaged(intensity=x_tau * pi), "flow of W mixes units"),
+    (lambda: LDCC(betta=1), "no parameter 'betta': did you mean beta"),
+    (lambda: CBR(gain=1), "CBR has no parameter 'gain'"),
+    (lambda: LDCC(eta=0), "LDCC: parameter eta is 0, but must be positive"),
+    (lambda: fc.HTCP(beta_min=0.9), "beta_min <= beta_max must hold, but beta_min is 0.9 and"),
+    (lambda: fc.HTCP(beta_max=1.5), "beta_max is 1.5, but must be at most 1"),
+    (lambda: fc.ECF(r_max=1e3), "r_min <= r_max must hold"),
+    (lambda: fc.NADA(R_min=2e6), "R_min <= R_max must hold"),
+    (lambda: fc.RED(min_th=0.12), "min_th < max_th must hold, but min_th is 0.12 and max_th"),
+    (lambda: fc.DelayAIMD(cap=2), "cap is 2, but must be at most 1"),
+]
+REFUSALS = [(lambda g=given: a_source(**g), says) for given, says in SOURCES]
+REFUSALS += [(lambda g=given: a_link(**g), says) for given, says in LINKS]
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSALS.values(), ids=REFUSALS)
-def test_refusals_name_the_law_and_the_culprit(make: Callable[[], Law], message: str) -> None:
-    with pytest.raises(LawError, match=message):
+@pytest.mark.parametrize(("make", "says"), [*REFUSALS, *OTHERS])
+def test_refusals_name_the_law_and_the_culprit(make: Callable[[], Law], says: str) -> None:
+    with pytest.raises(LawError, match=says):
         make()
 
 
@@ -257,12 +155,6 @@ def test_new_parameter_values() -> None:
     assert (law.parameter("w"), law.parameter("T"), law.parameter("beta")) == (30e3, 0.05, 0.1)
     assert law != LDCC
     assert law(w=20e3, T=0.1) == LDCC
-    with pytest.raises(LawError, match="no parameter 'betta': did you mean beta"):
-        LDCC(betta=1)
-    with pytest.raises(LawError, match="CBR has no parameter 'gain'"):
-        CBR(gain=1)
-    with pytest.raises(LawError, match="LDCC: parameter eta is 0, but must be positive"):
-        LDCC(eta=0)
 
 
 def test_what_a_call_lacks_is_said() -> None:
@@ -307,61 +199,23 @@ def test_a_law_cannot_be_changed() -> None:
 
 
 @LAWS
-def test_laws_are_values(law: Law) -> None:
+def test_equal_laws_are_the_same_object(law: Law) -> None:
+    """So that a worker, which gets the same laws with every task, finds them in its caches."""
     for twin in (pickle.loads(pickle.dumps(law)), copy.copy(law), copy.deepcopy(law), law()):
-        assert twin == law
-        assert hash(twin) == hash(law)
-        assert twin.switches == law.switches
-    assert replace(law, name="Other") != law
-    assert len({law, law()}) == 1
-    assert law.name in repr(law)
-
-
-def test_a_structure_comes_out_of_a_pickle_without_its_hash() -> None:
-    """Which is another one in every process, since those of names are."""
-    structure = LDCC.structure
-    assert hash(structure) == hash(tuple(structure)) == hash(LDCC(beta=0.2).structure)
-    twin = pickle.loads(pickle.dumps(structure))
-    assert not vars(twin)
-    assert twin == structure
-
-
-@LAWS
-def test_equal_laws_are_compared_by_their_expressions_only_once(
-    law: Law, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that a worker, which gets the same laws with every task, finds them in its caches at
-    once.
-    """
-    first, second = (pickle.loads(pickle.dumps(law)) for _ in range(2))
+        assert twin is law
+    assert pickle.loads(cloudpickle.dumps(law)) is law
     renamed = replace(law, name="Other")
-    assert first is not law
-    assert first == law
-    assert law == second
-    assert first.structure == law.structure
-    assert law.structure == second.structure
-
-    def compared(self: Any, other: Any) -> bool:
-        raise AssertionError("expressions are compared again")
-
-    monkeypatch.setattr(Basic, "__eq__", compared)
-    assert first == second == law == first
-    assert first.structure == second.structure == law.structure == first.structure
-    monkeypatch.undo()
-    assert first != renamed != second
-    assert renamed.structure != first.structure
-    assert first.structure == tuple(law.structure)
+    assert renamed != law
+    assert renamed.structure is not law.structure
+    assert law.name in repr(law)
+    for s, value in law.params.items():
+        other = replace(law, params={**law.params, s: value * (1 - 1e-9)}) if value else law
+        assert (other == law) == (not value)
+        assert other.structure is law.structure
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_a_law_keeps_none_of_those_that_it_was_compared_with(first: bool) -> None:
-    """Of many tasks, each with laws of its own; but the one that has been longest in use."""
-    law, gone = pickle.loads(pickle.dumps(LDCC)), []
-    for _ in range(5):
-        twin = pickle.loads(pickle.dumps(LDCC))
-        assert (law == twin) if first else (twin == law)
-        gone.append(ref(twin))
-        del twin
+def test_laws_that_nobody_has_are_forgotten() -> None:
+    gone = [ref(LDCC(beta=0.2 + k / 1000)) for k in range(50)]
     gc.collect()
     assert sum(one() is not None for one in gone) <= 1
 
@@ -463,29 +317,3 @@ def test_parameters_must_fit_one_another() -> None:
             law(where=[wrong])
     with pytest.raises(LawError, match="where compares low < w"):
         law(where=[low < w])
-
-
-@pytest.mark.parametrize(
-    ("law", "wrong", "says"),
-    [
-        (
-            fc.HTCP,
-            {"beta_min": 0.9},
-            "beta_min <= beta_max must hold, but beta_min is 0.9 and beta_max is 0.8",
-        ),
-        (fc.HTCP, {"beta_max": 1.5}, "beta_max is 1.5, but must be at most 1"),
-        (fc.ECF, {"r_max": 1e3}, "r_min <= r_max must hold"),
-        (fc.NADA, {"R_min": 2e6}, "R_min <= R_max must hold"),
-        (
-            fc.RED,
-            {"min_th": 0.12},
-            "min_th < max_th must hold, but min_th is 0.12 and max_th is 0.12",
-        ),
-        (fc.DelayAIMD, {"cap": 2}, "cap is 2, but must be at most 1"),
-    ],
-)
-def test_laws_refuse_bounds_the_wrong_way_round(
-    law: Any, wrong: dict[str, float], says: str
-) -> None:
-    with pytest.raises(LawError, match=says):
-        law(**wrong)

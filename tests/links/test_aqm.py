@@ -13,6 +13,7 @@ from sympy import lambdify
 import fluidcc as fc
 from fluidcc.analysis.published import tcp_loops
 from fluidcc.equilibria.equilibrium import Equilibrium
+from fluidcc.symbols import unfold
 
 PACKET = 8000.0
 C = 3750 * PACKET
@@ -42,17 +43,13 @@ def tcp(
 
 def test_red_marks_by_its_average() -> None:
     law = fc.RED(min_th=0.1, max_th=0.3, p_max=0.2)
-    mark = lambdify(
-        law.states[1], law.system[1][list(law.out).index("mark")].subs(law.params), "numpy"
-    )
+    mark = lambdify(law.states[1], unfold(law.out["mark"]).subs(law.params), "numpy")
     averages = np.array([0.0, 0.1, 0.15, 0.3, 0.45, 0.6, 1.0])
     np.testing.assert_allclose(
         [mark(a) for a in averages], [0, 0, 0.05, 0.2, 0.6, 1, 1], atol=1e-15
     )
     steep = law(gentle=1e-9)
-    mark = lambdify(
-        law.states[1], steep.system[1][list(law.out).index("mark")].subs(steep.params), "numpy"
-    )
+    mark = lambdify(law.states[1], unfold(steep.out["mark"]).subs(steep.params), "numpy")
     np.testing.assert_allclose([mark(0.2), mark(0.3), mark(0.3 + 1e-8)], [0.1, 0.2, 1], rtol=1e-6)
 
 

@@ -86,70 +86,37 @@ def test_a_file_is_the_network_by_hand(tmp_path: Path) -> None:
         ("seed = 3", 'delays = "fif"', "delays is 'fif'; give 'fifo' or 'frozen'"),
         ("seed = 3", "sed = 3", "sed: there is no such key here; did you mean 'seed'"),
         ("seed = 3", "seed = = 3", "is not TOML: .*line 4"),
-        (
-            "[links.l]",
-            "[links]",
-            "links.capacity is .*; give a table, such as .links.capacity. with its keys below",
-        ),
+        ("[links.l]", "[links]",
+         "links.capacity is .*; give a table, such as .links.capacity. with its keys below"),
         ("[links.l]", "[link.l]", "link: there is no such key here; did you mean 'links'"),
-        (
-            'delay = "25 ms"',
-            'delay = "25 Mbit"',
-            "links.l.delay: delay of link 'l' is '25 Mbit', an amount of data; give",
-        ),
-        (
-            'delay = "25 ms"',
-            "dealy = 1",
-            "links.l.dealy: there is no such key here; did you mean .*'delay'",
-        ),
-        (
-            '"3 Mbit/s"]',
-            "-3]",
-            "links.l.capacity: capacity of link 'l' is -3.*; give a positive number",
-        ),
+        ('delay = "25 ms"', 'delay = "25 Mbit"',
+         "links.l.delay: delay of link 'l' is '25 Mbit', an amount of data; give"),
+        ('delay = "25 ms"', "dealy = 1",
+         "links.l.dealy: there is no such key here; did you mean .*'delay'"),
+        ('"3 Mbit/s"]', "-3]",
+         "links.l.capacity: capacity of link 'l' is -3.*; give a positive number"),
         ('"3 Mbit/s"]', "[]]", r"links.l.capacity.0.1 is \[\]; give a rate"),
         ('q = "5 ms"', "p = 1", "links.l.initial: initial of link 'l' names a state 'p'"),
         ('q = "5 ms"', "q = true", "links.l.initial.q is True; give a number, or text with a unit"),
-        (
-            "packet = ",
-            "law = ",
-            "links.l.law: law of link 'l' is '500 B'; did you mean .*'DropTail'",
-        ),
-        (
-            'law = "LDCC"',
-            'law = "LDC"',
-            "flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'",
-        ),
+        ("packet = ", "law = ",
+         "links.l.law: law of link 'l' is '500 B'; did you mean .*'DropTail'"),
+        ('law = "LDCC"', 'law = "LDC"',
+         "flows.a.law: law of flow 'a' is 'LDC'; did you mean 'LDCC'"),
         ('law = "LDCC"', "", "flows.a.law is missing; give the name of a law"),
         ("eta = 0.5", "ita = 0.5", "flows.a.params: LDCC has no parameter 'ita'.*eta"),
-        (
-            "eta = 0.5",
-            "eta = [0.5]",
-            "flows.a.params.eta is .0.5.; give a number, or text with a unit",
-        ),
+        ("eta = 0.5", "eta = [0.5]",
+         "flows.a.params.eta is .0.5.; give a number, or text with a unit"),
         ('w = "10 kbit/s"', 'w = "10 ms"', "flows.a.params: .*10 ms"),
-        (
-            'route = ["l"]\nstart',
-            'route = ["m"]\nstart',
-            "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'",
-        ),
-        (
-            'route = ["l"]\nstart',
-            'route = "l"\nstart',
-            r"flows.a.route is 'l'; give a list of links, such as \['bottle",
-        ),
-        (
-            'stop = ["10 s", 30]',
-            "stop = 30",
-            "flows.a.start: start of flow 'a' has 2 and stop 1 times",
-        ),
-        (
-            'kind = "poisson"',
-            'kind = "posson"',
-            "flows.b.pattern: pattern of flow 'b' is of kind 'posson'; did you mean",
-        ),
+        ('route = ["l"]\nstart', 'route = ["m"]\nstart',
+         "flows.a.route: route of flow 'a' names link 'm'.*mean 'l'"),
+        ('route = ["l"]\nstart', 'route = "l"\nstart',
+         r"flows.a.route is 'l'; give a list of links, such as \['bottle"),
+        ('stop = ["10 s", 30]', "stop = 30",
+         "flows.a.start: start of flow 'a' has 2 and stop 1 times"),
+        ('kind = "poisson"', 'kind = "posson"',
+         "flows.b.pattern: pattern of flow 'b' is of kind 'posson'; did you mean"),
     ],
-)
+)  # fmt: skip
 def test_each_error_names_file_key_value_and_remedy(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) == 1
     with pytest.raises(
@@ -258,15 +225,13 @@ def test_changes_replace_what_the_file_says() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (
-            {"flows.c.start": 3},
-            "scenario.toml, flows.c.start: there is no flow 'c' to change; it has a, b",
-        ),
+        ({"flows.c.start": 3},
+         "scenario.toml, flows.c.start: there is no flow 'c' to change; it has a, b"),
         ({"flows.a.law.name": 3}, "flows.a.law.name: flows.a.law is 'LDCC', which has no parts"),
         ({"flows.a.strat": 3}, "flows.a.strat: there is no such key here; did you mean 'start'"),
         ({"until": "soon"}, "until"),
     ],
-)
+)  # fmt: skip
 def test_changes_that_cannot_be_made(changes: dict[str, object], says: str) -> None:
     with pytest.raises(ScenarioError, match=says):
         fc.Scenario.loads(GOOD, changes=changes)

@@ -46,34 +46,22 @@ def test_dumbbell_without_rtt_is_the_network_by_hand() -> None:
 @pytest.mark.parametrize(
     ("flows", "link", "rtt", "message"),
     [
-        (
-            [fc.LDCC],
-            {**LINK, "delay": 0.1},
-            0.1,
-            "rtt of flow 'flow1' is 0.1 s, shorter than .* the link's delay of 0.1 s",
-        ),
+        ([fc.LDCC], {**LINK, "delay": 0.1}, 0.1,
+         "rtt of flow 'flow1' is 0.1 s, shorter than .* the link's delay of 0.1 s"),
         ([fc.LDCC], LINK, [0.1, 0.2], "rtt has 2 entries for 1 flows"),
         ([fc.LDCC], LINK, {"a": 0.1}, "rtt is given for a; give one for each of flow1"),
         ([fc.LDCC], LINK, "25", None),
-        (
-            [fc.LDCC],
-            LINK,
-            "25 kbit",
-            "rtt of flow 'flow1' is '25 kbit', an amount of data; give a time",
-        ),
-        (
-            [{"law": fc.LDCC, "access_delay": 0.1}],
-            LINK,
-            0.1,
-            "access_delay of flow 'flow1' follows from rtt",
-        ),
+        ([fc.LDCC], LINK, "25 kbit",
+         "rtt of flow 'flow1' is '25 kbit', an amount of data; give a time"),
+        ([{"law": fc.LDCC, "access_delay": 0.1}], LINK, 0.1,
+         "access_delay of flow 'flow1' follows from rtt"),
         (["LDCC"], LINK, 0.1, "flow 'flow1' is 'LDCC'; give a source law"),
         (3, LINK, 0.1, "flows is 3; give laws in a list"),
         ([fc.LDCC], {"capcity": 1}, 0.1, "link has no argument 'capcity'; did you mean 'capacity'"),
         ([fc.LDCC], {}, 0.1, "link 'bottleneck' lacks its capacity"),
         ([fc.LDCC], "3 Mbit/s", 0.1, "link is '3 Mbit/s'; give arguments such as"),
     ],
-)
+)  # fmt: skip
 def test_dumbbell_refuses(flows: Any, link: Any, rtt: Any, message: str | None) -> None:
     if message is None:
         assert fc.dumbbell(flows, link, rtt=rtt).base_rtt("flow1") == 25

@@ -15,7 +15,16 @@ from fluidcc.base.errors import InvalidInput, LawError
 from fluidcc.formulas import fast
 from fluidcc.laws.prove import Verdict
 from fluidcc.sources.dca import alpha
-from fluidcc.sources.probes import d_hat, delta, r0, rounds, theta, with_estimator, with_pause, x0
+from fluidcc.sources.propagation import (
+    d_hat,
+    delta,
+    r0,
+    rounds,
+    theta,
+    with_estimator,
+    with_pause,
+    x0,
+)
 from fluidcc.symbols import RTT, unfold
 
 PACKET = 8000.0

@@ -16,7 +16,7 @@ from fluidcc.formulas import ecf
 from fluidcc.laws import Link, Source
 from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail, REDDrop
 from fluidcc.links import RED as FixedRED
-from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, measured, q
+from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
 from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.simulation.simulate import simulate

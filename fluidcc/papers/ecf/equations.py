@@ -13,7 +13,7 @@ from fluidcc.laws import Source
 from fluidcc.links import PAQM, PAQMECF, PAQMDrop
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.counting import count_packets
-from fluidcc.links.ecf import T_ECF, V1, V2, R, aim, factor, measured, q, rise
+from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, factor, measured, q, rise
 from fluidcc.network import Network
 from fluidcc.network.topologies import two_queues
 from fluidcc.papers.ecf.common import (

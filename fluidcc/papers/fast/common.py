@@ -16,7 +16,7 @@ from fluidcc.network import Network
 from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST
-from fluidcc.sources.probes import with_estimator, with_pause
+from fluidcc.sources.propagation import with_estimator, with_pause
 
 if TYPE_CHECKING:
     import xarray as xr

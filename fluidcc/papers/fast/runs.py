@@ -36,7 +36,7 @@ from fluidcc.simulation.restart import nudged
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST, OnOff, StaticFAST, StaticVegas, Vegas
 from fluidcc.sources._windows import w
-from fluidcc.sources.probes import with_estimator, with_pause
+from fluidcc.sources.propagation import with_estimator, with_pause
 
 _EXACT = 0.02  # at 200 ms windows are not quite at rest when the probe begins
 

@@ -1,5 +1,5 @@
-"""Modulated sources: a run draws their rate, a piecewise-constant pattern, with its seed; they
-listen to nothing.
+"""Traffic that does not listen: a constant rate, and random ones that a run draws with its seed, as
+piecewise-constant patterns.
 """
 
 from __future__ import annotations
@@ -8,7 +8,19 @@ from sympy import symbols
 
 from fluidcc.laws import Source
 
-__all__ = ["OnOff", "Poisson"]
+__all__ = ["CBR", "OnOff", "Poisson"]
+
+
+rate = symbols("rate", nonnegative=True)  # [bit/s]
+
+CBR = Source(
+    name="CBR",
+    flow={},
+    out={"rate": rate},
+    params={rate: 0.5e6},
+    units={rate: "bit/s"},
+    ref="the UDP flow of LDCC, Fig. 5",
+)
 
 peak, mean_rate = symbols("peak mean_rate", nonnegative=True)  # [bit/s]
 shape, mean_on, mean_off, interval = symbols("shape mean_on mean_off interval", positive=True)
@@ -16,6 +28,7 @@ shape, mean_on, mean_off, interval = symbols("shape mean_on mean_off interval", 
 # Bursts at `peak` of Pareto length with mean `mean_on`, silences Pareto with mean `mean_off`.
 OnOff = Source(
     name="OnOff",
+    traffic="on_off_pareto",
     out={"rate": peak},
     params={peak: 5e6, shape: 1.25, mean_on: 0.1, mean_off: 0.1},
     units={peak: "bit/s", shape: "1", mean_on: "s", mean_off: "s"},
@@ -25,6 +38,7 @@ OnOff = Source(
 # Packets of a Poisson stream of mean rate `mean_rate`, counted in consecutive intervals.
 Poisson = Source(
     name="Poisson",
+    traffic="poisson",
     out={"rate": mean_rate},
     params={mean_rate: 0.5e6, interval: 0.1},
     units={mean_rate: "bit/s", interval: "s"},
