@@ -23,15 +23,14 @@ from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
 from fluidcc.network.network import resolve_pattern
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.many import run_many
 from fluidcc.simulation.diagnostics import doubts
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out, require_runnable
 from fluidcc.simulation.results import variables
-from fluidcc.simulation.running import pause_after
-from fluidcc.simulation.simulate import _frozen
+from fluidcc.simulation.simulate import _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.grid import combinations
 from fluidcc.sweeps.measures import KINDS, Measure, Point, sample_times
@@ -204,7 +203,7 @@ class Trajectories:
         out, codes = np.full((count, len(structure.rows)), np.nan), np.zeros(count, int)
         doubtful: dict[int, list[str]] = {}
         space = _copied(structure.space)  # this thread's own
-        space.I[s.BUDGET] = 10 * pause_after(space.at)
+        space.state.budget = 10 * pause_after(space.at)
         heads = _with_room(np.array([place.head for place in places]), space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
         alone = structure.samples is not None  # runs overwrite the samples of those before
@@ -216,15 +215,16 @@ class Trajectories:
                 structure.rows, out[:stop], codes[:stop], done, anew, structure.hops,
                 structure.address, advance,
             )  # fmt: skip
-            anew = int(I[s.CODE] != s.PAUSED or done == stop)
+            why = s.State(F, I).code
+            anew = int(why != s.PAUSED or done == stop)
             if done == stop:
                 last = done - 1
                 if alone and codes[last] == s.DONE:
                     doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
-            elif I[s.CODE] == s.GROW_RING and not space.grow_ring():
+            elif why == s.GROW_RING and not space.grow_ring():
                 codes[done], done, anew = s.COLLAPSE, done + 1, 1
-            elif I[s.CODE] in (s.GROW_RING, s.GROW_HEAP):
-                if I[s.CODE] == s.GROW_HEAP:
+            elif why in (s.GROW_RING, s.GROW_HEAP):
+                if why == s.GROW_HEAP:
                     space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
@@ -238,7 +238,11 @@ class Trajectories:
     def _doubts(self, place: _Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""
         structure, net = place.structure, place.net
-        samples, at, count = structure.samples, structure.space.at, int(structure.space.I[s.NSAMP])
+        samples, at, count = (
+            structure.samples,
+            structure.space.at,
+            int(structure.space.state.n_samples),
+        )
         if self.alone:  # the values of these axes stand in the workspace alone
             net = self.task.at(self.task.grid.values(range(len(position)), position)).net
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
@@ -265,8 +269,9 @@ class Trajectories:
         if key not in self.structures:
             self.structures[key] = self._structure(space)
         structure = self.structures[key]
+        start = space.state.start
         head = np.concatenate(
-            [space.F[: space.I[s.OOUT]], space.F[space.I[s.OINIT] : space.I[s.OHIST]]]
+            [space.F[: start("samples")], space.F[start("initial") : start("ring")]]
         )
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
         for name, first in structure.first.items():
@@ -298,7 +303,7 @@ class Trajectories:
         """The structure of a workspace. Where its samples stand is read from numbered ones."""
         at, options, space = space.at, self.task.options, _copied(space)
         fused = options.get("engine") == "fused" and fits(at)
-        start, stop = int(space.I[s.OOUT]), int(space.I[s.OINIT])
+        start, stop = space.state.start("samples"), space.state.start("initial")
         kept = space.F[start:stop].copy()
         space.F[start:stop] = np.arange(start, stop)
         numbered = variables(space, sample_times(options))
@@ -322,7 +327,7 @@ class Trajectories:
 
         def sending(variable: str, flow: str) -> NDArray[np.float64]:
             asked.append(variable)
-            return np.ones(int(space.I[s.NSAMP]))
+            return np.ones(int(space.state.n_samples))
 
         said = doubts(at, sending)
         space.F[start:stop] = kept  # only now: what was read may be a view
@@ -400,7 +405,10 @@ class Trajectories:
     def _sets(self, k: int, values: dict[str, Any], space: Workspace) -> bool:
         """Whether a workspace becomes that of the ends of an axis by its numbers alone."""
         axis, numbers = self.task.grid.axes[k], self._numbers(space, k)
-        start, stop = int(space.I[s.OOUT]), int(space.I[s.OINIT])  # the samples, which are empty
+        start, stop = (
+            space.state.start("samples"),
+            space.state.start("initial"),
+        )  # the samples, which are empty
         for n in (int(np.argmin(axis.values)), int(np.argmax(axis.values))):
             try:
                 other = self._space({**values, axis.name: axis.values[n]})
@@ -426,7 +434,8 @@ def _copied(space: Workspace) -> Workspace:
 
 def _with_room(heads: NDArray[np.float64], space: Workspace) -> NDArray[np.float64]:
     """The numbers of places as the workspace takes them: it may have grown since they were made."""
-    size = int(space.I[s.OHIST] - space.I[s.OINIT] + space.I[s.OOUT])
+    start = space.state.start
+    size = start("ring") - start("initial") + start("samples")
     return np.ascontiguousarray(np.pad(heads, ((0, 0), (0, size - heads.shape[1]))))
 
 
