@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,6 @@ def grouped(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ")
 
 
-def percent(ratio: Any, digits: int = 3) -> str:
-    return f"{float(ratio) * 100:.{digits}g} %"
-
-
 def mean_value(f: Any) -> tuple[Any, Any, Any]:
     """Return y = x + Delta, f(y) by the mean value theorem, and f'(xi), where x < xi < y."""
     slope = f(xi).diff(xi)
@@ -58,7 +54,7 @@ def orbit_of(scheme: str, flows: int, **changes: Any) -> Orbit:
     return synchronized(a, b, up, down, T1, n=flows, exact=a == 0 and not changes, **changes).orbit
 
 
-@lru_cache(maxsize=4)
+@cache
 def fig5(scheme: str) -> NDArray[np.float64]:
     """Loss ratio p_n for n = 1, ..., 100 flows of a scheme of Fig. 5; computed once."""
     return np.array([float(orbit_of(scheme, flows).loss) for flows in range(1, FLOWS + 1)])
@@ -74,7 +70,7 @@ def iscc(
     return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))
 
 
-@lru_cache(maxsize=8)
+@cache
 def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
     """Loss ratios of ISCC(k, l), m_I = 20 and m_D = max(2, l), for the first of `ISCC_FLOWS`."""
     return np.array(
@@ -82,7 +78,7 @@ def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.
     )
 
 
-@lru_cache(maxsize=16)
+@cache
 def cycles_to_fairness(
     k: float, l: float, lam: float, sigma: float, goal: float = 0.99
 ) -> tuple[int, float]:
