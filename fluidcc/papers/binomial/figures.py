@@ -17,12 +17,11 @@ from fluidcc.plotting import convergence_plane
 FIGURES = Figures()
 
 
-def corners(
-    scheme: str, cycles: int, start: tuple[float, float] = (20.0, 80.0)
-) -> NDArray[np.float64]:
-    """Corners of the fluid's cycles on C = 100: on the efficiency line, and after a decrease."""
+def corners(scheme: str, cycles: int) -> NDArray[np.float64]:
+    """Corners of the fluid's cycles on C = 100 from (20, 80): on the efficiency line, and after a
+    decrease."""
     k, l, sigma = FAIRNESS_SCHEMES[scheme]
-    path = [start]
+    path = [(20.0, 80.0)]
     for _ in range(cycles):
         a, b = path[-1]
         down = a - sigma * a**l, b - sigma * b**l

@@ -356,8 +356,8 @@ LATE = 2  # intervals: what makes feedback of the fluid study as late as a round
 
 
 @cache
-def table_losses(name: str, delay: int = LATE) -> dict[int, float]:
-    """Losses of a scheme of Table I, feedback `delay` intervals late, 14 kbit/s a flow at least."""
+def table_losses(name: str) -> dict[int, float]:
+    """Losses of a scheme of Table I, feedback `LATE` intervals late, 14 kbit/s a flow at least."""
     a, b, up, down, _ = TABLE[name]
     found = {}
     for flows in (2, 5, 10, 20, 30, 50):
@@ -365,7 +365,7 @@ def table_losses(name: str, delay: int = LATE) -> dict[int, float]:
             # a tie is a dip; this is a qualitative study
             warnings.simplefilter("ignore", FluidccWarning)
             found[flows] = float(
-                synchronized(a, b, up, down, T1, n=flows, delay=delay, floor=14e3).orbit.loss
+                synchronized(a, b, up, down, T1, n=flows, delay=LATE, floor=14e3).orbit.loss
             )
     return found
 

@@ -39,6 +39,11 @@ def sawtooth(
     return simulate(dumbbell(flows, link), stop, **more)
 
 
+def of_fig2(law: Source, stop: float, packets: int = 400) -> Any:
+    """A run of one flow on the link of Fig. 2, with that many packets of buffer."""
+    return sawtooth(law, 1, C2, T2, window=600, stop=stop, buffer=packets * PACKET)
+
+
 def flow(law: Source, window: float, **more: Any) -> dict[str, Any]:
     """A flow that begins with that window [packet], from 0 s on."""
     return {"law": law, "start": 0, "packet": PACKET, "initial": {"w": window}, **more}
@@ -80,13 +85,13 @@ def fig1(n: int) -> xr.Dataset:
 def fig2(adaptive: bool = True) -> xr.Dataset:
     """One flow of Fig. 2 with the adaptive backoff, or with one of half."""
     law = PlainDelayAIMD if adaptive else PlainDelayAIMD(cap=0.5)
-    return sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET)
+    return of_fig2(law, 40.0)
 
 
 @cache
 def fig5(Delta0: float) -> xr.Dataset:
     """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
-    return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
+    return of_fig2(DelayAIMD(Delta0=Delta0), 60.0)
 
 
 RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400

@@ -22,7 +22,7 @@ from fluidcc.papers.delay_aimd.common import (
     flow,
     last_cycle,
     ms,
-    sawtooth,
+    of_fig2,
 )
 from fluidcc.papers.model import (
     NOT_GIVEN,
@@ -213,8 +213,7 @@ def algorithm_increase() -> Outcome:
 @cache
 def _epoch(factor: float) -> float:
     """An epoch of Fig. 2 with that factor in the increase [s]."""
-    law = PlainDelayAIMD(alpha=factor)
-    return last_cycle(sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET))[0]
+    return last_cycle(of_fig2(PlainDelayAIMD(alpha=factor), 40.0))[0]
 
 
 @claim("Algorithm 1, line 22", "tau0_bar", erratum=True)
@@ -255,7 +254,7 @@ def algorithm_cap() -> Outcome:
 @claim("Algorithm 1", "lines 1 to 26", erratum=True)
 def algorithm_loss_branch() -> Outcome:
     """The pseudo-code is the complete algorithm."""
-    run = sawtooth(PlainDelayAIMD, 1, C2, T2, window=600, stop=20.0, buffer=100 * PACKET)
+    run = of_fig2(PlainDelayAIMD, 20.0, packets=100)
     lost, top = float(run.lost.max()) / PACKET, float(run.queueing_delay.max())
     return Outcome(
         NOT_GIVEN,

@@ -28,8 +28,8 @@ from fluidcc.papers.delay_aimd.common import (
     flow,
     last_cycle,
     ms,
+    of_fig2,
     ratchet_run,
-    sawtooth,
     smallest_rtt,
 )
 from fluidcc.papers.model import (
@@ -205,10 +205,7 @@ def proportional_idle() -> Outcome:
     is short."""
     periods = {}
     for kappa in (0.0, 20.0):
-        run = sawtooth(
-            DelayAIMD(kappa=kappa), 1, C2, T2, window=600, stop=30.0, buffer=400 * PACKET
-        )
-        periods[kappa] = last_cycle(run)[0]
+        periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
     return reproduced_if(
         abs(periods[20.0] / periods[0.0] - 1) < 1e-3,
         f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), {periods[0.0]:.3f} "

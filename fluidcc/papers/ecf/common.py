@@ -85,19 +85,19 @@ _LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TF
 
 
 @cache
-def starting(kind: str, version: str = "V1") -> xr.Dataset:
+def starting(kind: str) -> xr.Dataset:
     """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `_LAWS`."""
-    return _transient(kind, version, 50, starts=np.arange(0, 50, 10.0))
+    return _transient(kind, 50, starts=np.arange(0, 50, 10.0))
 
 
 @cache
-def stopping(kind: str, version: str = "V1") -> xr.Dataset:
+def stopping(kind: str) -> xr.Dataset:
     """Five sources that start together and stop 10 s apart from 60 s on."""
-    return _transient(kind, version, 100, stops=np.arange(60, 110, 10.0)[::-1])
+    return _transient(kind, 100, stops=np.arange(60, 110, 10.0)[::-1])
 
 
-def _transient(kind: str, version: str, until: float, **times: Any) -> xr.Dataset:
-    link = RED if kind in ("DCCP", "TFRC") else _router(version, 0.06)
+def _transient(kind: str, until: float, **times: Any) -> xr.Dataset:
+    link = RED if kind in ("DCCP", "TFRC") else _router("V1", 0.06)
     net = fig5(_LAWS[kind], link, 5, 0.06, **times)
     # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
     if kind == "TFRC":
@@ -220,9 +220,9 @@ def ms(seconds: Iterable[float], digits: int = 0) -> str:
     return ", ".join(f"{1e3 * v:.{digits}f}" for v in seconds)
 
 
-def pc(parts: Iterable[float], digits: int = 0) -> str:
+def pc(parts: Iterable[float]) -> str:
     """Parts in percent, one after the other."""
-    return ", ".join(f"{100 * v:.{digits}f}" for v in parts)
+    return ", ".join(f"{100 * v:.0f}" for v in parts)
 
 
 def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:

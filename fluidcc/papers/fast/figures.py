@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ _SET = f"100 Mbit/s, RTT {1e3 * RTT_2:g} ms"
 _MARKS = dict(zip(METHODS, "osD", strict=True))
 
 
-def _levels(ax: Any, values: np.ndarray) -> None:
+def _levels(ax: Any, values: Iterable[Any]) -> None:
     """Dot the level, or the levels, that the flows settle at before each arrival."""
     for i, row in enumerate(values):
         span = [GAP * i + 0.3 * GAP, GAP * (i + 1)]
@@ -47,7 +48,7 @@ def fig2a(ax: Any) -> None:
     """Rates of five FAST flows, and the recursion."""
     timeseries(arrivals("FAST"), ("rate",), ax=ax)
     wanted = fast.arrival_recursion(5, C, ALPHA).rate * PACKET / 1e6
-    _levels(ax, np.where(wanted > 0, wanted, np.nan))
+    _levels(ax, [rates[rates > 0] for rates in wanted])
 
 
 @FIGURES.panels(

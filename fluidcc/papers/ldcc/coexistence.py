@@ -250,16 +250,16 @@ def alone(law: Source, capacity: float) -> Network:
 
 
 @cache
-def settled(law: Source, capacity: float, until: float = 200.0) -> xr.Dataset:
-    """The last quarter of a run of it."""
-    run = simulate(alone(law, capacity), until, samples=8001)
+def settled(law: Source, capacity: float) -> xr.Dataset:
+    """The last quarter of a run of 200 s of it."""
+    run = simulate(alone(law, capacity), 200.0, samples=8001)
     return run.isel(time=slice(6000, None))
 
 
 @cache
-def cycle(capacity: float, law: Source = GCC) -> LimitCycle:
+def cycle(capacity: float) -> LimitCycle:
     """GCC's limit cycle, by simulation."""
-    return limit_cycle(alone(law, capacity))
+    return limit_cycle(alone(GCC, capacity))
 
 
 def closed() -> Any:
@@ -272,9 +272,9 @@ def ldcc_delay(capacity: float) -> float:
     return float(equilibrium(alone(LDCC, capacity)).one_way_delay[0])
 
 
-def nada_delay(capacity: float, largest: float = R_MAX) -> float:
+def nada_delay(capacity: float) -> float:
     """One-way delay of NADA alone at equilibrium [s]: R_MAX OWD_min/R_eq."""
-    return largest * DELAY / min(capacity, largest)
+    return R_MAX * DELAY / min(capacity, R_MAX)
 
 
 def even_capacities(largest: float) -> tuple[float, float] | None:

@@ -80,9 +80,9 @@ def equilibrium_of(name: str, time: float = 200.0) -> Equilibrium:
     return equilibrium(scenarios[name].net, at=time)
 
 
-def at_time(name: str, time: float, delays: str = "fifo") -> xr.Dataset:
+def at_time(name: str, time: float) -> xr.Dataset:
     """The sample of that run nearest to a time [s]."""
-    return run(name, delays).sel(time=time, method="nearest")
+    return run(name).sel(time=time, method="nearest")
 
 
 def eta_of(name: str) -> NDArray[np.float64]:
@@ -116,13 +116,11 @@ QueueingDelay = Source(
 )
 
 
-def parking(
-    source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6), **params: float
-) -> Network:
-    """A long flow over two links and a flow on each; `params` of the long flow."""
+def parking(source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6)) -> Network:
+    """A long flow over two links and a flow on each."""
     net = Network().link("link1", link, capacity=capacities[0], delay=0.0125)
     net.link("link2", link, capacity=capacities[1], delay=0.0125)
-    net.flow("long", source(**params), route=["link1", "link2"])
+    net.flow("long", source, route=["link1", "link2"])
     net.flow("a", source, route=["link1"], access_delay=0.0125)
     return net.flow("b", source, route=["link2"], access_delay=0.0125)
 

@@ -81,11 +81,10 @@ def delay_driven(rows: Any) -> None:
     figure.legend(*named, frameon=True, loc="outside lower center", ncols=6, facecolor="0.75")
 
 
-def critical_gain(
-    network: Callable[[float], Network], low: float = 0.2, high: float = 10.0
-) -> float:
+def critical_gain(network: Callable[[float], Network]) -> float:
     """The gain at which a network loses stability, with queues that conserve flow, to half a
     percent."""
+    low, high = 0.2, 10.0
     rest = equilibrium(network(low))  # does not depend on the gain
     while high > 1.005 * low:
         middle = math.sqrt(low * high)
