@@ -43,7 +43,7 @@ def fig1_vegas(ax: Any) -> None:
         named = r"$n\alpha$" if n == 16 else None
         ax.axhline(n * target, color="0.5", linestyle=":", linewidth=1, label=named)
     ax.set(xlabel="time [s]", ylabel="queue [packets]", xlim=(0, 5), ylim=(0, 40))
-    ax.legend(loc="center right")
+    ax.legend(loc="center right", bbox_to_anchor=(1, 0.6))
 
 
 @FIGURES.panels(

@@ -45,7 +45,7 @@ def _transients(axes: Any, kinds: dict[str, str]) -> None:
             _throughput(ax, run(kind))
             ax.set_title(f"{name}, {what} one by one (dotted: fair shares)")
             ax.set_xlabel("time [s]")
-    axes[0, 1].legend(loc="upper left")
+    axes[0, 1].legend(loc="upper left", frameon=True)
 
 
 @FIGURES.panels("ecf_fig6", 2, 2, size=(10, 6))

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Symbol, lambdify, log, symbols
 
 from fluidcc.analysis.linearize import linearize
@@ -83,12 +82,6 @@ def equilibrium_of(name: str, time: float = 200.0) -> Equilibrium:
 def at_time(name: str, time: float) -> xr.Dataset:
     """The sample of that run nearest to a time [s]."""
     return run(name).sel(time=time, method="nearest")
-
-
-def eta_of(name: str) -> NDArray[np.float64]:
-    """The gain eta of every LDCC flow of a ready scenario."""
-    laws = [f.law for f in scenarios[name].net.flows.values() if f.law.name == "LDCC"]
-    return np.array([law.parameter("eta") for law in laws])
 
 
 def positive(*names: str) -> list[Symbol]:

@@ -21,7 +21,6 @@ from fluidcc.papers.ldcc.common import (
     beta,
     delay_by_19,
     equilibrium_of,
-    eta_of,
     four_flows,
     near,
     positive,
@@ -47,9 +46,10 @@ from fluidcc.sources import LDCC
 def settings() -> Outcome:
     """k = 1/(2.5 RTT), beta = 0.1, w = 20 kbit/s."""
     taken = {name: LDCC.parameter(name) for name in ("w", "beta", "T", "eta")}
+    laws = [flow.law for flow in scenarios["ldcc_fig5"].net.flows.values()]
     same = taken == {"w": 20e3, "beta": 0.1, "T": 0.1, "eta": 1 / 2.5}
     return reproduced_if(
-        same and np.all(eta_of("ldcc_fig5") == 0.4),
+        same and all(law.parameter("eta") == 0.4 for law in laws if law.name == "LDCC"),
         "the library's defaults: w = 20 kbit/s, beta = 0.1, eta = k RTT = 0.4, T = 100 ms",
         values=taken,
     )

@@ -222,7 +222,6 @@ pole_and_zero = lambdify(
 HOPS = (1, 2, 3, 5)
 RATES = np.geomspace(0.25e6, 25e6, 10)
 RATIOS = np.geomspace(1, 100, 10)
-_LOW, _HIGH, _STEPS, _POINTS = 1e-2, 30.0, 20, 1500
 # (43) is eta base/(s + eta pole): what does not move with the gain is computed once.
 _POLE = pole_symbol(_ROUND) / eta
 _BASE = (loop_symbol(_ROUND) * (s + pole_symbol(_ROUND)) / eta).simplify()
@@ -262,7 +261,7 @@ class ParkingLots:
 
     def __init__(self, M: Any, rate: Any, ratio: Any) -> None:
         self.M, rate, ratio = (np.asarray(v, float)[:, None] for v in (M, rate, ratio))
-        self.omega = np.geomspace(1e-3, 30, _POINTS)[None] / np.sqrt(ratio)
+        self.omega = np.geomspace(1e-3, 30, 1500)[None] / np.sqrt(ratio)
         w_, beta_ = LDCC.parameter("w"), LDCC.parameter("beta")
         self.parts = [_PARTS(1j * self.omega, rate, w_, beta_, trip) for trip in (1.0, ratio)]
 
@@ -325,8 +324,8 @@ def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:
 
     Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
     """
-    low, high = np.full(points, _LOW), np.full(points, _HIGH)
-    for _ in range(_STEPS):
+    low, high = np.full(points, 1e-2), np.full(points, 30.0)
+    for _ in range(20):
         middle = np.sqrt(low * high)
         beyond = reach(middle) >= 1
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
