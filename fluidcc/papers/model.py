@@ -14,27 +14,10 @@ from fluidcc.laws import Law
 from fluidcc.laws.prove import Proof, Verdict, prove
 
 __all__ = [
-    "DIFFERS",
-    "NOT_GIVEN",
-    "OUT_OF_REACH",
-    "PROVED",
-    "REFUTED",
-    "REPRODUCED",
-    "VERDICTS",
-    "Claim",
-    "Outcome",
-    "Undecided",
-    "claim",
-    "claims_of",
-    "differs_if",
-    "from_proofs",
-    "law_proof",
-    "papers",
-    "proof",
-    "proved_if",
-    "refuted_if",
-    "reproduced_if",
-]
+    "DIFFERS", "NOT_GIVEN", "OUT_OF_REACH", "PROVED", "REFUTED", "REPRODUCED", "VERDICTS",
+    "Claim", "Outcome", "Undecided", "claim", "claims_of", "differs_if", "from_proofs",
+    "law_proof", "papers", "proof", "proved_if", "refuted_if", "reproduced_if",
+]  # fmt: skip
 
 PROVED = "proved"  # by algebra, for all values
 REPRODUCED = "reproduced"  # computed, and equal to what the paper prints within its precision
@@ -53,7 +36,7 @@ _ROOMS = {
     "delay_aimd": ("rules", "runs", "knee"),
     "ecf": ("equations", "runs"),
 }
-_REGISTRY: dict[str, dict[str, Claim]] = {}
+_REGISTRY: dict[str, dict[str, Claim]] = {}  # by module and name
 
 
 class Undecided(FluidccError, ArithmeticError):
@@ -120,18 +103,18 @@ class Claim:
 
 
 def claim(
-    paper: str, place: str, statement: str = "", published: str = "", *, erratum: bool = False
+    place: str, published: str = "", *, erratum: bool = False
 ) -> Callable[[Callable[[], Outcome]], Callable[[], Outcome]]:
-    """Register the decorated function as the test of a claim.
+    """Register the decorated function as the test of a claim of the paper whose folder it is in.
 
-    Its name becomes part of the claim's id; its docstring is the statement, if none is given.
+    Its name becomes part of the claim's id, and its docstring is the statement.
     """
 
     def register(check: Callable[[], Outcome]) -> Callable[[], Outcome]:
-        key = f"{paper}.{check.__name__}"
-        said = statement or " ".join((check.__doc__ or "").split())
-        _REGISTRY.setdefault(paper, {})[key] = Claim(
-            key, paper, place, said, published, check, erratum
+        paper, key = check.__module__.split(".")[-2], check.__name__
+        statement = " ".join((check.__doc__ or "").split())
+        _REGISTRY.setdefault(check.__module__, {})[key] = Claim(
+            f"{paper}.{key}", paper, place, statement, published, check, erratum
         )
         return check
 
@@ -159,8 +142,7 @@ def claims_of(paper: str | None = None) -> list[Claim]:
     for name in _ROOMS if paper is None else (paper,):
         for room in _ROOMS[name]:
             module = import_module(f"fluidcc.papers.{name}.{room}").__name__
-            # A room may have been imported before another that comes first.
-            found += [c for c in _REGISTRY[name].values() if c.check.__module__ == module]
+            found += _REGISTRY[module].values()
     return found
 
 

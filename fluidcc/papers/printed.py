@@ -1,4 +1,4 @@
-"""Whether a computed number is the one that a paper prints, to the precision of its digits."""
+"""Numbers beside those that a paper prints: whether they agree to its digits, and as text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
 
 from fluidcc.base.errors import InvalidInput
 from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
 
-__all__ = ["agrees", "bound", "compared"]
+__all__ = [
+    "agrees", "at_values", "bound", "compared", "kbit", "mbit", "ms", "named", "numbers", "off",
+    "percent",
+]  # fmt: skip
 
 _NUMBER = r"(\d[\d ]*(?:\.\d+)?)"
 _BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -95,3 +101,43 @@ def bound(ratio: float) -> str:
     Texts must not change with the last bits of a run: it is three times as large at least, or 1e-9.
     """
     return "1e-9" if 3 * ratio < 1e-9 else f"1e{math.ceil(math.log10(3 * ratio))}"
+
+
+def off(found: Any, wanted: Any) -> float:
+    """Return the largest difference of numbers from others, relative to these."""
+    return float(np.max(np.abs(found / wanted - 1)))
+
+
+def named(label: str, keys: Iterable[Any], values: Iterable[Any]) -> dict[str, float]:
+    """Return numbers by names such as "n = 2", which a label such as "n = {:g}" makes of keys."""
+    return {label.format(key): float(v) for key, v in zip(keys, values, strict=True)}
+
+
+def numbers(values: Iterable[Any], form: str = ".3g") -> str:
+    """Return numbers as text, one after the other."""
+    return ", ".join(f"{float(v):{form}}" for v in values)
+
+
+def ms(seconds: Any, digits: int = 4) -> str:
+    """Return a time as text in milliseconds."""
+    return f"{float(seconds) * 1e3:.{digits}g} ms"
+
+
+def mbit(rate: Any, digits: int = 4) -> str:
+    """Return a rate as text in Mbit/s."""
+    return f"{float(rate) / 1e6:.{digits}g} Mbit/s"
+
+
+def kbit(rate: Any, digits: int = 4) -> str:
+    """Return a rate as text in kbit/s."""
+    return f"{float(rate) / 1e3:.{digits}g} kbit/s"
+
+
+def percent(ratio: Any, digits: int = 3) -> str:
+    """Return a part as text in percent."""
+    return f"{float(ratio) * 100:.{digits}g} %"
+
+
+def at_values(values: Mapping[str, float]) -> str:
+    """Return the numbers of a counterexample by name, as text."""
+    return ", ".join(f"{name} = {v:.3g}" for name, v in sorted(values.items()))

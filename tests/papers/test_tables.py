@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import fluidcc as fc
@@ -23,7 +24,11 @@ def _row(name: str, outcome: model.Outcome, **changes: object) -> tables.Row:
 TABLE = tables.Table(
     (
         _row("one", model.Outcome("proved", "yes")),
-        _row("two", model.Outcome("differs", "by 3", "because\nof <this>", {"v": 3}), erratum=True),
+        _row(
+            "two",
+            model.Outcome("differs", "by 3", "because\nof <this>", {"v": np.float64(3)}),
+            erratum=True,
+        ),
     )
 )
 
@@ -32,6 +37,7 @@ def test_rows_are_found_by_position_id_and_name() -> None:
     assert TABLE[1] is TABLE["p.two"] is TABLE["two"]
     assert [r.id for r in TABLE[:1]] == ["p.one"]
     assert TABLE["two"].values == {"v": 3.0}
+    assert type(TABLE["two"].values["v"]) is float
     with pytest.raises(UnknownName, match=r"the ids are p\.one, p\.two"):
         TABLE["three"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,6 @@ def grouped(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ")
 
 
-def percent(ratio: Any, digits: int = 3) -> str:
-    return f"{float(ratio) * 100:.{digits}g} %"
-
-
 def mean_value(f: Any) -> tuple[Any, Any, Any]:
     """Return y = x + Delta, f(y) by the mean value theorem, and f'(xi), where x < xi < y."""
     slope = f(xi).diff(xi)
@@ -58,7 +54,7 @@ def orbit_of(scheme: str, flows: int, **changes: Any) -> Orbit:
     return synchronized(a, b, up, down, T1, n=flows, exact=a == 0 and not changes, **changes).orbit
 
 
-@lru_cache(maxsize=4)
+@cache
 def fig5(scheme: str) -> NDArray[np.float64]:
     """Loss ratio p_n for n = 1, ..., 100 flows of a scheme of Fig. 5; computed once."""
     return np.array([float(orbit_of(scheme, flows).loss) for flows in range(1, FLOWS + 1)])
@@ -67,14 +63,13 @@ def fig5(scheme: str) -> NDArray[np.float64]:
 ISCC_FLOWS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
-def iscc(
-    k: float, l: float, m_I: float = 20.0, m_D: float | None = None, estimate: Any = 1.0
-) -> tuple[Any, Any]:
-    """Return lambda and sigma of ISCC(k, l) on a link of capacity 1, taken to be `estimate`."""
-    return tuple(binomial.iscc_parameters(k, l, estimate, m_I, max(2.0, l) if m_D is None else m_D))
+def iscc(k: float, l: float, estimate: Any = 1.0) -> tuple[Any, Any]:
+    """Return lambda and sigma of ISCC(k, l), m_I = 20 and m_D = max(2, l), on a link of capacity 1
+    that is taken to be `estimate`."""
+    return tuple(binomial.iscc_parameters(k, l, estimate, 20.0, max(2.0, l)))
 
 
-@lru_cache(maxsize=8)
+@cache
 def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.float64]:
     """Loss ratios of ISCC(k, l), m_I = 20 and m_D = max(2, l), for the first of `ISCC_FLOWS`."""
     return np.array(
@@ -82,16 +77,14 @@ def iscc_losses(k: float, l: float, first: int = len(ISCC_FLOWS)) -> NDArray[np.
     )
 
 
-@lru_cache(maxsize=16)
-def cycles_to_fairness(
-    k: float, l: float, lam: float, sigma: float, goal: float = 0.99
-) -> tuple[int, float]:
-    """Cycles until two flows from (20, 80) on C = 100 have fairness `goal`, in full and linearised.
+@cache
+def cycles_to_fairness(k: float, l: float, lam: float, sigma: float) -> tuple[int, float]:
+    """Cycles until two flows from (20, 80) on C = 100 have fairness 0.99, in full and linearised.
 
     The cycles are those of the fluid: x' = lam x**-k up to x + y = C, then both fall. The factor is
     `binomial.convergence_factor` at the fair share, which says how a small difference shrinks.
     """
-    low, high, cycles = 20.0, 80.0, 0
+    low, high, cycles, goal = 20.0, 80.0, 0, 0.99
     while low / high < goal and cycles < 100_000:
         low, high = climb(low - sigma * low**l, high - sigma * high**l, k, 100.0)
         cycles += 1
@@ -106,8 +99,6 @@ def climb(a: float, b: float, k: float, capacity: float) -> tuple[float, float]:
     from scipy.optimize import brentq
 
     def rates(s: float) -> tuple[float, float]:
-        if k == -1:
-            return a * math.exp(s), b * math.exp(s)
         power = k + 1
         return tuple(  # type: ignore[return-value]
             (v**power + power * s) ** (1 / power) if v**power + power * s > 0 else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from fluidcc.papers.binomial.common import (
     lam,
     mean_value,
     n,
-    percent,
     sigma,
     x,
     xi,
@@ -33,37 +32,38 @@ from fluidcc.papers.binomial.common import (
 from fluidcc.papers.model import (
     DIFFERS,
     NOT_GIVEN,
-    REFUTED,
-    REPRODUCED,
     Outcome,
     claim,
+    differs_if,
     from_proofs,
     proof,
+    refuted_if,
+    reproduced_if,
 )
-from fluidcc.papers.printed import agrees, compared
+from fluidcc.papers.printed import agrees, at_values, compared, named, percent
 
 Y = x + Delta  # the larger of two rates
 # A decrease that is strictly steeper than proportional, and nowhere as steep as 1
 SLOW = x - log(1 + x)
 
 
-@claim("binomial", "(3), (4)", "Binomial controls of windows and of rates differ only in "
-       "constants.", "lambda = alpha (MTU/RTT)^(k+1), sigma = beta (MTU/RTT)^(1-l)")  # fmt: skip
+@claim("(3), (4)", "lambda = alpha (MTU/RTT)^(k+1), sigma = beta (MTU/RTT)^(1-l)")
 def windows_and_rates() -> Outcome:
+    """Binomial controls of windows and of rates differ only in constants."""
     alpha, beta, _, _, mtu, rtt = binomial.window_to_rate.arguments
     up, down = binomial.window_to_rate.form.values()
     W, unit = symbols("W u", positive=True)
     put = {mtu: unit, rtt: 1}
     return from_proofs(
-        proof(Eq(up.subs(put) * (W * unit) ** -k, unit * alpha * W**-k)),
-        proof(Eq(down.subs(put) * (W * unit) ** l, unit * beta * W**l)),
+        Eq(up.subs(put) * (W * unit) ** -k, unit * alpha * W**-k),
+        Eq(down.subs(put) * (W * unit) ** l, unit * beta * W**l),
         computed="for all k and l",
     )
 
 
-@claim("binomial", "(5)", "AIMD(alpha, beta) is as fast as TCP at the same loss, if losses are "
-       "periodic.", "alpha = 3 beta/(2 - beta)")  # fmt: skip
+@claim("(5)", "alpha = 3 beta/(2 - beta)")
 def tcp_friendly_aimd() -> Outcome:
+    """AIMD(alpha, beta) is as fast as TCP at the same loss, if losses are periodic."""
     _, alpha, beta = response.aimd_window.arguments
     friendly = response.aimd_window.form.subs(alpha, binomial.tcp_friendly_alpha.form)
     same = response.square_root_window.form.subs(response.square_root_window.arguments[1], 1)
@@ -75,14 +75,15 @@ def tcp_friendly_aimd() -> Outcome:
     )
 
 
-@claim("binomial", "(10)", "Any positive decrease lowers the sum of the rates.", "R_D > 0")
+@claim("(10)", "R_D > 0")
 def decrease_lowers_the_sum() -> Outcome:
-    return from_proofs(proof(-R_D(x) - R_D(Y) < 0), computed="for every positive R_D")
+    """Any positive decrease lowers the sum of the rates."""
+    return from_proofs(-R_D(x) - R_D(Y) < 0, computed="for every positive R_D")
 
 
-@claim("binomial", "(11), (12)", "A decrease loses no fairness iff x R_D(y) >= y R_D(x) for x < y.",
-       "x R_D(y) - y R_D(x) >= 0")  # fmt: skip
+@claim("(11), (12)", "x R_D(y) - y R_D(x) >= 0")
 def fairness_of_a_decrease() -> Outcome:
+    """A decrease loses no fairness iff x R_D(y) >= y R_D(x) for x < y."""
     after = (x - R_D(x)) / (Y - R_D(Y)) - x / Y
     return from_proofs(
         proof(Eq(after, (x * R_D(Y) - Y * R_D(x)) / (Y * (Y - R_D(Y)))), where=[Y - R_D(Y) > 0]),
@@ -91,16 +92,14 @@ def fairness_of_a_decrease() -> Outcome:
     )
 
 
-@claim("binomial", "(13)-(15)", "(12) for all x < y is R_D'(x) >= R_D(x)/x for all x.",
-       "R_D' >= R_D/x")  # fmt: skip
+@claim("(13)-(15)", "R_D' >= R_D/x")
 def slope_of_a_decrease() -> Outcome:
+    """(12) for all x < y is R_D'(x) >= R_D(x)/x for all x."""
     ratio = lambda v: R_D(v) / v  # noqa: E731
     slope = diff(ratio(xi), xi)
     necessary = diff(x * R_D(Y) - Y * R_D(x), Delta).subs(Delta, 0).doit()
     return from_proofs(
-        # (12) is zero at y = x; if it is never negative its slope there is not either
-        proof(Eq(necessary, x * R_D(x).diff(x) - R_D(x))),
-        # R_D(y)/y = R_D(x)/x + Delta (R_D/x)'(xi), by the mean value theorem
+        Eq(necessary, x * R_D(x).diff(x) - R_D(x)),
         proof(
             x * Y * (ratio(x) + Delta * slope) - Y * R_D(x) >= 0,
             where=[R_D(xi).diff(xi) >= R_D(xi) / xi],
@@ -109,19 +108,17 @@ def slope_of_a_decrease() -> Outcome:
     )
 
 
-@claim("binomial", "(18)", "So R_D(x) >= c2 x for all x > 0, with one constant c2 > 0.",
-       "R_D(x) >= c2 x", erratum=True)  # fmt: skip
+@claim("(18)", "R_D(x) >= c2 x", erratum=True)
 def decrease_at_least_linear() -> Outcome:
+    """So R_D(x) >= c2 x for all x > 0, with one constant c2 > 0."""
     c2 = symbols("c2", positive=True)
     wrong = proof(c2 * x <= SLOW)
     fits = proof(log(1 + x) > x / (1 + x))  # which is (15) for it, see strict_decrease
-    if wrong or not fits:
-        return from_proofs(wrong, computed="as printed")
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        not wrong and fits,
         "R_D = x - ln(1 + x) satisfies (15), and R_D/x -> 0 as x -> 0",
         "It fails at "
-        + ", ".join(f"{a} = {b:.3g}" for a, b in sorted(wrong.counterexample.items()))
+        + at_values(wrong.counterexample)
         + ". The integrals of (16) have a lower end: R_D(x) >= c2 x holds for x >= x0 with c2 = "
         "R_D(x0)/x0, and below x0 with the sign reversed. So the conclusion drawn for large x "
         "stands.",
@@ -129,18 +126,16 @@ def decrease_at_least_linear() -> Outcome:
     )
 
 
-@claim("binomial", "(19)", "Two rates do not cross in a decrease iff R_D' < 1.", "R_D'(x) < 1",
-       erratum=True)  # fmt: skip
+@claim("(19)", "R_D'(x) < 1", erratum=True)
 def no_crossing_down() -> Outcome:
+    """Two rates do not cross in a decrease iff R_D' < 1."""
     y, value, slope = mean_value(R_D)
     enough = proof(y - value > x - R_D(x), where=[slope < 1])
     # x - R_D = (x + sin x)/2 rises strictly, though its slope vanishes at pi, 3 pi, ...
     touching = (x - sin(x)) / 2
     steep = proof(Eq(diff(touching, x), (1 - cos(x)) / 2))
-    if not (enough and steep):
-        return from_proofs(enough, steep, computed="as printed")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        enough and steep,
         "sufficient: proved for every differentiable R_D; necessary is only R_D' <= 1, with "
         "equality on no interval",
         "R_D = (x - sin x)/2 never lets two rates cross, as x - R_D = (x + sin x)/2 rises "
@@ -148,39 +143,36 @@ def no_crossing_down() -> Outcome:
     )
 
 
-@claim("binomial", "(20)", "Rates stay positive if (15) and (19) hold.", "x - R_D(x) > 0")
+@claim("(20)", "x - R_D(x) > 0")
 def rates_stay_positive() -> Outcome:
+    """Rates stay positive if (15) and (19) hold."""
     slope = R_D(x).diff(x)
     return from_proofs(
         proof(x - R_D(x) > 0, where=[slope >= R_D(x) / x, slope < 1]), computed="for every R_D"
     )
 
 
-@claim("binomial", "Section III-C", "If (15) is made strict, (19) can no longer hold.",
-       "(15) strict excludes (19)", erratum=True)  # fmt: skip
+@claim("Section III-C", "(15) strict excludes (19)", erratum=True)
 def strict_decrease() -> Outcome:
+    """If (15) is made strict, (19) can no longer hold."""
     slope = diff(SLOW, x)
     # x R_D' - R_D = log(1 + x) - x/(1 + x)
     form = proof(Eq(x * slope - SLOW, log(1 + x) - x / (1 + x)))
     strict, below, positive = proof(log(1 + x) > x / (1 + x)), proof(slope < 1), proof(SLOW > 0)
-    if not (form and strict and below and positive):
-        return from_proofs(form, strict, below, positive, computed="as printed")
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        form and strict and below and positive,
         "R_D = x - ln(1 + x) is positive, strictly steeper than R_D/x and less steep than 1, all "
         "proved",
         "So a decrease may improve fairness strictly for all x > 0, and (21) need not be strict.",
     )
 
 
-@claim("binomial", "Section III-A", "x - lg(x + 2) can be used as a decrease.", "x - lg(x + 2)",
-       erratum=True)  # fmt: skip
+@claim("Section III-A", "x - lg(x + 2)", erratum=True)
 def logarithmic_example() -> Outcome:
+    """x - lg(x + 2) can be used as a decrease."""
     wrong = [proof(x - log(x + 2) / log(base) > 0) for base in (2, 10)]
-    if any(wrong):
-        return from_proofs(*wrong, computed="positive")
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        not any(wrong),
         "negative near zero, with logarithms to the base 2 as well as 10",
         "At x = 0 it is -lg 2. It is positive from x = 2 on (base 2) or 0.38 on (base 10); x - "
         "ln(1 + x) would do.",
@@ -188,15 +180,16 @@ def logarithmic_example() -> Outcome:
     )
 
 
-@claim("binomial", "(21)", "An increase loses no fairness iff R_I' <= R_I/x.", "R_I' <= R_I/x")
+@claim("(21)", "R_I' <= R_I/x")
 def slope_of_an_increase() -> Outcome:
+    """An increase loses no fairness iff R_I' <= R_I/x."""
     ratio = lambda v: R_I(v) / v  # noqa: E731
     slope = diff(ratio(xi), xi)
     after = (x + R_I(x)) / (Y + R_I(Y)) - x / Y
     necessary = diff(Y * R_I(x) - x * R_I(Y), Delta).subs(Delta, 0).doit()
     return from_proofs(
-        proof(Eq(after, (Y * R_I(x) - x * R_I(Y)) / (Y * (Y + R_I(Y))))),
-        proof(Eq(necessary, R_I(x) - x * R_I(x).diff(x))),
+        Eq(after, (Y * R_I(x) - x * R_I(Y)) / (Y * (Y + R_I(Y)))),
+        Eq(necessary, R_I(x) - x * R_I(x).diff(x)),
         proof(
             Y * R_I(x) - x * Y * (ratio(x) + Delta * slope) >= 0,
             where=[R_I(xi).diff(xi) <= R_I(xi) / xi],
@@ -205,8 +198,9 @@ def slope_of_an_increase() -> Outcome:
     )
 
 
-@claim("binomial", "(22)", "Two rates do not cross in an increase if R_I' > -1.", "R_I'(x) > -1")
+@claim("(22)", "R_I'(x) > -1")
 def no_crossing_up() -> Outcome:
+    """Two rates do not cross in an increase if R_I' > -1."""
     y, value, slope = mean_value(R_I)
     return from_proofs(
         proof(y + value > x + R_I(x), where=[slope > -1]),
@@ -215,46 +209,41 @@ def no_crossing_up() -> Outcome:
     )
 
 
-@claim("binomial", "(23)", "Binomial controls never lose fairness iff k > -1 and l >= 1.",
-       "k > -1, l >= 1")  # fmt: skip
+@claim("(23)", "k > -1, l >= 1")
 def binomial_fairness() -> Outcome:
+    """Binomial controls never lose fairness iff k > -1 and l >= 1."""
     up, down = lam * x**-k, sigma * x**l
     return from_proofs(
-        # (21), strictly, iff 1 + k > 0
-        proof(Eq(up / x - diff(up, x), lam * (1 + k) * x ** (-k - 1))),
+        Eq(up / x - diff(up, x), lam * (1 + k) * x ** (-k - 1)),
         proof(lam * (1 + k) * x ** (-k - 1) > 0, where=[k > -1]),
-        proof(Eq(diff(down, x) - down / x, sigma * (l - 1) * x ** (l - 1))),  # (15) iff l >= 1
+        Eq(diff(down, x) - down / x, sigma * (l - 1) * x ** (l - 1)),
         proof(sigma * (l - 1) * x ** (l - 1) >= 0, where=[l >= 1]),
         computed="R_I/x - R_I' = lambda (1 + k) x^(-k-1) and R_D' - R_D/x = sigma (l - 1) x^(l-1)",
     )
 
 
-@claim("binomial", "(24)", "Rates do not cross for any k, and for l <= 1, at large enough x.",
-       "k anything, l <= 1")  # fmt: skip
+@claim("(24)", "k anything, l <= 1")
 def binomial_crossing() -> Outcome:
+    """Rates do not cross for any k, and for l <= 1, at large enough x."""
     up, down = lam * x**-k, sigma * x**l
     s = symbols("s", positive=True)
     return from_proofs(
-        # (22) iff k lambda < x^(k+1)
-        proof(Eq(diff(up, x) + 1, (x ** (k + 1) - k * lam) * x ** (-k - 1))),
-        proof(Eq(1 - diff(down, x), 1 - l * sigma * x ** (l - 1))),  # (19) iff l sigma x^(l-1) < 1
-        # l = 1 + s > 1: the slope is s-th power, and 1 at the rate below; above it rates cross
-        proof(Eq(((1 + s) * sigma * x**s).subs(x, ((1 + s) * sigma) ** (-1 / s)), 1)),
+        Eq(diff(up, x) + 1, (x ** (k + 1) - k * lam) * x ** (-k - 1)),
+        Eq(1 - diff(down, x), 1 - l * sigma * x ** (l - 1)),
+        Eq(((1 + s) * sigma * x**s).subs(x, ((1 + s) * sigma) ** (-1 / s)), 1),
         proof(k * lam < x ** (k + 1), where=[k < 0]),
         computed="for k > 0 from x = (k lambda)^(1/(k+1)) on, for l < 1 from (l sigma)^(1/(1-l)) "
         "on, for l = 1 if sigma < 1; for l > 1 only below (l sigma)^(-1/(l-1))",
     )
 
 
-@claim("binomial", "Section III-B", "No increase of a binomial scheme makes rates cross in "
-       "practice.", "never", erratum=True)  # fmt: skip
+@claim("Section III-B", "never", erratum=True)
 def crossing_increase() -> Outcome:
+    """No increase of a binomial scheme makes rates cross in practice."""
     small, large = 0.5, 1.0  # packets; IIAD(1, 1/2) adds 1/w
     after = small + 1 / small, large + 1 / large
-    if after[0] <= after[1]:
-        return Outcome(REPRODUCED, f"{after}")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        after[0] > after[1],
         f"IIAD(1, 1/2) takes windows of {small:g} and {large:g} packets to {after[0]:g} and "
         f"{after[1]:g}",
         "True of windows above (k alpha)^(1/(k+1)): 1 packet for IIAD, 0.63 for SQRT with alpha = "
@@ -263,9 +252,10 @@ def crossing_increase() -> Outcome:
     )
 
 
-@claim("binomial", "Section IV-A", "If rates may be arbitrarily large, AIMD is the only "
-       "TCP-friendly binomial control that gets fairer monotonically.", "k = 0, l = 1")  # fmt: skip
+@claim("Section IV-A", "k = 0, l = 1")
 def only_aimd() -> Outcome:
+    """If rates may be arbitrarily large, AIMD is the only TCP-friendly binomial control that gets
+    fairer monotonically."""
     return from_proofs(
         # (23), (24), k + l = 1
         proof(And(Eq(l, 1), Eq(k, 0)), where=[l >= 1, l <= 1, Eq(k + l, 1)]),
@@ -275,9 +265,9 @@ def only_aimd() -> Outcome:
     )
 
 
-@claim("binomial", "Section IV-B", "A binomial scheme gets fair iff k + l > 0, and unfair iff k + "
-       "l < 0.", "k + l > 0", erratum=True)  # fmt: skip
+@claim("Section IV-B", "k + l > 0", erratum=True)
 def converges_iff() -> Outcome:
+    """A binomial scheme gets fair iff k + l > 0, and unfair iff k + l < 0."""
     factor = binomial.convergence_factor.form.subs(
         sigma, z * binomial.convergence_factor.arguments[-1] ** (1 - l)
     )
@@ -289,10 +279,8 @@ def converges_iff() -> Outcome:
     first = proof(Eq(diff(factor, z).subs(z, 0), -(k + l)))
     up = {"k": -0.5, "l": 0.6, "z": 0.9}, {"k": 0.5, "l": -0.51, "z": 0.9}
     values = [binomial.convergence_factor(v["k"], v["l"], v["z"], 1.0) for v in up]
-    if not (growth and down and first and values[0] > 1 > values[1]):
-        return from_proofs(growth, down, first, computed="as printed")
-    return Outcome(
-        REFUTED,
+    return refuted_if(
+        growth and down and first and values[0] > 1 > values[1],
         "a small difference of rates is multiplied by (1 - l z)(1 - z)^k in a cycle, proved; z = "
         "sigma U^(l-1)",
         "k + l > 0 is the limit of small z, where the factor is 1 - (k + l) z. k = -0.5, l = 0.6, "
@@ -311,12 +299,13 @@ FAIRNESS_SCHEMES = {
 }
 
 
-@claim("binomial", "Figs. 2, 3", "Rates from (20, 80) on C = 100 converge to fairness.", "")
+@claim("Figs. 2, 3")
 def cycles_to_fair() -> Outcome:
+    """Rates from (20, 80) on C = 100 converge to fairness."""
     found = {
         name: cycles_to_fairness(a, b, 1.0, down) for name, (a, b, down) in FAIRNESS_SCHEMES.items()
     }
-    values = {name: float(c) for name, (c, _) in found.items()}
+    values = {name: c for name, (c, _) in found.items()}
     return Outcome(
         NOT_GIVEN,
         "cycles until the lower rate is 99 % of the higher one: "
@@ -344,7 +333,7 @@ def powers_of_fig4() -> NDArray[np.float64]:
     return np.linspace(-0.5, 1.0, 301)
 
 
-@lru_cache(maxsize=8)
+@cache
 def errors(flows: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Exact efficiency and relative errors of its one- and two-term forms over `powers_of_fig4`."""
     at: tuple[Any, ...] = (K, powers_of_fig4(), BETA, W / flows)
@@ -356,9 +345,9 @@ def errors(flows: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArra
     return exact, one, two
 
 
-@claim("binomial", "(25)", "In the increase x(t) = (lambda (k + 1) t/R)^(1/(k+1)).",
-       "valid for the schemes", erratum=True)  # fmt: skip
+@claim("(25)", "valid for the schemes", erratum=True)
 def increase_in_time() -> Outcome:
+    """In the increase x(t) = (lambda (k + 1) t/R)^(1/(k+1))."""
     t, R, s, x0 = symbols("t R s x0", positive=True)
     up = {k: s - 1}  # k + 1 = s > 0
     printed = (lam * (k + 1) * t / R) ** (1 / (k + 1))
@@ -367,10 +356,8 @@ def increase_in_time() -> Outcome:
     # x^(k+1) grows by lambda (k+1)/R a second, whatever k + 1 is
     right = proof(Eq(diff((general ** (k + 1)).powsimp(force=True), t), lam * (k + 1) / R))
     base = float(printed.base.subs({k: -1.5, lam: 1, t: 1, R: 1}))
-    if not (good and right and base < 0):
-        return from_proofs(good, right, computed="as printed")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        good and right and base < 0,
         "solves x' = lambda x^-k/R from x(0) = 0 for k > -1, proved",
         "For k < -1, which ideal scalability needs, nothing grows from x(0) = 0, and the formula "
         f"takes a power of a negative number ({base:g} at k = -1.5, lambda = t = R = 1). Right for "
@@ -379,8 +366,9 @@ def increase_in_time() -> Outcome:
     )
 
 
-@claim("binomial", "(26), (27)", "Duration of an increase and what is sent in it.", "dt, X")
+@claim("(26), (27)", "dt, X")
 def sawtooth() -> Outcome:
+    """Duration of an increase and what is sent in it."""
     checks = []
     for formula, power in ((binomial.cycle_time, k), (binomial.cycle_data, k + 1)):
         f = formula.form.subs(_whole).subs(symbols("R", positive=True), 1).args
@@ -403,9 +391,9 @@ def sawtooth() -> Outcome:
     )
 
 
-@claim("binomial", "(28)", "The efficiency is X/(U dt).",
-       "(k+1)(1 - (1-z)^(k+2))/((k+2)(1 - (1-z)^(k+1)))")  # fmt: skip
+@claim("(28)", "(k+1)(1 - (1-z)^(k+2))/((k+2)(1 - (1-z)^(k+1)))")
 def exact_efficiency() -> Outcome:
+    """The efficiency is X/(U dt)."""
     a, b, form = binomial.cycle_data.form, binomial.cycle_time.form, binomial.efficiency.form
     generic = (k + 1) * (1 - (1 - z) ** (k + 2)) / ((k + 2) * (1 - (1 - z) ** (k + 1)))
     limits = []
@@ -416,7 +404,7 @@ def exact_efficiency() -> Outcome:
             proof(Eq(near.subs(symbols("r", positive=True), 1 - z), there), where=[z < 1])
         )
     return from_proofs(
-        proof(Eq(abstract(a / (U * b)), abstract(form))),
+        Eq(abstract(a / (U * b)), abstract(form)),
         *limits,
         computed="and its limits: z/(-ln(1 - z)) at k = -1, -ln(1 - z)(1 - z)/z at k = -2",
         reason="The printed form is 0/0 at k = -1 and k = -2; fluidcc.formulas.binomial.efficiency "
@@ -424,12 +412,12 @@ def exact_efficiency() -> Outcome:
     )
 
 
-@claim("binomial", "(29)", "Rates stay positive as long as n < C/sigma^(1/(1-l)); that is 158 in "
-       "Fig. 4.", "158")  # fmt: skip
+@claim("(29)", "158")
 def flow_limit() -> Outcome:
+    """Rates stay positive as long as n < C/sigma^(1/(1-l)); that is 158 in Fig. 4."""
     s, t = symbols("s t", positive=True)  # 1 - l = s > 0; n is t times the bound
     bound = C / sigma ** (1 / s)
-    exact = proof(Eq((sigma * (C / n) ** (-s)).subs(n, t * bound), t**s))
+    exact = Eq((sigma * (C / n) ** (-s)).subs(n, t * bound), t**s)
     value = binomial.max_flows(-0.5, BETA, W)
     if not agrees("158", np.floor(value)):
         return Outcome(DIFFERS, f"{value:g}", "Not as printed: the largest n is 158 there.")
@@ -438,72 +426,73 @@ def flow_limit() -> Outcome:
     )
 
 
-@claim("binomial", "(30)", "1 - (1-z)^q = q z - q(q-1)/2 z^2 + q(q-1)(q-2)/6 z^3 ...", "Taylor")
+@claim("(30)", "Taylor")
 def taylor() -> Outcome:
+    """1 - (1-z)^q = q z - q(q-1)/2 z^2 + q(q-1)(q-2)/6 z^3 ..."""
     q = symbols("q", real=True)
     wanted = q * z - q * (q - 1) / 2 * z**2 + q * (q - 1) * (q - 2) / 6 * z**3
     return from_proofs(
-        proof(Eq(series(1 - (1 - z) ** q, z, 0, 4).removeO().expand(), wanted.expand())),
+        Eq(series(1 - (1 - z) ** q, z, 0, 4).removeO().expand(), wanted.expand()),
         computed="to third order",
     )
 
 
-@claim("binomial", "(30)", "For l < 1 the value of z is less than 1.", "l < 1 => z < 1",
-       erratum=True)  # fmt: skip
+@claim("(30)", "l < 1 => z < 1", erratum=True)
 def part_below_one() -> Outcome:
+    """For l < 1 the value of z is less than 1."""
     value = 2.0 * 1.0 ** (0 - 1)
-    return Outcome(
-        DIFFERS if value >= 1 else REPRODUCED,
+    return differs_if(
+        value >= 1,
         "z < 1 is the condition (29), not a consequence of l < 1",
         f"With l = 0, sigma = 2 and U = 1 z is {value:g}: rates would become negative.",
         {"z": value},
     )
 
 
-@claim("binomial", "(31)", "To the leading term of (30) the efficiency is 1.", "e = 1")
+@claim("(31)", "e = 1")
 def leading_term() -> Outcome:
+    """To the leading term of (30) the efficiency is 1."""
     one = ((k + 1) * (k + 2) * z) / ((k + 2) * (k + 1) * z)
     return from_proofs(
-        proof(Eq(one, binomial.efficiency_one_term.form)),
-        proof(Eq(limit(TWO, z, 0), 1)),
+        Eq(one, binomial.efficiency_one_term.form),
+        Eq(limit(TWO, z, 0), 1),
         computed="for all k and l",
     )
 
 
-@claim("binomial", "(32)", "To two terms e = 1 - z/(2 - k z), exact for AIMD.", "1 - z/(2 - k z)")
+@claim("(32)", "1 - z/(2 - k z)")
 def two_terms() -> Outcome:
+    """To two terms e = 1 - z/(2 - k z), exact for AIMD."""
     cut = lambda q: q * z - q * (q - 1) / 2 * z**2  # noqa: E731
     truncated = (k + 1) * cut(k + 2) / ((k + 2) * cut(k + 1))
     return from_proofs(
-        proof(Eq(truncated, TWO)),
-        proof(Eq(E.subs(k, 0), TWO.subs(k, 0))),
-        proof(Eq(TWO.subs(k, 0), (2 - z) / 2)),
+        Eq(truncated, TWO),
+        Eq(E.subs(k, 0), TWO.subs(k, 0)),
+        Eq(TWO.subs(k, 0), (2 - z) / 2),
         computed="for all k and z; at k = 0 equal to (28), (2 - z)/2",
         reason="Exact at k = 0 whatever l is.",
     )
 
 
-@claim("binomial", "(33)", "With n flows e_n = 1 - z/(2 n^(l-1) - k z), z = sigma U^(l-1).", "U",
-       erratum=True)  # fmt: skip
+@claim("(33)", "U", erratum=True)
 def efficiency_of_n() -> Outcome:
+    """With n flows e_n = 1 - z/(2 n^(l-1) - k z), z = sigma U^(l-1)."""
     right = binomial.efficiency_n_two_term.form
     read = 1 - sigma * C ** (l - 1) / (2 * n ** (l - 1) - k * sigma * C ** (l - 1))
     good = proof(Eq(right, read))
     literal = 1 - sigma * (C / n) ** (l - 1) / (2 * n ** (l - 1) - k * sigma * (C / n) ** (l - 1))
     wrong = proof(Eq(right, literal))
-    if not good or wrong:
-        return from_proofs(good, computed="as printed")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        good and not wrong,
         "proved with z = sigma C^(l-1)",
         "The sentence before it puts U = C/n; with that U in (33) n is counted twice, and it fails "
-        "at " + ", ".join(f"{a} = {b:.3g}" for a, b in sorted(wrong.counterexample.items())),
+        f"at {at_values(wrong.counterexample)}",
     )
 
 
-@claim("binomial", "Section IV-C", "Only with l = 1 does the efficiency not depend on the number "
-       "of flows.", "l = 1")  # fmt: skip
+@claim("Section IV-C", "l = 1")
 def independent_of_n() -> Outcome:
+    """Only with l = 1 does the efficiency not depend on the number of flows."""
     # The exact efficiency is e = X/(U dt), of z_n alone. With the low end L = U (1 - z) it is
     # proved
     # in `sawtooth` that dX/dz = L d(dt)/dz, so that e' = d(dt)/dz (L dt - X)/(U dt^2); and
@@ -517,10 +506,10 @@ def independent_of_n() -> Outcome:
     gap = symbols("D", positive=True)
     at = _part_of_n()
     return from_proofs(
-        proof(Eq(falls, -rises * (sent - low * lasts) / (U * lasts**2))),
-        proof(Eq(above, U * lasts)),
-        proof(-rises * gap / (U * lasts**2) < 0),
-        proof(Eq(diff(at, n), (1 - l) * at / n)),
+        Eq(falls, -rises * (sent - low * lasts) / (U * lasts**2)),
+        Eq(above, U * lasts),
+        -rises * gap / (U * lasts**2) < 0,
+        Eq(diff(at, n), (1 - l) * at / n),
         computed="the exact efficiency (28) falls strictly with z_n = sigma (C/n)^(l-1), for all "
         "k; and dz_n/dn = (1 - l) z_n/n is zero only for l = 1",
     )
@@ -531,13 +520,13 @@ def _part_of_n() -> Any:
     return sigma * (C / n) ** (l - 1)
 
 
-@claim("binomial", "Fig. 4(a)", "At l = 1 the one-term form errs by 31 % for k = 1/2; by 35 to 28 "
-       "% for k = -0.5 to 1.", "31 %, 35 %, 28 %", erratum=True)  # fmt: skip
+@claim("Fig. 4(a)", "31 %, 35 %, 28 %", erratum=True)
 def errors_at_aimd() -> Outcome:
+    """At l = 1 the one-term form errs by 31 % for k = 1/2; by 35 to 28 % for k = -0.5 to 1."""
     at = np.array([0.5, -0.5, 1.0])
     found = 1 / binomial.efficiency(at, 1, BETA, W) - 1
     grid = 1 / binomial.efficiency(np.linspace(-0.5, 1, 61), 1, BETA, W) - 1
-    values = {f"k = {a:g}": float(v) for a, v in zip(at, found, strict=True)}
+    values = named("k = {:g}", at, found)
     if not np.all(np.diff(grid) < 0):
         return Outcome(DIFFERS, str(values), "it is not monotone in k", values)
     text = ", ".join(f"{percent(v, 4)} at {a}" for a, v in values.items()) + "; monotone in k"
@@ -549,32 +538,30 @@ def errors_at_aimd() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 4(a)", "For l below 0.5 the efficiency is close to 100 %, and the error "
-       "negligible.", "~ 100 %")  # fmt: skip
+@claim("Fig. 4(a)", "~ 100 %")
 def efficient_below_half() -> Outcome:
+    """For l below 0.5 the efficiency is close to 100 %, and the error negligible."""
     exact, one, _ = errors(1)
     below = powers_of_fig4() < 0.5
     values = {
-        "least efficiency": float(exact[below].min()),
-        "largest error": float(one[below].max()),
+        "least efficiency": exact[below].min(),
+        "largest error": one[below].max(),
     }
-    return Outcome(
-        REPRODUCED if values["largest error"] < 0.05 else DIFFERS,
+    return reproduced_if(
+        values["largest error"] < 0.05,
         f"efficiency of at least {percent(values['least efficiency'])}, error of at most "
         f"{percent(values['largest error'])}",
-        "No number is printed: an error below 5 % is taken for negligible."
-        if values["largest error"] < 0.05
-        else "The error is not negligible: it is not below 5 %.",
+        "No number is printed: an error below 5 % is taken for negligible.",
         values,
     )
 
 
-@claim("binomial", "Fig. 4(a)", "The two-term form errs by 5 to 1000 times less than the one-term "
-       "form.", "5 to 1000", erratum=True)  # fmt: skip
+@claim("Fig. 4(a)", "5 to 1000", erratum=True)
 def two_terms_better() -> Outcome:
+    """The two-term form errs by 5 to 1000 times less than the one-term form."""
     _, one, two = errors(1)
     ratio = one / two
-    values = {"least": float(ratio.min()), "most": float(ratio.max())}
+    values = {"least": ratio.min(), "most": ratio.max()}
     span = powers_of_fig4()[(ratio >= 5) & (ratio <= 1000)]
     return compared(
         [("5", values["least"]), ("1000", values["most"])],
@@ -585,9 +572,9 @@ def two_terms_better() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 4(b)", "Near the limit (29) all schemes with l < 1 are less efficient "
-       "than AIMD.", "near 158", erratum=True)  # fmt: skip
+@claim("Fig. 4(b)", "near 158", erratum=True)
 def efficiency_crossing() -> Outcome:
+    """Near the limit (29) all schemes with l < 1 are less efficient than AIMD."""
     # at n = W the fair share is one packet, so z = beta for every l: equal efficiencies at equal k
     same = proof(
         Eq(binomial.efficiency_n.expr.subs({C: n}), binomial.efficiency_n.expr.subs({C: n, l: 1}))
@@ -602,10 +589,8 @@ def efficiency_crossing() -> Outcome:
         / W
         for a in (-0.5, 0.0, 0.5)
     }
-    if not same:
-        return from_proofs(same, computed="")
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        same,
         "at n = W = 100 every scheme is as efficient as that with l = 1 and the same k and beta, "
         "proved, and worse from there on",
         "Not near the limit: at n = W the fair share is one packet and z = beta whatever l is. "
@@ -616,15 +601,15 @@ def efficiency_crossing() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 4(b)", "At n = 150 the one-term error is between 30 and 65 %.",
-       "30 % to 65 %", erratum=True)  # fmt: skip
+@claim("Fig. 4(b)", "30 % to 65 %", erratum=True)
 def errors_of_150_flows() -> Outcome:
+    """At n = 150 the one-term error is between 30 and 65 %."""
     _, one, two = errors(150)
     at = powers_of_fig4()
     values = {
-        "least": float(one.min()),
-        "most": float(one.max()),
-        "two terms, most": float(two.max()),
+        "least": one.min(),
+        "most": one.max(),
+        "two terms, most": two.max(),
     }
     low, high = at[one.argmin()], at[one.argmax()]
     least, most = percent(values["least"]), percent(values["most"])

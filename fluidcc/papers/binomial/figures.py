@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +10,18 @@ from numpy.typing import NDArray
 from fluidcc.formulas import binomial
 from fluidcc.papers.binomial.common import FLOWS, ISCC_FLOWS, SCHEMES, T1, climb, fig5, iscc_losses
 from fluidcc.papers.binomial.cycles import BETA, FAIRNESS_SCHEMES, errors, powers_of_fig4
-from fluidcc.papers.binomial.runs import PRINTED, TABLE, network_losses, table_losses
+from fluidcc.papers.binomial.runs import NETWORK_FLOWS, PRINTED, TABLE, network_losses, table_losses
+from fluidcc.papers.drawing import Figures, plain_ticks
 from fluidcc.plotting import convergence_plane
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+FIGURES = Figures()
 
 
-def _figure(columns: int = 1, height: float = 4.2, **sharing: Any) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * columns + 1.6 * (columns == 1), height), layout="constrained")
-    return figure, figure.subplots(1, columns, **sharing)
-
-
-def corners(
-    scheme: str, cycles: int, start: tuple[float, float] = (20.0, 80.0)
-) -> NDArray[np.float64]:
-    """Corners of the fluid's cycles on C = 100: on the efficiency line, and after a decrease."""
+def corners(scheme: str, cycles: int) -> NDArray[np.float64]:
+    """Corners of the fluid's cycles on C = 100 from (20, 80): on the efficiency line, and after a
+    decrease."""
     k, l, sigma = FAIRNESS_SCHEMES[scheme]
-    path = [start]
+    path = [(20.0, 80.0)]
     for _ in range(cycles):
         a, b = path[-1]
         down = a - sigma * a**l, b - sigma * b**l
@@ -38,26 +29,27 @@ def corners(
     return np.array(path)
 
 
-def fig2() -> Figure:
+@FIGURES.panels(
+    "binomial_fig2",
+    1,
+    4,
+    size=(16, 4.6),
+    title="Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)",
+)
+def fig2(axes: Any) -> None:
     """Two flows from (20, 80) to fairness, by four schemes."""
-    figure, axes = _figure(4, 4.4)
-    figure.set_size_inches(16, 4.6)
     for ax, scheme in zip(axes, FAIRNESS_SCHEMES, strict=True):
         convergence_plane(corners(scheme, 40), 100.0, label="cycles", ax=ax)
-        ax.set_title(scheme, fontsize="medium")
+        ax.set_title(scheme)
         ax.set(xlabel="rate x [C/100]", ylabel="rate y [C/100]")
         if ax is not axes[-1]:
             ax.get_legend().remove()
-    figure.suptitle(
-        "Binomial paper, Fig. 2: rates of two flows, 40 cycles of the fluid from (20, 80)",
-        fontsize="medium",
-    )
-    return figure
 
 
-def fig3() -> Figure:
+@FIGURES.panels("binomial_fig3", 1, 2, title="Binomial paper, Fig. 3")
+def fig3(axes: Any) -> None:
     """A cycle that loses fairness and then wins more, and the sawtooth of the steady state."""
-    figure, (plane, time) = _figure(2)
+    plane, time = axes
     path = corners("IIAD", 1)
     convergence_plane(path, 100.0, label="IIAD, one cycle", ax=plane)
     for name, point, shift in zip("ABC", path, ((3, 3), (-10, -8), (5, -2)), strict=True):
@@ -73,21 +65,11 @@ def fig3() -> Figure:
         share = np.linspace(0, 1, 200)
         x = (low ** (k + 1) + share * (U ** (k + 1) - low ** (k + 1))) ** (1 / (k + 1))
         e = binomial.efficiency(k, l, sigma, U)
-        time.plot(
-            np.concatenate([share, 1 + share]),
-            np.concatenate([x, x]),
-            label=f"k = {k:g}, e = {e:.3f}",
-        )
-    time.set(
-        xlabel="time [cycles]",
-        ylabel="rate [U/100]",
-        ylim=(0, 105),
-        title="(b) steady state with L = U/2",
-    )
-    time.legend(frameon=False, fontsize="small", loc="lower right")
-    time.grid(alpha=0.3)
-    figure.suptitle("Binomial paper, Fig. 3", fontsize="medium")
-    return figure
+        cycles = np.concatenate([share, 1 + share])
+        time.plot(cycles, np.tile(x, 2), label=f"k = {k:g}, e = {e:.3f}")
+    time.set(xlabel="time [cycles]", ylabel="rate [U/100]", ylim=(0, 105))
+    time.set_title("(b) steady state with L = U/2")
+    time.legend(loc="lower right")
 
 
 def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
@@ -97,46 +79,33 @@ def _efficiency(axes: Any, flows: tuple[int, ...], worst: int) -> None:
     _, one, two = errors(worst)
     axes.plot(l, 100 * one, linestyle="--", label=f"error of one term (31), n = {worst}")
     axes.plot(l, 100 * two, linestyle=":", label=f"error of two terms (32), n = {worst}")
-    axes.set(
-        xlabel="power l [1]",
-        ylabel="efficiency, relative error [%]",
-        xlim=(l[0], l[-1]),
-        ylim=(0, 105),
-    )
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize="small")
+    axes.set(xlabel="power l [1]", ylabel="efficiency, relative error [%]", xlim=(l[0], l[-1]))
 
 
-def fig4a() -> Figure:
+@FIGURES.panels(
+    "binomial_fig4a", title=f"Binomial paper, Fig. 4(a): k = 1/2, W = 100, beta = {BETA:g}"
+)
+def fig4a(ax: Any) -> None:
     """Efficiency and the errors of its approximations for one flow."""
-    figure, ax = _figure()
     _efficiency(ax, (1,), 1)
-    ax.set_title(f"Binomial paper, Fig. 4(a): k = 1/2, W = 100, beta = {BETA:g}", fontsize="medium")
-    return figure
+    ax.set_ylim(0, 105)
+    ax.legend()
 
 
-def fig4b() -> Figure:
+@FIGURES.panels("binomial_fig4b", title="Binomial paper, Fig. 4(b): k = 1/2, W = 100")
+def fig4b(ax: Any) -> None:
     """The same for 50 and 150 flows."""
-    figure, ax = _figure()
     _efficiency(ax, (50, 150), 150)
     aimd = 100 * binomial.efficiency(0, 1, BETA, 1.0)
-    ax.plot(
-        [-0.5, 1],
-        [aimd, aimd],
-        color="black",
-        linewidth=0.8,
-        linestyle="-.",
-        label="AIMD, k = 0, l = 1",
-    )
+    ax.plot([-0.5, 1], [aimd, aimd], "k-.", linewidth=0.8, label="AIMD, k = 0, l = 1")
     ax.set_ylim(0, 130)
-    ax.legend(frameon=False, fontsize="small", ncols=2, loc="upper center")  # above the curves
-    ax.set_title("Binomial paper, Fig. 4(b): k = 1/2, W = 100", fontsize="medium")
-    return figure
+    ax.legend(ncols=2, loc="upper center")  # above the curves
 
 
-def fig5_growth() -> Figure:
+@FIGURES.panels("binomial_fig5", 1, 2, title="Binomial paper, Fig. 5: interval model, T1 link")
+def fig5_growth(axes: Any) -> None:
     """Growth of the loss with the number of flows, on the periodic orbits."""
-    figure, (growth, ratio) = _figure(2)
+    growth, ratio = axes
     n = np.arange(1, FLOWS + 1)
     printed = {"AIMD1": 6755, "AIMD2": 352, "IIAD": 219_889}
     for k, name in enumerate(SCHEMES):
@@ -150,94 +119,47 @@ def fig5_growth() -> Figure:
     growth.set(xlabel="flows n [1]", ylabel="loss over that of one flow, s_n [1]", xlim=(0, 102))
     ratio.set(xlabel="flows n [1]", ylabel="loss p_n [%]", xlim=(0, 102))
     even = T1 / (np.arange(2, 14, 2) * 5e3)
-    ratio.plot(
-        even,
-        np.full(len(even), 2e-3),
-        "|",
-        color="C0",
-        markersize=10,
-        label="C = 2 N lambda n (AIMD1)",
-    )
+    low = np.full(len(even), 2e-3)
+    ratio.plot(even, low, "C0|", markersize=10, label="C = 2 N lambda n (AIMD1)")
     for ax in (growth, ratio):
-        ax.grid(alpha=0.3)
-        ax.legend(frameon=False, fontsize="small", loc="lower right")
-    figure.suptitle("Binomial paper, Fig. 5: interval model, T1 link", fontsize="medium")
-    return figure
+        ax.legend(loc="lower right")
 
 
-def fig8() -> Figure:
+@FIGURES.panels(
+    "binomial_fig8",
+    1,
+    2,
+    sharey=True,
+    size=(12.5, 4.4),
+    title="Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed",
+)
+def fig8(axes: Any) -> None:
     """Losses on a link with a queue, and in the interval model, beside the testbed's."""
-    figure, (queue, late) = _figure(2, sharey=True)
+    queue, late = axes
     for k, name in enumerate(PRINTED):
-        found = network_losses(name)
-        queue.loglog(
-            list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}", label=name
-        )
-        if name in TABLE:
-            found = table_losses(name)
-            late.loglog(list(found), [100 * p for p in found.values()], marker=".", color=f"C{k}")
-        for ax in (queue, late):
-            ax.plot((2, 50), PRINTED[name], "x", color=f"C{k}", markersize=8)
+        for ax, losses in ((queue, network_losses), (late, table_losses)):
+            if ax is queue or name in TABLE:
+                found = losses(name)
+                lost = [100 * p for p in found.values()]
+                ax.loglog(list(found), lost, f"C{k}.-", label=name)
+            ax.plot((2, 50), PRINTED[name], f"C{k}x", markersize=8)
     queue.plot([], [], "x", color="0.4", label="testbed (Table I)")
     queue.set(ylabel="loss p_n [%]", title="automata on a drop-tail queue, 100 ms")
     late.set(title="interval model, feedback two intervals late")
     for ax in (queue, late):
         ax.set_xlabel("flows n [1]")
-        ax.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
-        ax.set_xticks([], minor=True)
-        ax.grid(alpha=0.3)
-    figure.legend(
-        *queue.get_legend_handles_labels(),
-        frameon=False,
-        fontsize="small",
-        loc="outside right upper",
-    )
-    figure.set_size_inches(12.5, 4.4)
-    figure.suptitle(
-        "Binomial paper, Fig. 8 and Table I: a qualitative study, no testbed", fontsize="medium"
-    )
-    return figure
+        plain_ticks(ax, NETWORK_FLOWS)
+    queue.figure.legend(*queue.get_legend_handles_labels(), loc="outside right upper")
 
 
-def iscc_scaling() -> Figure:
+@FIGURES.panels("binomial_iscc", title="ISCC, m_I = 20: constant and decaying losses, Section VI-A")
+def iscc_scaling(ax: Any) -> None:
     """Losses of ideally scalable schemes in the interval model beside the formula."""
-    figure, ax = _figure()
-    for color, (k, l) in zip(
-        ("C0", "C1", "C2"), ((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0)), strict=True
-    ):
+    for i, (k, l) in enumerate(((-1.2, 2.0), (-1.5, 2.0), (-2.0, 3.0))):
         # the orbit of 200 flows with l = 3 is very long
         n = np.array(ISCC_FLOWS if l < 3 else ISCC_FLOWS[:-1])
-        ax.loglog(
-            n,
-            100 * iscc_losses(k, l, len(n)),
-            marker="o",
-            color=color,
-            label=f"ISCC({k:g}, {l:g}), interval model",
-        )
-        m_D = max(2.0, l)
-        ax.plot(
-            n,
-            100 * binomial.iscc_loss(k, l, 20, m_D, n),
-            color=color,
-            linestyle=":",
-            label="(34) with (39), (41)",
-        )
-    ax.set(
-        xlabel="flows n [1]",
-        ylabel="loss p_n [%]",
-        title="ISCC, m_I = 20: constant and decaying losses, Section VI-A",
-    )
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False, fontsize="small", ncols=2)
-    return figure
-
-
-FIGURES: dict[str, Callable[[], Figure]] = {
-    "binomial_fig2": fig2,
-    "binomial_fig3": fig3,
-    "binomial_fig4a": fig4a,
-    "binomial_fig4b": fig4b,
-    "binomial_fig5": fig5_growth,
-    "binomial_fig8": fig8,
-    "binomial_iscc": iscc_scaling,
-}
+        seen, closed = iscc_losses(k, l, len(n)), binomial.iscc_loss(k, l, 20, max(2.0, l), n)
+        ax.loglog(n, 100 * seen, f"C{i}o-", label=f"ISCC({k:g}, {l:g}), interval model")
+        ax.plot(n, 100 * closed, f"C{i}:", label="(34) with (39), (41)")
+    ax.set(xlabel="flows n [1]", ylabel="loss p_n [%]")
+    ax.legend(ncols=2)

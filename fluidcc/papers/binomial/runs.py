@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import FluidccWarning
 from fluidcc.formulas import binomial
 from fluidcc.laws import Source
-from fluidcc.links import DropTail
-from fluidcc.network import Network
+from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.binomial.common import (
     FLOWS,
     ISCC_FLOWS,
@@ -25,10 +24,15 @@ from fluidcc.papers.binomial.common import (
     iscc,
     iscc_losses,
     orbit_of,
-    percent,
 )
-from fluidcc.papers.model import DIFFERS, OUT_OF_REACH, REPRODUCED, Outcome, claim
-from fluidcc.papers.printed import compared
+from fluidcc.papers.model import (
+    OUT_OF_REACH,
+    Outcome,
+    claim,
+    differs_if,
+    reproduced_if,
+)
+from fluidcc.papers.printed import compared, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.synchronized import synchronized
 from fluidcc.sources import ISCC, TFRC, RateBinomial
@@ -54,8 +58,9 @@ def _growth(scheme: str, printed: str, reason: str = "") -> Outcome:
     return compared([(printed, s)], text, f"{CONVENTION} {reason}".strip(), values)
 
 
-@claim("binomial", "Fig. 5", "AIMD_1, MTU/RTT = 5 kbit/s: s_100 is 6755.", "6755")
+@claim("Fig. 5", "6755")
 def growth_aimd1() -> Outcome:
+    """AIMD_1, MTU/RTT = 5 kbit/s: s_100 is 6755."""
     p = fig5("AIMD1")
     return _growth(
         "AIMD1",
@@ -66,8 +71,9 @@ def growth_aimd1() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 5", "AIMD_2, MTU/RTT = 50 kbit/s: s_100 is 352.", "352")
+@claim("Fig. 5", "352")
 def growth_aimd2() -> Outcome:
+    """AIMD_2, MTU/RTT = 50 kbit/s: s_100 is 352."""
     return _growth("AIMD2", "352")
 
 
@@ -80,7 +86,6 @@ def first_interval_only(flows: int) -> float:
     return float(((totals - T1) * first).sum() / totals.sum())
 
 
-@lru_cache(maxsize=1)
 def _iiad_tried() -> dict[str, float]:
     """s_100 of IIAD by other conventions."""
     p = fig5("IIAD")
@@ -108,9 +113,9 @@ def _iiad_tried() -> dict[str, float]:
     }
 
 
-@claim("binomial", "Fig. 5", "IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889.", "219 889",
-       erratum=True)  # fmt: skip
+@claim("Fig. 5", "219 889", erratum=True)
 def growth_iiad() -> Outcome:
+    """IIAD, MTU/RTT = 10 kbit/s: s_100 is 219 889."""
     tried = _iiad_tried()
     p, (up, down) = fig5("IIAD"), SCHEMES["IIAD"]
     most = float(binomial.loss(1, 0, up, down, T1))
@@ -124,10 +129,10 @@ def growth_iiad() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 5", "With 100 flows AIMD_1 loses 10 %, AIMD_2 55 % of what is sent.",
-       "10 %, 55 %")  # fmt: skip
+@claim("Fig. 5", "10 %, 55 %")
 def loss_of_100() -> Outcome:
-    values = {name: float(fig5(name)[-1]) for name in ("AIMD1", "AIMD2")}
+    """With 100 flows AIMD_1 loses 10 %, AIMD_2 55 % of what is sent."""
+    values = {name: fig5(name)[-1] for name in ("AIMD1", "AIMD2")}
     exact = {name: orbit_of(name, FLOWS).loss for name in values}
     return compared(
         [("10", 100 * values["AIMD1"]), ("55", 100 * values["AIMD2"])],
@@ -138,9 +143,9 @@ def loss_of_100() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 5", "s_n scales as n^1.91 for AIMD_1 and as n^1.27 for AIMD_2.",
-       "1.91, 1.27")  # fmt: skip
+@claim("Fig. 5", "1.91, 1.27")
 def exponents_aimd() -> Outcome:
+    """s_n scales as n^1.91 for AIMD_1 and as n^1.27 for AIMD_2."""
     found = {name: power(name) for name in ("AIMD1", "AIMD2")}
     own = [float(np.log(s) / np.log(100)) for s in (6755, 352)]
     return compared(
@@ -154,8 +159,9 @@ def exponents_aimd() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 5", "A least-squares fit gives n^2.67 for IIAD.", "2.67", erratum=True)
+@claim("Fig. 5", "2.67", erratum=True)
 def exponent_iiad() -> Outcome:
+    """A least-squares fit gives n^2.67 for IIAD."""
     ends, free, through = power("IIAD")
     printed = float(np.log(219_889) / np.log(100))
     return compared(
@@ -168,14 +174,15 @@ def exponent_iiad() -> Outcome:
     )
 
 
-@claim("binomial", "Fig. 5", "AIMD_2 grows quadratically up to n = 7 and then linearly.", "n = 7")
+@claim("Fig. 5", "n = 7")
 def becomes_linear() -> Outcome:
+    """AIMD_2 grows quadratically up to n = 7 and then linearly."""
     p, flows = fig5("AIMD2"), np.arange(1, FLOWS + 1)
     slope = {
-        name: float(np.polyfit(np.log(flows[part]), np.log(p[part]), 1)[0])
+        name: np.polyfit(np.log(flows[part]), np.log(p[part]), 1)[0]
         for name, part in {"1 to 7": slice(0, 7), "7 to 100": slice(6, None)}.items()
     }
-    bend = min(range(2, FLOWS), key=lambda n: _bent(np.log(flows), np.log(p), float(np.log(n))))
+    bend = min(range(2, FLOWS), key=lambda n: _bent(np.log(flows), np.log(p), np.log(n)))
     return compared(
         [("2", slope["1 to 7"]), ("1", slope["7 to 100"]), ("7", bend)],
         "exponent "
@@ -193,21 +200,21 @@ def _bent(x: NDArray[np.float64], y: NDArray[np.float64], at: float) -> float:
     return float(np.sum((y - lines @ np.linalg.lstsq(lines, y, rcond=None)[0]) ** 2))
 
 
-@claim("binomial", "Fig. 5", "AIMD_2 loses more than AIMD_1 for every n.", "for all n")
+@claim("Fig. 5", "for all n")
 def aggressive_loses_more() -> Outcome:
+    """AIMD_2 loses more than AIMD_1 for every n."""
     worse = fig5("AIMD2") > fig5("AIMD1")
-    return Outcome(
-        REPRODUCED if np.all(worse) else DIFFERS,
+    return reproduced_if(
+        np.all(worse),
         f"for {int(worse.sum())} of {FLOWS} values of n; {fig5('AIMD2')[0] / fig5('AIMD1')[0]:.0f} "
         "times as much for one flow",
-        "" if np.all(worse) else f"not for n = {np.flatnonzero(~worse) + 1}",
     )
 
 
-@claim("binomial", "Fig. 5", "The dips of the curves are where C is a multiple of lambda n.",
-       "C = m lambda n", erratum=True)  # fmt: skip
+@claim("Fig. 5", "C = m lambda n", erratum=True)
 def dips() -> Outcome:
-    at = {m: float(synchronized(0, 1, 1, "1/2", m, exact=True).orbit.loss) for m in range(1, 9)}
+    """The dips of the curves are where C is a multiple of lambda n."""
+    at = {m: synchronized(0, 1, 1, "1/2", m, exact=True).orbit.loss for m in range(1, 9)}
     seen = {}
     for name in ("AIMD1", "AIMD2"):
         p = fig5(name)
@@ -221,10 +228,8 @@ def dips() -> Outcome:
         f"{a}: " + ", ".join(f"n = {m} (C/(lambda n) = {v:.2f})" for m, v in found.items())
         for a, found in seen.items()
     )
-    if not (even and below):
-        return Outcome(REPRODUCED, text)
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        even and below,
         f"dips at {text}",
         "Only even multiples, and from below. With beta = 1/2 the rates rise from U/2 to U in N "
         "steps, U = 2 N lambda: an orbit of N steps overshoots by 2 N lambda n - C: nothing just "
@@ -239,23 +244,21 @@ def dips() -> Outcome:
 # --- Sections V-C and VI of the binomial paper ----------------------------------------------------
 
 
-@claim("binomial", "Section VI-A", "In simulation ISCC(-1.2, 2) keeps its loss constant, "
-       "ISCC(-1.5, 2) lets it decay.", "constant; slowly decaying")  # fmt: skip
+@claim("Section VI-A", "constant; slowly decaying")
 def iscc_in_simulation() -> Outcome:
+    """In simulation ISCC(-1.2, 2) keeps its loss constant, ISCC(-1.5, 2) lets it decay."""
     flat, falling = (iscc_losses(a, 2) for a in (-1.2, -1.5))
     late = np.array(ISCC_FLOWS) >= 20
     values = {
-        f"({a}, 2), n = {m}": float(v)
+        f"({a}, 2), n = {m}": v
         for a, p in ((-1.2, flat), (-1.5, falling))
         for m, v in zip(ISCC_FLOWS, p, strict=True)
     }
-    flatness = {
-        name: float(np.ptp(p) / p.max()) for name, p in (("all", flat), ("late", flat[late]))
-    }
+    flatness = {name: np.ptp(p) / p.max() for name, p in (("all", flat), ("late", flat[late]))}
     good = bool(np.all(np.diff(falling) < 0)) and flatness["all"] < 0.1
     listed = lambda p: ", ".join(percent(v, 2) for v in p)  # noqa: E731
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return differs_if(
+        not good,
         f"loss for n = {', '.join(map(str, ISCC_FLOWS))}: {listed(flat)} with k = -1.2; "
         f"{listed(falling)} with k = -1.5",
         f"True from n = 20 on: k = -1.2 is constant to {percent(flatness['late'], 2)} of its "
@@ -269,45 +272,42 @@ def iscc_in_simulation() -> Outcome:
     )
 
 
-@claim("binomial", "Section VI-A", "Schemes with large l need several decreases in a row.",
-       "multiple back-to-back")  # fmt: skip
+@claim("Section VI-A", "multiple back-to-back")
 def several_decreases() -> Outcome:
+    """Schemes with large l need several decreases in a row."""
     share = {}
     for b, a in ((1.5, -1.25), (2, -1.5), (3, -2)):
         orbit = synchronized(a, b, *iscc(a, b), 1.0, n=50).orbit
         share[f"l = {b:g}"] = orbit.overloads / orbit.period
-    good = list(share.values()) == sorted(share.values())
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        list(share.values()) == sorted(share.values()),
         "intervals over capacity with 50 flows: "
         + ", ".join(f"{percent(v)} for {a}" for a, v in share.items()),
-        "" if good else "not in this order",
-        share,
+        values=share,
     )
 
 
-@claim("binomial", "Section V-C", "Flows with different estimates of C converge poorly or scale "
-       "poorly.", "")  # fmt: skip
+@claim("Section V-C")
 def estimates() -> Outcome:
-    flows = 20
+    """Flows with different estimates of C converge poorly or scale poorly."""
     values: dict[str, float] = {}
     cases = {
-        "within 7 %": np.linspace(0.93, 1.07, flows),
-        "within 30 %": np.linspace(0.7, 1.3, flows),
-        "all half of C": np.full(flows, 0.5),
-        "all twice C": np.full(flows, 2.0),
+        "within 7 %": (0.93, 1.07),
+        "within 30 %": (0.7, 1.3),
+        "all half of C": (0.5, 0.5),
+        "all twice C": (2.0, 2.0),
     }
-    right = _with_estimates(np.ones(flows))
+    right = _with_estimates(1.0, 1.0)
     text = [f"right: loss {percent(right[0])}, fairness {right[1]:.3f}"]
-    for name, estimate in cases.items():
-        loss, fairness = _with_estimates(estimate)
+    for name, ends in cases.items():
+        loss, fairness = _with_estimates(*ends)
         values |= {f"loss, {name}": loss, f"fairness, {name}": fairness}
         text.append(f"{name}: loss {percent(loss)}, fairness {fairness:.3f}")
     # x^(l + k) = (lam/sigma)(up/down) for every flow, and lam/sigma ~ C^(k + l): rates are as the
     # estimates
     proportional = abs(values["fairness, within 30 %"] - 0.7 / 1.3) < 1e-3
-    return Outcome(
-        REPRODUCED if proportional else DIFFERS,
+    return reproduced_if(
+        proportional,
         "; ".join(text),
         "ISCC(-1.5, 2), 20 flows. Rates become proportional to the estimates: fairness is the "
         "lowest over the highest estimate; inconsistent estimates cost fairness, wrong ones that "
@@ -316,9 +316,10 @@ def estimates() -> Outcome:
     )
 
 
-@lru_cache(maxsize=8)
-def _estimated(estimates: tuple[float, ...]) -> tuple[float, float]:
-    up, down = np.array([iscc(-1.5, 2, estimate=c) for c in estimates]).T
+@cache
+def _with_estimates(low: float, high: float) -> tuple[float, float]:
+    """Loss and fairness of 20 flows whose estimates of C lie evenly from `low` to `high`."""
+    up, down = np.array([iscc(-1.5, 2, estimate=c) for c in np.linspace(low, high, 20)]).T
     run = synchronized(
         -1.5, 2, up, down, 1.0, initial=np.full(len(up), 1 / len(up)), intervals=60_000
     )
@@ -327,14 +328,11 @@ def _estimated(estimates: tuple[float, ...]) -> tuple[float, float]:
     return float(lost), float(late.min() / late.max())
 
 
-def _with_estimates(values: NDArray[np.float64]) -> tuple[float, float]:
-    return _estimated(tuple(map(float, values)))
-
-
-@claim("binomial", "Fig. 7", "Of the bandwidth estimates 99.5 % lie within 10 kbit/s of 1510; with "
-       "32 flows 95.5 % within 7 %.", "histograms")  # fmt: skip
+@claim("Fig. 7", "histograms")
 def bandwidth_estimates() -> Outcome:
-    loss, fairness = _with_estimates(np.linspace(0.93, 1.07, 20))
+    """Of the bandwidth estimates 99.5 % lie within 10 kbit/s of 1510; with 32 flows 95.5 % within
+    7 %."""
+    loss, fairness = _with_estimates(0.93, 1.07)
     return Outcome(
         OUT_OF_REACH,
         f"of estimates within 7 %: a fairness of {fairness:.3f} and a loss of {percent(loss)} for "
@@ -357,9 +355,9 @@ TABLE: dict[str, tuple[float, float, float, float, float]] = {
 LATE = 2  # intervals: what makes feedback of the fluid study as late as a round trip's
 
 
-@lru_cache(maxsize=8)
-def table_losses(name: str, delay: int = LATE) -> dict[int, float]:
-    """Losses of a scheme of Table I, feedback `delay` intervals late, 14 kbit/s a flow at least."""
+@cache
+def table_losses(name: str) -> dict[int, float]:
+    """Losses of a scheme of Table I, feedback `LATE` intervals late, 14 kbit/s a flow at least."""
     a, b, up, down, _ = TABLE[name]
     found = {}
     for flows in (2, 5, 10, 20, 30, 50):
@@ -367,14 +365,14 @@ def table_losses(name: str, delay: int = LATE) -> dict[int, float]:
             # a tie is a dip; this is a qualitative study
             warnings.simplefilter("ignore", FluidccWarning)
             found[flows] = float(
-                synchronized(a, b, up, down, T1, n=flows, delay=delay, floor=14e3).orbit.loss
+                synchronized(a, b, up, down, T1, n=flows, delay=LATE, floor=14e3).orbit.loss
             )
     return found
 
 
-@claim("binomial", "Table I, Fig. 8", "With 50 flows IIAD loses most, then SQRT, AIMD, ISCC(-1.2, "
-       "2), ISCC(-1.5, 2).", "44.7, 27.8, 25.5, 12.0, 2.3 %")  # fmt: skip
+@claim("Table I, Fig. 8", "44.7, 27.8, 25.5, 12.0, 2.3 %")
 def testbed() -> Outcome:
+    """With 50 flows IIAD loses most, then SQRT, AIMD, ISCC(-1.2, 2), ISCC(-1.5, 2)."""
     found = {name: table_losses(name) for name in TABLE}
     order = sorted(TABLE, key=lambda name: -found[name][50])
     agrees = order == list(TABLE)
@@ -412,7 +410,7 @@ BASE, UNIT = 14e3, 100e3  # lowest rate and MTU/RTT [bit/s]
 CONTROL = RTT + BUFFER  # the control interval: a round trip with a full queue [s]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _laws() -> dict[str, Source]:
     tcp = {
         "IIAD(0.10, 1/2)": (1, 0, 0.10),
@@ -429,25 +427,23 @@ def _laws() -> dict[str, Source]:
     return laws | {"TFRC": TFRC(n0=30)}
 
 
-@lru_cache(maxsize=8)
+@cache
 def network_losses(name: str) -> dict[int, float]:
     """Lost over sent from 60 to 120 s, by flows that start at 1/2 to 3/2 of their fair share."""
     law, found = _laws()[name], {}
     for n in NETWORK_FLOWS:
-        net = Network().link("T1", DropTail, capacity=T1, delay=RTT / 2, buffer=BUFFER * T1)
-        for i in range(n):
-            first = {"x": (0.5 + i / n) * T1 / n} if name != "TFRC" else None
-            given: Any = {"return_delay": RTT / 2, "packet": 12_000, "initial": first}
-            net.flow(f"f{i}", law, route=["T1"], start=0, **given)
-        run = simulate(net, 120, samples=3, progress=False)
+        first = [{"x": (0.5 + i / n) * T1 / n} if name != "TFRC" else None for i in range(n)]
+        flows = [{"law": law, "start": 0, "packet": 12_000, "initial": x} for x in first]
+        net = dumbbell(flows, {"capacity": T1, "delay": RTT / 2, "buffer": BUFFER * T1})
+        run = simulate(net, 120, samples=3)
         sent, lost = (np.diff(run[kind].values[1:, 0])[0] for kind in ("entered", "lost"))
         found[n] = float(lost / sent)
     return found
 
 
-@claim("binomial", "Table I, Fig. 8", "Losses of six schemes for 2 to 50 flows on a T1 link.",
-       "p_2, p_50")  # fmt: skip
+@claim("Table I, Fig. 8", "p_2, p_50")
 def testbed_in_a_network() -> Outcome:
+    """Losses of six schemes for 2 to 50 flows on a T1 link."""
     found = {name: network_losses(name) for name in PRINTED}
     grows = {name: p[50] / p[2] for name, p in found.items()}
     # while there is loss the automaton still climbs: beyond this n a decrease a round trip is less

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.laws import Source
-from fluidcc.links import DropTail
-from fluidcc.network import Network
+from fluidcc.network.topologies import dumbbell
+from fluidcc.papers import printed
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, Vegas
 
@@ -24,16 +24,7 @@ C7, T7, TAU7 = 500e6, 0.25, 0.05  # the same of Figs. 7 and 8
 FLOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-def ms(seconds: Any, digits: int = 3) -> str:
-    return f"{float(seconds) * 1e3:.{digits}g} ms"
-
-
-def percent(ratio: Any, digits: int = 3) -> str:
-    return f"{float(ratio) * 100:.{digits}g} %"
-
-
-def numbers(values: Any, form: str = ".3g") -> str:
-    return ", ".join(f"{float(v):{form}}" for v in values)
+ms = partial(printed.ms, digits=3)
 
 
 def sawtooth(
@@ -41,14 +32,21 @@ def sawtooth(
 ) -> Any:
     """A run of `n` flows of `law` on one link, whose windows are `window` packets at first."""
     starts, begin = more.pop("starts", np.zeros(n)), more.pop("q", 0.0)
-    net = Network().link(
-        "l", DropTail, capacity=C, delay=T / 2, buffer=buffer, initial={"q": begin}
-    )
-    for i, w in enumerate(np.broadcast_to(window, n)):
-        begins: Any = {"start": float(starts[i]), "initial": {"w": float(w)}}
-        net.flow(f"f{i + 1}", law, route=["l"], packet=PACKET, **begins)
-    more = {"samples": int(100 * stop) + 1, "rtol": 1e-7, "progress": False} | more
-    return simulate(net, stop, **more)
+    begins = zip(np.broadcast_to(window, n).tolist(), np.asarray(starts).tolist(), strict=True)
+    flows = {f"f{i}": flow(law, w, start=t) for i, (w, t) in enumerate(begins, 1)}
+    link = {"capacity": C, "delay": T / 2, "buffer": buffer, "initial": {"q": begin}}
+    more = {"samples": int(100 * stop) + 1, "rtol": 1e-7} | more
+    return simulate(dumbbell(flows, link), stop, **more)
+
+
+def of_fig2(law: Source, stop: float, packets: int = 400) -> Any:
+    """A run of one flow on the link of Fig. 2, with that many packets of buffer."""
+    return sawtooth(law, 1, C2, T2, window=600, stop=stop, buffer=packets * PACKET)
+
+
+def flow(law: Source, window: float, **more: Any) -> dict[str, Any]:
+    """A flow that begins with that window [packet], from 0 s on."""
+    return {"law": law, "start": 0, "packet": PACKET, "initial": {"w": window}, **more}
 
 
 def backoffs(
@@ -76,32 +74,30 @@ def smallest_rtt(run: xr.Dataset) -> NDArray[np.float64]:
     return np.minimum(run.PlainDelayAIMD_low.values, run.rtt.values)
 
 
-@lru_cache(maxsize=4)
+@cache
 def fig1(n: int) -> xr.Dataset:
     """`n` Vegas flows on the link of Fig. 1."""
-    net = Network().link("l", DropTail, capacity="5 Mbit/s", delay="15 ms", buffer=100 * PACKET)
-    for i in range(n):
-        net.flow(f"f{i}", Vegas, route=["l"], start=0, packet=PACKET, initial={"w": 2})
-    return simulate(net, 60.0, samples=1201, rtol=1e-6, progress=False)
+    link = {"capacity": "5 Mbit/s", "delay": "15 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell([flow(Vegas, 2)] * n, link), 60.0, samples=1201, rtol=1e-6)
 
 
-@lru_cache(maxsize=2)
+@cache
 def fig2(adaptive: bool = True) -> xr.Dataset:
     """One flow of Fig. 2 with the adaptive backoff, or with one of half."""
     law = PlainDelayAIMD if adaptive else PlainDelayAIMD(cap=0.5)
-    return sawtooth(law, 1, C2, T2, window=600, stop=40.0, buffer=400 * PACKET)
+    return of_fig2(law, 40.0)
 
 
-@lru_cache(maxsize=2)
+@cache
 def fig5(Delta0: float) -> xr.Dataset:
     """One flow that backs off at most every `Delta0` seconds, on the link of Fig. 2."""
-    return sawtooth(DelayAIMD(Delta0=Delta0), 1, C2, T2, window=600, stop=60.0, buffer=400 * PACKET)
+    return of_fig2(DelayAIMD(Delta0=Delta0), 60.0)
 
 
 RATCHET_BUFFER = 1500  # packets, in the runs of Figs. 3 and 4; the paper has 400
 
 
-@lru_cache(maxsize=8)
+@cache
 def ratchet_run(flows: int, delta: float) -> xr.Dataset:
     """Run flows whose windows fill 200 ms, and which begin behind a queue of 80 ms of others."""
     rng = np.random.default_rng(4)
@@ -129,7 +125,7 @@ class Knee(NamedTuple):
     epoch: float  # the last one of the first flow [s]
 
 
-@lru_cache(maxsize=32)
+@cache
 def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
     """Run `n` flows of Fig. 7, delay-based or of `law`, with `buffer` seconds of buffer."""
     law = PlainDelayAIMD(tau0=TAU7) if law is None else law
@@ -144,7 +140,7 @@ def fig7(n: int, law: Source | None = None, buffer: float = T7) -> Knee:
     return Knee(used, float(q.mean()), float(q.max()), lost, epoch)
 
 
-@lru_cache(maxsize=2)
+@cache
 def fig8(delta: float) -> tuple[xr.Dataset, NDArray[np.float64]]:
     """Run Fig. 8; return it with both windows [packet] before each backoff with two flows."""
     law = PlainDelayAIMD(tau0=TAU7, delta_p=delta)
@@ -158,14 +154,10 @@ def fig8(delta: float) -> tuple[xr.Dataset, NDArray[np.float64]]:
     return run, w[before]
 
 
-@lru_cache(maxsize=8)
+@cache
 def coexistence(gamma: float, Delta0: float, leave: float | None = None) -> xr.Dataset:
     """One delay-based and three loss-based flows of Fig. 6; the latter leave at `leave` [s]."""
-    net = Network().link("l", DropTail, capacity="10 Mbit/s", delay="50 ms", buffer=100 * PACKET)
-    law = DelayAIMD(gamma=gamma, Delta0=Delta0)
-    net.flow("delay", law, route=["l"], start=0, packet=PACKET, initial={"w": 10})
-    for i in range(3):
-        net.flow(
-            f"loss{i + 1}", HTCP, route=["l"], start=0, stop=leave, packet=PACKET, initial={"w": 30}
-        )
-    return simulate(net, 120.0, samples=6001, rtol=1e-6, progress=False)
+    flows = {f"loss{i}": flow(HTCP, 30, stop=leave) for i in (1, 2, 3)}
+    ours = {"delay": flow(DelayAIMD(gamma=gamma, Delta0=Delta0), 10)}
+    link = {"capacity": "10 Mbit/s", "delay": "50 ms", "buffer": 100 * PACKET}
+    return simulate(dumbbell(ours | flows, link), 120.0, samples=6001, rtol=1e-6)

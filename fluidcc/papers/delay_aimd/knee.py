@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ from sympy import Eq, simplify
 
 from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.formulas import delay_aimd
-from fluidcc.links import DropTail
-from fluidcc.network import Network
+from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.delay_aimd.common import (
     C2,
     C7,
@@ -24,8 +23,6 @@ from fluidcc.papers.delay_aimd.common import (
     fig7,
     fig8,
     ms,
-    numbers,
-    percent,
 )
 from fluidcc.papers.model import (
     DIFFERS,
@@ -35,14 +32,15 @@ from fluidcc.papers.model import (
     claim,
     from_proofs,
     proof,
+    reproduced_if,
 )
-from fluidcc.papers.printed import bound, compared
+from fluidcc.papers.printed import bound, compared, numbers, percent
 from fluidcc.sources import HTCP, PlainDelayAIMD
 
 
-@claim("delay_aimd", "Fig. 7", "Utilisation is close to 100 % for any number of flows.",
-       "close to capacity")  # fmt: skip
+@claim("Fig. 7", "close to capacity")
 def knee_utilisation() -> Outcome:
+    """Utilisation is close to 100 % for any number of flows."""
     used = {n: fig7(n).utilisation for n in FLOWS}
     return compared(
         [("100", 100 * v) for v in used.values()],
@@ -52,9 +50,9 @@ def knee_utilisation() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 7", "The mean queueing delay is below 30 ms for any number of flows.",
-       "< 30 ms")  # fmt: skip
+@claim("Fig. 7", "< 30 ms")
 def knee_delay() -> Outcome:
+    """The mean queueing delay is below 30 ms for any number of flows."""
     mean = {n: fig7(n).mean for n in FLOWS}
     return compared(
         [("< 30", 1e3 * v) for v in mean.values()],
@@ -67,9 +65,9 @@ def knee_delay() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 7", "Loss-based H-TCP on the same link has a longer queue for any "
-       "number of flows.", "curve; values not printed")  # fmt: skip
+@claim("Fig. 7", "curve; values not printed")
 def knee_of_loss_based() -> Outcome:
+    """Loss-based H-TCP on the same link has a longer queue for any number of flows."""
     runs, ours = {n: fig7(n, HTCP) for n in FLOWS}, {n: fig7(n) for n in FLOWS}
     mean = [1e3 * run.mean for run in runs.values()]
     values = {f"n = {n}": run.mean for n, run in runs.items()}
@@ -88,35 +86,34 @@ def knee_of_loss_based() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section VI-C", "An epoch is shorter with the delay-based scheme, since it "
-       "avoids filling the queue.", "shorter")  # fmt: skip
+@claim("Section VI-C", "shorter")
 def shorter_epochs() -> Outcome:
+    """An epoch is shorter with the delay-based scheme, since it avoids filling the queue."""
     epochs = {n: (fig7(n).epoch, fig7(n, HTCP).epoch) for n in FLOWS}
     longer = [n for n, (ours, theirs) in epochs.items() if ours >= theirs]
-    return Outcome(
-        DIFFERS if longer else REPRODUCED,
+    return reproduced_if(
+        not longer,
         f"{numbers(ours for ours, _ in epochs.values())} s for {', '.join(map(str, FLOWS))} flows "
         "on the link of Fig. 7, loss-based H-TCP "
         f"{numbers(theirs for _, theirs in epochs.values())} s",
-        f"Not with {', '.join(map(str, longer))} flows." if longer else "",
-        {f"n = {n}": ours / theirs for n, (ours, theirs) in epochs.items()},
+        values={f"n = {n}": ours / theirs for n, (ours, theirs) in epochs.items()},
     )
 
 
-@claim("delay_aimd", "Fig. 7", "There are no losses whatsoever, even with 128 flows.", "0")
+@claim("Fig. 7", "0")
 def knee_losses() -> Outcome:
+    """There are no losses whatsoever, even with 128 flows."""
     lost, top = max(fig7(n).lost for n in FLOWS), max(fig7(n).largest for n in FLOWS)
-    return Outcome(
-        REPRODUCED if lost == 0 else DIFFERS,
+    return reproduced_if(
+        lost == 0,
         f"none; the queueing delay is at most {ms(top)} of {ms(T7)}",
-        "" if lost == 0 else f"{lost:g} bit are lost",
-        {"lost": lost, "top": top},
+        values={"lost": lost, "top": top},
     )
 
 
-@claim("delay_aimd", "Section I", "Operation at the knee is essentially achieved regardless of the "
-       "number of flows.", "any n")  # fmt: skip
+@claim("Section I", "any n")
 def knee_of_any_number() -> Outcome:
+    """Operation at the knee is essentially achieved regardless of the number of flows."""
     mean = {n: fig7(n).mean for n in FLOWS}
     ratio = max(mean.values()) / min(mean.values())
     return compared(
@@ -130,9 +127,9 @@ def knee_of_any_number() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section I", "Operation at the knee is largely decoupled from network buffer "
-       "sizes.", "any buffer")  # fmt: skip
+@claim("Section I", "any buffer")
 def knee_of_any_buffer() -> Outcome:
+    """Operation at the knee is largely decoupled from network buffer sizes."""
     flows, sizes = 16, (0.125, 0.25, 0.5, 1.0)
     runs = {size: fig7(flows, buffer=size) for size in sizes}
     short = fig7(flows, buffer=0.055)
@@ -151,9 +148,10 @@ def knee_of_any_buffer() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section I", "With a constant increase and prompt feedback the knee does not "
-       "depend on the number of flows or the capacity.", "any n")  # fmt: skip
+@claim("Section I", "any n")
 def knee_independent() -> Outcome:
+    """With a constant increase and prompt feedback the knee does not depend on the number of flows
+    or the capacity."""
     *_, C, _, n = delay_aimd.cycle.arguments
     form = delay_aimd.cycle.form
     steady = delay_aimd.mean_queueing_delay
@@ -169,14 +167,12 @@ def knee_independent() -> Outcome:
     )
 
 
-@lru_cache(maxsize=2)
+@cache
 def _cycle(n: int, alpha: float) -> LimitCycle:
     """The cycle of `n` equal flows on Fig. 2's link: exact ack clock, constant increase `alpha`."""
-    net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2)
     law = PlainDelayAIMD(alpha=alpha, slope=0, coefficient=0, pace=0)
-    for i in range(n):
-        net.flow(f"f{i + 1}", law, route=["l"], start=0, packet=PACKET)
-    return limit_cycle(net, rtol=1e-11)
+    flows = [{"law": law, "start": 0, "packet": PACKET}] * n
+    return limit_cycle(dumbbell(flows, {"capacity": C2, "delay": T2 / 2}), rtol=1e-11)
 
 
 def _of_queue(cycle: LimitCycle) -> dict[str, float]:
@@ -197,31 +193,33 @@ def _off(found: dict[str, float], wanted: dict[str, float]) -> float:
     return max(abs(found[name] - value) / size[name] for name, value in wanted.items())
 
 
-@claim("delay_aimd", "Section II", "n synchronised flows behave as one of n-fold increase.", "")
+@claim("Section II")
 def synchronised() -> Outcome:
+    """n synchronised flows behave as one of n-fold increase."""
     a, b = _of_queue(_cycle(3, 1.0)), _of_queue(_cycle(1, 3.0))
     off = _off(a, b)
-    return Outcome(
-        REPRODUCED if off < 1e-9 else DIFFERS,
+    return reproduced_if(
+        off < 1e-9,
         f"epochs of {a['period']:.6f} and {b['period']:.6f} s, mean queueing delays of "
-        f"{ms(a['mean'], 6)} and {ms(b['mean'], 6)}; period and extremes of the two cycles agree "
+        f"{ms(a['mean'], digits=6)} and {ms(b['mean'], digits=6)}; period and extremes of the two "
+        "cycles agree "
         f"within {bound(off)}, the queue over its largest",
-        "" if off < 1e-9 else f"off by {percent(off)}",
-        {"off": off, **a},
+        values={"off": off, **a},
     )
 
 
-@claim("delay_aimd", "Section II", "The closed-form sawtooth is that of the simulation.", "")
+@claim("Section II")
 def closed_form() -> Outcome:
+    """The closed-form sawtooth is that of the simulation."""
     found = _of_queue(_cycle(1, 3.0))
     late = delay_aimd.late_cycle(3, TAU2, T2, C2 / PACKET, 1, PlainDelayAIMD.parameter("trickle"))
     prompt = delay_aimd.cycle(3, TAU2, T2, C2 / PACKET, delay_aimd.backoff_factor(T2, T2 + TAU2))
     wanted = {"period": late.period, "most": late.queue_high, "least": late.queue_low}
     off = _off(found, wanted)
-    return Outcome(
-        REPRODUCED if off < 1e-9 else DIFFERS,
-        f"period {found['period']:.6f} s, queueing delay from {ms(found['least'], 5)} to "
-        f"{ms(found['most'], 5)}: the closed form with feedback after a round trip, within "
+    return reproduced_if(
+        off < 1e-9,
+        f"period {found['period']:.6f} s, queueing delay from {ms(found['least'], digits=5)} to "
+        f"{ms(found['most'], digits=5)}: the closed form with feedback after a round trip, within "
         f"{bound(off)}, the queue over the largest",
         f"With feedback at once the period would be {prompt.period:.4f} s and the queue would go "
         f"from 0 to {ms(TAU2)}: the window grows by 3 packets in the round trip in which the news "
@@ -230,9 +228,9 @@ def closed_form() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section VI-C", "The 90 % rise takes 3 epochs at beta = 0.5 and 7 at 0.75: "
-       "log 0.1/log beta.", "3, 7", erratum=True)  # fmt: skip
+@claim("Section VI-C", "3, 7", erratum=True)
 def rise_epochs() -> Outcome:
+    """The 90 % rise takes 3 epochs at beta = 0.5 and 7 at 0.75: log 0.1/log beta."""
     found: dict[str, Any] = {f"beta = {b:g}": delay_aimd.convergence_epochs(b) for b in (0.5, 0.75)}
     return compared(
         zip(("3", "7"), found.values(), strict=True),
@@ -243,9 +241,9 @@ def rise_epochs() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section VI-C", "A difference of windows shrinks by beta an epoch; 0.75 in "
-       "Fig. 8.", "0.75, 7 epochs", erratum=True)  # fmt: skip
+@claim("Section VI-C", "0.75, 7 epochs", erratum=True)
 def converges() -> Outcome:
+    """A difference of windows shrinks by beta an epoch; 0.75 in Fig. 8."""
     values: dict[str, float] = {}
     text = []
     for delta in (1.0, 0.9):
@@ -275,24 +273,23 @@ def converges() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 8", "After the second flow has started the two windows become equal.",
-       "near equilibrium")  # fmt: skip
+@claim("Fig. 8", "near equilibrium")
 def second_flow() -> Outcome:
+    """After the second flow has started the two windows become equal."""
     _, windows = fig8(0.9)
     gap = np.abs(windows[:, 0] - windows[:, 1]) / windows.sum(axis=1)
-    good = gap[-1] < 0.02 and np.all(np.diff(gap) < 0)
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        gap[-1] < 0.02 and np.all(np.diff(gap) < 0),
         f"relative difference {percent(gap[0])} at the first backoff, {percent(gap[8])} eight "
         f"later, {percent(gap[-1])} at the end of 300 s",
         "With delta = 0.9. The shape is compared; nothing is printed.",
-        {"first": float(gap[0]), "last": float(gap[-1])},
+        {"first": gap[0], "last": gap[-1]},
     )
 
 
-@claim("delay_aimd", "Table II", "Hardware and software of the testbed.",
-       "Linux 2.6, dummynet, 1 Gbit/s")  # fmt: skip
+@claim("Table II", "Linux 2.6, dummynet, 1 Gbit/s")
 def testbed() -> Outcome:
+    """Hardware and software of the testbed."""
     return Outcome(
         OUT_OF_REACH,
         f"a fluid queue of {C7 / 1e6:g} Mbit/s with {ms(T7)} of buffer in its place",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from sympy import Eq, limit
 from fluidcc.formulas import delay_aimd
 from fluidcc.links import DropTail
 from fluidcc.network import Network
+from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.delay_aimd.common import (
     C2,
     PACKET,
@@ -24,30 +25,34 @@ from fluidcc.papers.delay_aimd.common import (
     fig1,
     fig2,
     fig5,
+    flow,
     last_cycle,
     ms,
-    numbers,
-    percent,
+    of_fig2,
     ratchet_run,
-    sawtooth,
     smallest_rtt,
 )
-from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome, claim, proof
-from fluidcc.papers.printed import agrees, compared
+from fluidcc.papers.model import (
+    Outcome,
+    claim,
+    differs_if,
+    proof,
+    reproduced_if,
+)
+from fluidcc.papers.printed import agrees, compared, numbers, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import HTCP, DelayAIMD, PlainDelayAIMD, SlowStartAIMD, Vegas
 
 NS = "The curve is of an ns simulation with packets, without printed values; the shape is compared."
 
 
-@claim("delay_aimd", "Fig. 1", "With TCP Vegas the queue grows with the number of flows.",
-       "2, 8, 16 flows")  # fmt: skip
+@claim("Fig. 1", "2, 8, 16 flows")
 def vegas_queue() -> Outcome:
-    left = {n: float(fig1(n).backlog.values[-1, 0]) / PACKET for n in (2, 8, 16)}
+    """With TCP Vegas the queue grows with the number of flows."""
+    left = {n: fig1(n).backlog.values[-1, 0] / PACKET for n in (2, 8, 16)}
     target = Vegas.parameter("alpha")
-    good = list(left.values()) == sorted(left.values())
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        list(left.values()) == sorted(left.values()),
         f"{numbers(left.values())} packets for {', '.join(map(str, left))} flows",
         f"By hand n alpha, {', '.join(f'{n * target:g}' for n in left)} with alpha = {target:g} "
         f"packets. {NS}",
@@ -55,9 +60,9 @@ def vegas_queue() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 2", "With a backoff of half the queue is empty for long; with (3) the "
-       "link stays busy.", "100 %")  # fmt: skip
+@claim("Fig. 2", "100 %")
 def adaptive_backoff() -> Outcome:
+    """With a backoff of half the queue is empty for long; with (3) the link stays busy."""
     half, adaptive = fig2(adaptive=False), fig2()
     used = [float(last_cycle(run)[2].utilisation.mean()) for run in (half, adaptive)]
     periods = [last_cycle(run)[0] for run in (half, adaptive)]
@@ -70,9 +75,9 @@ def adaptive_backoff() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 2", "After (3) the queue just empties, and grows again to tau0.",
-       "0 to 20 ms")  # fmt: skip
+@claim("Fig. 2", "0 to 20 ms")
 def just_empties() -> Outcome:
+    """After (3) the queue just empties, and grows again to tau0."""
     period, mean, part = last_cycle(fig2())
     low, top = float(part.queueing_delay.min()), float(part.queueing_delay.max())
     closed = delay_aimd.mean_queueing_delay(TAU2, T2, delay_aimd.backoff_factor(T2, T2 + TAU2))
@@ -107,22 +112,22 @@ _OTHER_BUFFER = (
 )
 
 
-@claim("delay_aimd", "Fig. 3", "Backoffs by (4) ratchet RTT_min down to the propagation delay.",
-       "200 ms to 120 ms")  # fmt: skip
+@claim("Fig. 3", "200 ms to 120 ms")
 def ratchet_of_one() -> Outcome:
+    """Backoffs by (4) ratchet RTT_min down to the propagation delay."""
     plateaus = {}
     for delta in (0.75, 0.9):
         run = ratchet_run(1, delta)
         t, seen, when = run.time.values, smallest_rtt(run)[:, 0], backoffs(run)[:6]
-        plateaus[delta] = [float(np.interp(at, t, seen)) for at in (when[0], *(when + 1.0))]
+        plateaus[delta] = [np.interp(at, t, seen) for at in (when[0], *(when + 1.0))]
     never = float(smallest_rtt(ratchet_run(1, 1.0))[-1, 0])
     slow = plateaus[0.9]
     closed = [float(delay_aimd.ratchet(1, max(a, T2), T2, 0.9)) for a in slow[1:-1]]
     above = max(a / b - 1 for a, b in zip(slow[2:], closed, strict=True))
     ends = [("120", 1e3 * p[-1]) for p in plateaus.values()]
     ratchets = all(agrees(printed, v) for printed, v in ends) and never > 1.1 * T2
-    return Outcome(
-        REPRODUCED if ratchets and _fits(400) and agrees("200", 1e3 * slow[0]) else DIFFERS,
+    return differs_if(
+        not (ratchets and _fits(400) and agrees("200", 1e3 * slow[0])),
         f"with {RATCHET_BUFFER} packets of buffer, "
         + "; ".join(f"delta = {a:g}: {', '.join(map(ms, p))}" for a, p in plateaus.items())
         + f"; with delta = 1 it stays at {ms(never)}",
@@ -136,17 +141,15 @@ def ratchet_of_one() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 3", "RTT_min is 200 ms at first, the propagation delay 120 ms, the "
-       "buffer 400 packets.", "200 ms, 400 packets", erratum=True)  # fmt: skip
+@claim("Fig. 3", "200 ms, 400 packets", erratum=True)
 def ratchet_buffer() -> Outcome:
+    """RTT_min is 200 ms at first, the propagation delay 120 ms, the buffer 400 packets."""
     largest = {size: _room(400, 8 * size) for size in (1000, 1500)}
     most = ", ".join(f"{ms(v)} with {a} byte" for a, v in largest.items())
     text = f"the round trip is at most {most} packets"
     values = {f"{a} byte": v for a, v in largest.items()} | {"needed": _NEEDED}
-    if min(largest.values()) >= _NEEDED:
-        return Outcome(REPRODUCED, text, "", values)
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        min(largest.values()) < _NEEDED,
         f"{text}, below the {ms(_NEEDED)} at which the estimated delay would reach tau0",
         "So no backoff by delay starts the ratchet; with packets of 1500 bytes a loss can, as (4) "
         "is applied at losses too. Besides, by RTT_min = min(RTT, RTT_min) the first round trip on "
@@ -155,9 +158,9 @@ def ratchet_buffer() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Fig. 4", "With ten flows RTT_min converges for all of them.",
-       "10 flows, delta = 0.75")  # fmt: skip
+@claim("Fig. 4", "10 flows, delta = 0.75")
 def ratchet_of_ten() -> Outcome:
+    """With ten flows RTT_min converges for all of them."""
     run, stuck = ratchet_run(10, 0.75), ratchet_run(10, 1.0)
     seen, never = smallest_rtt(run), smallest_rtt(stuck)
     t = run.time.values
@@ -167,8 +170,8 @@ def ratchet_of_ten() -> Outcome:
         if seen[-1].max() < 0.121
         else None
     )
-    return Outcome(
-        REPRODUCED if there is not None and _fits(400) else DIFFERS,
+    return differs_if(
+        there is None or not _fits(400),
         f"with {RATCHET_BUFFER} packets of buffer, from {ms(first.min())} to {ms(first.max())} at "
         f"0.5 s, all within 0.1 % of {ms(T2)} after {there or np.nan:.1f} s; with delta = 1 still "
         f"{ms(never[-1].min())} to {ms(never[-1].max())} at the end",
@@ -176,19 +179,19 @@ def ratchet_of_ten() -> Outcome:
         + "Taken: flows begin within 0.1 s behind a queue of 80 ms that others left, with windows "
         "of random size (seed 4) that fill 200 ms together. The paper draws RTT_min from 120 to "
         "240 ms, which a source that has seen 120 ms cannot keep. " + NS,
-        {"after": there or 0.0, "first": float(first.max()), "stuck": float(never[-1].min())},
+        {"after": there or 0.0, "first": first.max(), "stuck": never[-1].min()},
     )
 
 
-@claim("delay_aimd", "Fig. 5", "Delta0 puts a flat part into the sawtooth.", "flat at tau0")
+@claim("Fig. 5", "flat at tau0")
 def flat_part() -> Outcome:
+    """Delta0 puts a flat part into the sawtooth."""
     period, _, part = last_cycle(fig5(8.0))
     w = part.DelayAIMD_w.values[5:-5, 0]
-    flat = float(np.mean(w > (1 - 1e-6) * w.max()))
+    flat = np.mean(w > (1 - 1e-6) * w.max())
     plain = last_cycle(fig2())[0]
-    good = period > 7.9 and flat > 0.5
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        period > 7.9 and flat > 0.5,
         f"with Delta0 = 8 s an epoch of {period:.2f} s, {percent(flat)} of it flat; {plain:.2f} s "
         "without",
         "A sketch without values; the settings of Fig. 2 were taken.",
@@ -196,37 +199,32 @@ def flat_part() -> Outcome:
     )
 
 
-@claim("delay_aimd", "(6)", "With Delta0 proportional to RTT_max - RTT_min the plain sawtooth "
-       "comes back when the queue is short.", "the original algorithm")  # fmt: skip
+@claim("(6)", "the original algorithm")
 def proportional_idle() -> Outcome:
+    """With Delta0 proportional to RTT_max - RTT_min the plain sawtooth comes back when the queue
+    is short."""
     periods = {}
     for kappa in (0.0, 20.0):
-        run = sawtooth(
-            DelayAIMD(kappa=kappa), 1, C2, T2, window=600, stop=30.0, buffer=400 * PACKET
-        )
-        periods[kappa] = last_cycle(run)[0]
-    same = abs(periods[20.0] / periods[0.0] - 1) < 1e-3
-    return Outcome(
-        REPRODUCED if same else DIFFERS,
+        periods[kappa] = last_cycle(of_fig2(DelayAIMD(kappa=kappa), 30.0))[0]
+    return reproduced_if(
+        abs(periods[20.0] / periods[0.0] - 1) < 1e-3,
         f"epochs of {periods[20.0]:.3f} s with Delta0 = 20 (RTT_max - RTT_min), {periods[0.0]:.3f} "
         "s with 0",
-        "" if same else "the flat part does not vanish",
-        {f"kappa = {a:g}": v for a, v in periods.items()},
+        values={f"kappa = {a:g}": v for a, v in periods.items()},
     )
 
 
-@claim("delay_aimd", "Fig. 6", "gamma and Delta0 let a delay-based flow hold its own among "
-       "loss-based ones.", "1 against 3 flows")  # fmt: skip
+@claim("Fig. 6", "1 against 3 flows")
 def coexists() -> Outcome:
+    """gamma and Delta0 let a delay-based flow hold its own among loss-based ones."""
     cases = ((0.0, 0.0), (0.5, 0.0), (0.9, 0.0), (0.9, 2.0))
     share = {}
     for gamma, idle in cases:
         rates = coexistence(gamma, idle).sel(time=slice(40.0, None)).rate.mean("time").values
         share[f"gamma = {gamma:g}, Delta0 = {idle:g} s"] = float(rates[0] / rates.sum())
     found = list(share.values())
-    good = all(a < b for a, b in pairwise(found))
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        all(a < b for a, b in pairwise(found)),
         "share of the delay-based flow: "
         + "; ".join(f"{100 * v:.0f} % with {a}" for a, v in share.items()),
         "A fair share is 25 %. With Delta0 = 2 s, above the 1.75 s between losses, it never backs "
@@ -236,23 +234,21 @@ def coexists() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section II-D", "When loss-based flows leave, delay-based flows drain the "
-       "queue to the threshold.")  # fmt: skip
+@claim("Section II-D")
 def drains() -> Outcome:
+    """When loss-based flows leave, delay-based flows drain the queue to the threshold."""
     late = {
         gamma: coexistence(gamma, 0.0, leave=60.0).sel(time=slice(100.0, None))
         for gamma in (0.5, 0.9)
     }
-    top = {gamma: float(run.queueing_delay.max()) for gamma, run in late.items()}
-    used = {gamma: float(run.utilisation.mean()) for gamma, run in late.items()}
+    top = {gamma: run.queueing_delay.max() for gamma, run in late.items()}
+    used = {gamma: run.utilisation.mean() for gamma, run in late.items()}
     values = {f"top {a:g}": v for a, v in top.items()} | {f"used {a:g}": v for a, v in used.items()}
     text = "; ".join(
         f"gamma = {a:g}: at most {ms(v)}, utilisation {percent(used[a], 4)}" for a, v in top.items()
     )
-    if max(top.values()) < 2 * TAU2:
-        return Outcome(REPRODUCED, text, "", values)
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        max(top.values()) >= 2 * TAU2,
         f"40 to 60 s after three loss-based flows left 80 ms of queue, {text}",
         "With gamma = 0.5 the threshold comes down with RTT_max, whose decay was taken as 1 ms a "
         "second. With gamma = 0.9 it does not: the threshold is then 74 of the 80 ms, and what the "
@@ -270,7 +266,7 @@ _APART = 0.05  # backoffs further apart than this are not together [s]
 
 def _looked_at(net: Network) -> tuple[Any, float, float]:
     """A run after its beginning, its links' least utilisation, and the part of backoffs alone."""
-    run = simulate(net, _UNTIL, samples=int(200 * _UNTIL) + 1, rtol=1e-6, progress=False)
+    run = simulate(net, _UNTIL, samples=int(200 * _UNTIL) + 1, rtol=1e-6)
     late = run.sel(time=slice(_FROM, None))
     when = [(t, name) for name in net.flows for t in backoffs(run, name) if t > _FROM]
     alone = [all(abs(t - other) > _APART for other, of in when if of != name) for t, name in when]
@@ -286,52 +282,49 @@ def _parking_lot(second: float) -> Network:
         ("on one", ["one"], 150),
         ("on two", ["two"], 150),
     ):
-        net.flow(name, PlainDelayAIMD, route=route, start=0, packet=PACKET, initial={"w": window})
+        net.flow(name, route=route, **flow(PlainDelayAIMD, window))
     return net
 
 
-@claim("delay_aimd", "(3)", "Flows over several bottlenecks keep all of them busy.", "R+ = R-")
+@claim("(3)", "R+ = R-")
 def busy_over_two_links() -> Outcome:
+    """Flows over several bottlenecks keep all of them busy."""
     values: dict[str, float] = {}
     shown = []
     for second in (50e6, 40e6):
         late, least, alone = _looked_at(_parking_lot(second))
         used = late.utilisation.mean("time").values
         rate = late.rate.mean("time").values / 1e6
-        own = {"used": float(used.min()), "least": least, "alone": alone, "long": float(rate[0])}
+        own = {"used": used.min(), "least": least, "alone": alone, "long": rate[0]}
         values |= {f"{name}, {second / 1e6:g}": v for name, v in own.items()}
         shown.append(
             f"{second / 1e6:g} Mbit/s: {percent(used.min(), 5)} of the less used link in the mean, "
             f"{percent(least, 3)} at the least, rates of {numbers(rate)} Mbit/s, "
             f"{percent(alone, 2)} of the backoffs alone"
         )
-    good = min(v for k, v in values.items() if k.startswith("used")) > 0.999
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        min(v for k, v in values.items() if k.startswith("used")) > 0.999,
         "a flow over a link of 50 Mbit/s and a second one, and a flow on each; second link "
         f"{'; '.join(shown)}",
         "R+ = R- is what a backoff leaves when the queues of its path have gone, flow by flow, so "
         "it needs no other flow. But while what is under way fits itself to the window the flow is "
         "silent, for as long as both its queues together: a queue that is shorter than that may "
         "run empty for some milliseconds. The long flow sees the sum of the queues, backs off for "
-        "either of them, and gets little."
-        if good
-        else "a link idles",
+        "either of them, and gets little.",
         values,
     )
 
 
-@claim("delay_aimd", "(3)", "Flows that do not back off together keep the link busy.", "R+ = R-")
+@claim("(3)", "R+ = R-")
 def busy_one_by_one() -> Outcome:
+    """Flows that do not back off together keep the link busy."""
     values: dict[str, float] = {}
     shown = []
     for delta in (1.0, 0.9):
         name = "tau0 of 15, 20, 30 ms" + (f", delta = {delta:g}" if delta < 1 else "")
-        net = Network().link("l", DropTail, capacity=C2, delay=T2 / 2, buffer=400 * PACKET)
-        for i, tau0 in enumerate((0.015, 0.02, 0.03)):
-            law = PlainDelayAIMD(tau0=tau0, delta_p=delta)
-            net.flow(f"f{i}", law, route=["l"], start=0, packet=PACKET, initial={"w": 250})
-        late, least, alone = _looked_at(net)
+        laws = [PlainDelayAIMD(tau0=tau0, delta_p=delta) for tau0 in (0.015, 0.02, 0.03)]
+        link = {"capacity": C2, "delay": T2 / 2, "buffer": 400 * PACKET}
+        late, least, alone = _looked_at(dumbbell([flow(law, 250) for law in laws], link))
         used, mean = float(late.utilisation.mean()), float(late.queueing_delay.mean())
         values |= {
             f"{k}, {delta:g}": v for k, v in (("used", used), ("least", least), ("alone", alone))
@@ -340,15 +333,12 @@ def busy_one_by_one() -> Outcome:
             f"{name}: {percent(used, 4)} used, {percent(least, 3)} at the least, {ms(mean)} of "
             f"queue in the mean, {percent(alone, 2)} of the backoffs alone"
         )
-    good = values["used, 1"] > 0.999
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        values["used, 1"] > 0.999,
         f"three flows at 120 ms whose thresholds differ; {'; '.join(shown)}",
         "A flow that backs off alone takes only its own part of the queue, which then does not "
         "empty. That keeps the link busy, and hides the propagation delay from newcomers. It is "
-        "(4) with delta below 1 that lets the link idle, on purpose."
-        if good
-        else "the link idles",
+        "(4) with delta below 1 that lets the link idle, on purpose.",
         values,
     )
 
@@ -359,7 +349,7 @@ NEAR = 0.04  # Propagation delay there and back of the near flow [s]
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # Over it, that of the far flow
 
 
-@lru_cache(maxsize=32)
+@cache
 def unfairness(ratio: float, cap: float | None) -> float:
     """Rate of the near flow over that of the far one, delay-based with that cap of beta; None: TCP.
 
@@ -373,21 +363,21 @@ def unfairness(ratio: float, cap: float | None) -> float:
         if cap is None
         else (PlainDelayAIMD(slope=0, coefficient=0, cap=cap), C2 * 4 * tau0)
     )
-    net = Network().link("l", DropTail, capacity=C2, delay=NEAR / 2, buffer=buffer)
     # they begin about where they end: how long that takes is another matter
     power = 2 if cap is None else 1
-    for name, trip, part in (("near", NEAR, ratio**power), ("far", ratio * NEAR, 1.0)):
-        window = C2 * trip / PACKET * part / (1 + ratio**power)
-        way: Any = {"access_delay": (trip - NEAR) / 2, "initial": {"w": window}}
-        net.flow(name, law, route=["l"], start=0, packet=PACKET, **way)
-    run = simulate(net, 100.0, samples=10001, rtol=1e-6, progress=False).sel(time=slice(40.0, None))
+    flows = [
+        flow(law, C2 * trip / PACKET * part / (1 + ratio**power), access_delay=(trip - NEAR) / 2)
+        for trip, part in ((NEAR, ratio**power), (ratio * NEAR, 1.0))
+    ]
+    net = dumbbell(flows, {"capacity": C2, "delay": NEAR / 2, "buffer": buffer})
+    run = simulate(net, 100.0, samples=10001, rtol=1e-6).sel(time=slice(40.0, None))
     rate = run.rate.mean("time").values
     return float(rate[0] / rate[1])
 
 
-@claim("delay_aimd", "Section VI-C", "Unfairness between flows of different RTTs is similar to "
-       "standard TCP's.", "similar")  # fmt: skip
+@claim("Section VI-C", "similar")
 def rtt_unfairness() -> Outcome:
+    """Unfairness between flows of different RTTs is similar to standard TCP's."""
     near, far, tau0 = delay_aimd.rtt_unfairness.arguments
     form = delay_aimd.rtt_unfairness.form
     proved = all(map(bool, map(proof, delay_aimd.rtt_unfairness.claims.values())))
@@ -402,7 +392,7 @@ def rtt_unfairness() -> Outcome:
     off = [abs(a / b - 1) for a, b in zip(found["delay-based"], wanted, strict=True)]
     near_by = max(o for o, k in zip(off, RATIOS, strict=True) if k <= 4)
     capped = unfairness(RATIOS[-1], 0.9)
-    power = {name: float(np.polyfit(np.log(RATIOS), np.log(v), 1)[0]) for name, v in found.items()}
+    power = {name: np.polyfit(np.log(RATIOS), np.log(v), 1)[0] for name, v in found.items()}
     values = {
         f"{name}, {k:g}": a for name, v in found.items() for k, a in zip(RATIOS, v, strict=True)
     }
@@ -414,10 +404,8 @@ def rtt_unfairness() -> Outcome:
     shown = "; ".join(
         f"{name} {numbers(v, '.2g')} (power {power[name]:.1f})" for name, v in found.items()
     )
-    if not (proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"]):
-        return Outcome(REPRODUCED, shown, "", values)
-    return Outcome(
-        DIFFERS,
+    return differs_if(
+        proved and near_by < 0.05 and power["delay-based"] < 1.1 < 1.7 < power["standard TCP"],
         f"rate of the near flow over that of the far one, for {numbers(RATIOS)} times its round "
         f"trip of {ms(NEAR)}: {shown}",
         "With (3) it is milder: the near flow grows faster, but also gives up more, tau0/(T + "
@@ -436,12 +424,11 @@ def rtt_unfairness() -> Outcome:
 CASES = ((0.12, 0.02), (0.12, 0.04), (0.12, 0.01), (0.06, 0.02), (0.24, 0.02))
 
 
-@lru_cache(maxsize=8)
+@cache
 def slow_start(T: float, tau0: float) -> tuple[float, float, float]:
     """max_ssthresh over C tau0; round trips from there to C T; largest queueing delay [s]."""
-    net = Network().link("l", DropTail, capacity=C2, delay=T / 2)
-    net.flow("f", SlowStartAIMD(tau0=tau0), route=["l"], start=0, packet=PACKET, initial={"w": 10})
-    run = simulate(net, (2 * T / tau0 + 8) * T, samples=8001, rtol=1e-7, progress=False)
+    net = dumbbell([flow(SlowStartAIMD(tau0=tau0), 10)], {"capacity": C2, "delay": T / 2})
+    run = simulate(net, (2 * T / tau0 + 8) * T, samples=8001, rtol=1e-7)
     t, w, m = run.time.values, run.SlowStartAIMD_w.values[:, 0], run.SlowStartAIMD_m.values[:, 0]
     begin = int(np.argmax(w > m))
     end = int(np.argmax(w > C2 * T / PACKET))
@@ -449,7 +436,7 @@ def slow_start(T: float, tau0: float) -> tuple[float, float, float]:
     return float(m[end] / (C2 * tau0 / PACKET)), float((t[end] - t[begin]) / T), float(q.max())
 
 
-@lru_cache(maxsize=8)
+@cache
 def early_exit(T: float, tau0: float) -> tuple[float, float]:
     """Window at the exit from plain slow start by the delay, and what it should be, C T [packet].
 
@@ -457,16 +444,15 @@ def early_exit(T: float, tau0: float) -> tuple[float, float]:
     """
     doubling = tuple(j for j in SlowStartAIMD.jumps if not any(z.name == "m" for z in j.reset))
     law = replace(SlowStartAIMD, name="DoublingAIMD", jumps=doubling)(tau0=tau0)
-    net = Network().link("l", DropTail, capacity=C2, delay=T / 2)
-    net.flow("f", law, route=["l"], start=0, packet=PACKET, initial={"w": 10})
-    run = simulate(net, 12 * T, samples=8001, rtol=1e-7, progress=False)
+    net = dumbbell([flow(law, 10)], {"capacity": C2, "delay": T / 2})
+    run = simulate(net, 12 * T, samples=8001, rtol=1e-7)
     w, slow = run.DoublingAIMD_w.values[:, 0], run.DoublingAIMD_slow.values[:, 0]
     return float(w[slow == 1].max()), C2 * T / PACKET
 
 
-@claim("delay_aimd", "Section IV", "A delay-triggered exit from slow start comes sooner than it "
-       "should, by its bursts.", "sooner")  # fmt: skip
+@claim("Section IV", "sooner")
 def slow_start_exit() -> Outcome:
+    """A delay-triggered exit from slow start comes sooner than it should, by its bursts."""
     found = {case: early_exit(*case) for case in CASES}
     late = [case for case, (left, full) in found.items() if left >= full]
     shown = "; ".join(
@@ -474,8 +460,8 @@ def slow_start_exit() -> Outcome:
         for (T, tau0), (left, full) in found.items()
     )
     over = [left * PACKET / C2 / tau0 for (_, tau0), (left, _) in found.items()]
-    return Outcome(
-        DIFFERS if late else REPRODUCED,
+    return differs_if(
+        late,
         "window at the exit, of C RTT [packets], by RTT and tau0, where slow start doubles until "
         f"the queueing delay is tau0: {shown}",
         "A round of w packets leaves w/2 of them in the queue for a moment, so it ends at "
@@ -485,9 +471,9 @@ def slow_start_exit() -> Outcome:
     )
 
 
-@claim("delay_aimd", "Section IV", "Slow start that is limited by (7) takes O(RTT/tau0) round "
-       "trips.", "O(RTT/tau0)")  # fmt: skip
+@claim("Section IV", "O(RTT/tau0)")
 def slow_start_runs() -> Outcome:
+    """Slow start that is limited by (7) takes O(RTT/tau0) round trips."""
     found = {case: slow_start(*case) for case in CASES}
     wanted = {(T, tau0): delay_aimd.slow_start_rounds(T, tau0) for T, tau0 in CASES}
     short = [wanted[c] - found[c][1] for c in CASES]
@@ -497,18 +483,15 @@ def slow_start_runs() -> Outcome:
         f"{ms(T)} and {ms(tau0)}: {found[T, tau0][1]:.1f} ({wanted[T, tau0]:.0f})"
         for T, tau0 in CASES
     )
-    good = min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1
-    return Outcome(
-        REPRODUCED if good else DIFFERS,
+    return reproduced_if(
+        min(short) > 0 and max(short) < 2 and near < 0.02 and top < 1,
         "round trips from max_ssthresh to C RTT, by RTT and tau0 (2 RTT/tau0 in brackets, of which "
         f"2 are for what was there): {shown}; max_ssthresh is C tau0 within {percent(near, 2)}, "
         f"and the queue stays below {top:.2f} tau0",
         "O(RTT/tau0) holds, if (7) is read as it is meant: its value when the round trip turns "
         "downwards from its largest, at the last ack of a round, and only while the window still "
         "doubles. Algorithm 1 compares with a T_max that is never set. Slow start ends later, at "
-        "tau0 of standing queue."
-        if good
-        else "slow start does not go as (7) has it",
+        "tau0 of standing queue.",
         {f"T = {T:g}, tau0 = {tau0:g}": v[1] for (T, tau0), v in found.items()}
         | {"near": near, "top": top},
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from fluidcc.links import PAQM, PAQMECF, PAQMECF2, AdaptiveRED, DropTail, REDDro
 from fluidcc.links import RED as FixedRED
 from fluidcc.links.paqm import T_ECF, V1, V2, R, aim, measured, q
 from fluidcc.network import Network
-from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
+from fluidcc.network.topologies import dumbbell
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import DCCP, ECF, FramedECF, PoissonECF, Reno, SlowStartTFRC
 from fluidcc.symbols import c, plain, unfold
@@ -57,75 +57,72 @@ def _router(version: str, rtt: float) -> Link:
     return ROUTERS[version](**values)
 
 
-def dumbbell(
+def fig5(
     law: Source,
     link: Link,
     count: int,
     rtt: float,
-    starts: NDArray[np.floating],
-    stops: NDArray[np.floating],
+    starts: NDArray[np.floating] | float = 0.0,
+    stops: NDArray[np.floating] | float = math.inf,
 ) -> Network:
     """Fig. 5: sources that start and stop, one bottleneck with 400 packets of buffer."""
-    net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
-    for i in range(count):
-        net.flow(
-            f"s{i + 1}",
-            law,
-            route=["aqm"],
-            access_delay=rtt / 2 - HOPS,
-            return_delay=rtt / 2,
-            packet=PACKET,
-            start=float(starts[i]),
-            stop=None if math.isinf(stops[i]) else float(stops[i]),
-        )
-    return net
+    way = {"access_delay": rtt / 2 - HOPS, "return_delay": rtt / 2, "packet": PACKET}
+    when = zip(*(np.broadcast_to(times, count).tolist() for times in (starts, stops)), strict=True)
+    flows = {
+        f"s{i}": {"law": law, "start": start, "stop": None if math.isinf(stop) else stop, **way}
+        for i, (start, stop) in enumerate(when, 1)
+    }
+    return _behind(link, flows)
+
+
+def _behind(link: Link, flows: Mapping[str, Any]) -> Network:
+    """Flows behind one router, with 400 packets of buffer."""
+    router = {"law": link, "capacity": C, "delay": HOPS, "buffer": 400 * PACKET}
+    return dumbbell(flows, {"name": "aqm", **router})
 
 
 _LAWS = {"CBR": ECF, "Poisson": PoissonECF(interval=INTERVAL), "DCCP": DCCP, "TFRC": SlowStartTFRC}
 
 
-@lru_cache(maxsize=8)
-def starting(kind: str, version: str = "V1") -> xr.Dataset:
+@cache
+def starting(kind: str) -> xr.Dataset:
     """Run five sources that start 10 s apart, Fig. 6 and 7; `kind` is a key of `_LAWS`."""
-    return _transient(kind, version, np.arange(0, 50, 10.0), np.full(5, np.inf), 50)
+    return _transient(kind, 50, starts=np.arange(0, 50, 10.0))
 
 
-@lru_cache(maxsize=8)
-def stopping(kind: str, version: str = "V1") -> xr.Dataset:
+@cache
+def stopping(kind: str) -> xr.Dataset:
     """Five sources that start together and stop 10 s apart from 60 s on."""
-    return _transient(kind, version, np.zeros(5), np.arange(60, 110, 10.0)[::-1], 100)
+    return _transient(kind, 100, stops=np.arange(60, 110, 10.0)[::-1])
 
 
-def _transient(
-    kind: str, version: str, starts: NDArray[np.floating], stops: NDArray[np.floating], until: float
-) -> xr.Dataset:
-    link = RED if kind in ("DCCP", "TFRC") else _router(version, 0.06)
-    net = dumbbell(_LAWS[kind], link, 5, 0.06, starts, stops)
+def _transient(kind: str, until: float, **times: Any) -> xr.Dataset:
+    link = RED if kind in ("DCCP", "TFRC") else _router("V1", 0.06)
+    net = fig5(_LAWS[kind], link, 5, 0.06, **times)
     # it knows no largest rate: each has an access link of 20 Mbit/s, with 50 packets of buffer
     if kind == "TFRC":
-        behind = Network().link("aqm", RED, capacity=C, delay=HOPS, buffer=400 * PACKET)
+        behind = _behind(RED, {})
         for name in net.flow_names:
-            behind.link(
-                f"access of {name}", DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET
-            )
-            given = {
-                **net.given("flow", name),
-                "route": [f"access of {name}", "aqm"],
-                "access_delay": 0.0,
-            }
-            behind.flow(name, **given)
+            own = f"access of {name}"
+            behind.link(own, DropTail, capacity=20e6, delay=0.01, buffer=50 * PACKET)
+            changed = {"route": [own, "aqm"], "access_delay": 0.0}
+            behind.flow(name, **{**net.given("flow", name), **changed})
         net = behind
     return simulate(net, until, samples=int(40 * until) + 1, seed=1, rtol=1e-5).sel(link=["aqm"])
 
 
-@lru_cache(maxsize=32)
+@cache
 def steady(
     kind: str, version: str, count: int, rtt: float, until: float = 100.0, seed: int = 1
 ) -> xr.Dataset:
     """Sources that start 10 ms apart, without the first 10 s: Section 3.2."""
     link = RED if kind == "DCCP" else _router(version, rtt)
-    net = dumbbell(_LAWS[kind], link, count, rtt, 0.01 * np.arange(count), np.full(count, np.inf))
-    # each draw once
+    net = fig5(_LAWS[kind], link, count, rtt, 0.01 * np.arange(count))
+    return _counted(net, until, seed)
+
+
+def _counted(net: Network, until: float, seed: int = 1) -> xr.Dataset:
+    """A run at the ends of the intervals in which packets are counted, without the first 10 s."""
     r = simulate(net, until, t_eval=INTERVAL * np.arange(round(until / INTERVAL) + 1), seed=seed)
     return r.sel(time=slice(10.0, None)).drop_vars("final_state")
 
@@ -136,20 +133,15 @@ def mean_net(kind: str, aqm: str, count: int, rtt: float) -> Network:
     They are one flow of packets `count` times as long: its window is that of each of them.
     """
     law = Reno if kind == "TCP-like" else SlowStartTFRC
-    net = Network().link(
-        "aqm", {"RED": RED, "P-AQM": PAQM}[aqm], capacity=C, delay=HOPS, buffer=400 * PACKET
-    )
-    return net.flow(
-        "all",
-        law,
-        route=["aqm"],
-        access_delay=rtt / 2 - HOPS,
-        return_delay=rtt / 2,
-        packet=count * PACKET,
-    )
+    return _as_one(law, {"RED": RED, "P-AQM": PAQM}[aqm], count, rtt)
 
 
-@lru_cache(maxsize=64)
+def _as_one(law: Source, link: Link, count: int, rtt: float) -> Network:
+    way = {"access_delay": rtt / 2 - HOPS, "return_delay": rtt / 2, "packet": count * PACKET}
+    return _behind(link, {"all": {"law": law, **way}})
+
+
+@cache
 def mean_field(kind: str, aqm: str, count: int, rtt: float) -> xr.Dataset:
     """The second half of 100 s of such flows."""
     r = simulate(mean_net(kind, aqm, count, rtt), 100, samples=2001, rtol=1e-5)
@@ -178,7 +170,7 @@ def averages(r: xr.Dataset) -> dict[str, float]:
     }
 
 
-@lru_cache(maxsize=1)
+@cache
 def two_nodes() -> xr.Dataset:
     """Routers of 30 and 12 Mbit/s; a long flow, one on the first alone, two on the second."""
     net = Network().link("one", PAQMECF, capacity=30e6, delay=0.01)
@@ -191,7 +183,7 @@ def two_nodes() -> xr.Dataset:
 FAR = (0.02, 0.06, 0.1, 0.2)  # Round trips between sources and router of `unequal` [s]
 
 
-@lru_cache(maxsize=2)
+@cache
 def unequal(near_first: bool) -> xr.Dataset:
     """Four sources with round trips `FAR` and unequal first rates, the near or far one's least.
 
@@ -199,34 +191,27 @@ def unequal(near_first: bool) -> xr.Dataset:
     """
     near, T = periods(FAR[-1] + 2 * HOPS)
     link = PAQMECF(T_ECF=T, T_s=T - near)
-    net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
     first = (3e6, 5e6, 9e6, 13e6) if near_first else (13e6, 9e6, 5e6, 3e6)
-    for i, (rtt, rate) in enumerate(zip(FAR, first, strict=True)):
-        net.flow(
-            f"s{i + 1}",
-            ECF,
-            route=["aqm"],
-            access_delay=rtt / 2,
-            packet=PACKET,
-            initial={"r1": rate},
-        )
-    return simulate(net, 300, samples=601).drop_vars("final_state")
+    flows = {
+        f"s{i}": {"law": ECF, "access_delay": rtt / 2, "packet": PACKET, "initial": {"r1": rate}}
+        for i, (rtt, rate) in enumerate(zip(FAR, first, strict=True), 1)
+    }
+    return simulate(_behind(link, flows), 300, samples=601).drop_vars("final_state")
 
 
-@lru_cache(maxsize=2)
+@cache
 def held_at(aim: float) -> xr.Dataset:
     """30 Poisson sources at 60 ms with the outer set point `aim` [s]; without the first 10 s."""
     link = PAQMECF(aim=aim)
-    net = dumbbell(_LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30), np.full(30, np.inf))
-    r = simulate(net, 60.0, t_eval=INTERVAL * np.arange(round(60 / INTERVAL) + 1), seed=1)
-    return r.sel(time=slice(10.0, None)).drop_vars("final_state")
+    net = fig5(_LAWS["Poisson"], link, 30, 0.06, 0.01 * np.arange(30))
+    return _counted(net, 60.0)
 
 
-@lru_cache(maxsize=4)
+@cache
 def framed(gop: float) -> xr.Dataset:
     """Five sources, together from 20 Mbit/s, that change rates every `gop` seconds; 0: at once."""
     law = FramedECF(gop=gop) if gop else ECF
-    net = dumbbell(law, _router("V1", 0.06), 5, 0.06, np.zeros(5), np.full(5, np.inf))
+    net = fig5(law, _router("V1", 0.06), 5, 0.06)
     return simulate(net, 30, samples=3001)
 
 
@@ -235,14 +220,9 @@ def ms(seconds: Iterable[float], digits: int = 0) -> str:
     return ", ".join(f"{1e3 * v:.{digits}f}" for v in seconds)
 
 
-def pc(parts: Iterable[float], digits: int = 0) -> str:
+def pc(parts: Iterable[float]) -> str:
     """Parts in percent, one after the other."""
-    return ", ".join(f"{100 * v:.{digits}f}" for v in parts)
-
-
-def outcome(good: Any, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
-    """Reproduced, or different for the reason `otherwise`."""
-    return Outcome(REPRODUCED if good else DIFFERS, computed, "" if good else otherwise, values)
+    return ", ".join(f"{100 * v:.0f}" for v in parts)
 
 
 def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float]:
@@ -254,16 +234,7 @@ def at_rest(count: int, rtt: float, drops: bool = False) -> tuple[Network, float
     p = float(r.AdaptiveRED_p.values[:, 0].mean())
     law = REDDrop if drops else FixedRED
     link = law(p_max=p, **{name: RED.parameter(name) for name in ("min_th", "max_th", "T")})
-    net = Network().link("aqm", link, capacity=C, delay=HOPS, buffer=400 * PACKET)
-    net.flow(
-        "all",
-        Reno,
-        route=["aqm"],
-        access_delay=rtt / 2 - HOPS,
-        return_delay=rtt / 2,
-        packet=count * PACKET,
-    )
-    return net, p
+    return _as_one(Reno, link, count, rtt), p
 
 
 # --- near equilibrium -----------------------------------------------------------------------------
@@ -313,10 +284,7 @@ def ecf_margin(version: str, rtt: float, count: int = 10) -> tuple[float, float]
     from scipy.optimize import brentq
 
     def radius(extra: float) -> float:
-        none = np.zeros(count)
-        return sampled_stability(
-            dumbbell(ECF, _router(version, rtt), count, rtt + extra, none, none + np.inf)
-        ).radius
+        return sampled_stability(fig5(ECF, _router(version, rtt), count, rtt + extra)).radius
 
     return radius(0.0), float(
         brentq(lambda extra: radius(extra) - 1, 0.0, periods(rtt)[1], xtol=1e-7)

@@ -22,14 +22,19 @@ from fluidcc.papers.ecf.common import (
     mean_field,
     mean_net,
     ms,
-    outcome,
     pc,
     starting,
     steady,
     stopping,
 )
-from fluidcc.papers.model import DIFFERS, OUT_OF_REACH, REPRODUCED, Outcome, claim
-from fluidcc.papers.printed import compared
+from fluidcc.papers.model import (
+    OUT_OF_REACH,
+    Outcome,
+    claim,
+    differs_if,
+    reproduced_if,
+)
+from fluidcc.papers.printed import compared, named, off
 
 _MS = 1e3
 
@@ -45,15 +50,15 @@ def _text(rows: list[np.ndarray]) -> str:
 
 
 def _unfair(rows: list[np.ndarray]) -> float:
-    return max(float(np.max(np.abs(row / row.mean() - 1))) for row in rows)
+    return max(off(row, row.mean()) for row in rows)
 
 
-@claim("ecf", "Section 3.1", "The fair share with 1 to 5 sources is 20, 15, 10, 7.5 and 6 Mbit/s.",
-       "20, 15, 10, 7.5, 6")  # fmt: skip
+@claim("Section 3.1", "20, 15, 10, 7.5, 6")
 def shares() -> Outcome:
+    """The fair share with 1 to 5 sources is 20, 15, 10, 7.5 and 6 Mbit/s."""
     wanted = ecf.fair_share(np.arange(1, 6), C, 20e6)
     rows = _last(stopping("CBR"), np.arange(60, 110, 10.0))[::-1]
-    worst = max(float(np.max(np.abs(row / w - 1))) for row, w in zip(rows, wanted, strict=True))
+    worst = max(off(row, w) for row, w in zip(rows, wanted, strict=True))
     printed = ("20", "15", "10", "7.5", "6")
     pairs = [
         (p, v / 1e6) for p, w, row in zip(printed, wanted, rows, strict=True) for v in (w, *row)
@@ -66,97 +71,92 @@ def shares() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 6", "With CBR sources started one by one ECF adapts fast, but reaches fairness "
-       "a bit slowly.", "slow with CBR")  # fmt: skip
+@claim("Fig. 6", "slow with CBR")
 def started() -> Outcome:
+    """With CBR sources started one by one ECF adapts fast, but reaches fairness a bit slowly."""
     rows = _last(starting("CBR"), np.arange(10, 60, 10.0))
     total = max(abs(row.sum() / min(C, 20e6 * len(row)) - 1) for row in rows)
     late = float(rows[-1][-1] / rows[-1].mean())
-    return outcome(
+    return reproduced_if(
         total < 0.01 and late > 1.2,
         f"before the next starts {_text(rows)} Mbit/s: their sum is right within {100 * total:.1f} "
         f"%, the newest source has {late:.2f} times its share after 10 s",
-        "it is otherwise",
-        {"total": total, "late": late},
+        values={"total": total, "late": late},
     )
 
 
-@claim("ecf", "Section 3.1", "With Poisson sources convergence is much faster: persistent "
-       "excitation.", "much faster")  # fmt: skip
+@claim("Section 3.1", "much faster")
 def excited() -> Outcome:
+    """With Poisson sources convergence is much faster: persistent excitation."""
     calm, rich = (
         _unfair(_last(starting(kind), np.array([40.0, 50.0]))) for kind in ("CBR", "Poisson")
     )
-    return outcome(
+    return reproduced_if(
         rich < 0.75 * calm,
         f"10 s after a start the worst is off by {100 * calm:.0f} % with constant rates, by "
         f"{100 * rich:.0f} % with Poisson ones (seeded)",
-        "it is not faster",
-        {"CBR": calm, "Poisson": rich},
+        values={"CBR": calm, "Poisson": rich},
     )
 
 
-@claim("ecf", "Fig. 7", "The bandwidth of DCCP TCP-like is sluggish and never stabilises.",
-       "unstable")  # fmt: skip
+@claim("Fig. 7", "unstable")
 def sawtooth() -> Outcome:
+    """The bandwidth of DCCP TCP-like is sluggish and never stabilises."""
     r = starting("DCCP").rate.sel(time=slice(42.0, 50.0)).values
-    swing = float(np.mean(r.max(0) / r.min(0)))
+    swing = np.mean(r.max(0) / r.min(0))
     calm = starting("CBR").rate.sel(time=slice(42.0, 50.0)).values
-    still = float(np.mean(calm.max(0) / calm.min(0)))
-    return outcome(
+    still = np.mean(calm.max(0) / calm.min(0))
+    return reproduced_if(
         swing > 1.5,
         f"with five sources each rate swings by a factor {swing:.1f}, the rates of ECF by "
         f"{still:.1f} while the last one settles",
-        "it is steady",
-        {"DCCP": swing, "ECF": still},
+        values={"DCCP": swing, "ECF": still},
     )
 
 
-@claim("ecf", "Fig. 7", "DCCP TFRC is smoother than TCP-like, but slower in convergence time.",
-       "smoother, slower")  # fmt: skip
+@claim("Fig. 7", "smoother, slower")
 def slow_tfrc() -> Outcome:
+    """DCCP TFRC is smoother than TCP-like, but slower in convergence time."""
     ends = np.array([30.0, 40.0, 50.0])
     tfrc, tcp = (_unfair(_last(starting(kind), ends)) for kind in ("TFRC", "DCCP"))
     rates = [starting(kind).rate.sel(time=slice(48.0, 50.0)).values for kind in ("TFRC", "DCCP")]
-    smooth, rough = (float(np.mean(r.max(0) / r.min(0))) for r in rates)
-    return outcome(
+    smooth, rough = (np.mean(r.max(0) / r.min(0)) for r in rates)
+    return reproduced_if(
         tfrc > 1.5 * tcp and smooth < 0.5 + 0.5 * rough,
         f"10 s after a start the worst is off by {100 * tfrc:.0f} % of its share, with TCP-like by "
         f"{100 * tcp:.0f} %; in the last 2 s rates change by a factor {smooth:.2f}, with TCP-like "
         f"{rough:.2f}. Slow start takes a newcomer far above its share, and the long loss "
         "intervals that it begins with count for long",
-        "it is quick",
-        {"TFRC": tfrc, "TCP-like": tcp, "smooth": smooth, "rough": rough},
+        values={"TFRC": tfrc, "TCP-like": tcp, "smooth": smooth, "rough": rough},
     )
 
 
-@claim("ecf", "Section 2.3", "Changes held until a frame or a group of pictures (480 ms) slow "
-       "adaptation and may drop more.", "480 ms")  # fmt: skip
+@claim("Section 2.3", "480 ms")
 def frames() -> Outcome:
+    """Changes held until a frame or a group of pictures (480 ms) slow adaptation and may drop
+    more."""
     found = {gop: framed(gop) for gop in (0.0, 0.04, 0.48)}
-    lost = {gop: float(r.lost.values[-1, 0] / r.entered.values[-1, 0]) for gop, r in found.items()}
-    calm = {
-        gop: float(r.queueing_delay.sel(time=slice(10.0, None)).std()) for gop, r in found.items()
-    }
+    lost = {gop: r.lost.values[-1, 0] / r.entered.values[-1, 0] for gop, r in found.items()}
+    calm = {gop: r.queueing_delay.sel(time=slice(10.0, None)).std() for gop, r in found.items()}
     good = lost[0.0] < lost[0.04] < lost[0.48] and calm[0.48] > 2 * calm[0.0]
     at_once, frame, group = (100 * v for v in lost.values())
-    return outcome(
+    return reproduced_if(
         good,
         f"five sources that start at 100 Mbit/s together lose {at_once:.1f} % in 30 s if they "
         f"change at once, {frame:.1f} % if at frames of 40 ms, {group:.1f} % if at groups of 480 "
         f"ms; the queue's deviation is then {ms(calm.values(), 1)} ms. 480 ms are a delay of three "
         "periods, where T_ECF > RTT is needed",
-        "no difference",
-        {f"lost {k:g}": v for k, v in lost.items()} | {f"jitter {k:g}": v for k, v in calm.items()},
+        values={f"lost {k:g}": v for k, v in lost.items()}
+        | {f"jitter {k:g}": v for k, v in calm.items()},
     )
 
 
 # --- Sections 3.2 and 4 of the ECF paper: steady state, overhead ----------------------------------
 
 
-@claim("ecf", "Section 3.2", "100 packets of 1500 bytes over 30 Mbit/s are 40 ms, 70 are 28 ms.",
-       "40 ms, 28 ms")  # fmt: skip
+@claim("Section 3.2", "40 ms, 28 ms")
 def set_points() -> Outcome:
+    """100 packets of 1500 bytes over 30 Mbit/s are 40 ms, 70 are 28 ms."""
     found = [float(ecf.set_point(n, PACKET, C)) for n in (100, 70)]
     return compared(
         zip(("40", "28"), (_MS * v for v in found), strict=True),
@@ -165,9 +165,10 @@ def set_points() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 8", "ECF holds its target delay of 28 ms much better than DCCP; least at 100 "
-       "sources and 240 ms.", "18.7 ms")  # fmt: skip
+@claim("Fig. 8", "18.7 ms")
 def ecf_delay() -> Outcome:
+    """ECF holds its target delay of 28 ms much better than DCCP; least at 100 sources and 240
+    ms."""
     found = {(n, r): averages(steady("CBR", "V1", n, r)) for n in COUNTS for r in RTTS}
     delays = {key: v["delay"] for key, v in found.items()}
     far = delays[100, 0.24]
@@ -182,9 +183,9 @@ def ecf_delay() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 8", "ECF's jitter is 2 to 5 ms, but 9.6 ms for 100 sources at 240 ms.",
-       "2-5 ms, 9.6 ms")  # fmt: skip
+@claim("Fig. 8", "2-5 ms, 9.6 ms")
 def ecf_jitter() -> Outcome:
+    """ECF's jitter is 2 to 5 ms, but 9.6 ms for 100 sources at 240 ms."""
     found = {v: [averages(steady("CBR", v, 100, r))["jitter"] for r in RTTS] for v in ("V1", "V2")}
     text = "; ".join(f"{v}: {ms(js, 1)} ms" for v, js in found.items())
     return compared(
@@ -200,9 +201,9 @@ def ecf_jitter() -> Outcome:
     )
 
 
-@claim("ecf", "Section 3.2", "Utilisation is between 99.8 and 100 %; DCCP's falls to 92 % in some "
-       "tests.", "99.8-100 %, 92 %")  # fmt: skip
+@claim("Section 3.2", "99.8-100 %, 92 %")
 def utilisation() -> Outcome:
+    """Utilisation is between 99.8 and 100 %; DCCP's falls to 92 % in some tests."""
     ours = [averages(steady("CBR", "V1", n, r))["utilisation"] for n in COUNTS for r in RTTS]
     theirs = [averages(dccp(n, r))["utilisation"] for n in COUNTS[:2] for r in RTTS]
     return compared(
@@ -215,9 +216,9 @@ def utilisation() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 8", "DCCP over RED does not keep its target delay when sources and RTT vary.",
-       "grows with N, falls with RTT")  # fmt: skip
+@claim("Fig. 8", "grows with N, falls with RTT")
 def red_delay() -> Outcome:
+    """DCCP over RED does not keep its target delay when sources and RTT vary."""
     found = {
         (n, r): averages(mean_field("TCP-like", "RED", n, r))["delay"] for n in COUNTS for r in RTTS
     }
@@ -230,8 +231,8 @@ def red_delay() -> Outcome:
     bent = [str(n) for n, down in zip(COUNTS, falls, strict=True) if not down]
     text = "; ".join(f"RTT {_MS * r:.0f} ms: {ms(found[n, r] for n in COUNTS)}" for r in RTTS)
     own = "; ".join(f"{ms(hybrid[n, r] for n in COUNTS[:2])}" for r in RTTS)
-    return outcome(
-        grows and not bent,
+    return differs_if(
+        not grows or bent,
         f"{text} ms for 10, 30, 100 sources, target 40 ms; sawtooth by sawtooth for 10, 30: {own} "
         "ms. The largest ratio of adaptive RED stays within 0.01 and 0.5, while 2/W^2 is needed",
         f"It {'grows' if grows else 'does not grow'} with the number of sources at each RTT; it "
@@ -240,28 +241,27 @@ def red_delay() -> Outcome:
     )
 
 
-@claim("ecf", "Section 3.2", "DCCP over RED drops nothing with 10 and 30 sources.", "0")
+@claim("Section 3.2", "0")
 def dccp_drops() -> Outcome:
+    """DCCP over RED drops nothing with 10 and 30 sources."""
     found = [averages(dccp(n, r))["loss"] for n in COUNTS[:2] for r in RTTS]
-    return outcome(
-        max(found) == 0, "no loss in any of the six runs", "it drops", {"largest": max(found)}
+    return reproduced_if(
+        max(found) == 0, "no loss in any of the six runs", values={"largest": max(found)}
     )
 
 
-@claim("ecf", "Section 3.2", "TFRC over RED drops nothing with 30 sources.", "0")
+@claim("Section 3.2", "0")
 def tfrc_drops() -> Outcome:
+    """TFRC over RED drops nothing with 30 sources."""
     found = [averages(mean_field("TFRC", "RED", 30, rtt))["loss"] for rtt in RTTS]
-    return outcome(
-        max(found) == 0,
-        "no loss at RTTs of 60, 100, 240 ms",
-        f"It drops {100 * max(found):.2g} %.",
-        {f"{t:g}": v for t, v in zip(RTTS, found, strict=True)},
+    return reproduced_if(
+        max(found) == 0, "no loss at RTTs of 60, 100, 240 ms", values=named("{:g}", RTTS, found)
     )
 
 
-@claim("ecf", "Section 2.3", "A queue that is held at the set point of P-AQM's inner loop loses 1 "
-       "% or more.", ">= 1 %")  # fmt: skip
+@claim("Section 2.3", ">= 1 %")
 def inner_drops() -> Outcome:
+    """A queue that is held at the set point of P-AQM's inner loop loses 1 % or more."""
     near, below = (
         averages(held_at(aim))["loss"]
         for aim in (PAQMECF.parameter("q_0"), PAQMECF.parameter("aim"))
@@ -276,9 +276,10 @@ def inner_drops() -> Outcome:
     )
 
 
-@claim("ecf", "Section 3.2", "With 100 sources DCCP drops 5.7, 5.3 and 3.2 % (TFRC 1.2 %), P-AQM "
-       "with ECF 0.01, 0.1 and 0.7 %.", "drop ratios")  # fmt: skip
+@claim("Section 3.2", "drop ratios")
 def drop_ratios() -> Outcome:
+    """With 100 sources DCCP drops 5.7, 5.3 and 3.2 % (TFRC 1.2 %), P-AQM with ECF 0.01, 0.1 and
+    0.7 %."""
     r = mean_field("TCP-like", "RED", 100, 0.06)
     window = C * (0.06 + averages(r)["delay"]) / (100 * PACKET)
     ours = [averages(steady("CBR", "V1", 100, rtt))["loss"] for rtt in RTTS]
@@ -292,29 +293,26 @@ def drop_ratios() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 8", "ECF is fair with CBR sources but for those started last, which have more.",
-       "late ones more")  # fmt: skip
+@claim("Fig. 8", "late ones more")
 def late_ones() -> Outcome:
-    """30 sources, as in the figure, and 100."""
+    """ECF is fair with CBR sources but for those started last, which have more."""
+    # 30 sources, as in the figure, and 100.
     few, many = (steady("CBR", "V1", n, 0.06).rate.mean("time").values * n / C for n in (30, 100))
-    good = (
+    return reproduced_if(
         few[-1] > 1.05 > 1 > few[0] > 0.9
         and many[-1] > 1.2
-        and np.all(np.abs(many[:80] / many[0] - 1) < 0.05)
-    )
-    return outcome(
-        good,
+        and np.all(np.abs(many[:80] / many[0] - 1) < 0.05),
         f"of 30 sources the first have {few[0]:.2f} of the fair share and the last {few[-1]:.2f}, "
         f"of 100 the first 80 {many[0]:.2f} and the last {many[-1]:.2f}: they start at 20 Mbit/s "
         "and come down, the others come up",
-        "late ones have no more",
-        {"first of 30": few[0], "last of 30": few[-1], "first": many[0], "last": many[-1]},
+        values={"first of 30": few[0], "last of 30": few[-1], "first": many[0], "last": many[-1]},
     )
 
 
-@claim("ecf", "Fig. 8", "With Poisson sources all shares lie between 0.98 and 1.02.", "0.98-1.02")
+@claim("Fig. 8", "0.98-1.02")
 def poisson_fairness() -> Outcome:
-    """Four seeds: what was sent in 90 s, and the rates that ECF set, over the fair share."""
+    """With Poisson sources all shares lie between 0.98 and 1.02."""
+    # Four seeds: what was sent in 90 s, and the rates that ECF set, over the fair share.
     runs = [steady("Poisson", "V1", 30, 0.06, seed=seed) for seed in (1, 2, 3, 4)]
     sent, told = (
         np.array([r[name].values.mean(0) * 30 / C for r in runs])
@@ -340,7 +338,7 @@ def poisson_fairness() -> Outcome:
             "told largest": told.max(),
             "sent least": sent.min(),
             "sent largest": sent.max(),
-            "chance": float(chance),
+            "chance": chance,
             "lucky": lucky,
         },
     )
@@ -351,21 +349,21 @@ def _tfrc(aqm: str, what: str) -> list[float]:
     return [averages(mean_field("TFRC", aqm, 100, rtt))[what] for rtt in RTTS]
 
 
-@claim("ecf", "Section 3.2", "The queueing delay of 100 TFRC sources over P-AQM with ECN is 40 to "
-       "50 ms.", "40-50 ms")  # fmt: skip
+@claim("Section 3.2", "40-50 ms")
 def tfrc() -> Outcome:
+    """The queueing delay of 100 TFRC sources over P-AQM with ECN is 40 to 50 ms."""
     delay = _tfrc("P-AQM", "delay")
     return compared(
         [("40-50", _MS * v) for v in delay],
         f"{ms(delay)} ms at RTTs of 60, 100, 240 ms",
         "With a set point of 40 ms for the inner loop, which is not printed.",
-        {f"{t:g}": v for t, v in zip(RTTS, delay, strict=True)},
+        named("{:g}", RTTS, delay),
     )
 
 
-@claim("ecf", "Section 3.2", "The jitter of the same runs is 2.8, 3.9 and 10.8 ms.",
-       "2.8, 3.9, 10.8 ms")  # fmt: skip
+@claim("Section 3.2", "2.8, 3.9, 10.8 ms")
 def tfrc_jitter() -> Outcome:
+    """The jitter of the same runs is 2.8, 3.9 and 10.8 ms."""
     jitter = _tfrc("P-AQM", "jitter")
     return compared(
         zip(("2.8", "3.9", "10.8"), (_MS * v for v in jitter), strict=True),
@@ -373,26 +371,26 @@ def tfrc_jitter() -> Outcome:
         "It grows with the RTT as in the paper. At 240 ms nearly half is missing: here the sources "
         "move together and smoothly, and what single packets and loss events add by chance, which "
         "is felt for longer the longer the RTT is, is not in a fluid.",
-        {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
+        named("{:g}", RTTS, jitter),
     )
 
 
-@claim("ecf", "Section 3.2", "The jitter of TFRC over RED is comparable to that of ECF.",
-       "2-5 ms, 9.6 ms at 240 ms")  # fmt: skip
+@claim("Section 3.2", "2-5 ms, 9.6 ms at 240 ms")
 def tfrc_jitter_over_red() -> Outcome:
+    """The jitter of TFRC over RED is comparable to that of ECF."""
     jitter = _tfrc("RED", "jitter")
     return compared(
         zip(("2-5", "2-5", "9.6"), (_MS * v for v in jitter), strict=True),
         f"{ms(jitter, 1)} ms with 100 sources at RTTs of 60, 100, 240 ms",
         "Over RED the fluid of TFRC comes to rest. What single packets and loss events add by "
         "chance is not in it.",
-        {f"{t:g}": v for t, v in zip(RTTS, jitter, strict=True)},
+        named("{:g}", RTTS, jitter),
     )
 
 
-@claim("ecf", "Section 3.2", "Over RED the delay of TFRC is that of TCP-like, 15 ms above P-AQM.",
-       "15 ms lower")  # fmt: skip
+@claim("Section 3.2", "15 ms lower")
 def tfrc_over_red() -> Outcome:
+    """Over RED the delay of TFRC is that of TCP-like, 15 ms above P-AQM."""
     over, theirs = (
         _tfrc("RED", "delay"),
         [averages(mean_field("TCP-like", "RED", 100, t))["delay"] for t in RTTS],
@@ -409,16 +407,16 @@ def tfrc_over_red() -> Outcome:
         f"marks within a round trip are one event, needs {100 * marks[0]:.0f} %, which adaptive "
         "RED gives at its target, at rest. That the paper's TFRC fares as TCP-like does does not "
         "follow from its equation.",
-        {f"TFRC {t:g}": v for t, v in zip(RTTS, over, strict=True)}
-        | {f"TCP-like {t:g}": v for t, v in zip(RTTS, theirs, strict=True)}
+        named("TFRC {:g}", RTTS, over)
+        | named("TCP-like {:g}", RTTS, theirs)
         | {"marks of TFRC": marks[0], "marks of TCP-like": marks[1]},
     )
 
 
-@claim("ecf", "Section 2.1", "The inner loop gives good working conditions for TCP, which it marks "
-       "by ECN.", "good")  # fmt: skip
+@claim("Section 2.1", "good")
 def tcp_queue() -> Outcome:
-    """TCP-like sources over the queue of P-AQM that marks."""
+    """The inner loop gives good working conditions for TCP, which it marks by ECN."""
+    # TCP-like sources over the queue of P-AQM that marks.
     net = mean_net("TCP-like", "P-AQM", 30, 0.06)
     cycle = limit_cycle(net)
     ticks, queue = cycle.period / PAQM.parameter("dT"), cycle.most.queueing_delay.values[0]
@@ -428,8 +426,8 @@ def tcp_queue() -> Outcome:
         for r in RTTS
     }
     text = "; ".join(f"{pc(used[n, r] for r in RTTS)}" for n in COUNTS[:2])
-    return Outcome(
-        REPRODUCED if min(used.values()) > 0.98 else DIFFERS,
+    return differs_if(
+        min(used.values()) <= 0.98,
         f"30 sources at 60 ms have a limit cycle of {ticks:.0f} periods dT, {cycle.period:.2f} s: "
         f"a queue of 0 to {_MS * queue:.0f} ms, {_MS * float(cycle.mean.queueing_delay[0]):.0f} ms "
         f"on average. Utilisation for 10; 30 sources at RTTs of 60, 100, 240 ms: {text} %",
@@ -438,14 +436,13 @@ def tcp_queue() -> Outcome:
         "needs; its windows rise and are halved together. (TFRC over the same queue swings by some "
         "3 to 6 ms only.) That sources of single packets are halved at different moments is not in "
         "this mean over them.",
-        {"ticks": ticks, "queue": float(queue)}
-        | {f"used {n}, {r:g}": v for (n, r), v in used.items()},
+        {"ticks": ticks, "queue": queue} | {f"used {n}, {r:g}": v for (n, r), v in used.items()},
     )
 
 
-@claim("ecf", "Section 4", "Signalling takes 14 kbit/s (0.05 %) for 5 sources, 86 kbit/s (0.3 %) "
-       "for 100.", "14, 86 kbit/s")  # fmt: skip
+@claim("Section 4", "14, 86 kbit/s")
 def overheads() -> Outcome:
+    """Signalling takes 14 kbit/s (0.05 %) for 5 sources, 86 kbit/s (0.3 %) for 100."""
     few, many = float(ecf.overhead(5, 0.16)), float(ecf.overhead(100, 0.52))
     return compared(
         [("14", few / 1e3), ("86", many / 1e3), ("0.05", 1e2 * few / C), ("0.3", 1e2 * many / C)],
@@ -455,9 +452,9 @@ def overheads() -> Outcome:
     )
 
 
-@claim("ecf", "Fig. 8", "Delay jitter and shares of single packets: DCCP 0.89 to 1.14 and 0.78 to "
-       "1.3.", "0.89-1.14, 0.78-1.3")  # fmt: skip
+@claim("Fig. 8", "0.89-1.14, 0.78-1.3")
 def dccp_fairness() -> Outcome:
+    """Delay jitter and shares of single packets: DCCP 0.89 to 1.14 and 0.78 to 1.3."""
     found = [averages(dccp(30, r)) for r in (0.06, 0.24)]
     text = ", ".join(f"{v['least']:.2f} to {v['largest']:.2f}" for v in found)
     return Outcome(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fluidcc.formulas import fast
 from fluidcc.laws import Source
 from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.papers.model import DIFFERS, REPRODUCED, Outcome
+from fluidcc.network.topologies import dumbbell
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import FAST
 from fluidcc.sources.propagation import with_estimator, with_pause
@@ -49,11 +49,6 @@ METHODS = {
 }
 
 
-def outcome(good: Any, computed: str, otherwise: str, values: dict[str, float]) -> Outcome:
-    """Reproduced, or different for the reason `otherwise`."""
-    return Outcome(REPRODUCED if good else DIFFERS, computed, "" if good else otherwise, values)
-
-
 def meeting(
     law: Source,
     rtts: Sequence[float],
@@ -86,7 +81,7 @@ def meeting(
     return net
 
 
-@lru_cache(maxsize=64)
+@cache
 def ratio(method: str, n: int, rtt: float) -> float:
     """The newcomer's rate over the mean of the n others, 25 s after it paused or probed."""
     end = _START + _WAIT + 35
@@ -109,13 +104,12 @@ def ratios(method: str, over: str) -> np.ndarray:
     )
 
 
-@lru_cache(maxsize=2)
+@cache
 def arrivals(method: str) -> xr.Dataset:
     """Five flows of Fig. 2 that start 20 s apart; with the estimator they probe after 10 s."""
     law = {"FAST": FAST, "estimator": _ESTIMATOR(wait=GAP / 2)}[method]
-    net = Network().link("l", DropTail, capacity=C * PACKET, delay=RTT_2 / 2)
-    for i in range(5):
-        net.flow(f"flow{i + 1}", law, route=["l"], start=GAP * i, packet=PACKET)
+    flows = [{"law": law, "start": GAP * i, "packet": PACKET} for i in range(5)]
+    net = dumbbell(flows, {"capacity": C * PACKET, "delay": RTT_2 / 2})
     return simulate(net, 5 * GAP, samples=2001, rtol=1e-6)
 
 
@@ -131,7 +125,7 @@ def plateaus(method: str) -> fast.Arrivals:
     )
 
 
-@lru_cache(maxsize=32)
+@cache
 def correction(
     rounds: float,
     rtts: tuple[float, ...] = (RTT,) * 4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from fluidcc.analysis.orbit import LimitCycle, limit_cycle
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.formulas import gcc, response
 from fluidcc.laws import Jump, Source
-from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.papers.ldcc.common import W_OVER_BETA, claim, kbit, mbit, ms, near, percent, w
+from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ldcc.common import W_OVER_BETA, near, w
 from fluidcc.papers.model import (
     NOT_GIVEN,
     OUT_OF_REACH,
     REFUTED,
     Outcome,
+    claim,
     differs_if,
     from_proofs,
     law_proof,
@@ -30,7 +31,7 @@ from fluidcc.papers.model import (
     refuted_if,
     reproduced_if,
 )
-from fluidcc.papers.printed import bound, compared
+from fluidcc.papers.printed import bound, compared, kbit, mbit, ms, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, PlainDelayAIMD, Reno
 from fluidcc.sources.gcc import A, cap, g, m, p
@@ -47,13 +48,12 @@ BUFFERS = (30, 60, 90, 120, 150, 180)
 
 def beside(tcp: Source, packets: float, law: Source = LDCC) -> Network:
     """The link of Fig. 12: one flow of `law`, one of TCP and 0.5 Mbit/s that do not listen."""
-    net, route = Network(), ["bottleneck"]
-    net.link("bottleneck", DropTail, capacity=CAPACITY, delay=ONE_WAY, buffer=packets * PACKET)
-    net.flow("ldcc", law, route=route, start=0).flow("tcp", tcp, route=route, start=0)
-    return net.flow("udp", CBR(rate=UDP), route=route)
+    flows = {name: {"law": v, "start": 0} for name, v in (("ldcc", law), ("tcp", tcp))}
+    link = {"capacity": CAPACITY, "delay": ONE_WAY, "buffer": packets * PACKET}
+    return dumbbell(flows | {"udp": {"law": CBR(rate=UDP)}}, link)
 
 
-@lru_cache(maxsize=64)
+@cache
 def static(packets: float) -> tuple[float, float, float]:
     """Rates of LDCC and TCP [bit/s] and the loss ratio, where LDCC and the square-root law of Reno
     stand still."""
@@ -61,7 +61,7 @@ def static(packets: float) -> tuple[float, float, float]:
     return float(eq.rate[0]), float(eq.rate[1]), float(eq.loss[0])
 
 
-@lru_cache(maxsize=64)
+@cache
 def sawtooth(packets: float, law: Source = LDCC) -> LimitCycle:
     """The limit cycle of LDCC, or another law, and a window that is halved when the buffer
     overflows."""
@@ -73,7 +73,7 @@ def _rates(packets: float, law: Source = LDCC) -> tuple[float, float]:
     return float(mean[0]), float(mean[1])
 
 
-@lru_cache(maxsize=1)
+@cache
 def crossing() -> float:
     """The buffer at which LDCC and TCP have the same mean rate [packet]."""
 
@@ -84,7 +84,7 @@ def crossing() -> float:
     return float(brentq(excess, 30.0, 60.0, xtol=1e-3))
 
 
-@claim("V-C", published="100 ms, 600 ms")
+@claim("V-C", "100 ms, 600 ms")
 def coexistence_buffers() -> Outcome:
     """Buffers of 30 to 180 packets are maximum queueing delays of roughly 100 to 600 ms."""
     short, long = (n * PACKET / CAPACITY for n in (BUFFERS[0], BUFFERS[-1]))
@@ -95,7 +95,7 @@ def coexistence_buffers() -> Outcome:
     )
 
 
-@claim("Fig. 12", published="curves; values not printed")
+@claim("Fig. 12", "curves; values not printed")
 def coexistence_values() -> Outcome:
     """The average rates of LDCC and TCP over the buffer."""
     rates = {n: _rates(n) for n in BUFFERS}
@@ -109,7 +109,7 @@ def coexistence_values() -> Outcome:
     )
 
 
-@claim("Fig. 12", published="the curves cross")
+@claim("Fig. 12", "the curves cross")
 def coexistence_crossing() -> Outcome:
     """More bandwidth is given to the LDCC flow for short buffers, and the reverse for long
     buffers."""
@@ -123,7 +123,7 @@ def coexistence_crossing() -> Outcome:
     )
 
 
-@claim("Fig. 12", published="'average rate at equilibrium'", erratum=True)
+@claim("Fig. 12", "'average rate at equilibrium'", erratum=True)
 def coexistence_static() -> Outcome:
     """What is shown are average rates at an equilibrium, which the static square-root law of TCP
     would give."""
@@ -144,11 +144,11 @@ def coexistence_static() -> Outcome:
 
 @claim("V-C")
 def coexistence_delay_part() -> Outcome:
-    """The rate of LDCC falls with the buffer because of the delay-based part: the experienced delay
-    is higher."""
+    """The rate of LDCC falls with the buffer because of the delay-based part: the experienced
+    delay is higher."""
     with_it = {n: _rates(n)[0] for n in (30, 180)}
     without = {n: _rates(n, LDCC(T=100))[0] for n in (30, 180)}
-    delay = {n: float(sawtooth(n).mean.queueing_delay[0]) for n in (30, 180)}
+    delay = {n: sawtooth(n).mean.queueing_delay[0] for n in (30, 180)}
     return reproduced_if(
         with_it[180] < 0.5 * with_it[30] and without[180] > without[30] * 0.99,
         f"from 30 to 180 packets the mean queue grows from {ms(delay[30])} to {ms(delay[180])} and "
@@ -159,7 +159,7 @@ def coexistence_delay_part() -> Outcome:
     )
 
 
-@claim("V-C", published="w/beta = 200 kbit/s")
+@claim("V-C", "w/beta = 200 kbit/s")
 def coexistence_floor() -> Outcome:
     """For long buffers the rate does not reach zero but tends to w/beta."""
     rates = {n: _rates(n)[0] for n in (180, 600, 1500)}
@@ -208,8 +208,8 @@ def coexistence_aggressive() -> Outcome:
 
 @claim("V-C")
 def coexistence_starvation() -> Outcome:
-    """LDCC does not starve beside TCP even for large queueing delays, as other delay-based controls
-    do."""
+    """LDCC does not starve beside TCP even for large queueing delays, as other delay-based
+    controls do."""
     own = _rates(180)[0]
     others = {}
     for law in (LEDBAT, PlainDelayAIMD):
@@ -223,7 +223,7 @@ def coexistence_starvation() -> Outcome:
     )
 
 
-@claim("V-C", published="NS-3")
+@claim("V-C", "NS-3")
 def coexistence_packets() -> Outcome:
     """TCP is New Reno, packet by packet: slow start, fast recovery and timeouts."""
     return Outcome(
@@ -246,21 +246,20 @@ LAWS = {"LDCC": LDCC, "NADA": NADA(R_max=R_MAX), "GCC": GCC}
 
 def alone(law: Source, capacity: float) -> Network:
     """One flow on the link of Figs. 13 and 14."""
-    net = Network().link("link", DropTail, capacity=capacity, delay=DELAY)
-    return net.flow("flow", law, route=["link"], start=0)
+    return dumbbell([{"law": law, "start": 0}], {"capacity": capacity, "delay": DELAY})
 
 
-@lru_cache(maxsize=64)
-def settled(law: Source, capacity: float, until: float = 200.0) -> xr.Dataset:
-    """The last quarter of a run of it."""
-    run = simulate(alone(law, capacity), until, samples=8001)
+@cache
+def settled(law: Source, capacity: float) -> xr.Dataset:
+    """The last quarter of a run of 200 s of it."""
+    run = simulate(alone(law, capacity), 200.0, samples=8001)
     return run.isel(time=slice(6000, None))
 
 
-@lru_cache(maxsize=32)
-def cycle(capacity: float, law: Source = GCC) -> LimitCycle:
+@cache
+def cycle(capacity: float) -> LimitCycle:
     """GCC's limit cycle, by simulation."""
-    return limit_cycle(alone(law, capacity))
+    return limit_cycle(alone(GCC, capacity))
 
 
 def closed() -> Any:
@@ -273,9 +272,9 @@ def ldcc_delay(capacity: float) -> float:
     return float(equilibrium(alone(LDCC, capacity)).one_way_delay[0])
 
 
-def nada_delay(capacity: float, largest: float = R_MAX) -> float:
+def nada_delay(capacity: float) -> float:
     """One-way delay of NADA alone at equilibrium [s]: R_MAX OWD_min/R_eq."""
-    return largest * DELAY / min(capacity, largest)
+    return R_MAX * DELAY / min(capacity, R_MAX)
 
 
 def even_capacities(largest: float) -> tuple[float, float] | None:
@@ -291,7 +290,7 @@ def even_capacities(largest: float) -> tuple[float, float] | None:
     return (b - root**0.5) / (2 * THRESHOLD), (b + root**0.5) / (2 * THRESHOLD)
 
 
-@claim("Figs. 13, 14", published="not printed")
+@claim("Figs. 13, 14", "not printed")
 def comparison_r_max() -> Outcome:
     """R_MAX and the capacities of Fig. 13."""
     return Outcome(
@@ -303,7 +302,7 @@ def comparison_r_max() -> Outcome:
     )
 
 
-@claim("V-D", published="not printed")
+@claim("V-D", "not printed")
 def comparison_gcc_parameters() -> Outcome:
     """The parameters of the simplified GCC."""
     return Outcome(
@@ -316,7 +315,7 @@ def comparison_gcc_parameters() -> Outcome:
     )
 
 
-@claim("V-D", published="no equilibrium; it necessarily oscillates")
+@claim("V-D", "no equilibrium; it necessarily oscillates")
 def comparison_gcc_no_rest() -> Outcome:
     """It is impossible for GCC to reach an equilibrium rate."""
     still = {edot: 0, pi: 0, p: 0, x_tau: A}
@@ -337,7 +336,7 @@ def comparison_gcc_no_rest() -> Outcome:
     )
 
 
-@claim("V-D", published="decrease ends below the negative threshold", erratum=True)
+@claim("V-D", "decrease ends below the negative threshold", erratum=True)
 def comparison_gcc_rule() -> Outcome:
     """At the threshold GCC decreases the rate until the queueing derivative is smaller than a
     negative threshold."""
@@ -349,8 +348,8 @@ def comparison_gcc_rule() -> Outcome:
         for alpha in (0.85, 0.97):
             run = simulate(alone(law(alpha=alpha), 1.5e6), 120, samples=1201)
             rate[name, alpha] = run.rate.values[-400:, 0]
-    stuck = float(np.ptp(rate["printed", 0.97]))
-    moving = min(float(np.ptp(v)) for key, v in rate.items() if key != ("printed", 0.97))
+    stuck = np.ptp(rate["printed", 0.97])
+    moving = min(np.ptp(v) for key, v in rate.items() if key != ("printed", 0.97))
     low = float(rate["printed", 0.97][-1]) / 1.5e6
     return differs_if(
         stuck < 1.0 and moving > 1e4,
@@ -365,7 +364,7 @@ def comparison_gcc_rule() -> Outcome:
     )
 
 
-@claim("Fig. 14", published="curves; values not printed")
+@claim("Fig. 14", "curves; values not printed")
 def comparison_gcc_cycle() -> Outcome:
     """GCC's rate and delay over time: a cycle."""
     found, exact = cycle(1.5e6), closed()
@@ -389,7 +388,7 @@ def comparison_gcc_cycle() -> Outcome:
     )
 
 
-@claim("Fig. 13", published="lowest")
+@claim("Fig. 13", "lowest")
 def comparison_gcc_lowest() -> Outcome:
     """GCC achieves a lower average self-inflicted delay for all the tested rates."""
     mean = closed().queue_mean
@@ -403,7 +402,7 @@ def comparison_gcc_lowest() -> Outcome:
     )
 
 
-@claim("V-D", published="maximum >> average")
+@claim("V-D", "maximum >> average")
 def comparison_gcc_varies() -> Outcome:
     """The variability of GCC's delay is pretty large: the maximum is much higher than the
     average."""
@@ -416,11 +415,11 @@ def comparison_gcc_varies() -> Outcome:
     )
 
 
-@claim("V-D", published="R_MAX OWD_min/R_eq")
+@claim("V-D", "R_MAX OWD_min/R_eq")
 def comparison_owd_eq() -> Outcome:
     """The equilibrium of NADA is OWD_eq = R_MAX OWD_min/R_eq."""
     error = max(
-        abs(float(settled(NADA(R_max=R_MAX), c).one_way_delay.values[-1, 0]) / nada_delay(c) - 1)
+        abs(settled(NADA(R_max=R_MAX), c).one_way_delay.values[-1, 0] / nada_delay(c) - 1)
         for c in CAPACITIES
     )
     return from_proofs(
@@ -433,7 +432,7 @@ def comparison_owd_eq() -> Outcome:
     )
 
 
-@claim("Fig. 13", published="NADA above LDCC at small capacities")
+@claim("Fig. 13", "NADA above LDCC at small capacities")
 def comparison_small_capacities() -> Outcome:
     """NADA converges to a larger delay for small capacities, while LDCC alleviates the variations
     across capacities."""
@@ -468,8 +467,8 @@ def comparison_constant() -> Outcome:
     rate, delay = {}, {}
     for name, law in LAWS.items():
         late = settled(law, 1.5e6)
-        rate[name] = float(np.ptp(late.rate.values)) / 1.5e6
-        delay[name] = float(np.ptp(late.one_way_delay.values))
+        rate[name] = np.ptp(late.rate.values) / 1.5e6
+        delay[name] = np.ptp(late.one_way_delay.values)
     calm = max(spread[name] for spread in (rate, delay) for name in ("LDCC", "NADA"))
     delays = {name: f(1.5e6) for name, f in (("LDCC", ldcc_delay), ("NADA", nada_delay))}
     return reproduced_if(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sympy import Symbol, lambdify, log, symbols
 
 from fluidcc.analysis.linearize import linearize
@@ -17,15 +15,13 @@ from fluidcc.laws import Link, Source, marginal
 from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
-from fluidcc.papers import model
+from fluidcc.network.topologies import dumbbell
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.symbols import e, e_b, plain
 
 if TYPE_CHECKING:
     import xarray as xr
-
-claim = partial(model.claim, "ldcc")
 
 _named = {plain(s): s for s in (*LDCC.states, *LDCC.params)}
 x, w, beta, T, eta = (_named[name] for name in ("x", "w", "beta", "T", "eta"))
@@ -57,29 +53,13 @@ THREEFOLD = tuple(FAIR_DELAYS)[2:]
 """Those whose longest is three times the shortest."""
 
 
-def ms(seconds: float, digits: int = 4) -> str:
-    return f"{seconds * 1e3:.{digits}g} ms"
-
-
-def mbit(rate: float, digits: int = 4) -> str:
-    return f"{rate / 1e6:.{digits}g} Mbit/s"
-
-
-def kbit(rate: float, digits: int = 4) -> str:
-    return f"{rate / 1e3:.{digits}g} kbit/s"
-
-
-def percent(ratio: float, digits: int = 3) -> str:
-    return f"{ratio * 100:.{digits}g} %"
-
-
 def near(a: Any, b: Any, rtol: float = 1e-6) -> bool:
     """Whether two numbers or arrays agree, relative to the largest."""
     a, b = np.asarray(a), np.asarray(b)
     return bool(np.max(np.abs(a - b)) <= rtol * np.max(np.abs(b)))
 
 
-@lru_cache(maxsize=16)
+@cache
 def run(name: str, delays: str = "fifo") -> xr.Dataset:
     """A ready scenario in time; computed once a process, as several claims and figures look at it.
 
@@ -87,27 +67,21 @@ def run(name: str, delays: str = "fifo") -> xr.Dataset:
     paper.
     """
     s = scenarios[name]
-    options: dict[str, Any] = {"samples": s.samples, "seed": s.seed, "progress": False}
+    options: dict[str, Any] = {"samples": s.samples, "seed": s.seed}
     if delays == "frozen":
-        held = equilibrium(s.net, at=200.0).queueing_delay.to_series()
+        held = equilibrium_of(name).queueing_delay.to_series()
         options |= {"delays": delays, "frozen_at": {str(k): float(v) for k, v in held.items()}}
     return simulate(s.net, s.until, **options)
 
 
-def at_time(name: str, time: float, delays: str = "fifo") -> xr.Dataset:
+def equilibrium_of(name: str, time: float = 200.0) -> Equilibrium:
+    """The equilibrium of a ready scenario with the flows that are on at a time [s]."""
+    return equilibrium(scenarios[name].net, at=time)
+
+
+def at_time(name: str, time: float) -> xr.Dataset:
     """The sample of that run nearest to a time [s]."""
-    return run(name, delays).sel(time=time, method="nearest")
-
-
-def eta_of(name: str) -> NDArray[np.float64]:
-    """The gain eta of every LDCC flow of a ready scenario."""
-    laws = [f.law for f in scenarios[name].net.flows.values() if f.law.name == "LDCC"]
-    return np.array([law.parameter("eta") for law in laws])
-
-
-def at_values(values: Mapping[str, float]) -> str:
-    """The numbers of a counterexample by name, as text."""
-    return ", ".join(f"{k} = {v:.3g}" for k, v in sorted(values.items()))
+    return run(name).sel(time=time, method="nearest")
 
 
 def positive(*names: str) -> list[Symbol]:
@@ -135,13 +109,11 @@ QueueingDelay = Source(
 )
 
 
-def parking(
-    source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6), **params: float
-) -> Network:
-    """A long flow over two links and a flow on each; `params` of the long flow."""
+def parking(source: Source, link: Link, capacities: tuple[float, float] = (2e6, 3e6)) -> Network:
+    """A long flow over two links and a flow on each."""
     net = Network().link("link1", link, capacity=capacities[0], delay=0.0125)
     net.link("link2", link, capacity=capacities[1], delay=0.0125)
-    net.flow("long", source(**params), route=["link1", "link2"])
+    net.flow("long", source, route=["link1", "link2"])
     net.flow("a", source, route=["link1"], access_delay=0.0125)
     return net.flow("b", source, route=["link2"], access_delay=0.0125)
 
@@ -156,10 +128,8 @@ def four_flows(
     """The network of Figs. 7 and 8: flows of these propagation delays [s] on one link, the buffer
     given as a delay."""
     buffer = None if longest_queue is None else longest_queue * capacity
-    net = Network().link("bottleneck", DropTail, capacity=capacity, buffer=buffer)
-    for i, p in enumerate(delays, 1):
-        net.flow(f"flow{i}", source, route=["bottleneck"], access_delay=p)
-    return net
+    flows = [{"law": source, "access_delay": p} for p in delays]
+    return dumbbell(flows, {"capacity": capacity, "buffer": buffer})
 
 
 def with_law(net: Network, law: Source) -> Network:
@@ -167,6 +137,11 @@ def with_law(net: Network, law: Source) -> Network:
     for name in ("flow1", "flow2", "flow3"):
         net = net.with_flow(name, law=law)
     return net
+
+
+def alone(*laws: Any, capacity: float = 3e6, buffer: float | None = None) -> Network:
+    """Flows of these laws on one link, 25 ms there and 25 ms back."""
+    return dumbbell(laws, {"capacity": capacity, "delay": 0.025, "buffer": buffer})
 
 
 def series(first: float, second: float, rate: float, start: float = -math.inf) -> Network:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from sympy import Piecewise, symbols
@@ -12,25 +12,27 @@ from fluidcc.laws import Source
 from fluidcc.links import DropTail, DualLink
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
+from fluidcc.network.topologies import dumbbell
 from fluidcc.numerics.dde.solve import solve_dde
 from fluidcc.papers.ldcc.coexistence import CAPACITY, PACKET, beside
-from fluidcc.papers.ldcc.common import claim, kbit, ms, percent, run, series, with_law
+from fluidcc.papers.ldcc.common import alone, run, series, with_law
 from fluidcc.papers.model import (
     DIFFERS,
     Outcome,
+    claim,
     differs_if,
     from_proofs,
     law_proof,
     refuted_if,
     reproduced_if,
 )
-from fluidcc.papers.printed import bound
+from fluidcc.papers.printed import bound, kbit, ms, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import AIMD, CBR, GCC, LDCC, LEDBAT, NADA, NADA8698, AdaptiveGCC, CxTCP
 from fluidcc.symbols import c, y
 
 
-@lru_cache(maxsize=32)
+@cache
 def beside_tcp(law: Source, packets: int) -> tuple[float, float]:
     """Mean rates of a law and of TCP on the link of Fig. 12, over the last 400 of 600 s [bit/s]."""
     mean = simulate(beside(AIMD, packets, law), 600, samples=6001).rate[2000:].mean("time")
@@ -39,10 +41,8 @@ def beside_tcp(law: Source, packets: int) -> tuple[float, float]:
 
 def _link(*laws: Source, later: float = 0.0, buffer: float | None = None) -> Network:
     """The link of Fig. 12 with flows that start one after the other."""
-    net = Network().link("link", DropTail, capacity=CAPACITY, delay=0.05, buffer=buffer)
-    for i, law in enumerate(laws):
-        net.flow(f"flow{i}", law, route=["link"], start=i * later)
-    return net
+    flows = [{"law": law, "start": i * later} for i, law in enumerate(laws)]
+    return dumbbell(flows, {"capacity": CAPACITY, "delay": 0.05, "buffer": buffer})
 
 
 @claim("VI")
@@ -84,7 +84,7 @@ def related_cxtcp_law() -> Outcome:
     )
 
 
-@claim("VI", published="[26]")
+@claim("VI", "[26]")
 def related_cxtcp_coexists() -> Outcome:
     """Cx-TCP coexists very well with loss-based flows."""
     shares = {n: beside_tcp(CxTCP, n) for n in (30, 60, 180)}
@@ -102,7 +102,7 @@ def related_cxtcp_coexists() -> Outcome:
     )
 
 
-@claim("VI", published="[17]")
+@claim("VI", "[17]")
 def related_nada_consistent() -> Outcome:
     """NADA seems able to maintain a consistent sending rate when competing against TCP flows."""
     rates = {n: beside_tcp(NADA(R_max=CAPACITY), n)[0] for n in (30, 60, 180)}
@@ -115,7 +115,7 @@ def related_nada_consistent() -> Outcome:
     )
 
 
-@claim("VI", published="significantly reduced")
+@claim("VI", "significantly reduced")
 def related_nada_new() -> Outcome:
     """Where the propagation delay exceeds x_ref = 10 ms, the new design of NADA has less
     self-inflicted delay at low capacity."""
@@ -125,9 +125,8 @@ def related_nada_new() -> Outcome:
     values = {}
     for capacity in (0.3e6, 0.6e6):
         for law in (NADA8698, NADA):
-            net = Network().link("link", DropTail, capacity=capacity, delay=0.025)
-            net.flow("flow", law, route=["link"])
-            values[f"{law.name} {capacity:g}"] = float(simulate(net, 200).queueing_delay[-1, 0])
+            run = simulate(alone(law, capacity=capacity), 200)
+            values[f"{law.name} {capacity:g}"] = float(run.queueing_delay[-1, 0])
     return from_proofs(
         (old - new) * r - (R * (p - x_ref) - p * r),
         law_proof(NADA8698, "(7) stands where x = PRIO XREF RMAX/r"),
@@ -155,21 +154,19 @@ def related_gcc_starves() -> Outcome:
     )
 
 
-@claim("VI", published="[19], [20]")
+@claim("VI", "[19], [20]")
 def related_gcc_unfair() -> Outcome:
     """GCC has a poor intra-protocol fairness."""
-    net = Network().link("link", DropTail, capacity=2e6, delay=0.025)
-    for name, rate in (("small", 2e5), ("large", 6e5)):
-        net.flow(name, GCC, route=["link"], start=0, initial={"A": rate})
-    run = simulate(net, 120, samples=1201)
+    flows = [{"law": GCC, "start": 0, "initial": {"A": rate}} for rate in (2e5, 6e5)]
+    run = simulate(dumbbell(flows, {"capacity": 2e6, "delay": 0.025}), 120, samples=1201)
     ratio = run.rate.values[:, 1] / run.rate.values[:, 0]
     return reproduced_if(
-        float(np.ptp(ratio)) < 1e-5,
+        np.ptp(ratio) < 1e-5,
         "two flows with the same round trip that begin at 200 and 600 kbit/s still have a ratio "
         f"of {ratio[-1]:.4f} after {run.attrs['jumps']} changes of mode",
         "Both the increase and the decrease multiply the rate, and flows that see the same "
         "gradient switch together: nothing brings them nearer.",
-        {"ratio": float(ratio[-1])},
+        {"ratio": ratio[-1]},
     )
 
 
@@ -178,12 +175,11 @@ def related_gcc_unfair() -> Outcome:
 
 def _overloaded(until: float) -> float:
     """Queueing delay [s] that the library finds on an empty queue fed at 1.5 c for that long."""
-    net = Network().link("l", DropTail, capacity=1e6, delay=0.01)
-    net.flow("f", CBR(rate=1.5e6), route=["l"])
-    return float(simulate(net, until, samples=2, progress=False).queueing_delay.values[-1, 0])
+    net = dumbbell([CBR(rate=1.5e6)], {"capacity": 1e6, "delay": 0.01})
+    return float(simulate(net, until, samples=2).queueing_delay.values[-1, 0])
 
 
-@claim("(2), (14b), (45)", published="0 at x = 0", erratum=True)
+@claim("(2), (14b), (45)", "0 at x = 0", erratum=True)
 def projection_freezes() -> Outcome:
     """'(z)^+_x is equal to z if x is positive and zero otherwise.'"""
     (q,) = DropTail.states
@@ -207,14 +203,14 @@ def projection_freezes() -> Outcome:
     )
 
 
-@claim("(2)", published="no bound in (2)", erratum=True)
+@claim("(2)", "no bound in (2)", erratum=True)
 def no_upper_projection() -> Outcome:
     """The queueing delay follows (2) although buffers have a maximum size."""
     s = scenarios["ldcc_fig6"]
     link = s.net.links["bottleneck"]
     q_max = link.buffer / link.capacity
     endless = s.net.with_link("bottleneck", buffer=None)
-    runs = simulate(endless, 100.0, samples=101, progress=False), run("ldcc_fig6")
+    runs = simulate(endless, 100.0, samples=101), run("ldcc_fig6")
     literal, bounded = (float(r.queueing_delay.max()) for r in runs)
     return differs_if(
         literal > q_max >= bounded - 1e-12,
@@ -225,15 +221,15 @@ def no_upper_projection() -> Outcome:
     )
 
 
-@claim("(4)", published="no condition on the queue in (4)", erratum=True)
+@claim("(4)", "no condition on the queue in (4)", erratum=True)
 def loss_only_while_full() -> Outcome:
     """The loss ratio is ((y - c)/y)^+ whenever y > c."""
     r = run("ldcc_fig5")
     arrival = r.arrival_rate.values[:, 0]
     literal = np.maximum(arrival - 3.5e6, 0) / arrival
-    sent, lost = float(r.entered.values[-1, 0]), float(r.lost.values[-1, 0])
-    worst = float(np.max(literal))
-    would = float(np.trapezoid(literal * arrival, r.time.values)) / sent
+    sent, lost = r.entered.values[-1, 0], r.lost.values[-1, 0]
+    worst = np.max(literal)
+    would = np.trapezoid(literal * arrival, r.time.values) / sent
     return differs_if(
         worst != 0 and lost <= 0,
         f"Fig. 5: y exceeds c by up to {percent(worst)} of y and nothing is lost",
@@ -244,7 +240,7 @@ def loss_only_while_full() -> Outcome:
     )
 
 
-@claim("(5)", published="R_lr outside the bracket", erratum=True)
+@claim("(5)", "R_lr outside the bracket", erratum=True)
 def path_loss_as_printed() -> Outcome:
     """pi_r = 1 - prod_l R_lr (1 - pi_l), the product over all links."""
     net = scenarios["ldcc_fig11"].net
@@ -252,7 +248,7 @@ def path_loss_as_printed() -> Outcome:
     link_loss = eq.loss.sel(flow=["flow2", "flow3"]).values[:, None]  # each crosses one link
     printed = 1 - np.prod(R * (1 - link_loss), axis=0)
     meant = 1 - np.prod(1 - R * link_loss, axis=0)
-    values = {"printed": printed[1], "meant": meant[1], "path": float(eq.loss.values[1])}
+    values = {"printed": printed[1], "meant": meant[1], "path": eq.loss.values[1]}
     return refuted_if(
         printed[1] == 1 and abs(values["meant"] - values["path"]) <= 1e-12,
         f"Fig. 11: flow 2, which misses link 2, loses {percent(values['printed'])} as printed, "
@@ -263,14 +259,14 @@ def path_loss_as_printed() -> Outcome:
     )
 
 
-@claim("V-B", published="50 ms and 100 ms", erratum=True)
+@claim("V-B", "50 ms and 100 ms", erratum=True)
 def threshold() -> Outcome:
     """'The threshold delay imposed on the three LDCC flows is 50 ms'; 'a delay threshold parameter
     of 100 ms'."""
     short = scenarios["ldcc_fig6"].net
     found = [equilibrium(with_law(short, LDCC(T=T)), at=200.0) for T in (0.05, 0.1)]
-    delay = [float(eq.one_way_delay.values[0]) for eq in found]
-    loss = [float(eq.loss.values[0]) for eq in found]
+    delay = [eq.one_way_delay.values[0] for eq in found]
+    loss = [eq.loss.values[0] for eq in found]
     values = {"delay50": delay[0], "delay100": delay[1], "loss50": loss[0], "loss100": loss[1]}
     return differs_if(
         not found[0].full.values[0] and found[1].full.values[0],
@@ -283,7 +279,7 @@ def threshold() -> Outcome:
     )
 
 
-@claim("V-A", published="1 KB", erratum=True)
+@claim("V-A", "1 KB", erratum=True)
 def kilobyte() -> Outcome:
     """Packets have a fixed size of 1 KB."""
     link = scenarios["ldcc_fig5"].net.links["bottleneck"]
@@ -292,7 +288,7 @@ def kilobyte() -> Outcome:
     loss = {}
     for size in (1000, 1024):
         short = scenarios["ldcc_fig6"].net.with_link("bottleneck", buffer=25 * size * 8)
-        loss[size] = float(equilibrium(short, at=200.0).loss.values[0])
+        loss[size] = equilibrium(short, at=200.0).loss.values[0]
     return differs_if(
         link.buffer == 130 * 8000,
         f"1000 B taken; 130 packets are {ms(delays[1000])}, with 1024 B {ms(delays[1024])}; the "
@@ -304,10 +300,10 @@ def kilobyte() -> Outcome:
     )
 
 
-@claim("(8)", published="not discussed")
+@claim("(8)", "not discussed")
 def conservation() -> Outcome:
     """Flow conservation: what enters a network is queued, lost or delivered."""
-    r = simulate(series(2e6, 1.5e6, 3e6, start=0.0), 10.0, samples=101, progress=False)
+    r = simulate(series(2e6, 1.5e6, 3e6, start=0.0), 10.0, samples=101)
     first, second = r.entered.values[:, 0], r.entered.values[:, 1]
     # What link 1 has sent; link 2 gets it 10 ms later.
     passed = first - r.backlog.values[:, 0] - r.lost.values[:, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sympy import lambdify
@@ -20,13 +20,15 @@ from fluidcc.metrics import jain
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.drawing import Figures, plain_ticks
 from fluidcc.papers.ldcc import coexistence as beside
 from fluidcc.papers.ldcc.common import FAIR_DELAYS, W_OVER_BETA, T, beta, run, unstable
 from fluidcc.papers.ldcc.law import V, burst
 from fluidcc.papers.ldcc.runs import CAPACITIES, fair_rates
 from fluidcc.papers.ldcc.stability import (
+    CONDITIONS,
+    HOPS,
     ParkingLots,
-    allowed,
     chart,
     counterexample,
     critical_gains,
@@ -36,37 +38,32 @@ from fluidcc.plotting import timeseries
 from fluidcc.sources import LDCC
 from fluidcc.symbols import e, e_b
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+FIGURES = Figures()
 
-HOPS = (1, 2, 3, 5)
 RATE, RATIO = 2e6, 3.0  # where the other one is drawn across
 GAINS = np.geomspace(0.2, 6.0, 70)
 POINTS, CONSERVING = 60, 7  # across; of them with queues that conserve flow
 LEVELS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 STYLES = {
-    "exact, frozen delays": ("k", "-"),
-    "-1/M rule": ("C1", "-"),
-    "convex hull, exact radius": ("C3", "-."),
-    "eta divided by M": ("white", ":"),
+    "exact, frozen delays": "k-",
+    "-1/M rule": "C1-",
+    "convex hull, exact radius": "C3-.",
+    "eta divided by M": "w:",
 }
 
 
-def _figure(
-    rows: int = 1, columns: int = 1, size: tuple[float, float] | None = None, **sharing: Any
-) -> tuple[Figure, Any]:
-    """Return a figure with a grid of axes; its size is in inches."""
-    from matplotlib.figure import Figure
-
-    usual = (4.4 * columns + 3.6 * (columns == 1), 2.7 * rows + 0.6)
-    figure = Figure(figsize=size or usual, layout="constrained")
-    return figure, figure.subplots(rows, columns, **sharing)
-
-
-def delay_driven() -> Figure:
+@FIGURES.panels(
+    "ldcc_boundaries",
+    2,
+    len(HOPS),
+    sharey=True,
+    sharex="row",
+    size=(4 * 3.4, 7.2),
+    title="LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line",
+)
+def delay_driven(rows: Any) -> None:
     """Gain margins of parking lots over gain and rate, or RTT ratio, with the boundary of each
     condition."""
-    figure, rows = _figure(2, len(HOPS), (4 * 3.4, 7.2), sharey=True, sharex="row")
     across = {
         "rate of each flow [Mbit/s]": (np.geomspace(0.25e6, 25e6, POINTS), None),
         "RTT of the long flow over the others' [1]": (None, np.geomspace(1, 30, POINTS)),
@@ -76,27 +73,18 @@ def delay_driven() -> Figure:
             filled = _panel(ax, hops, rates, ratios)
             ax.set_xlabel(label)
             held = f"RTT ratio {RATIO:g}" if rates is not None else f"{RATE / 1e6:g} Mbit/s a flow"
-            ax.set_title(f"M = {hops}, {held}", fontsize="medium")
+            ax.set_title(f"M = {hops}, {held}")
         row[0].set_ylabel(r"gain $\eta$ [1]")
-    figure.colorbar(
-        filled, ax=rows, label="exact gain margin, frozen delays [1]", shrink=0.7, ticks=LEVELS
-    )
-    handles, names = rows[0, -1].get_legend_handles_labels()
-    figure.legend(
-        handles, names, loc="outside lower center", ncols=6, frameon=True, facecolor="0.75"
-    )
-    figure.suptitle(
-        "LDCC, w = 20 kbit/s, $\\beta$ = 0.1: parking lots of M links, stable below the line",
-        fontsize="medium",
-    )
-    return figure
+    figure, named = rows[0, -1].figure, rows[0, -1].get_legend_handles_labels()
+    label = "exact gain margin, frozen delays [1]"
+    figure.colorbar(filled, ax=rows, label=label, shrink=0.7, ticks=LEVELS)
+    figure.legend(*named, frameon=True, loc="outside lower center", ncols=6, facecolor="0.75")
 
 
-def critical_gain(
-    network: Callable[[float], Network], low: float = 0.2, high: float = 10.0
-) -> float:
+def critical_gain(network: Callable[[float], Network]) -> float:
     """The gain at which a network loses stability, with queues that conserve flow, to half a
     percent."""
+    low, high = 0.2, 10.0
     rest = equilibrium(network(low))  # does not depend on the gain
     while high > 1.005 * low:
         middle = math.sqrt(low * high)
@@ -116,28 +104,17 @@ def _panel(ax: Any, hops: int, rates: Any, ratios: Any) -> Any:
     margin = 1 / np.maximum(reach, 1e-9)
     filled = ax.contourf(x, GAINS, margin, LEVELS, cmap="viridis", extend="max")
     curves = critical_gains(M, rate, ratio)
-    for (name, (color, style)), values in zip(STYLES.items(), curves, strict=True):
-        ax.plot(x, values, color=color, linestyle=style, linewidth=1.7, label=name)
+    for (name, style), values in zip(STYLES.items(), curves, strict=True):
+        ax.plot(x, values, style, linewidth=1.7, label=name)
     some = np.linspace(0, len(given) - 1, CONSERVING).round().astype(int)
-    lots_there = [(hops, float(rate[i]), float(ratio[i])) for i in some]
-    kept = [critical_gain(partial(parking_lot_network, *lot)) for lot in lots_there]
+    kept = [critical_gain(partial(parking_lot_network, hops, rate[i], ratio[i])) for i in some]
     hollow = {"color": "k", "markerfacecolor": "none", "markersize": 5}
     ax.plot(x[some], kept, "o", label="exact, queues conserve flow", **hollow)
     ax.axhline(0.4, color="0.85", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
     ax.set(xscale="log", yscale="log", ylim=(GAINS[0], GAINS[-1]))
     ax.set_facecolor("0.93")
-    _ticks(ax, (0.3, 1, 3, 10, 30))
+    plain_ticks(ax, (0.3, 1, 3, 10, 30), (0.2, 0.4, 1, 2, 4))
     return filled
-
-
-def _ticks(ax: Any, across: tuple[float, ...], up: tuple[float, ...] = (0.2, 0.4, 1, 2, 4)) -> None:
-    """Put a few plain numbers on two logarithmic axes."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    for axis, ticks in ((ax.xaxis, across), (ax.yaxis, up)):
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_locator(NullLocator())
 
 
 def losing(rate: float, ratio: float, gain: float) -> Network:
@@ -149,9 +126,9 @@ def losing(rate: float, ratio: float, gain: float) -> Network:
     return net
 
 
-def loss_driven() -> Figure:
+@FIGURES.panels("ldcc_boundaries_losses", 1, 2, sharey=True, size=(8.6, 3.9))
+def loss_driven(axes: Any) -> None:
     """Critical gains of two flows that losses drive, exact and by the conditions of pi/2."""
-    figure, axes = _figure(1, 2, (8.6, 3.9), sharey=True)
     rates, ratios = np.geomspace(0.1e6, 10e6, POINTS // 3), np.geomspace(1, 30, POINTS // 3)
     by_rate, by_ratio = [(float(r), RATIO) for r in rates], [(RATE, float(r)) for r in ratios]
     labels = "rate of each flow [Mbit/s]", "RTT of one flow over the other's [1]"
@@ -166,42 +143,39 @@ def loss_driven() -> Figure:
             ax.plot(x, [0.4 * v[name].margin for v in found], style, label=name)
         ax.axhline(0.4, color="0.7", linewidth=0.9, label=r"$\eta$ = 0.4 of Section V")
         ax.set(xscale="log", yscale="log", xlabel=label, title=f"losses only, {held}")
-        _ticks(ax, (0.1, 0.3, 1, 3, 10, 30))
-        ax.grid(alpha=0.3)
+        plain_ticks(ax, (0.1, 0.3, 1, 3, 10, 30), (0.2, 0.4, 1, 2, 4))
     axes[0].set_ylabel(r"critical gain $\eta$ [1]")
-    axes[0].legend(frameon=False, fontsize="small", loc="center", bbox_to_anchor=(0.5, 0.27))
-    return figure
+    axes[0].legend(loc="center", bbox_to_anchor=(0.5, 0.27))
 
 
 # --- Figs. 12 to 14: beside TCP, NADA and GCC
 
 
-def fig12() -> Figure:
+@FIGURES.panels("ldcc_fig12", 1, 2, sharey=True)
+def fig12(axes: Any) -> None:
     """Mean rates of LDCC and TCP over the buffer, on the limit cycle and at the static
     equilibrium."""
-    figure, (moving, still) = _figure(1, 2, sharey=True)
+    moving, still = axes
     fine = sorted({*beside.BUFFERS, 35, 40, 45, 50, 75})
     found = np.array([beside.sawtooth(n).mean.rate.values[:2] for n in fine]) / 1e6
     rests = np.array([beside.static(n)[:2] for n in fine]) / 1e6
     for ax, rates in ((moving, found), (still, rests)):
-        for k, (name, marker) in enumerate((("LDCC", "o"), ("TCP", "s"))):
-            ax.plot(fine, rates[:, k], marker=marker, markersize=4, color=f"C{k}", label=name)
+        for style, name, rate in zip(("C0o-", "C1s-"), ("LDCC", "TCP"), rates.T, strict=True):
+            ax.plot(fine, rate, style, markersize=4, label=name)
         ax.axhline(W_OVER_BETA / 1e6, color="0.5", linestyle=":", linewidth=1.2)
         ax.text(182, W_OVER_BETA / 1e6 - 0.02, r"$w/\beta$", ha="right", va="top", color="0.4")
         ax.set(xlabel="buffer [packets of 1 KB]", ylim=(0, 1.9))
-        ax.grid(alpha=0.3)
-    moving.axvline(beside.crossing(), color="0.6", linestyle="--", linewidth=0.9)
     at = beside.crossing()
+    moving.axvline(at, color="0.6", linestyle="--", linewidth=0.9)
     moving.text(at + 2, 1.78, f"{at:.1f}", color="0.4", fontsize="small")
     moving.set(ylabel="mean rate [Mbit/s]", title="LDCC, Fig. 12: TCP as a sawtooth")
     still.set_title("TCP as its static square-root law")
-    moving.legend(frameon=False, loc="center right")
-    return figure
+    moving.legend(loc="center right")
 
 
-def fig13() -> Figure:
+@FIGURES.panels("ldcc_fig13", size=(8.8, 3.3))
+def fig13(ax: Any) -> None:
     """Mean one-way delay over the capacity, with what lies between the least and the largest."""
-    figure, ax = _figure(size=(8.8, 3.3))
     dots = np.array(beside.CAPACITIES)
     fine = np.linspace(dots[0], dots[-1], 101)
     for k, (name, delay) in enumerate((("LDCC", beside.ldcc_delay), ("NADA", beside.nada_delay))):
@@ -219,14 +193,13 @@ def fig13() -> Figure:
     ax.set(xlabel="capacity [Mbit/s]", ylabel="one-way delay [ms]", ylim=(0, None))
     ax.set(title=f"LDCC, Fig. 13 (NADA with R_MAX = {beside.R_MAX / 1e6:g} Mbit/s; dots: runs)")
     ax.margins(x=0)
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
-    return figure
+    ax.legend()
 
 
-def fig14() -> Figure:
+@FIGURES.panels("ldcc_fig14", 2, size=(8.8, 6.0), sharex=True)
+def fig14(axes: Any) -> None:
     """Rate and one-way delay over time at 1.5 Mbit/s."""
-    figure, (top, below) = _figure(2, size=(8.8, 6.0), sharex=True)
+    top, below = axes
     for k, (name, law) in enumerate(beside.LAWS.items()):
         run = beside.settled(law, 1.5e6)
         shown = run.isel(flow=0).sel(time=slice(180.0, 200.0))
@@ -237,24 +210,28 @@ def fig14() -> Figure:
     top.set(ylabel="rate [Mbit/s]", title="LDCC, Fig. 14: alone on 1.5 Mbit/s, settled")
     below.set(ylabel="one-way delay [ms]", xlabel="time [s]", ylim=(0, None))
     top.set_ylim(1.24, 1.68)
-    top.legend(frameon=False, ncols=3, loc="upper right")
+    top.legend(ncols=3, loc="upper right")
     for ax in (top, below):
-        ax.grid(alpha=0.3)
         ax.margins(x=0)
-    return figure
 
 
 # --- Charts of Section IV
 
 
-def conditions() -> Figure:
+@FIGURES.panels(
+    "ldcc_conditions",
+    1,
+    3,
+    size=(12.9, 3.9),
+    title="LDCC, 400 parking lots: w = 20 kbit/s, $\\beta$ = 0.1, 0.25 to 25 Mbit/s a flow, RTT "
+    "ratios 1 to 100",
+)
+def conditions(axes: Any) -> None:
     """Critical gains of 400 parking lots, exact and by each condition."""
     found = chart()
-    figure, axes = _figure(1, 3, (12.9, 3.9))
-    for ax, (label, ratio) in zip(axes, allowed(found).items(), strict=True):
-        for i, hops in enumerate(found.hops):
-            exact = found.exact[i].ravel()
-            ax.plot(exact, ratio[i].ravel() * exact, ".", markersize=4, label=f"M = {hops}")
+    for ax, (name, label) in zip(axes, CONDITIONS.items(), strict=True):
+        for hops, exact, allowed in zip(HOPS, found["exact"], found[name], strict=True):
+            ax.plot(exact.ravel(), allowed.ravel(), ".", markersize=4, label=f"M = {hops}")
         both = [0.05, 4.5]
         ax.plot(both, both, color="0.4", linewidth=0.8)
         ax.set(
@@ -266,41 +243,35 @@ def conditions() -> Figure:
             xlabel=r"exact critical gain $\eta$, frozen delays [1]",
             ylabel=r"gain $\eta$ that the condition allows [1]",
         )
-        _ticks(ax, (0.5, 1, 2, 4), (0.1, 0.2, 0.5, 1, 2, 4))
-        ax.grid(alpha=0.3)
-    axes[0].legend(frameon=False, loc="upper left")
-    about = "w = 20 kbit/s, $\\beta$ = 0.1, 0.25 to 25 Mbit/s a flow, RTT ratios 1 to 100"
-    figure.suptitle(f"LDCC, {found.size} parking lots: {about}", fontsize="medium")
-    return figure
+        plain_ticks(ax, (0.5, 1, 2, 4), (0.1, 0.2, 0.5, 1, 2, 4))
+    axes[0].legend(loc="upper left")
 
 
-def each_user() -> Figure:
+@FIGURES.panels(
+    "ldcc_each_user", size=(6.4, 3.9), title="Every user passes -1, their network does not"
+)
+def each_user(ax: Any) -> None:
     """Nyquist curves of two users that each pass -1, and of the network that does not."""
     net, _ = counterexample()
     loop = local_loop(operating_point(net))
     omega = np.geomspace(2.0, 400, 20000)
     G, F = loop.user(1j * omega), loop.eigenloci(omega)[:, 0]
-    figure, ax = _figure(size=(6.4, 3.9))
     for curve, label, style in zip(G, ("G, RTT 50 ms", "G, RTT 250 ms"), ("-", "--"), strict=True):
         ax.plot(curve.real, curve.imag, style, label=label)
     ax.plot(F.real, F.imag, color="black", linewidth=1.2, label="eigenvalue of F")
     ax.plot([-1], [0], "+", color="tab:red", markersize=12, markeredgewidth=2)
-    ax.set(
-        xlim=(-2.2, 0.6),
-        ylim=(-1.6, 1.0),
-        xlabel="real part [1]",
-        ylabel="imaginary part [1]",
-        title="Every user passes -1, their network does not",
-    )
+    ax.set(xlim=(-2.2, 0.6), ylim=(-1.6, 1), xlabel="real part [1]", ylabel="imaginary part [1]")
     ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-    ax.legend(frameon=False, loc="lower right")
-    ax.grid(alpha=0.3)
-    return figure
+    ax.legend(loc="lower right")
 
 
-def sampled() -> Figure:
+@FIGURES.panels(
+    "ldcc_sampled",
+    size=(6.4, 3.9),
+    title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1",
+)
+def sampled(ax: Any) -> None:
     """Largest multiplier over a round trip of the sampled law, over T_s/RTT."""
-    figure, ax = _figure(size=(6.4, 3.9))
     ratios = np.geomspace(0.05, 10, 60)
     for gain in (0.2, 0.4, 0.8, 1.2):
         net = dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
@@ -315,11 +286,8 @@ def sampled() -> Figure:
         ylim=(0.6, 1.15),
         xlabel="update interval over round-trip time, T_s/RTT [1]",
         ylabel="largest multiplier over one RTT [1]",
-        title="LDCC, law (25): one flow on 3 Mbit/s, stable below 1",
     )
-    ax.grid(alpha=0.3, which="both")
-    ax.legend(frameon=False)
-    return figure
+    ax.legend()
 
 
 # --- The other figures of the paper
@@ -328,11 +296,10 @@ def sampled() -> Figure:
 _SETTLED = ((60.0, 100.0), (200.0, 260.0), (310.0, 350.0))
 
 
-def _over_time(name: str, variables: tuple[str, ...]) -> Figure:
+def _over_time(name: str, variables: tuple[str, ...], axes: Any) -> None:
     """Rates and delays of a ready scenario, with the equilibria that `fluidcc.equilibrium` finds
     dotted."""
     r, net = run(name), scenarios[name].net
-    figure, axes = _figure(len(variables), sharex=True)
     flows = [f for f in net.flow_names if f != "udp"]
     on = r.rate > 0  # a flow that is off has no delay and no loss
     r = r.assign({v: r[v].where(on).assign_attrs(r[v].attrs) for v in variables if v != "rate"})
@@ -345,18 +312,28 @@ def _over_time(name: str, variables: tuple[str, ...]) -> Figure:
             values = getattr(eq, variable).sel(flow=sending).values / scale
             for level in set(values.round(9)):
                 ax.plot([start, stop], [level, level], "k:", linewidth=1.6, zorder=5)
-    axes[0].set_title(scenarios[name].title + " (dotted: equilibria)", fontsize="medium")
+    axes[0].set_title(scenarios[name].title + " (dotted: equilibria)")
     for ax in axes[:-1]:
         ax.set_xlabel("")
     for ax in axes[1:]:
         if ax.get_legend() is not None:
             ax.get_legend().remove()
-    return figure
 
 
-def fig2() -> Figure:
+# Three flows on a long and on a short buffer, and the parking lot with long and short buffers.
+_SHOWN = ("rate", "one_way_delay", "loss")
+fig5, fig6, fig10, fig11 = (
+    FIGURES.panels(name, count, sharex=True)(partial(_over_time, name, _SHOWN[:count]))
+    for name, count in (("ldcc_fig5", 2), ("ldcc_fig6", 3), ("ldcc_fig10", 2), ("ldcc_fig11", 3))
+)
+
+
+@FIGURES.panels(
+    "ldcc_fig2",
+    title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1",
+)
+def fig2(ax: Any) -> None:
     """The delay penalty over the one-way delay."""
-    figure, ax = _figure(1)
     v, delay = lambdify((e, e_b, T, beta), V, "numpy"), np.linspace(0, 1.0, 1001)
     for p in (0.025, 0.05, 0.1):
         seen = delay[delay >= p]
@@ -365,28 +342,15 @@ def fig2() -> Figure:
     ax.text(995, 0.0985, r"$\beta$", ha="right", va="top")
     ax.axvline(100, color="0.6", linestyle=":", linewidth=1)
     ax.text(106, 0.094, "T", color="0.4")
-    ax.set(
-        xlabel="one-way delay e [ms]",
-        ylabel="delay penalty v(e)",
-        xlim=(0, 1000),
-        ylim=(0, 0.105),
-        title=r"LDCC, Fig. 2: penalty (17) with $e_b$ = p, T = 100 ms, $\beta$ = 0.1",
-    )
-    ax.grid(alpha=0.3)
-    ax.legend(loc="lower right", frameon=False)
-    return figure
+    ax.set(xlabel="one-way delay e [ms]", ylabel="delay penalty v(e)")
+    ax.set(xlim=(0, 1000), ylim=(0, 0.105))
+    ax.legend(loc="lower right")
 
 
-# Three flows on a long and on a short buffer, and the parking lot with long and short buffers.
-fig5, fig10 = (partial(_over_time, f"ldcc_fig{n}", ("rate", "one_way_delay")) for n in (5, 10))
-fig6, fig11 = (
-    partial(_over_time, f"ldcc_fig{n}", ("rate", "one_way_delay", "loss")) for n in (6, 11)
-)
-
-
-def fig7() -> Figure:
+@FIGURES.panels("ldcc_fig7", 1, 2)
+def fig7(axes: Any) -> None:
     """Jain's index over the capacity a flow, at two scales."""
-    figure, (ax, close) = _figure(1, 2)
+    ax, close = axes
     share = np.array(CAPACITIES) / 4e6
     for name in FAIR_DELAYS:
         index = jain(fair_rates(name))
@@ -397,99 +361,66 @@ def fig7() -> Figure:
     close.text(beyond, 0.9961, r"$2w/\beta$, where q = 2T", color="0.4", fontsize="small")
     ax.set(ylabel="Jain's index", title="LDCC, Fig. 7 (propagation delays chosen)")
     close.set(xlim=(0.24, 0.55), ylim=(0.996, 1.0002), title="the same near 1: not monotone")
-    ax.legend(frameon=False, fontsize="small", loc="lower left")
+    ax.legend(loc="lower left")
     for one in (ax, close):
         one.set_xlabel("normalised capacity c/4 [Mbit/s]")
-        one.grid(alpha=0.3)
-    return figure
 
 
-def fig8() -> Figure:
+@FIGURES.panels("ldcc_fig8", title="LDCC, Fig. 8 (propagation delays chosen)")
+def fig8(ax: Any) -> None:
     """Lowest and highest rate over the capacity a flow."""
-    figure, ax = _figure(1)
     share = np.array(CAPACITIES) / 4e6
     for k, name in enumerate(list(FAIR_DELAYS)[1:]):
         rates = fair_rates(name) / 1e6
-        ax.plot(share, rates.max(axis=1), color=f"C{k + 1}", marker="^", markersize=4, label=name)
-        ax.plot(share, rates.min(axis=1), color=f"C{k + 1}", marker="v", markersize=4)
-    ax.plot(share, share, color="black", linewidth=0.8, linestyle="--", label="full fairness")
+        ax.plot(share, rates.max(axis=1), f"C{k + 1}^-", markersize=4, label=name)
+        ax.plot(share, rates.min(axis=1), f"C{k + 1}v-", markersize=4)
+    ax.plot(share, share, "k--", linewidth=0.8, label="full fairness")
     ax.plot(share, share / 2, color="0.5", linewidth=0.8, linestyle=":", label="half of it")
     ax.set(
         xlabel="normalised capacity c/4 [Mbit/s]",
         ylabel="highest and lowest rate [Mbit/s]",
-        title="LDCC, Fig. 8 (propagation delays chosen)",
         xlim=(share[0], share[-1]),
         ylim=(0, None),
     )
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False, fontsize="small")
-    return figure
+    ax.legend()
 
 
-def fifo_against_frozen() -> Figure:
+@FIGURES.panels("ldcc_fifo_frozen", 2, 2, sharex="col")
+def fifo_against_frozen(axes: Any) -> None:
     """The parking lot when flow 3 starts and stops, with queues that conserve flow and with (8) as
     printed."""
     fifo, frozen = run("ldcc_fig10"), run("ldcc_fig10", "frozen")
-    figure, axes = _figure(2, 2, sharex="col")
     for column, (start, stop) in enumerate(((98.0, 125.0), (258.0, 275.0))):
         t = fifo.time.values
         shown = (t >= start) & (t <= stop)
         for k, flow in enumerate(("flow1", "flow2", "flow3")):
             a, b = (r.rate.sel(flow=flow).values[shown] / 1e6 for r in (fifo, frozen))
-            axes[0, column].plot(t[shown], a, color=f"C{k}", label=f"{flow}")
-            axes[0, column].plot(t[shown], b, color=f"C{k}", linestyle="--")
-            axes[1, column].plot(t[shown], (b - a) * 1e3, color=f"C{k}", label=flow)
+            axes[0, column].plot(t[shown], a, f"C{k}", label=flow)
+            axes[0, column].plot(t[shown], b, f"C{k}--")
+            axes[1, column].plot(t[shown], (b - a) * 1e3, f"C{k}", label=flow)
         axes[1, column].set_xlabel("time [s]")
     axes[0, 0].set_ylabel("rate [Mbit/s]")
     axes[1, 0].set_ylabel("frozen - fifo [kbit/s]")
-    axes[0, 0].set_title("Fig. 10 with delays='fifo' (solid), 'frozen' (dashed)", fontsize="medium")
-    axes[0, 1].set_title("flow 3 stops at 260 s", fontsize="medium")
-    axes[0, 0].legend(frameon=False, fontsize="small")
+    axes[0, 0].set_title("Fig. 10 with delays='fifo' (solid), 'frozen' (dashed)")
+    axes[0, 1].set_title("flow 3 stops at 260 s")
+    axes[0, 0].legend()
     for ax in axes.flat:
-        ax.grid(alpha=0.3)
         ax.margins(x=0)
-    return figure
 
 
-def starvation() -> Figure:
+@FIGURES.panels("ldcc_starvation", 2, sharex=True)
+def starvation(axes: Any) -> None:
     """A burst on an endless buffer: the penalty alone keeps the rate above w/beta, its derivative
     term does not."""
     r = burst()
-    figure, axes = _figure(2, sharex=True)
     timeseries(r, ("rate", "queueing_delay"), flows=["ldcc"], ax=axes)
-    axes[0].axhline(
-        W_OVER_BETA / 1e6, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$"
-    )
-    axes[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.02), fontsize="small")
-    axes[0].set_title(
-        "LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s", fontsize="medium"
-    )
+    floor = W_OVER_BETA / 1e6
+    axes[0].axhline(floor, color="black", linestyle=":", linewidth=1.2, label=r"$w/\beta$")
+    axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.02))
+    axes[0].set_title("LDCC below w/beta without losses: a burst of 3 c from 40 to 42 s")
     axes[0].set_xlabel("")
-    return figure
 
 
-FIGURES: dict[str, Callable[[], Figure]] = {
-    "ldcc_fig2": fig2,
-    "ldcc_fig5": fig5,
-    "ldcc_fig6": fig6,
-    "ldcc_fig7": fig7,
-    "ldcc_fig8": fig8,
-    "ldcc_fig10": fig10,
-    "ldcc_fig11": fig11,
-    "ldcc_fig12": fig12,
-    "ldcc_fig13": fig13,
-    "ldcc_fig14": fig14,
-    "ldcc_fifo_frozen": fifo_against_frozen,
-    "ldcc_starvation": starvation,
-    "ldcc_conditions": conditions,
-    "ldcc_boundaries": delay_driven,
-    "ldcc_boundaries_losses": loss_driven,
-    "ldcc_each_user": each_user,
-    "ldcc_sampled": sampled,
-}
-"""Each figure by the name of its file."""
-
-
-def draw(name: str) -> Figure:
-    """Draw the figure of that name, anew."""
+def draw(name: str) -> Any:
+    """Return the figure of that name, drawn anew."""
     return FIGURES[name]()

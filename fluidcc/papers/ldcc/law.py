@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,27 +13,21 @@ from sympy import Eq, Function, Symbol, diff, lambdify, limit, log, oo, symbols
 from fluidcc.base.errors import NoEquilibrium
 from fluidcc.equilibria.equilibrium import equilibrium
 from fluidcc.laws import Source
-from fluidcc.links import DropTail
 from fluidcc.metrics import jain
-from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
+from fluidcc.network.topologies import dumbbell
 from fluidcc.papers.ldcc.common import (
     E_HAT,
     FAIR_DELAYS,
     W_OVER_BETA,
     T,
+    alone,
     at_time,
-    at_values,
     beta,
-    claim,
     delay_by_19,
     eta,
     four_flows,
-    kbit,
-    mbit,
-    ms,
     near,
-    percent,
     positive,
     w,
     with_law,
@@ -41,6 +35,7 @@ from fluidcc.papers.ldcc.common import (
 )
 from fluidcc.papers.model import (
     Outcome,
+    claim,
     differs_if,
     from_proofs,
     law_proof,
@@ -48,6 +43,7 @@ from fluidcc.papers.model import (
     refuted_if,
     reproduced_if,
 )
+from fluidcc.papers.printed import at_values, kbit, mbit, ms, percent
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import CBR, LDCC
 from fluidcc.sources.sampled import merged
@@ -68,7 +64,7 @@ def _with_penalty(penalty: Let) -> Source:
     return replace(LDCC, claims={}, flow={x: FLOW.xreplace({PENALTY: penalty})})
 
 
-@claim("(15)", published="x' = k x (U' - v - e' - pi)^+_x")
+@claim("(15)", "x' = k x (U' - v - e' - pi)^+_x")
 def rate_equation() -> Outcome:
     """The rate follows x' = k x (U'(x) - v(e) - e' - pi), kept from becoming negative."""
     at_zero = unfold(GAIN) * limit(x * (diff(U, x) - V - edot - pi), x, 0, "+")
@@ -81,7 +77,7 @@ def rate_equation() -> Outcome:
     )
 
 
-@claim("III-A", published="same equilibrium")
+@claim("III-A", "same equilibrium")
 def derivative_term() -> Outcome:
     """The term e' does not change the equilibrium, where the derivative is zero."""
     without = unfold(FLOW).subs(edot, 0)
@@ -91,7 +87,7 @@ def derivative_term() -> Outcome:
     )
 
 
-@claim("(16)", published="U = w log x")
+@claim("(16)", "U = w log x")
 def utility() -> Outcome:
     """The utility w log x is increasing and strictly concave."""
     return from_proofs(
@@ -102,7 +98,7 @@ def utility() -> Outcome:
     )
 
 
-@claim("(17)", published="v = beta ((e - T)/RTT)^+")
+@claim("(17)", "v = beta ((e - T)/RTT)^+")
 def penalty() -> Outcome:
     """The penalty is 0 up to the threshold T, and beta (e - T)/RTT above."""
     return from_proofs(
@@ -113,7 +109,7 @@ def penalty() -> Outcome:
     )
 
 
-@claim("(17)", published="not linear")
+@claim("(17)", "not linear")
 def penalty_shape() -> Outcome:
     """The penalty is a non-decreasing, non-linear function of the delay."""
     slope = diff(ABOVE, e)
@@ -126,7 +122,7 @@ def penalty_shape() -> Outcome:
     )
 
 
-@claim("Fig. 2", published="v -> beta")
+@claim("Fig. 2", "v -> beta")
 def saturation() -> Outcome:
     """The penalty saturates to beta for large delays."""
     return from_proofs(
@@ -136,7 +132,7 @@ def saturation() -> Outcome:
     )
 
 
-@claim("Fig. 2", published="curves; values not printed")
+@claim("Fig. 2", "curves; values not printed")
 def penalty_curves() -> Outcome:
     """Curves of the penalty for several propagation delays p, with e_b = p."""
     v = lambdify((e, e_b, T, beta), V, "numpy")
@@ -157,7 +153,7 @@ def penalty_curves() -> Outcome:
     )
 
 
-@claim("(18)", published="e = RTT w/(beta x) + T")
+@claim("(18)", "e = RTT w/(beta x) + T")
 def equilibrium_delay() -> Outcome:
     """Without losses the delay at equilibrium is RTT U'/beta + T = RTT w/(beta x) + T."""
     slope = Symbol("U'", positive=True)  # of any utility
@@ -168,18 +164,16 @@ def equilibrium_delay() -> Outcome:
     )
 
 
-@claim("(18), footnote 1", published="any utility")
+@claim("(18), footnote 1", "any utility")
 def other_utilities() -> Outcome:
     """It holds for any increasing concave utility, and different ones."""
-    net = Network().link("l", DropTail, capacity=3e6, delay=0.025)
     a = Symbol("a", positive=True)
     U_fair = w * x ** (1 - a) * (5 * w) ** (a - 1) / (1 - a)
     fair = LDCC.with_utility(U_fair, params={a: 2}, units={a: "1"})
-    net.flow("log", LDCC, route=["l"]).flow("alpha", fair, route=["l"])
-    eq = equilibrium(net)
+    eq = equilibrium(alone(LDCC, fair))
     rate, delay = eq.rate.values, eq.one_way_delay.values
     slopes = np.array([20e3 / rate[0], 20e3 / rate[1] ** 2 * 100e3])
-    error = float(np.max(np.abs(eq.rtt.values * slopes / 0.1 + 0.1 - delay)))
+    error = np.max(np.abs(eq.rtt.values * slopes / 0.1 + 0.1 - delay))
     return reproduced_if(
         error < 1e-9,
         f"U = w log x and U = -5 w^2/x on one link: {rate[0] / 1e6:.4g} and {rate[1] / 1e6:.4g} "
@@ -188,12 +182,12 @@ def other_utilities() -> Outcome:
     )
 
 
-@claim("(19)", published="e = (e_b r + T)/(1 - r)")
+@claim("(19)", "e = (e_b r + T)/(1 - r)")
 def equilibrium_delay_solved() -> Outcome:
     """With RTT = e + e_b the delay at equilibrium is (e_b r + T)/(1 - r), r = w/(beta x)."""
     late = at_time("ldcc_fig5", 259.0)
     by_formula = float(delay_by_19(late.rate[:3].mean(), 0.025))
-    by_run = float(late.one_way_delay.values[0])
+    by_run = late.one_way_delay.values[0]
     values = {"formula": by_formula, "run": by_run}
     return from_proofs(
         law_proof(LDCC, "(19)"),
@@ -204,7 +198,7 @@ def equilibrium_delay_solved() -> Outcome:
     )
 
 
-@claim("(19)", published="e -> T")
+@claim("(19)", "e -> T")
 def larger_rate() -> Outcome:
     """The larger the rate at equilibrium, the closer the delay is to T."""
     excess = Symbol("d", positive=True)
@@ -215,7 +209,7 @@ def larger_rate() -> Outcome:
     )
 
 
-@claim("(20)", published="x > w/beta")
+@claim("(20)", "x > w/beta")
 def rate_floor() -> Outcome:
     """The rate at an equilibrium without losses exceeds w/beta."""
     return from_proofs(
@@ -225,7 +219,7 @@ def rate_floor() -> Outcome:
     )
 
 
-@claim("(20)", published="loss-driven")
+@claim("(20)", "loss-driven")
 def below_floor() -> Outcome:
     """Where (20) cannot hold, queues grow to the end of the buffer and losses take over."""
     shared = 6 * W_OVER_BETA * 0.75  # a fair share of three quarters of w/beta
@@ -235,9 +229,9 @@ def below_floor() -> Outcome:
         equilibrium(endless)
     except NoEquilibrium:
         none = True
-    eq, late = equilibrium(finite), simulate(finite, 300.0, samples=2, progress=False).isel(time=-1)
+    eq, late = equilibrium(finite), simulate(finite, 300.0, samples=2).isel(time=-1)
     settled = near(late.rate.values, eq.rate.values, 1e-3)
-    values = {"loss": float(eq.loss.values[0]), "rate": float(eq.rate.values[0])}
+    values = {"loss": eq.loss.values[0], "rate": eq.rate.values[0]}
     return reproduced_if(
         none and bool(eq.full.values[0]) and settled,
         f"six flows on {shared / 1e6:g} Mbit/s: no equilibrium with an endless buffer; with 0.5 s "
@@ -249,28 +243,29 @@ def below_floor() -> Outcome:
 # --- III-A: what the penalty does for starvation and fairness
 
 
-@lru_cache(maxsize=1)
+@cache
 def burst() -> xr.Dataset:
     """A flow alone on 1 Mbit/s with an endless buffer, and a burst of 3 Mbit/s from 40 to 42 s;
     computed once."""
-    net = Network().link("l", DropTail, capacity=1e6, delay=0.025)
-    net.flow("ldcc", LDCC, route=["l"], initial={"x": 1e6})
-    net.flow("burst", CBR(rate=3e6), route=["l"], start=40.0, stop=42.0)
-    return simulate(net, 60.0, samples=6001, progress=False)
+    flows = {
+        "ldcc": {"law": LDCC, "initial": {"x": 1e6}},
+        "burst": {"law": CBR(rate=3e6), "start": 40.0, "stop": 42.0},
+    }
+    return simulate(dumbbell(flows, {"capacity": 1e6, "delay": 0.025}), 60.0, samples=6001)
 
 
-@claim("III-A", published="x >= w/beta")
+@claim("III-A", "x >= w/beta")
 def penalty_cannot_starve() -> Outcome:
     """The penalty alone never lets the rate fall below w/beta."""
     held = FLOW.subs({edot: 0, pi: 0})
     shortfall = Symbol("s", nonnegative=True)
-    grows = proof(unfold(held).subs(w, beta * (x + shortfall)) > 0)  # w/beta = x + s >= x
+    grows = unfold(held).subs(w, beta * (x + shortfall)) > 0  # w/beta = x + s >= x
     return from_proofs(
         grows, computed="without losses and with e' = 0, x' > 0 wherever x <= w/beta"
     )
 
 
-@claim("III-A", published="x >= w/beta = 200 kbit/s")
+@claim("III-A", "x >= w/beta = 200 kbit/s")
 def delay_cannot_starve() -> Outcome:
     """'The experienced delay can never force the sending rate to decrease to a value lower than
     w/beta.'"""
@@ -288,7 +283,7 @@ def delay_cannot_starve() -> Outcome:
     )
 
 
-@claim("III-A", published="similar rates")
+@claim("III-A", "similar rates")
 def similar_penalties() -> Outcome:
     """For large delays (low capacity) flows of different propagation delay have similar
     penalties."""
@@ -308,10 +303,10 @@ def similar_penalties() -> Outcome:
     )
 
 
-@claim("III-A", published="'motivated by rate fairness'")
+@claim("III-A", "'motivated by rate fairness'")
 def normalisation() -> Outcome:
-    """At one queue, dividing the penalty by RTT brings flows of different propagation delays nearer
-    to each other."""
+    """At one queue, dividing the penalty by RTT brings flows of different propagation delays
+    nearer to each other."""
     shorter, more, q = positive("p", "d", "q")
     excess = Symbol("h", positive=True)  # h = p + q - T > 0: the delay of the short flow above T
     linear = (excess + more) / excess  # x1/x2 where v = beta (e - T)/constant
@@ -330,12 +325,12 @@ def normalisation() -> Outcome:
     )
 
 
-@claim("III-A", published="e_max < T")
+@claim("III-A", "e_max < T")
 def only_losses() -> Outcome:
     """If the longest delay is below T, the penalty is always zero and losses alone drive the
     flow."""
     eq = equilibrium(scenarios["ldcc_fig6"].net)
-    rate, delay, loss = (float(a.values[0]) for a in (eq.rate, eq.one_way_delay, eq.loss))
+    rate, delay, loss = (a.values[0] for a in (eq.rate, eq.one_way_delay, eq.loss))
     # With v = 0, w/x = pi and two flows: pi = (2 x + u - c)/(2 x + u), a quadratic in x.
     a, b, c0 = 2.0, 0.5e6 - 3.5e6 - 2 * 20e3, -20e3 * 0.5e6
     exact = (-b + (b * b - 4 * a * c0) ** 0.5) / (2 * a)
@@ -358,7 +353,7 @@ LiteralLDCC = _with_penalty(LITERAL)
 """(15) with the penalty as (25) prints it, negative below T."""
 
 
-@claim("(21)", published="x_recv(n) = 1/(t_a(n) - t_a(n-1))")
+@claim("(21)", "x_recv(n) = 1/(t_a(n) - t_a(n-1))")
 def receiving_rate() -> Outcome:
     """The receiving rate in packets a second is one over the interarrival time."""
     # The n-th packet arrives when the cumulative arrivals reach n; between n - 1 and n their mean
@@ -374,7 +369,7 @@ def receiving_rate() -> Outcome:
     )
 
 
-@claim("(22)", published="e(n + 1) - e(n)", erratum=True)
+@claim("(22)", "e(n + 1) - e(n)", erratum=True)
 def receiving_rate_index() -> Outcome:
     """x_recv(n) = 1/(1/x + e(n + 1) - e(n)), from (21) with t_a(n) = t_s(n) + e(n)."""
     n = Symbol("n", integer=True)
@@ -395,15 +390,14 @@ def receiving_rate_index() -> Outcome:
     )
 
 
-@claim("(23)", published="e' ~ (x - x_recv)/x_recv")
+@claim("(23)", "e' ~ (x - x_recv)/x_recv")
 def derivative_from_rates() -> Outcome:
     """Then e' = (x - x_recv)/x_recv."""
-    rate, step = positive("x", "s")
+    (rate,) = positive("x")
     change = Symbol("Delta", real=True)
     received = 1 / (1 / rate + change)
     # Fluid: data sent in d theta arrives in (1 + e') d theta, where e' is by the time of sending.
     slope = Symbol("s", real=True)
-    del step
     return from_proofs(
         Eq((rate - received) / received, change * rate),
         Eq((rate - rate / (1 + slope)) / (rate / (1 + slope)), slope),
@@ -413,7 +407,7 @@ def derivative_from_rates() -> Outcome:
     )
 
 
-@claim("(24)", published="(x - x_recv)/x_recv = pi/(1 - pi)")
+@claim("(24)", "(x - x_recv)/x_recv = pi/(1 - pi)")
 def signal_of_losses() -> Outcome:
     """With losses and no change of delay the same signal is pi/(1 - pi)."""
     received = x * (1 - pi)
@@ -426,13 +420,13 @@ def signal_of_losses() -> Outcome:
     )
 
 
-@claim("(24)", published="1 - pi ~ 1")
+@claim("(24)", "1 - pi ~ 1")
 def loss_signal_approximation() -> Outcome:
     """For low losses pi/(1 - pi) is a good approximation of pi."""
     net = scenarios["ldcc_fig6"].net
     a, b = (equilibrium(n, at=200.0) for n in (net, with_law(net, MergedLDCC)))
-    loss = [float(v.loss.values[0]) for v in (a, b)]
-    rate = [float(v.rate.values[0]) for v in (a, b)]
+    loss = [v.loss.values[0] for v in (a, b)]
+    rate = [v.rate.values[0] for v in (a, b)]
     return from_proofs(
         proof(Eq(pi / (1 - pi) - pi, pi**2 / (1 - pi)), where=[pi < 1]),
         computed=f"too large by pi^2/(1 - pi); Fig. 6 with three flows: {mbit(rate[0], 5)} and "
@@ -442,7 +436,7 @@ def loss_signal_approximation() -> Outcome:
     )
 
 
-@claim("(25)", published="x + T_s k x (U' - beta (e - T)/RTT - (x - x_recv)/x_recv)")
+@claim("(25)", "x + T_s k x (U' - beta (e - T)/RTT - (x - x_recv)/x_recv)")
 def discrete_rule() -> Outcome:
     """The discrete rule is an Euler step of (15) of length T_s, with the merged signal for e' +
     pi."""
@@ -460,13 +454,13 @@ def discrete_rule() -> Outcome:
     )
 
 
-@claim("(25)", published="no (.)^+", erratum=True)
+@claim("(25)", "no (.)^+", erratum=True)
 def discrete_rule_below_threshold() -> Outcome:
     """The rule uses beta (e - T)/RTT for the penalty (17)."""
     below = proof(V - ABOVE > 0, where=[e < T])
     net = scenarios["ldcc_fig6"].net
     a, b = (equilibrium(n, at=200.0) for n in (net, with_law(net, LiteralLDCC)))
-    loss = [float(v.loss.values[0]) for v in (a, b)]
+    loss = [v.loss.values[0] for v in (a, b)]
     return differs_if(
         below,
         f"Fig. 6 with three flows loses {percent(loss[0])} by (15) and {percent(loss[1])} by (25) "
@@ -477,7 +471,7 @@ def discrete_rule_below_threshold() -> Outcome:
     )
 
 
-@claim("III-B", published="T_s k = constant")
+@claim("III-B", "T_s k = constant")
 def gain_of_a_round_trip() -> Outcome:
     """With T_s = RTT the dependency on RTT disappears from T_s k."""
     return from_proofs(

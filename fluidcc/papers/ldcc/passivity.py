@@ -6,8 +6,6 @@ import numpy as np
 from sympy import Eq, I, Max, Symbol, conjugate, diff, integrate, log, re, simplify, symbols
 
 from fluidcc.analysis.passivity import (
-    Storage,
-    StorageReport,
     check_storage,
     evaluated,
     paper_storage,
@@ -19,11 +17,20 @@ from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell
-from fluidcc.papers.ldcc.common import T, at_values, beta, claim, positive, w, x
+from fluidcc.papers.ldcc.common import T, beta, positive, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.law import GAIN as K
 from fluidcc.papers.ldcc.stability import REST, U2, pole_and_zero, pole_symbol, slope_symbol
-from fluidcc.papers.model import Outcome, differs_if, from_proofs, proof, proved_if, refuted_if
+from fluidcc.papers.model import (
+    Outcome,
+    claim,
+    differs_if,
+    from_proofs,
+    proof,
+    proved_if,
+    refuted_if,
+)
+from fluidcc.papers.printed import at_values
 from fluidcc.sources import LDCC
 from fluidcc.symbols import c, e, e_b, edot, pi, plain, unfold, y
 
@@ -31,7 +38,7 @@ HAT, ALPHA = positive("xhat", "alpha")
 GAIN = unfold(K)
 
 
-@claim("(26), (27)", published="u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1")
+@claim("(26), (27)", "u1'y1 + u2'y2 = 0 with u1 = -y2, u2 = y1")
 def supply_rates_cancel() -> Outcome:
     """In a negative feedback loop of two passive systems the terms u'y vanish."""
     y1, y2 = symbols("y1a:c", real=True), symbols("y2a:c", real=True)
@@ -45,10 +52,10 @@ def supply_rates_cancel() -> Outcome:
     )
 
 
-@claim("IV-A", published="(2) and (15) set to zero")
+@claim("IV-A", "(2) and (15) set to zero")
 def equilibrium_conditions() -> Outcome:
-    """The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e' is
-    0 there."""
+    """The equilibrium is where v(e^) = U'(x^), and y^ = c where q^ > 0, y^ <= c where q^ = 0; e'
+    is 0 there."""
     still = FLOW.subs({pi: 0, edot: 0})
     (queue,) = DropTail.flow.values()
     spare = Symbol("s", nonnegative=True)
@@ -63,7 +70,7 @@ def equilibrium_conditions() -> Outcome:
     )
 
 
-@claim("(28)", published="V_user > 0")
+@claim("(28)", "V_user > 0")
 def user_storage_positive() -> Outcome:
     """The integral of (z - x^)/z is positive unless x = x^."""
     z = Symbol("z", positive=True)
@@ -78,7 +85,7 @@ def user_storage_positive() -> Outcome:
     )
 
 
-@claim("(28)", published="1/(k alpha) sum_r", erratum=True)
+@claim("(28)", "1/(k alpha) sum_r", erratum=True)
 def gain_before_the_sum() -> Outcome:
     """V_user = 1/(k alpha) sum of integrals: k before the sum."""
     k1, k2, d1, d2, z1, z2 = symbols("k1 k2 d1 d2 z1 z2", positive=True)
@@ -105,7 +112,7 @@ def _two_links() -> Undelayed:
     return undelayed(net.flow("flow", LDCC, route=["first", "second"]), held=("k",))
 
 
-@claim("(29)", published="(c - y^) d, with d = p + q", erratum=True)
+@claim("(29)", "(c - y^) d, with d = p + q", erratum=True)
 def link_storage_offset() -> Outcome:
     """'Note that since d_l >= 0 the two storage function are positive definite function'."""
     system = _two_links()
@@ -132,7 +139,7 @@ STEEPEST = beta / (T + e_b)
 """The largest slope of (17), at e = T."""
 
 
-@claim("(45a)", published="the gain cancels")
+@claim("(45a)", "the gain cancels")
 def users_derivative() -> Outcome:
     """V_user' = 1/alpha dx'(U'(x) - v(e) - e')^+_x."""
     gradient = (x - HAT) / (x * GAIN * ALPHA)
@@ -144,7 +151,7 @@ def users_derivative() -> Outcome:
     )
 
 
-@claim("(45b), (45c)", published="inequality by the projection")
+@claim("(45b), (45c)", "inequality by the projection")
 def users_projection() -> Outcome:
     """The projection only helps, and v(e^) = U'(x^)."""
     z = Symbol("z", real=True)
@@ -162,7 +169,7 @@ def _fig5() -> Undelayed:
     return undelayed(scenarios["ldcc_fig5"].net, at=50.0, held=("k",))
 
 
-@claim("(45d)", published="for all deviations", erratum=True)
+@claim("(45d)", "for all deviations", erratum=True)
 def users_inequality() -> Outcome:
     """-dx'(v(e) - v(e^))/alpha < -dx' de."""
     dx, de, dv = positive("dx", "de", "dv")
@@ -187,7 +194,7 @@ def users_inequality() -> Outcome:
     )
 
 
-@claim("(46)", published="for all de", erratum=True)
+@claim("(46)", "for all de", erratum=True)
 def slope_inequality() -> Outcome:
     """(v(e) - v(e^))/alpha < de if alpha is the largest slope of v."""
     # Written from T upwards, where v rises: from T + a to T + a + d, and back.
@@ -205,7 +212,7 @@ def slope_inequality() -> Outcome:
     )
 
 
-@claim("(45e)", published="by e = R'd and y = R x")
+@claim("(45e)", "by e = R'd and y = R x")
 def routing_adjoint() -> Outcome:
     """dx' e' = dy' d' and dx' de = dy' dd."""
     R = symbols("r11:13 r21:23", real=True)
@@ -217,7 +224,7 @@ def routing_adjoint() -> Outcome:
     )
 
 
-@claim("Appendix A", published="W_user > 0")
+@claim("Appendix A", "W_user > 0")
 def users_dissipation() -> Outcome:
     """W_user = -1/alpha dx'(U'(x) - U'(x^)) is positive, by concavity."""
     value = -(x - HAT) * (w / x - w / HAT) / ALPHA
@@ -228,15 +235,15 @@ def users_dissipation() -> Outcome:
     )
 
 
-@claim("(47)", published="(47a) to (47d)")
+@claim("(47)", "(47a) to (47d)")
 def links_derivative() -> Outcome:
     """V_link' <= -W_link + dd'dy + 1/alpha dy'd'."""
     z, spare = Symbol("z", real=True), Symbol("s", nonnegative=True)
     (flow,) = DropTail.flow.values()
-    exact = proof(Eq(c * (_q - _q_hat) * flow, (_q - _q_hat) * (y - c)))  # c dq q' where q > 0
-    at_zero = proof(-_q_hat * Max(z, 0) <= -_q_hat * z)  # (47b): q = 0, so dq = -q^ <= 0
+    exact = Eq(c * (_q - _q_hat) * flow, (_q - _q_hat) * (y - c))  # c dq q' where q > 0
+    at_zero = -_q_hat * Max(z, 0) <= -_q_hat * z  # (47b): q = 0, so dq = -q^ <= 0
     still, d = Symbol("yhat", positive=True), Symbol("dq", real=True)
-    identity = proof(Eq(d * (y - c), d * (still - c) + d * (y - still)))  # (47c)
+    identity = Eq(d * (y - c), d * (still - c) + d * (y - still))  # (47c)
     excess = Symbol("u", real=True)
     # (47d): (dy - (c - y^)) q' = (y - c) q' >= 0, with q' = (u)^+/c at an empty queue and u/c else.
     signs = [proof(excess * Max(excess, 0) / c >= 0), proof(excess**2 / c >= 0)]
@@ -252,7 +259,7 @@ def links_derivative() -> Outcome:
     )
 
 
-@claim("(48)", published="strictly, and without 1/c", erratum=True)
+@claim("(48)", "strictly, and without 1/c", erratum=True)
 def links_inequality() -> Outcome:
     """dy'q' - (c - y^)'q' = (y - c)'(y - c)^+_q > 0."""
     excess, still = Symbol("u", real=True), Symbol("yhat", positive=True)
@@ -268,31 +275,19 @@ def links_inequality() -> Outcome:
     )
 
 
-def _raised(system: Undelayed, rate: float = 1.01, queue: float = 2.0) -> dict[str, float]:
-    """A state with every rate and every queue this many times its equilibrium."""
-    queues = set(system.queue.values())
-    return {plain(z): float(v) * (queue if z in queues else rate) for z, v in system.point.items()}
-
-
-def _derivative(
-    system: Undelayed, storage: Storage, state: dict[str, float]
-) -> tuple[float, float]:
-    """V and V' at a state [bit s, bit]."""
-    point = np.array([state[plain(z)] for z in system.states])
-    rate = evaluated(system.states, storage.terms(system), point).sum()
-    return float(storage.values(system, point)), float(rate)
-
-
-@claim("Appendix A", published="V' <= 0, global stability", erratum=True)
+@claim("Appendix A", "V' <= 0, global stability", erratum=True)
 def sum_of_storages() -> Outcome:
     """'the sum of the two storage functions is a Lyapunov function for the entire dynamic
     system'."""
     system = _fig5()
     storage = paper_storage(system)
-    state = _raised(system)
-    V_there, rate = _derivative(system, storage, state)
+    queues = set(system.queue.values())
+    state = {plain(z): v * (2.0 if z in queues else 1.01) for z, v in system.point.items()}
+    point = np.array([state[plain(z)] for z in system.states], dtype=float)
+    V_there = storage.values(system, point)  # [bit s]
+    rate = evaluated(system.states, storage.terms(system), point).sum()  # [bit]
     found = check_storage(system, storage, samples=1024)
-    values = {"V": V_there, "rate": rate, "worst": found.rate, "top": float(found.dissipation[-1])}
+    values = {"V": V_there, "rate": rate, "worst": found.rate, "top": found.dissipation[-1]}
     return refuted_if(
         rate > 0 and not found.decreasing,
         f"Fig. 5, two LDCC flows: rates 1 % above, queue twice its equilibrium: V = {V_there:.4g} "
@@ -309,7 +304,7 @@ def sum_of_storages() -> Outcome:
 # --- What holds in place of the proof in Appendix A
 
 
-@claim("Appendix A", published="not in the paper")
+@claim("Appendix A", "not in the paper")
 def repaired() -> Outcome:
     """Repaired: V* = sum of integrals of (z - x^)/z dz + c times that of k(s)(v(s) - v^) ds, for
     identical users on a link, is a Lyapunov function."""
@@ -331,7 +326,8 @@ def repaired() -> Outcome:
     concave = proof(k * (x - HAT) * (w / x - w / HAT) <= 0)
     rising = proof(diff(ABOVE, e) > 0)
     net = dumbbell([LDCC] * 3, {"capacity": 3e6}, rtt=0.05)
-    tried = [_searched(net, held) for held in ((), ("k",))]
+    systems = [undelayed(net, held=held) for held in ((), ("k",))]
+    tried = [check_storage(one, repaired_storage(one), samples=512) for one in systems]
     return proved_if(
         bracket and user and busy and idle and concave and rising and all(tried),
         "V*' = -sum k w dx^2/(x x^) - k (y - c)^2/c <= 0, where k may depend on the delay",
@@ -344,12 +340,7 @@ def repaired() -> Outcome:
     )
 
 
-def _searched(net: Network, held: tuple[str, ...]) -> StorageReport:
-    system = undelayed(net, held=held)
-    return check_storage(system, repaired_storage(system), samples=512)
-
-
-@claim("IV-A", published="not in the paper")
+@claim("IV-A", "not in the paper")
 def locally_stable() -> Outcome:
     """Repaired: without communication delays, every network is locally stable whose saturated
     links' routing matrix has full row rank."""

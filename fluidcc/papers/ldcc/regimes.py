@@ -12,12 +12,11 @@ from fluidcc.analysis.point import BUSY, FULL
 from fluidcc.analysis.sampled import sampled_stability
 from fluidcc.analysis.sufficient import sufficient_conditions
 from fluidcc.equilibria.equilibrium import equilibrium
-from fluidcc.links import DropTail
 from fluidcc.network import Network
 from fluidcc.network.scenarios import scenarios
 from fluidcc.network.topologies import dumbbell, parking_lot
 from fluidcc.numerics.linear.margins import margins
-from fluidcc.papers.ldcc.common import T, at_values, beta, claim, eta, ms, positive, unstable, w, x
+from fluidcc.papers.ldcc.common import T, beta, eta, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, FLOW, V
 from fluidcc.papers.ldcc.stability import (
     REST,
@@ -36,17 +35,19 @@ from fluidcc.papers.ldcc.stability import (
 from fluidcc.papers.model import (
     REFUTED,
     Outcome,
+    claim,
     differs_if,
     from_proofs,
     proof,
     refuted_if,
     reproduced_if,
 )
+from fluidcc.papers.printed import at_values, ms, off
 from fluidcc.sources import LDCC
 from fluidcc.symbols import RTT, c, e, edot, pi, unfold, y
 
 
-@claim("(40)", published="one integrator, one pole, one zero, one delay")
+@claim("(40)", "one integrator, one pole, one zero, one delay")
 def user_loop() -> Outcome:
     """G_r(jw) = k_r e^{-jw RTT}/(jw) (v' + jw)/(jw - k_r x_r U'')."""
     return from_proofs(
@@ -55,7 +56,7 @@ def user_loop() -> Outcome:
     )
 
 
-@claim("(40)", published="0 and k x U'' < 0")
+@claim("(40)", "0 and k x U'' < 0")
 def poles_of_user_loop() -> Outcome:
     """Both poles of (40) are non positive."""
     round_trip = Symbol("R", positive=True)
@@ -67,13 +68,13 @@ def poles_of_user_loop() -> Outcome:
     )
 
 
-@claim("(41)", published="-w/x^2")
+@claim("(41)", "-w/x^2")
 def curvature() -> Outcome:
     """U'' = -w/x^2."""
     return from_proofs(Eq(U2, -w / x**2), computed="by differentiation of (16)")
 
 
-@claim("(42)", published="(beta - w/x)/RTT")
+@claim("(42)", "(beta - w/x)/RTT")
 def penalty_slope() -> Outcome:
     """v' = (beta - w/x)/RTT at an equilibrium."""
     return from_proofs(
@@ -84,7 +85,7 @@ def penalty_slope() -> Outcome:
     )
 
 
-@claim("(42)", published="x > w/beta")
+@claim("(42)", "x > w/beta")
 def zero_of_user_loop() -> Outcome:
     """The zero of (40) is negative iff x > w/beta."""
     round_trip = Symbol("R", positive=True)
@@ -97,7 +98,7 @@ def zero_of_user_loop() -> Outcome:
     )
 
 
-@claim("(43)", published="with eta = k RTT")
+@claim("(43)", "with eta = k RTT")
 def user_loop_of_ldcc() -> Outcome:
     """G_r(jw) = eta e^{-jw RTT}/(jw RTT) ((beta - w/x)/RTT + jw)/(jw + eta w/(x RTT))."""
     return from_proofs(
@@ -105,7 +106,7 @@ def user_loop_of_ldcc() -> Outcome:
     )
 
 
-@claim("(43)", published="bounds")
+@claim("(43)", "bounds")
 def places_of_pole_and_zero() -> Outcome:
     """The pole is not at more than eta beta/RTT, the zero between 0 and beta/RTT."""
     round_trip = Symbol("R", positive=True)
@@ -122,7 +123,7 @@ def places_of_pole_and_zero() -> Outcome:
     )
 
 
-@claim("IV-B", published="eta -> eta/M", erratum=True)
+@claim("IV-B", "eta -> eta/M", erratum=True)
 def gain_divided() -> Outcome:
     """'The value of the normalized gain eta_r should be divided by M according to Eq. (39).'"""
     M, round_trip = positive("M", "R")
@@ -146,7 +147,7 @@ def gain_divided() -> Outcome:
     )
 
 
-@claim("IV-B", published="not in the paper")
+@claim("IV-B", "not in the paper")
 def identical_flows() -> Outcome:
     """N identical flows on one link: (s + a)^(N-1) [s^2 + a s + k rho (s + v') e^-sRTT], rho = N
     x/c."""
@@ -173,7 +174,7 @@ def identical_flows() -> Outcome:
     )
 
 
-@claim("IV-B", published="not in the paper")
+@claim("IV-B", "not in the paper")
 def parking_lot_eigenvalues() -> Outcome:
     """Symmetric parking lot (n cross flows a link, m long flows over all M): eigenvalues of F in
     closed form."""
@@ -199,17 +200,12 @@ def parking_lot_eigenvalues() -> Outcome:
 # --- Whole networks: several bottlenecks, gains, losses, and the sampled law
 
 
-def _flipping() -> Network:
-    """Three links in a row at one capacity, whose cross flows are small: FIFO queues calm it,
-    frozen delays do not."""
-    long, cross = LDCC(w=1e5, beta=2, T=0.1, eta=0.7), LDCC(w=2e3, beta=2, T=0.05, eta=0.7)
-    return parking_lot([long], [[cross], [cross], [cross]], {"capacity": 8e4, "delay": 0.02})
-
-
-@claim("(31), (32)", published="R_f with constant delays", erratum=True)
+@claim("(31), (32)", "R_f with constant delays", erratum=True)
 def several_bottlenecks() -> Outcome:
     """(32) is the linearisation of a network with several bottlenecks on a path."""
-    net = _flipping()
+    # Three links at one capacity with small cross flows: FIFO queues calm it, frozen delays do not.
+    long, cross = LDCC(w=1e5, beta=2, T=0.1, eta=0.7), LDCC(w=2e3, beta=2, T=0.05, eta=0.7)
+    net = parking_lot([long], [[cross]] * 3, {"capacity": 8e4, "delay": 0.02})
     fifo, frozen = unstable(net), unstable(net, "frozen")
     gain_fifo = float(margins(linearize(net, "open", delays="fifo")).gain)
     gain_frozen = float(margins(linearize(net, "open", delays="frozen")).gain_down)
@@ -227,7 +223,7 @@ def several_bottlenecks() -> Outcome:
     )
 
 
-@claim("IV-B", published="qualitative")
+@claim("IV-B", "qualitative")
 def places_in_section_v() -> Outcome:
     """The zero-pole couple is at low frequencies and the crossover high enough for stability
     (parameters of Section V)."""
@@ -238,7 +234,7 @@ def places_in_section_v() -> Outcome:
     at = {x: rate, **LDCC.params}
     pole, zero = float(pole_symbol(trip).subs(at)), float(slope_symbol(trip).subs(at))
     names = ("crossover", "gain", "phase", "delay")
-    values = {"pole": pole, "zero": zero} | {k: float(getattr(found, k)) for k in names}
+    values = {"pole": pole, "zero": zero} | {k: getattr(found, k) for k in names}
     return reproduced_if(
         max(pole, zero) < 0.5 * found.crossover and not unstable(net, at=50.0),
         f"Fig. 5 with two flows: pole {pole:.3g}, zero {zero:.3g}, crossover "
@@ -250,10 +246,10 @@ def places_in_section_v() -> Outcome:
     )
 
 
-@claim("V-A", published="eta = 0.4 for every M")
+@claim("V-A", "eta = 0.4 for every M")
 def hops_neglected() -> Outcome:
-    """'we set k = 1/(2.5 RTT) and we neglect the dependency on M', the largest number of links on a
-    route."""
+    """'we set k = 1/(2.5 RTT) and we neglect the dependency on M', the largest number of links on
+    a route."""
     found = sufficient_conditions(scenarios["ldcc_fig10"].net, equilibrium=200.0)
     rule = found["-1/M rule"]
     values = {"rule": rule.margin, "hull": found["convex hull"].margin}
@@ -268,7 +264,7 @@ def hops_neglected() -> Outcome:
     )
 
 
-@claim("IV-B", published="no condition on eta", erratum=True)
+@claim("IV-B", "no condition on eta", erratum=True)
 def stable_without_condition() -> Outcome:
     """'the non-linear mapping of the experienced delay leads to a stable system'."""
     low, high = 0.4, 4.0
@@ -292,18 +288,18 @@ def _one_flow(gain: float) -> Network:
     return dumbbell([LDCC(eta=gain)], {"capacity": 3e6}, rtt=0.05)
 
 
-@claim("IV-B", published="last paragraph of IV-B")
+@claim("IV-B", "last paragraph of IV-B")
 def loss_driven() -> Outcome:
-    """With losses, the delay-based terms disappear from the linearisation, as the queue is full and
-    its delay constant."""
+    """With losses, the delay-based terms disappear from the linearisation, as the queue is full
+    and its delay constant."""
     gain = proof(Eq(diff(unfold(FLOW), pi), -eta * x / unfold(RTT)))
     excess = proof(Eq(diff((y - c) / y, y), c / y**2))
     net = scenarios["ldcc_fig6"].net
     point = operating_point(net, 200.0)
-    by_delay = float(np.abs(linearize(net, at=200.0).B2[:, :1]).max())
+    by_delay = np.abs(linearize(net, at=200.0).B2[:, :1]).max()
     found = margins(linearize(net, "open", at=200.0))
     johari = np.pi / 2 / sufficient_conditions(net, equilibrium=point)["Johari-Tan"].margin
-    values = {"gain": float(found.gain), "phase": float(found.phase)}
+    values = {"gain": found.gain, "phase": found.phase}
     values |= {"johari": johari, "feedback": by_delay}
     return differs_if(
         gain and excess and not unstable(net, at=200.0) and local_loop(point).signal == "loss",
@@ -319,7 +315,7 @@ def loss_driven() -> Outcome:
     )
 
 
-@claim("IV-B", published="last paragraph of IV-B", erratum=True)
+@claim("IV-B", "last paragraph of IV-B", erratum=True)
 def constant_delay() -> Outcome:
     """'A constant delay plays no role in the placement of eigenvalues of the linear dynamic system
     at equilibrium.'"""
@@ -327,13 +323,13 @@ def constant_delay() -> Outcome:
     (link,) = net.link_names
     for packets in (5, 25):
         system = linearize(net.with_link(link, buffer=f"{packets} packets"), at=200.0)
-        found[packets] = float(system.point.rest.rtt.values[0]), system.roots(count=4)
+        found[packets] = system.point.rest.rtt.values[0], system.roots(count=4)
     few, many = (trip * roots for trip, roots in found.values())
     values = {
-        "moved": float(np.max(np.abs(found[5][1] / found[25][1] - 1))),
-        "spread": float(np.max(np.abs(few / many - 1))),
-        "few": float(found[5][1][0].real),
-        "many": float(found[25][1][0].real),
+        "moved": off(found[5][1], found[25][1]),
+        "spread": off(few, many),
+        "few": found[5][1][0].real,
+        "many": found[25][1][0].real,
     }
     return differs_if(
         values["spread"] <= 1e-9 <= values["moved"],
@@ -347,23 +343,18 @@ def constant_delay() -> Outcome:
     )
 
 
-def _mixed() -> Network:
-    """Two links: the first loses packets from a buffer of 10 packets, the second queues."""
-    net = Network().link("short", DropTail, capacity=2e6, delay=0.01, buffer="10 packets")
-    net.link("long", DropTail, capacity=1.5e6, delay=0.02)
-    net.flow("both", LDCC, route=["short", "long"], access_delay=0.01)
-    return net.flow("a", LDCC, route=["short"]).flow("b", LDCC, route=["long"])
-
-
-@claim("IV-B", published="last paragraph of IV-B", erratum=True)
+@claim("IV-B", "last paragraph of IV-B", erratum=True)
 def mixed_regime() -> Outcome:
     """The two parts can be studied one at a time: delays without losses, or losses at constant
     delay."""
-    net = _mixed()
+    # The first of two links loses packets from a buffer of 10 packets, the second queues.
+    short = {"name": "short", "capacity": 2e6, "delay": 0.01, "buffer": "10 packets"}
+    both, links = {"law": LDCC, "access_delay": 0.01}, (short, {"capacity": 1.5e6, "delay": 0.02})
+    net = parking_lot([both], [LDCC, LDCC], links)
     system = linearize(net)
     found = margins(linearize(net, "open"))
     count = system.count_unstable().unstable
-    values = {"gain": float(found.gain), "phase": float(found.phase), "unstable": count}
+    values = {"gain": found.gain, "phase": found.phase, "unstable": count}
     return differs_if(
         set(system.point.mode.tolist()) == {BUSY, FULL},
         "a flow through a full buffer of 2 Mbit/s and a queue of 1.5 Mbit/s: one loop with losses "
@@ -376,12 +367,12 @@ def mixed_regime() -> Outcome:
     )
 
 
-@claim("(25), V", published="T_s = RTT, eta = 0.4")
+@claim("(25), V", "T_s = RTT, eta = 0.4")
 def sampled_law() -> Outcome:
     """The discrete law with T_s = RTT is stable where the continuous one is."""
     net = _one_flow(0.4)
     rest = equilibrium(net)
-    trip = float(rest.rtt.values[0])
+    trip = rest.rtt.values[0]
     radius = {r: sampled_stability(net, r * trip, rest).radius for r in (0.5, 1.0)}
     low, high = 1.0, 64.0
     for _ in range(30):

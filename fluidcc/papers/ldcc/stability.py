@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,14 @@ from fluidcc.laws.linear import AtRest, at_rest
 from fluidcc.laws.prove import Verdict
 from fluidcc.links import DropTail
 from fluidcc.network import Network
-from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, claim, eta, positive, unstable, w, x
+from fluidcc.network.topologies import dumbbell
+from fluidcc.papers.ldcc.common import W_OVER_BETA, beta, eta, positive, unstable, w, x
 from fluidcc.papers.ldcc.law import ABOVE, GAIN
 from fluidcc.papers.model import (
     NOT_GIVEN,
     REFUTED,
     Outcome,
+    claim,
     differs_if,
     from_proofs,
     proof,
@@ -66,7 +67,7 @@ def printed_response(k: Expr, curvature: Expr, penalty: Expr) -> Expr:
     return k * x * (-penalty - s) / (s - k * x * curvature)
 
 
-@claim("(30)", published="d_l'(t - tau_b), k_r constant")
+@claim("(30)", "d_l'(t - tau_b), k_r constant")
 def delayed_rate_equation() -> Outcome:
     """With delays, x_r' = k_r x_r (U' - v(sum R d_l(t - tau_b)) - sum R d_l'(t - tau_b))."""
     # What the source hears at t left at theta, and t = theta + e(theta) + e_b: (30) has the slope
@@ -84,11 +85,11 @@ def delayed_rate_equation() -> Outcome:
         f"The two differ by D^2 and more (second derivative {second} at 0), as (30) freezes tau_b, "
         "which contains the queueing delays, and holds k_r = eta/RTT. An equilibrium and its "
         "linearisation are unchanged: there D = 0 and the bracket that k multiplies vanishes.",
-        {"first": float(first), "second": float(second)},
+        {"first": first, "second": second},
     )
 
 
-@claim("(31)", published="no projection, and tau_f as if constant")
+@claim("(31)", "no projection, and tau_f as if constant")
 def delayed_queue() -> Outcome:
     """With delays, q_l' = (sum R x_r(t - tau_f) - c_l)/c_l."""
     rates = symbols("x1:4", positive=True)
@@ -104,7 +105,7 @@ def delayed_queue() -> Outcome:
     )
 
 
-@claim("(32)", published="K X U'', K X V', K X")
+@claim("(32)", "K X U'', K X V', K X")
 def linearised() -> Outcome:
     """Linearised: s dx = K X (U'' dx - V' R_b^T dq - s R_b^T dq), s dq = C^-1 R_f dx."""
     A, B = REST.A[0, 0], REST.B
@@ -122,7 +123,7 @@ def linearised() -> Outcome:
     )
 
 
-@claim("(33)", published="C^-1 R_f s^-1 (Is - KXU'')^-1 KX(-V' - s) R_b^T dq")
+@claim("(33)", "C^-1 R_f s^-1 (Is - KXU'')^-1 KX(-V' - s) R_b^T dq")
 def solved() -> Outcome:
     """Solving (32) for dx gives (33)."""
     own = REST.transfer("rate", e, s)
@@ -133,7 +134,7 @@ def solved() -> Outcome:
     )
 
 
-@claim("(34), (35)", published="R_b^T(s) = diag(e^-sRTT) R_f^T(-s)")
+@claim("(34), (35)", "R_b^T(s) = diag(e^-sRTT) R_f^T(-s)")
 def return_ratio() -> Outcome:
     """The return ratio is F = C^-1 R_f s^-1 (Is - KXU'')^-1 K (V' + s) diag(e^-sRTT) X
     R_f^T(-s)."""
@@ -151,19 +152,14 @@ def return_ratio() -> Outcome:
     )
 
 
-@claim("(36), (37)", published="s^-1 (Is - KXU'')^-1 K (V' + s) e^-sRTT")
+@claim("(36), (37)", "s^-1 (Is - KXU'')^-1 K (V' + s) e^-sRTT")
 def diagonal_part() -> Outcome:
     """F = C^-1 R_f G X R_f^T(-s) with a diagonal G."""
-    users = 3
-    g = symbols(f"g1:{users + 1}", positive=True)
-    X = symbols(f"x1:{users + 1}", positive=True)
-    caps, lags = symbols("c1:3", positive=True), symbols("t1:7", positive=True)
-    F, scaled = _two_links(users, g, X, caps, lags)
-    C = Matrix.diag(*(1 / sqrt(v) for v in caps))
+    F, scaled, C = _two_links()
     gap = (F - C * scaled * C.inv()).applyfunc(simplify)
     return from_proofs(
         at(Eq(own_loop(), loop_of_one_user(K, slope(), U2))),
-        *(proof(Eq(entry, 0)) for entry in gap),
+        *(Eq(entry, 0) for entry in gap),
         computed="G_r is minus the law's transfer function from delay to rate, over s x_r, times "
         "e^-sRTT; F = C^(-1/2) (R~ G R~^T(-s)) C^(1/2)",
     )
@@ -174,24 +170,22 @@ def loop_of_one_user(k: Expr, penalty: Expr, curvature: Expr) -> Expr:
     return k * exp(-s * ROUND) / s * (penalty + s) / (s - k * x * curvature)
 
 
-def _two_links(users: int, g: Any, X: Any, caps: Any, lags: Any) -> tuple[Matrix, Matrix]:
-    """F by (35), and R~ G R~^T(-s) by (37), for two links and users with delays of their own to
-    each."""
-    forward = Matrix(2, users, lambda l, r: exp(-s * lags[l * users + r]))
-    ahead = Matrix(2, users, lambda l, r: exp(s * lags[l * users + r]))
+def _two_links() -> tuple[Matrix, Matrix, Matrix]:
+    """F by (35), R~ G R~^T(-s) by (37), and C^(-1/2), for two links and three users with delays of
+    their own to each."""
+    g, X, caps, lags = (symbols(n, positive=True) for n in ("g1:4", "x1:4", "c1:3", "t1:7"))
+    forward = Matrix(2, 3, [exp(-s * lag) for lag in lags])
+    ahead = Matrix(2, 3, [exp(s * lag) for lag in lags])
     G, rates = Matrix.diag(*g), Matrix.diag(*X)
     root, C = Matrix.diag(*(sqrt(v) for v in X)), Matrix.diag(*(1 / sqrt(v) for v in caps))
     F = C * C * forward * G * rates * ahead.T
-    return F, (C * forward * root) * G * (C * ahead * root).T
+    return F, (C * forward * root) * G * (C * ahead * root).T, C
 
 
-@claim("(38)", published="the order of a matrix product")
+@claim("(38)", "the order of a matrix product")
 def same_spectrum() -> Outcome:
     """The eigenvalues of F are those of R~ G R~^T(-s)."""
-    users = 3
-    g, X = symbols("g1:4", positive=True), symbols("x1:4", positive=True)
-    caps, lags = symbols("c1:3", positive=True), symbols("t1:7", positive=True)
-    F, scaled = _two_links(users, g, X, caps, lags)
+    F, scaled, _ = _two_links()
     return from_proofs(
         Eq(F.trace(), scaled.trace()),
         Eq(F.det(), scaled.det()),
@@ -228,38 +222,26 @@ pole_and_zero = lambdify(
 HOPS = (1, 2, 3, 5)
 RATES = np.geomspace(0.25e6, 25e6, 10)
 RATIOS = np.geomspace(1, 100, 10)
-_LOW, _HIGH, _STEPS, _POINTS = 1e-2, 30.0, 20, 1500
 # (43) is eta base/(s + eta pole): what does not move with the gain is computed once.
 _POLE = pole_symbol(_ROUND) / eta
 _BASE = (loop_symbol(_ROUND) * (s + pole_symbol(_ROUND)) / eta).simplify()
 _PARTS = lambdify((s, x, w, beta, _ROUND), (_BASE, _POLE), "numpy")
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Critical gains eta, shape (hops, rates, ratios) each, and the axes."""
-
-    hops: tuple[int, ...]
-    rates: NDArray[np.float64]
-    ratios: NDArray[np.float64]
-    exact: NDArray[np.float64]
-    rule: NDArray[np.float64]
-    hull: NDArray[np.float64]
-    divided: NDArray[np.float64]
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return int(self.exact.size)
+CONDITIONS = {
+    "rule": "-1/M rule",
+    "hull": "convex hull with the exact radius",
+    "divided": "eta divided by M",
+}
 
 
-@lru_cache(maxsize=1)
-def chart() -> Chart:
-    """The chart at the paper's w and beta."""
-    shape = (len(HOPS), len(RATES), len(RATIOS))
-    M, rate, ratio = np.meshgrid(HOPS, RATES, RATIOS, indexing="ij")
-    found = critical_gains(M.ravel(), rate.ravel(), ratio.ravel())
-    return Chart(HOPS, RATES, RATIOS, *(v.reshape(shape) for v in found))
+@cache
+def chart() -> dict[str, NDArray[np.float64]]:
+    """Exact critical gains eta, (hops, rates, ratios), and those that each condition allows."""
+    grid = np.meshgrid(HOPS, RATES, RATIOS, indexing="ij")
+    found = critical_gains(*(v.ravel() for v in grid))
+    shape = grid[0].shape
+    return {k: v.reshape(shape) for k, v in zip(("exact", *CONDITIONS), found, strict=True)}
 
 
 class ParkingLots:
@@ -279,7 +261,7 @@ class ParkingLots:
 
     def __init__(self, M: Any, rate: Any, ratio: Any) -> None:
         self.M, rate, ratio = (np.asarray(v, float)[:, None] for v in (M, rate, ratio))
-        self.omega = np.geomspace(1e-3, 30, _POINTS)[None] / np.sqrt(ratio)
+        self.omega = np.geomspace(1e-3, 30, 1500)[None] / np.sqrt(ratio)
         w_, beta_ = LDCC.parameter("w"), LDCC.parameter("beta")
         self.parts = [_PARTS(1j * self.omega, rate, w_, beta_, trip) for trip in (1.0, ratio)]
 
@@ -308,13 +290,8 @@ class ParkingLots:
 
 
 def critical_gains(M: Any, rate: Any, ratio: Any) -> tuple[Any, Any, Any, Any]:
-    """Critical eta: exact, by the -1/M rule, by the hull with the exact radius, and by eta_1/M.
-
-    Parameters
-    ----------
-    M, rate, ratio : array_like (points,)
-        As for `ParkingLots`.
-    """
+    """Critical eta of `ParkingLots`: exact, by the -1/M rule, by the hull with the exact radius,
+    and by eta_1/M."""
     lots = ParkingLots(M, rate, ratio)
     n = len(lots.M)
     exact, rule, hull, one = (
@@ -347,8 +324,8 @@ def _critical(reach: Callable[[Any], Any], points: int) -> NDArray[np.float64]:
 
     Beyond it the reach stays above one: |eta/(jw + eta a)| grows with eta at every frequency.
     """
-    low, high = np.full(points, _LOW), np.full(points, _HIGH)
-    for _ in range(_STEPS):
+    low, high = np.full(points, 1e-2), np.full(points, 30.0)
+    for _ in range(20):
         middle = np.sqrt(low * high)
         beyond = reach(middle) >= 1
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
@@ -404,7 +381,7 @@ def _random_loop(rng: np.random.Generator) -> LocalLoop:
     )
 
 
-@claim("after (38)", published="encirclements of -1 by the eigenvalues of F(jw)")
+@claim("after (38)", "encirclements of -1 by the eigenvalues of F(jw)")
 def nyquist_criterion() -> Outcome:
     """'The trajectories of the eigenvalues ... must not encircle the point -1 + j0 for the system
     to be stable.'"""
@@ -458,7 +435,7 @@ def _encirclements(loop: LocalLoop) -> int:
     return round(float(turns))
 
 
-@claim("(39)", published="the convex hull with 0, scaled by the spectral radius")
+@claim("(39)", "the convex hull with 0, scaled by the spectral radius")
 def convex_hull() -> Outcome:
     """The eigenvalues of F(jw) are in rho(R~^T(jw) R~(-jw)) co(0, G_1, ..., G_R)."""
     g1, g2, u1, u2, rho = symbols("g1 g2 u1 u2 rho", positive=True)
@@ -493,7 +470,7 @@ def _outside(loop: LocalLoop, rng: np.random.Generator) -> float:
     return float(np.max((reach - support) / np.maximum(np.abs(found).max(axis=1), 1e-12)))
 
 
-@claim("after (39)", published="rho <= M")
+@claim("after (39)", "rho <= M")
 def radius_at_most_hops() -> Outcome:
     """The spectral radius of R~^T(jw) R~(-jw) is at most M."""
     # rho(R~* R~) <= the largest row sum of |X^-1/2 R~* R~ X^1/2|: row r is sum_l R_lr y_l/c_l.
@@ -502,7 +479,7 @@ def radius_at_most_hops() -> Outcome:
     rng, worst = np.random.default_rng(6), -np.inf
     for _ in range(200):
         loop = _random_loop(rng)
-        worst = max(worst, float(np.max(loop.radius(10 ** rng.uniform(-2, 2, 8)))) - loop.hops)
+        worst = max(worst, np.max(loop.radius(10 ** rng.uniform(-2, 2, 8))) - loop.hops)
     return proved_if(
         below and worst <= 1e-9,
         "rho <= max_r sum_l R_lr y_l/c_l <= M",
@@ -513,48 +490,31 @@ def radius_at_most_hops() -> Outcome:
     )
 
 
-def _near_and_far(
-    ratio: float, near: int, far: int, law: Any, short: float, capacity: float
-) -> Network:
-    """Flows of two round-trip times on one link, by their return delays; `short` is the smaller
-    return delay [s]."""
-    net = Network().link("link", DropTail, capacity=capacity, delay=0.01)
-    for i in range(near):
-        net.flow(f"near{i + 1}", law, route=["link"], return_delay=short)
-    for i in range(far):
-        net.flow(f"far{i + 1}", law, route=["link"], return_delay=ratio * (short + 0.02) - 0.02)
-    return net
-
-
-def _papers_parameters(ratio: float) -> Network:
-    """Two flows with the w, beta and T of Section V, whose RTTs, and rates, have that ratio."""
-    law = LDCC(eta=1.33)
-    net = Network().link("link", DropTail, capacity=62e6 * (ratio + 1), delay=0.05)
-    net.flow("near", law, route=["link"], return_delay=0.05)
-    return net.flow("far", law, route=["link"], return_delay=0.15 * ratio - 0.1)
-
-
-@lru_cache(maxsize=1)
+@cache
 def counterexample() -> tuple[Network, Conditions]:
     """One link, four near and five far flows of one law, in which every G_r passes -1 and which is
     unstable."""
-    net = _near_and_far(5, 4, 5, LDCC(w=1e3, beta=0.5, T=0.02, eta=0.95), 0.03, 10.44e6)
+    law = LDCC(w=1e3, beta=0.5, T=0.02, eta=0.95)
+    near, far = ({"law": law, "return_delay": back} for back in (0.03, 0.23))
+    net = dumbbell([near] * 4 + [far] * 5, {"capacity": 10.44e6, "delay": 0.01})
     return net, sufficient_conditions(net)
 
 
-@claim("after (39)", published="each G_r on its own", erratum=True)
+@claim("after (39)", "each G_r on its own", erratum=True)
 def each_user_alone() -> Outcome:
     """'to prove the stability of the system, we need to show that the eigenvalues of G(jw) do not
     encircle -1/M'."""
     net, conditions = counterexample()
     rule, hull, count = conditions["-1/M rule"], conditions["convex hull"], unstable(net)
     values = {"rule": rule.margin, "hull": hull.margin, "exact": rule.conservatism * rule.margin}
-    c_ = chart()
-    wrong = int(np.sum(c_.rule > 1.001 * c_.exact))
-    alike = _papers_parameters(60.0)
+    found = chart()
+    points, wrong = found["exact"].size, int(np.sum(found["rule"] > 1.001 * found["exact"]))
+    # the w, beta and T of Section V; RTTs, and rates, as 1 to 60
+    flows = [{"law": LDCC(eta=1.33), "return_delay": back} for back in (0.05, 8.9)]
+    alike = dumbbell(flows, {"capacity": 62e6 * 61, "delay": 0.05})
     _, users = crossings(local_loop(operating_point(alike)))
-    alone, alike_unstable = all(passes(points, 1) for points in users), unstable(alike)
-    values |= {"unstable": count, "points": c_.size, "wrong": wrong}
+    alone, alike_unstable = all(passes(curve, 1) for curve in users), unstable(alike)
+    values |= {"unstable": count, "points": points, "wrong": wrong}
     values |= {"alone": alone, "paper_unstable": alike_unstable}
     return refuted_if(
         rule.holds and count and not hull.holds and alone and alike_unstable,
@@ -566,43 +526,29 @@ def each_user_alone() -> Outcome:
         "20 ms, eta = 0.95, 10.44 Mbit/s, four near and five far flows; the hull says unstable "
         "too. At the paper's w, beta and T it takes far larger ratios: two flows of 0.15 and 9 s "
         "and of 62 and 3700 Mbit/s with eta = 1.33 each pass, and are unstable together; in "
-        f"{c_.size} parking lots with equal rates and RTT ratios up to 100 the rule promises too "
+        f"{points} parking lots with equal rates and RTT ratios up to 100 the rule promises too "
         f"much {wrong} times.",
         values,
     )
 
 
-@claim("IV-B", published="not in the paper")
+@claim("IV-B", "not in the paper")
 def conservatism() -> Outcome:
     """The exact boundary against the conditions at the paper's w and beta, over M, rate and RTT
     ratio."""
     found = chart()
-    ratios = {name: getattr(found, name) / found.exact for name in ("rule", "hull", "divided")}
-    values = {
-        f"{name} {what}": float(f(r)) for name, r in ratios.items() for what, f in _SPREAD.items()
-    }
+    spread: dict[str, Any] = {"least": np.min, "median": np.median, "most": np.max}
+    ratios = {name: found[name] / found["exact"] for name in CONDITIONS}
+    values = {f"{name} {what}": f(r) for name, r in ratios.items() for what, f in spread.items()}
     text = "; ".join(
         f"{label} {values[f'{name} least']:.2g} to {values[f'{name} most']:.3g}, median "
         f"{values[f'{name} median']:.2g}"
-        for name, label in _LABELS.items()
+        for name, label in CONDITIONS.items()
     )
     return Outcome(
         NOT_GIVEN,
-        f"{found.size} symmetric parking lots, allowed eta over critical eta: {text}",
+        f"{found['exact'].size} symmetric parking lots, allowed eta over critical eta: {text}",
         "M = 1, 2, 3, 5 links, rates of 0.25 to 25 Mbit/s, RTT ratios 1 to 100, frozen delays; the "
         "RTT itself drops out by (43). See the chart of critical gains.",
         values,
     )
-
-
-_SPREAD: dict[str, Callable[..., Any]] = {"least": np.min, "median": np.median, "most": np.max}
-_LABELS = {
-    "rule": "-1/M rule",
-    "hull": "convex hull with the exact radius",
-    "divided": "eta divided by M",
-}
-
-
-def allowed(found: Chart) -> dict[str, Any]:
-    """Allowed over critical gain of each condition, for the figure."""
-    return {label: getattr(found, name) / found.exact for name, label in _LABELS.items()}

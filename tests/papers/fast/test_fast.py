@@ -1,82 +1,15 @@
-"""Claims on FAST's persistent congestion: verdicts, numbers by other means, and the figures."""
+"""Claims on FAST's persistent congestion: their numbers by other means."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
 
 from fluidcc.papers.fast import figures as figures_fast
-from fluidcc.papers.fast import runs as fast_runs
 from fluidcc.papers.fast.common import ALPHA, FLOWS, METHODS, C, ratios
-from fluidcc.papers.model import Outcome, claims_of
-
-IDS = [c.id.split(".")[1] for c in claims_of("fast")]
-WANTED = {
-    "proved": {
-        "dynamics", "rest", "met_queue", "newcomer_rate", "old_rate", "backlog", "unfairness_order",
-        "drains_in_time", "threshold", "threshold_order", "pause_length", "probe", "flows",
-        "capacity_estimate", "corrected",
-    },
-    "reproduced": {
-        "room", "positive_theta", "small_buffer", "longer_pause", "plateaus_of_fast",
-        "plateaus_of_estimator", "queues", "fast_over_rtt", "reduction_over_rtt",
-        "estimator_over_rtt", "fast_over_n", "estimator_over_n",
-    },
-    "differs": {
-        "exact_iff", "static_windows", "simultaneous", "unfair_until_the_probe",
-        "reduction_over_n", "stability_needs_the_clock", "bursts_help", "estimator_in_bursts",
-    },
-    "not given": {"decoded", "settings", "stabilizes", "parking_lot"},
-    "out of a fluid's reach": {"packets"},
-}  # fmt: skip
-
-
-@cache
-def outcome(name: str) -> Outcome:
-    return next(c for c in claims_of("fast") if c.id == f"fast.{name}").check()
-
-
-@pytest.mark.parametrize("name", IDS)
-def test_verdicts(name: str) -> None:
-    (wanted,) = [v for v, names in WANTED.items() if name in names]
-    found = outcome(name)
-    assert found.verdict == wanted
-    assert all(math.isfinite(v) for v in found.values.values())
-
-
-@pytest.mark.parametrize("number", range(1, 10))
-def test_every_equation_has_a_row(number: int) -> None:
-    assert any(f"({number})" in c.place.split(",")[0] for c in claims_of("fast"))
-
-
-def test_misprints_are_not_confirmed_as_printed() -> None:
-    assert {outcome(c.id.split(".")[1]).verdict for c in claims_of("fast") if c.erratum} == {
-        "differs",
-        "not given",
-    }
-
-
-def test_an_estimator_that_is_always_exact_would_be_as_printed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        fast_runs, "correction", lambda rounds, *_, **__: (1.0 + 1e-3 * rounds, rounds, 0.0)
-    )
-    for check in ("exact_iff", "static_windows", "simultaneous"):
-        assert getattr(fast_runs, check)().verdict == "reproduced"
-    monkeypatch.setattr(fast_runs, "correction", lambda rounds, *_, **__: (2.0, rounds, 0.0))
-    for check in ("exact_iff", "simultaneous"):
-        assert getattr(fast_runs, check)().verdict == "differs"
-
-
-def test_an_unfairness_that_grows_with_every_n_would_be_as_printed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fast_runs, "ratios", lambda method, over: 1 + 0.1 * np.sqrt(FLOWS))
-    assert fast_runs.reduction_over_n().verdict == "reproduced"
+from tests.papers.rows import outcome
 
 
 def golden(n: int) -> float:
@@ -88,13 +21,13 @@ def golden(n: int) -> float:
 
 
 def test_the_unfairness_by_a_fixed_point() -> None:
-    found = [outcome("fast_over_n").values[f"n = {n}"] for n in FLOWS]
+    found = [outcome("fast.fast_over_n").values[f"n = {n}"] for n in FLOWS]
     assert found == pytest.approx([golden(n) for n in FLOWS], rel=0.02)
 
 
 def test_the_threshold_by_a_fixed_point() -> None:
-    assert outcome("decoded").values["threshold"] == pytest.approx(8 * golden(8) * ALPHA / C)
-    assert outcome("decoded").values["threshold"] == pytest.approx(0.108, abs=5e-4)
+    assert outcome("fast.decoded").values["threshold"] == pytest.approx(8 * golden(8) * ALPHA / C)
+    assert outcome("fast.decoded").values["threshold"] == pytest.approx(0.108, abs=5e-4)
 
 
 def test_below_the_threshold_a_pause_leaves_what_is_not_drained() -> None:
@@ -102,7 +35,7 @@ def test_below_the_threshold_a_pause_leaves_what_is_not_drained() -> None:
 
     The newcomer then takes for propagation what is left, and rests where (2) fills the link.
     """
-    found = outcome("reduction_over_rtt").values
+    found = outcome("fast.reduction_over_rtt").values
     for d in (0.04, 0.06, 0.08, 0.1):
         queue = (golden(8) + 8) * ALPHA
         left = queue - 0.99 * C / golden(8) * (d + queue / C)
@@ -115,7 +48,7 @@ def test_what_a_short_buffer_loses() -> None:
     """Queue and probe above the 500 packets of the buffer."""
     queue = (golden(4) + 4) * ALPHA
     probe = 0.5 * C / golden(4) * (0.1 + queue / C)
-    assert outcome("small_buffer").values["theta = -0.5"] == pytest.approx(
+    assert outcome("fast.small_buffer").values["theta = -0.5"] == pytest.approx(
         queue + probe - 500, rel=0.05
     )
 
@@ -132,19 +65,19 @@ def test_the_plateaus_by_bisection() -> None:
             low, high = (mid, high) if sum(ALPHA / (mid - b) for b in met) > 1 else (low, mid)
         queue = low
     rate = [ALPHA * C / (queue - b) for b in met]
-    found = outcome("plateaus_of_fast").values
+    found = outcome("fast.plateaus_of_fast").values
     assert [found[f"flow{i}"] for i in range(1, 6)] == pytest.approx(rate, rel=0.02)
 
 
 def test_one_of_two_newcomers_at_once_takes_four_others_for_twelve() -> None:
-    values = outcome("simultaneous").values
+    values = outcome("fast.simultaneous").values
     assert values["apart"] == pytest.approx(12 / 4, rel=0.01)
     assert values["together"] == pytest.approx(1.0, rel=0.01)
 
 
 def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
     """Below and above both boundaries; that of x = w/r by its characteristic equation."""
-    values = outcome("stability_needs_the_clock").values
+    values = outcome("fast.stability_needs_the_clock").values
     for law in ("StaticFAST", "FAST"):
         for side, sign in (("0.95", -1), ("1.05", 1)):
             assert values[f"{law}, {side}"] == pytest.approx(
@@ -169,19 +102,9 @@ def test_what_a_small_disturbance_becomes_is_the_rightmost_root() -> None:
 
     omega = brentq(lambda v: crossing(v)[1], 0.3 / R, 1.6 / R)
     gamma = crossing(omega)[0] * 0.2 / ALPHA
-    assert outcome("stabilizes").values["static, r = 0.1"] == pytest.approx(
+    assert outcome("fast.stabilizes").values["static, r = 0.1"] == pytest.approx(
         gamma * r / 0.2, rel=1e-9
     )
-
-
-@pytest.mark.parametrize("name", figures_fast.FIGURES)
-def test_axes_are_labelled_and_hold_data(name: str) -> None:
-    (ax,) = figures_fast.FIGURES[name]().axes
-    assert "[" in ax.get_xlabel()
-    assert "[" in ax.get_ylabel()
-    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
-    assert len(named) >= 2
-    assert all(np.any(np.isfinite(np.asarray(line.get_ydata(), dtype=float))) for line in named)
 
 
 def test_figure_3_draws_the_ratios() -> None:

@@ -4,13 +4,10 @@ verdicts.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from fluidcc.papers.ldcc import coexistence as ldcc_coexistence
-from fluidcc.papers.ldcc import errata as ldcc_errata
 from fluidcc.papers.ldcc.coexistence import beside, sawtooth
 from fluidcc.sources import LDCC
 
@@ -73,45 +70,6 @@ def test_the_network_is_that_of_the_text() -> None:
     assert [net.flows[n].law.name for n in net.flow_names] == ["LDCC", "LDCC", "CBR"]
 
 
-def test_a_buffer_of_500_ms_is_not_roughly_600(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ldcc_coexistence.coexistence_buffers().verdict == "reproduced"
-    monkeypatch.setattr(ldcc_coexistence, "BUFFERS", (30, 160))
-    assert ldcc_coexistence.coexistence_buffers().verdict == "differs"
-
-
-def test_curves_that_do_not_cross_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_coexistence, "_rates", lambda n, law=None: (0.1e6, 1.9e6))
-    assert ldcc_coexistence.coexistence_crossing().verdict == "differs"
-    assert ldcc_coexistence.coexistence_delay_part().verdict == "differs"
-    assert ldcc_coexistence.coexistence_weight().verdict == "differs"
-    assert ldcc_coexistence.coexistence_floor().verdict == "differs"
-
-
-def test_a_static_model_that_crosses_would_be_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ldcc_coexistence,
-        "static",
-        lambda n: (1.2e6, 0.8e6, 0.01) if n == 30 else (0.3e6, 1.7e6, 0.0),
-    )
-    assert ldcc_coexistence.coexistence_static().verdict == "reproduced"
-
-
-def test_a_gcc_with_a_long_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ldcc_coexistence.closed()
-    wrong = SimpleNamespace(
-        **{n: getattr(real, n) for n in ("period", "queue_max")}, queue_mean=real.queue_max
-    )
-    monkeypatch.setattr(ldcc_coexistence, "closed", lambda: wrong)
-    assert ldcc_coexistence.comparison_gcc_lowest().verdict == "differs"
-    assert ldcc_coexistence.comparison_gcc_varies().verdict == "differs"
-
-
-def test_a_nada_with_another_delay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_coexistence, "nada_delay", lambda c, largest=5e6: 0.1)
-    assert ldcc_coexistence.comparison_small_capacities().verdict == "refuted"
-    assert ldcc_coexistence.comparison_owd_eq().values["error"] > 0.1
-
-
 @pytest.mark.parametrize("largest", [2e6, 3.5e6, 3.6e6, 5e6, 20e6])
 def test_between_the_even_capacities_nada_waits_longer(largest: float) -> None:
     c = np.linspace(0.21e6, 0.99 * largest, 4001)
@@ -122,11 +80,3 @@ def test_between_the_even_capacities_nada_waits_longer(largest: float) -> None:
     if edges is not None:
         step = c[1] - c[0]
         assert longer[[0, -1]] == pytest.approx(edges, abs=1.01 * step)
-
-
-def test_rates_that_starve_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ldcc_errata, "beside_tcp", lambda law, n: (1e6, 1e6))
-    assert ldcc_errata.related_ledbat_starves().verdict == "differs"
-    assert ldcc_errata.related_gcc_starves().verdict == "differs"
-    assert ldcc_errata.related_nada_consistent().verdict == "reproduced"
-    assert ldcc_errata.related_cxtcp_coexists().verdict == "reproduced"

@@ -1,0 +1,439 @@
+"""Every kind of row can turn: with a wrong equation, law or result its verdict is another one."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Eq
+
+from fluidcc.equilibria.num import solve
+from fluidcc.laws import Law, Steady
+from fluidcc.laws.linear import at_rest
+from fluidcc.laws.prove import Verdict, prove
+from fluidcc.papers import model, printed
+from fluidcc.papers.binomial import cycles
+from fluidcc.papers.delay_aimd import rules as delay_rules
+from fluidcc.papers.delay_aimd.common import Knee, ratchet_run
+from fluidcc.papers.ecf import equations as ecf
+from fluidcc.papers.ecf.common import RTTS
+from fluidcc.papers.fast.common import FLOWS
+from fluidcc.papers.ldcc import coexistence, law, passivity, runs, stability
+from fluidcc.papers.ldcc.common import T, beta, eta, run, w, x
+from fluidcc.sources import LDCC
+from fluidcc.symbols import RTT, c, e, e_b, edot, pi, unfold, y
+from tests.papers.test_claims import WANTED
+
+AS_PRINTED = "reproduced"
+
+
+def mutated(monkeypatch: pytest.MonkeyPatch, row: str, wrong: dict[str, Any]) -> model.Outcome:
+    """Test a row with other things under these names, in each room of its paper that has them."""
+    (claim,) = [one for one in model.claims_of(row.split(".")[0]) if one.id == row]
+    rooms = [sys.modules[f"fluidcc.papers.{claim.paper}.{r}"] for r in model._ROOMS[claim.paper]]
+    for name, thing in wrong.items():
+        real = getattr(sys.modules[claim.check.__module__], name)
+        for room in rooms:
+            if getattr(room, name, None) is real:
+                monkeypatch.setattr(room, name, thing)
+    return claim.check()
+
+
+# --- equations, which are no longer proved --------------------------------------------------------
+
+WRONG_PENALTY = beta * (e - T) / e
+WRONG_LAW = replace(LDCC, claims={
+    "(18)": Steady(Eq(e, RTT * w / (beta * x) - T), given={pi: 0}),
+    "(19)": Steady(Eq(e, (e_b * w / (beta * x) + T) / (1 + w / (beta * x))), given={pi: 0}),
+    "(20)": Steady(x > 2 * w / beta, given={pi: 0}),
+})  # fmt: skip
+DOUBLED = at_rest(replace(LDCC, claims={}, flow={x: 2 * LDCC.flow[x]}), given={pi: 0}, eliminate=e)
+(TICK,) = ecf.PAQM.ticks
+WRONG_TICK = replace(
+    TICK, update={z: unfold(f).subs(ecf._K, 2 * ecf._K) for z, f in TICK.update.items()}
+)
+
+PART = cycles._part_of_n()
+
+EQUATIONS: list[tuple[str, str, Any]] = [
+    ("ldcc.rate_equation", "FLOW", law.FLOW + x),
+    ("ldcc.penalty", "ABOVE", WRONG_PENALTY),
+    ("ldcc.penalty_shape", "ABOVE", WRONG_PENALTY),
+    ("ldcc.saturation", "ABOVE", 2 * law.ABOVE),
+    ("ldcc.saturation", "V", 2 * law.V),
+    ("ldcc.equilibrium_delay", "LDCC", WRONG_LAW),
+    ("ldcc.equilibrium_delay_solved", "LDCC", WRONG_LAW),
+    ("ldcc.rate_floor", "LDCC", WRONG_LAW),
+    ("ldcc.utility", "U", x**2),
+    ("ldcc.penalty_cannot_starve", "FLOW", law.FLOW - beta * x),
+    ("ldcc.similar_penalties", "ABOVE", (e - T) / e_b),
+    ("ldcc.signal_of_losses", "MERGED", edot + pi),
+    ("ldcc.discrete_rule", "FLOW", 2 * law.FLOW),
+    ("ldcc.discrete_rule", "MERGED", edot + 2 * pi),
+    ("ldcc.gain_of_a_round_trip", "eta", 2 * eta),
+    ("ldcc.loss_ratio", "LOSS", (y - c) / c),
+    ("ldcc.users_derivative", "RATE", 2 * passivity.RATE),
+    ("ldcc.users_projection", "ABOVE", 2 * law.ABOVE),
+    ("ldcc.slope_inequality", "STEEPEST", passivity.STEEPEST / 2),
+    ("ldcc.users_dissipation", "U2", -stability.U2),
+    ("ldcc.equilibrium_conditions", "GAIN", 2 * passivity.GAIN),
+    ("ldcc.repaired", "RATE", passivity.RATE + x),
+    ("ldcc.locally_stable", "U2", 2 * stability.U2),
+    *((f"ldcc.{row}", "REST", DOUBLED) for row in ("linearised", "solved", "return_ratio")),
+    *((f"ldcc.{row}", "REST", DOUBLED) for row in ("user_loop", "user_loop_of_ldcc")),
+    ("ldcc.places_of_pole_and_zero", "REST", DOUBLED),
+    ("ldcc.diagonal_part", "K", 2 * stability.K),
+    ("ldcc.user_loop_of_ldcc", "ROUND", 2 * stability.ROUND),
+    ("ldcc.curvature", "U2", 2 * stability.U2),
+    ("ldcc.penalty_slope", "ABOVE", 2 * law.ABOVE),
+    ("ldcc.identical_flows", "K", 2 * stability.K),
+    ("ecf.control", "PAQM", replace(ecf.PAQM, ticks=(WRONG_TICK,))),
+    ("ecf.wanted_rate", "V1", ecf.V1 + ecf.c),
+    ("ecf.wanted_rate_late", "V2", ecf.V2 + ecf.c),
+    ("binomial.independent_of_n", "_part_of_n", lambda: PART / cycles.n),
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "wrong"), EQUATIONS, ids=[f"{r}-{n}" for r, n, _ in EQUATIONS]
+)
+def test_a_wrong_equation_turns_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, row: str, name: str, wrong: Any
+) -> None:
+    found = mutated(monkeypatch, row, {name: wrong})
+    assert found.verdict != "proved"
+    assert found.verdict != WANTED[row][0] or "fails" in found.computed
+    assert found.reason
+
+
+# --- results that are off by a percent ------------------------------------------------------------
+
+
+def scaled(function: Callable[..., Any], *names: str, by: float = 1.01) -> Callable[..., Any]:
+    """Return the same function, with those parts of its result larger by 1 %."""
+
+    def wrong(*args: Any, **given: Any) -> Any:
+        result = function(*args, **given)
+        if hasattr(result, "assign"):  # a run
+            return result.assign({n: result[n] * by for n in names})
+        return result.changed(**{n: result.array(n) * by for n in names})  # an equilibrium
+
+    return wrong
+
+
+RESULTS = [
+    ("queue_growth", "simulate", "queueing_delay"),
+    ("fifo_delay", "simulate", "queueing_delay"),
+    ("one_way_delay", "equilibrium_of", "queueing_delay"),
+    ("loss_ratio", "run", "link_loss"),
+    ("path_loss", "equilibrium_of", "loss"),
+    ("round_trip", "run", "rtt"),
+    ("price_is_delay", "equilibrium", "queueing_delay"),
+    ("primal_dual_converges", "simulate", "link_price"),
+    ("penalty_converges", "simulate", "rate"),
+    ("loss_as_price", "equilibrium", "loss"),
+    ("self_inflicted", "equilibrium", "queueing_delay"),
+    ("starvation", "equilibrium", "rate"),
+    ("other_utilities", "equilibrium", "one_way_delay"),
+    ("equilibrium_delay_solved", "at_time", "one_way_delay"),
+    ("below_floor", "simulate", "rate"),
+    ("only_losses", "equilibrium", "rate"),
+    ("fig5_values", "at_time", "one_way_delay"),
+    ("fig6_fair", "at_time", "rate"),
+    ("fig10_long_flow", "at_time", "rate"),
+    ("fig10_delays", "equilibrium_of", "one_way_delay"),
+    ("fig11_long_flow", "at_time", "rate"),
+    ("fig11_mixed", "equilibrium_of", "loss"),
+    ("fig8_reached", "run", "rate"),
+    ("conservation", "simulate", "entered"),
+]
+
+
+@pytest.mark.parametrize(("row", "name", "part"), RESULTS, ids=[row for row, *_ in RESULTS])
+def test_a_result_that_is_off_by_a_percent_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, row: str, name: str, part: str
+) -> None:
+    (claim,) = [one for one in model.claims_of("ldcc") if one.id == f"ldcc.{row}"]
+    real = getattr(sys.modules[claim.check.__module__], name)
+    assert WANTED[claim.id][0] in ("proved", "reproduced")
+    found = mutated(monkeypatch, claim.id, {name: scaled(real, part)})
+    assert found.verdict in ("differs", "refuted")
+    assert found.reason
+
+
+# --- results of another kind, and what their rows say then ----------------------------------------
+
+
+def knee(mean: float, **others: float) -> dict[str, Any]:
+    """Every run of Fig. 7 has this mean queueing delay."""
+    found = Knee(1.0, mean, 0.06, 0.0, 2.0)._replace(**others)
+    return {"fig7": lambda n, law=None, buffer=0.25: found}
+
+
+def moving_knee(slope: float) -> dict[str, Any]:
+    return {
+        "fig7": lambda n, law=None, buffer=0.25: Knee(
+            1.0, 0.02 + slope * (n + 9 * buffer), 0.06, 0.0, 2.0
+        )
+    }
+
+
+def averages(what: str, values: tuple[float, ...], all_else: float = 0.999) -> dict[str, Any]:
+    """Runs have these values at 60, 100 and 240 ms; the utilisation of ECF is another."""
+    fixed = {"delay": 0.03, "jitter": 3e-3, "utilisation": all_else, "loss": 0.0}
+    return {
+        "averages": lambda rtt: fixed if rtt is None else fixed | {what: values[RTTS.index(rtt)]},
+        "mean_field": lambda kind, aqm, n, rtt: rtt,
+        "dccp": lambda n, rtt: rtt,
+        "held_at": lambda aim: 0.06,
+        "steady": lambda kind, v, n, rtt: None if what == "utilisation" else rtt,
+    }
+
+
+def delays(bend: float) -> dict[str, Any]:
+    """Delays that grow with the sources and fall with the round trip, but for one."""
+    return {
+        "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
+        "dccp": lambda n, rtt: (n, rtt),
+        "averages": lambda at: {"delay": at[0] * 1e-3 - at[1] / 10 + bend * (at == (30, 0.1))},
+    }
+
+
+def oscillations(jitter: Callable[[float, float], float]) -> dict[str, Any]:
+    unstable = type("Report", (), {"delay_margin": 0.01, "__bool__": lambda self: False})
+    return {
+        "at_rest": lambda n, rtt: (None, 0.1),
+        "stability": lambda net: unstable(),
+        "mean_field": lambda kind, aqm, n, rtt: (n, rtt),
+        "averages": lambda at: {"jitter": jitter(*at)},
+    }
+
+
+def corrections(size: float, slope: float = 0.0) -> dict[str, Any]:
+    return {"correction": lambda rounds, *_, **__: (size + slope * rounds, rounds, 0.0)}
+
+
+def shares(parts: tuple[float, ...]) -> dict[str, Any]:
+    rates = np.array(runs.CAPACITIES)[:, None] / 4 * np.array(parts)
+    return {"fair_rates": lambda name: rates}
+
+
+N = np.arange(1, 101)
+EQUAL = SimpleNamespace(  # a buffer of 130 packets of 1009.6 bytes, 300 ms
+    net=SimpleNamespace(
+        links={"bottleneck": SimpleNamespace(buffer=130 * 8 * 1009.6, capacity=3.5e6)}
+    )
+)
+LOSSES = SimpleNamespace(
+    loss=lambda *_: np.array([1e-3, 0.0995, 0.997]),
+    loss_approximate=lambda *_: np.array([1e-3, 0.1, 10.0]),
+)
+EPOCHS = np.round(
+    delay_rules.delay_aimd.epoch_duration(np.array(delay_rules.TABLE[0], float), 0.1, offset=0.0), 1
+)
+CLOSED = coexistence.closed()
+LONG_QUEUE = SimpleNamespace(
+    period=CLOSED.period, queue_max=CLOSED.queue_max, queue_mean=CLOSED.queue_max
+)
+
+
+def unequal(name: str, time: float) -> Any:
+    late = run("ldcc_fig5").sel(time=259.0, method="nearest")
+    return late.assign(rate=late.rate * np.array([1.2, 1, 0.8, 1]))
+
+
+def lossy(name: str) -> Any:
+    return run("ldcc_fig5").assign(lost=run("ldcc_fig5").lost + 1.0)
+
+
+def far_from_optimal(net: Any) -> Any:
+    return replace(solve(net), kkt=1e-6)
+
+
+OTHERS: list[tuple[str, dict[str, Any], str]] = [
+    # LDCC
+    ("ldcc.num_unique", {"num": SimpleNamespace(solve=far_from_optimal)}, "differs"),
+    ("ldcc.dual_conditions", {"num": SimpleNamespace(solve=far_from_optimal)}, "differs"),
+    ("ldcc.fig5_no_loss", {"run": lossy}, "differs"),
+    ("ldcc.fig5_fair", {"at_time": unequal}, "differs"),
+    ("ldcc.fig8_worst", shares((1, 1, 1, 1)), "differs"),
+    ("ldcc.fig8_worst", shares((0.54, 1.1, 1.1, 1.2)), AS_PRINTED),
+    ("ldcc.fig8_worst", shares((0.56, 1.1, 1.1, 1.2)), "differs"),
+    ("ldcc.buffer_130", {"scenarios": {"ldcc_fig5": EQUAL}}, AS_PRINTED),
+    ("ldcc.frozen_against_fifo", {"run": lambda *_: run("ldcc_fig10")}, AS_PRINTED),
+    ("ldcc.fig7_capacity", {"jain": lambda rate: 1 - float(rate.sum()) / 1e8}, AS_PRINTED),
+    ("ldcc.projection_freezes", {"_overloaded": lambda until: 0.0}, AS_PRINTED),
+    ("ldcc.loss_only_while_full", {"run": lossy}, AS_PRINTED),
+    ("ldcc.coexistence_buffers", {"BUFFERS": (30, 160)}, "differs"),
+    *(
+        (f"ldcc.coexistence_{row}", {"_rates": lambda n, law=None: (0.1e6, 1.9e6)}, "differs")
+        for row in ("delay_part", "weight", "floor")
+    ),
+    (
+        "ldcc.coexistence_crossing",
+        {"_rates": lambda n, law=None: (0.1e6, 1.9e6), "crossing": lambda: 40.0},
+        "differs",
+    ),
+    (
+        "ldcc.coexistence_static",
+        {"static": lambda n: (1.2e6, 0.8e6, 0.01) if n == 30 else (0.3e6, 1.7e6, 0.0)},
+        AS_PRINTED,
+    ),
+    ("ldcc.comparison_gcc_lowest", {"closed": lambda: LONG_QUEUE}, "differs"),
+    ("ldcc.comparison_gcc_varies", {"closed": lambda: LONG_QUEUE}, "differs"),
+    ("ldcc.comparison_small_capacities", {"nada_delay": lambda c, largest=5e6: 0.1}, "refuted"),
+    *(
+        (f"ldcc.related_{row}", {"beside_tcp": lambda law, n: (1e6, 1e6)}, wanted)
+        for row, wanted in (
+            ("ledbat_starves", "differs"),
+            ("gcc_starves", "differs"),
+            ("nada_consistent", AS_PRINTED),
+            ("cxtcp_coexists", AS_PRINTED),
+        )
+    ),
+    # binomial controls
+    ("binomial.loss_example", {"binomial": LOSSES}, AS_PRINTED),
+    *(
+        ("binomial.growth_aimd2", {"fig5": lambda _, s=s: 1e-4 * s ** ((N - 1) / 99)}, wanted)
+        for s, wanted in ((352.4, AS_PRINTED), (353.0, "differs"), (6755.0, "differs"))
+    ),
+    (  # s_100 as printed, by a bend at n = 7 as printed
+        "binomial.becomes_linear",
+        {"fig5": lambda _: 1e-4 * np.where(N <= 7, N**2.0, 7.0 * N)},
+        AS_PRINTED,
+    ),
+    (
+        "binomial.exponents_aimd",
+        {"fig5": lambda name: 1e-4 * N ** (1.914 if name == "AIMD1" else 1.272)},
+        AS_PRINTED,
+    ),
+    ("binomial.loss_of_100", {"fig5": lambda name: np.where(N < 100, 0.0, 0.112)}, "differs"),
+    (
+        "binomial.iscc_in_simulation",
+        {"iscc_losses": lambda k, _: np.linspace(2e-3, 1e-3, 8) if k == -1.5 else np.full(8, 1e-3)},
+        AS_PRINTED,
+    ),
+    (
+        "binomial.iscc_in_simulation",
+        {"iscc_losses": lambda k, _: np.linspace(2e-3, 1e-3, 8)},
+        "differs",
+    ),
+    ("binomial.experiment_parameters", {"iscc": lambda k, l: (1 / 18, 1 / 2)}, "differs"),
+    # FAST
+    *(
+        (f"fast.{row}", corrections(1.0, 1e-3), AS_PRINTED)
+        for row in ("exact_iff", "static_windows", "simultaneous")
+    ),
+    ("fast.simultaneous", corrections(2.0), "differs"),
+    (
+        "fast.reduction_over_n",
+        {"ratios": lambda method, over: 1 + 0.1 * np.sqrt(FLOWS)},
+        AS_PRINTED,
+    ),
+    # delay-based AIMD
+    (
+        "delay_aimd.coefficient",
+        {
+            "TABLE": (delay_rules.TABLE[0], tuple(EPOCHS)),
+            "_by_rounds": lambda a: 7 if a == 0.5 else 3,
+        },
+        AS_PRINTED,
+    ),
+    ("delay_aimd.algorithm_increase", {"TAU2": delay_rules.T2}, AS_PRINTED),
+    *(
+        (f"delay_aimd.ratchet_{row}", {"_room": lambda packets, size=8000.0: 0.3}, AS_PRINTED)
+        for row in ("of_one", "of_ten", "buffer")
+    ),
+    *(
+        (
+            f"delay_aimd.ratchet_{row}",
+            {
+                "_room": lambda packets, size=8000.0: 0.3,
+                "ratchet_run": lambda flows, delta: ratchet_run(flows, 1.0),
+            },
+            "differs",
+        )
+        for row in ("of_one", "of_ten")
+    ),
+    ("delay_aimd.knee_delay", knee(0.031), "differs"),
+    ("delay_aimd.knee_delay", knee(0.029), AS_PRINTED),
+    ("delay_aimd.knee_utilisation", knee(0.02, utilisation=0.98), "differs"),
+    ("delay_aimd.knee_losses", knee(0.02, lost=8e3), "differs"),
+    ("delay_aimd.knee_of_loss_based", knee(0.2), "differs"),  # the same for both
+    ("delay_aimd.shorter_epochs", knee(0.02), "differs"),
+    *(
+        (f"delay_aimd.knee_of_any_{row}", moving_knee(slope), wanted)
+        for row in ("number", "buffer")
+        for slope, wanted in ((0.0, AS_PRINTED), (5e-3, "differs"))
+    ),
+    ("delay_aimd.slow_start_exit", {"early_exit": lambda T, tau0: (100.0, 300.0)}, AS_PRINTED),
+    # ECF
+    ("ecf.red_delay", delays(0.0), AS_PRINTED),
+    ("ecf.red_delay", delays(0.01), "differs"),
+    ("ecf.red_margins", oscillations(lambda n, rtt: n * rtt / 100), AS_PRINTED),
+    ("ecf.red_margins", oscillations(lambda n, rtt: n / rtt / 100), "differs"),
+    ("ecf.tfrc_drops", averages("loss", (1e-3, 1e-3, 1e-3)), "differs"),
+    ("ecf.inner_drops", averages("loss", (9e-3, 9e-3, 9e-3)), "differs"),
+    ("ecf.inner_drops", averages("loss", (0.02, 0.02, 0.02)), AS_PRINTED),
+    *(
+        (f"ecf.{row}", averages(what, tuple(part * v for v in values)), wanted)
+        for row, what, *values in (
+            ("ecf_jitter", "jitter", 4e-3, 5e-3, 9.6e-3),
+            ("ecf_delay", "delay", 28e-3, 28e-3, 18.7e-3),
+            ("tfrc", "delay", 49e-3, 45e-3, 40e-3),
+            ("tfrc_jitter", "jitter", 2.8e-3, 3.9e-3, 10.8e-3),
+            ("tfrc_jitter_over_red", "jitter", 3e-3, 4e-3, 9.6e-3),
+            ("utilisation", "utilisation", 0.92, 0.999, 1.0),
+        )
+        for part, wanted in ((1.0, AS_PRINTED), (0.8, "differs"))
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong", "wanted"), OTHERS, ids=[f"{row}-{wanted}" for row, _, wanted in OTHERS]
+)
+def test_another_result_has_another_verdict(
+    monkeypatch: pytest.MonkeyPatch, row: str, wrong: dict[str, Any], wanted: str
+) -> None:
+    assert mutated(monkeypatch, row, wrong).verdict == wanted
+
+
+# --- whatever a row rests on ----------------------------------------------------------------------
+
+# One is differentiated by hand.
+PROVED = {name for name, (verdict, _) in WANTED.items() if verdict == "proved"}
+NUMBERED = {
+    claim.id for claim in model.claims_of() if "compared(" in inspect.getsource(claim.check)
+}
+
+
+@pytest.mark.parametrize("row", sorted(PROVED - {"ldcc.gradient_of_penalty"}))
+def test_what_is_proved_rests_on_proofs(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    def refuted(verdict: Verdict) -> Verdict:
+        return replace(verdict, status="refuted")
+
+    def fails(statement: Any, where: Any = ()) -> Any:
+        if isinstance(statement, Law):
+            return prove(statement)
+        return Verdict("", statement, "refuted", "no reason")
+
+    monkeypatch.setattr(model, "_decided", refuted)
+    monkeypatch.setattr(model, "prove", fails)
+    assert mutated(monkeypatch, row, {}).verdict in ("refuted", "differs")
+
+
+@pytest.mark.parametrize("row", sorted(NUMBERED))
+def test_what_is_compared_turns_with_the_printed_numbers(
+    monkeypatch: pytest.MonkeyPatch, row: str
+) -> None:
+    """If no computed number agreed all would differ, and if each did all would be as printed."""
+    for agree, wanted in ((False, "differs"), (True, AS_PRINTED)):
+        monkeypatch.setattr(printed, "agrees", lambda digits, value, agree=agree: agree)
+        assert mutated(monkeypatch, row, {}).verdict == wanted
