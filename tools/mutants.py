@@ -193,13 +193,13 @@ def callers(copy: Path, changed: Path) -> set[Path]:
     """A file, and those that import it, directly or not."""
     imports: dict[Path, set[str]] = {}
     for path in (copy / "fluidcc" / "numerics").rglob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-        imports[path] = {
-            name
-            for node in nodes
-            if isinstance(node, ast.ImportFrom)
-            for name in (node.module or "", *(f"{node.module}.{a.name}" for a in node.names))
-        }
+        own = path.relative_to(copy).with_suffix("").parts
+        imports[path] = set()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                above = own[: -node.level] if node.level else ()
+                module = ".".join([*above, *([node.module] if node.module else [])])
+                imports[path] |= {module, *(f"{module}.{a.name}" for a in node.names)}
     found, new = {changed}, {changed}
     while new:
         names = {".".join(p.relative_to(copy).with_suffix("").parts) for p in new}

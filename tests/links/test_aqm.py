@@ -13,7 +13,7 @@ from sympy import lambdify
 import fluidcc as fc
 from fluidcc.analysis.published import tcp_loops
 from fluidcc.equilibria.equilibrium import Equilibrium
-from fluidcc.symbols import unfold
+from fluidcc.symbols import c, q_max, unfold, y
 
 PACKET = 8000.0
 C = 3750 * PACKET
@@ -211,3 +211,17 @@ def test_the_exact_verdict_is_what_the_nonlinear_run_does(
     assert np.polyfit(t[peaks], np.log(size[peaks]), 1)[0] == pytest.approx(root.real, rel=0.02)
     assert math.pi / np.diff(t[peaks]).mean() == pytest.approx(abs(root.imag), rel=0.01)
     assert np.ptp(off[15_000:]) > 1e-2  # and it never settles
+
+
+@pytest.mark.parametrize(
+    ("queue", "arriving", "moves"),
+    [(0.1, 2e6, 1.0), (0.1, 0.5e6, -0.5), (0.0, 0.5e6, 0.0), (0.2, 2e6, 0.0)],
+)
+def test_pi_hears_the_queue_move_and_at_its_ends_it_does_not(
+    queue: float, arriving: float, moves: float
+) -> None:
+    """An empty queue does not fall, and a full one does not rise."""
+    q, p = fc.PI.states
+    now = {q: queue, y: arriving, c: 1e6, q_max: 0.2, **fc.PI.params}
+    slope = float(unfold(fc.PI.flow[p]).subs(now))
+    assert slope == pytest.approx(0.0682 * moves + 0.03615 * (queue - 0.05))

@@ -16,6 +16,9 @@ from sympy import symbols
 import fluidcc as fc
 from fluidcc.base.errors import InvalidInput, UnitsError, UnknownName
 from fluidcc.laws import Link
+from fluidcc.symbols import e_b
+
+z, g = symbols("z g", positive=True)
 
 
 def two_links() -> fc.Network:
@@ -89,6 +92,33 @@ def test_capacity_that_changes() -> None:
 def test_flow_may_start_and_stop_more_than_once() -> None:
     net = two_links().flow("f", fc.LDCC, route=["l1"], start=[None, "5 s", 9], stop=[2, 7, None])
     assert net.flows["f"].intervals == ((-math.inf, 2.0), (5.0, 7.0), (9.0, math.inf))
+
+
+@pytest.mark.parametrize("stop", ["5 s", "6 s"])
+def test_a_flow_starts_again_only_after_its_stop(stop: str) -> None:
+    with pytest.raises(InvalidInput, match="must be after the stop before it"):
+        two_links().flow("f", fc.LDCC, route=["l1"], start=["1 s", "5 s"], stop=[stop, "9 s"])
+
+
+def test_what_was_found_of_a_network_is_found_again_when_it_grows() -> None:
+    net = fc.dumbbell([fc.LDCC] * 2, {"capacity": 3e6}, rtt=0.05)
+    np.testing.assert_allclose(fc.equilibrium(net).rate, 1.5e6)
+    net.flow("more", fc.LDCC, route=net.link_names, access_delay=0.005)
+    np.testing.assert_allclose(fc.equilibrium(net).rate.sum(), 3e6)
+    assert fc.equilibrium(net).rate.sizes["flow"] == 3
+    np.testing.assert_array_equal(fc.equilibrium(net).rate, fc.equilibrium(net.copy()).rate)
+
+
+def test_initial_states_follow_the_return_delay() -> None:
+    """As given, or else the way there: over two links and an access."""
+    law = fc.Source("Late", flow={z: 0}, out={"rate": z * g}, params={g: 1e5}, initial={z: e_b},
+                    units={z: "s", g: "bit/s^2"})  # fmt: skip
+    net = two_links().flow("f", law, route=["l1", "l2"], access_delay=0.02)
+    there = 0.02 + sum(link.delay for link in net.links.values())
+    assert net.flows["f"].initial["z"] == pytest.approx(there, rel=1e-15)
+    assert net.with_flow("f", return_delay=0.3).flows["f"].initial["z"] == 0.3
+    longer = net.with_link("l2", delay=0.5).flows["f"].initial["z"]
+    assert longer == pytest.approx(there - net.links["l2"].delay + 0.5, rel=1e-15)
 
 
 def test_routing_matrix_and_order() -> None:

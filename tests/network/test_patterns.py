@@ -68,6 +68,12 @@ def test_the_kind_and_its_values_are_read() -> None:
         net("a", pattern=BURSTS | {"shape": 1})
 
 
+@pytest.mark.parametrize("late", [0, "1 s", 0.5])
+def test_times_of_a_pattern_rise(late: object) -> None:
+    with pytest.raises(InvalidInput, match="sort its pairs by time, one for each time"):
+        net("a", pattern=[(0, 1e6), (1, 2e6), (late, 1e6)])
+
+
 def test_laws_of_random_traffic_carry_their_pattern() -> None:
     n = net("a", pattern=BURSTS).flow(
         "b", fc.OnOff(peak=5e6, mean_on=0.1, mean_off=0.1, shape=1.25), route=["l"]

@@ -38,6 +38,15 @@ def test_a_constant_share_is_dropped_before_the_queue() -> None:
     assert float(ds.loss[0, 0]) == pytest.approx(1 / 3)
 
 
+def test_marks_are_of_what_is_not_dropped() -> None:
+    both = replace(ThirdDropped, name="Both", out={**ThirdDropped.out, "mark": p})
+    net = fc.Network().link("l", both, capacity=9e6, delay=0.01)
+    net.flow("f", fc.CBR(rate=3e6), route=["l"], start=0, return_delay=0.01)
+    ds = fc.simulate(net, 1, t_eval=[1], engine="array")
+    assert float(ds.loss[-1, 0]) == pytest.approx(5 / 9, rel=1e-12)
+    assert float(ds.link_loss[-1, 0]) == pytest.approx(1 / 3, rel=1e-12)
+
+
 def branching(
     law: fc.Link, rates: list[float], capacity: float, buffer: float | None = None
 ) -> fc.Network:

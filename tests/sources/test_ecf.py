@@ -10,7 +10,7 @@ from sympy import lambdify
 
 import fluidcc as fc
 from fluidcc.base.errors import FluidccWarning, InvalidInput
-from fluidcc.symbols import unfold
+from fluidcc.symbols import e, e_b, packet, pi, unfold, x_tau
 
 PACKET, C = 12000.0, 30e6
 
@@ -202,3 +202,17 @@ def test_poisson_numbers_have_their_mean_whatever_the_interval(mean: float) -> N
     assert number.min() >= 0
     assert weight @ number == pytest.approx(mean, rel=1e-12)
     assert weight @ (number - mean) ** 2 == pytest.approx(mean, abs=3 / 8 * min(1, 4 * mean))
+
+
+@pytest.mark.parametrize(("since", "heard"), [(0.099, 0.0), (0.101, 25.0), (0.5, 25.0)])
+def test_dccp_counts_marks_again_a_round_trip_after_it_has_halved(
+    since: float, heard: float
+) -> None:
+    """Of 200 kbit in 0.1 s, one packet in ten marked: 25 packets a second; then it halves once."""
+    W, m, last = fc.DCCP.states
+    now = {e: 0.06, e_b: 0.04, x_tau: 2e6, pi: 0.1, packet: 8000, W: 10, m: 2, last: since}
+    assert float(unfold(fc.DCCP.flow[m]).subs(now)) == pytest.approx(heard)
+    (halving,) = fc.DCCP.jumps
+    assert halving.when.subs(now) == 1
+    new = {z: float(f.subs({**now, **fc.DCCP.params})) for z, f in halving.reset.items()}
+    assert new == {W: 5, m: 0, last: 0}

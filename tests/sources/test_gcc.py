@@ -7,6 +7,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.formulas import response
+from fluidcc.symbols import edot, pi, unfold, x_tau
 
 CAPACITY, DELAY = 2e6, 0.025
 
@@ -92,3 +93,33 @@ def test_without_gains_the_adaptive_threshold_is_the_fixed_one() -> None:
     fixed = fc.simulate(net(fc.GCC), 30, rtol=1e-8)
     held = fc.simulate(net(fc.AdaptiveGCC(K_u=1e-12, K_d=1e-12)), 30, rtol=1e-8)
     np.testing.assert_allclose(held.rate, fixed.rate, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "gradient", "after"),
+    [
+        (1, 0.051, -1), (0, 0.051, -1), (-1, 0.051, -1),  # over-use decreases, again while it lasts
+        (-1, 0.0, 0), (0, 0.0, 1), (1, 0.0, 1),  # normal: to hold, then to increase
+        (1, -0.051, 0), (0, -0.051, 0), (-1, -0.051, 0),  # under-use holds
+        (1, 0.049, 1), (0, 0.049, 1), (0, -0.049, 1), (1, -0.049, 1),
+    ],
+)  # fmt: skip
+def test_every_jump_of_the_automaton(mode: int, gradient: float, after: int) -> None:
+    A, m, _ = fc.GCC.states
+    now = {A: 2e6, m: mode, edot: gradient, x_tau: 1e6, pi: 0.1, **fc.GCC.params}
+    due = [jump for jump in fc.GCC.jumps if jump.when.subs(now) > 0]
+    new = {z: float(unfold(f).subs(now)) for jump in due[:1] for z, f in jump.reset.items()}
+    assert len(due) <= 1
+    assert new.get(m, mode) == after
+    received = 1e6 * 0.9 / (1 + gradient)
+    assert new.get(A, 2e6) == (pytest.approx(0.85 * received) if gradient > 0.05 else 2e6)
+
+
+@pytest.mark.parametrize(("sent", "grown"), [(1e6, 0.08), (1.499e6, 0.01), (2e6, 0.0)])
+def test_it_grows_by_8_percent_a_second_and_not_beyond_half_more_than_is_received(
+    sent: float, grown: float
+) -> None:
+    A, m, _ = fc.GCC.states
+    now = {A: sent, m: 1, edot: 0.0, x_tau: 1e6, pi: 0.0, **fc.GCC.params}
+    wanted = {0.08: sent * np.log(1.08), 0.01: (1.5e6 - sent) / 0.1, 0.0: 0.0}[grown]
+    assert float(unfold(fc.GCC.flow[A]).subs(now)) == pytest.approx(wanted)

@@ -117,3 +117,8 @@ def test_slow_start_fills_an_empty_link_soon() -> None:
     slow = link(fc.TFRCFluid(n0=100))
     first = [fc.metrics.mean(fc.simulate(n, 10.0).throughput, 2.0).item() for n in (net, slow)]
     assert first[0] > 0.9 * C > 2 * first[1]
+
+
+def test_weights_are_those_of_the_rfc() -> None:
+    """RFC 5348, Section 5.4: 1 for the latest four intervals, then a fifth less each."""
+    assert [float(w) for w in WEIGHTS] == [1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2]
