@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import lambdify
 
-from fluidcc.base.errors import FluidccError
+from fluidcc.base.errors import FluidccError, NotFinite
 from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
@@ -80,11 +80,8 @@ class _Structure:
         of its values.
     address, hops : int
         Of the compiled step, and of the longest route.
-    doubts : list of str
-        What makes every run doubtful, unless that depends on the samples.
-    samples : dict or None
-        Where the samples of each variable and flow stand, if what makes a run doubtful depends on
-        them.
+    doubts : list of str or None
+        What makes every run doubtful; None if that depends on the samples.
     """
 
     space: Workspace
@@ -95,8 +92,7 @@ class _Structure:
     tables: list[tuple[int, NDArray[np.float64]]]
     address: int
     hops: int
-    doubts: list[str]
-    samples: dict[tuple[str, str], int] | None
+    doubts: list[str] | None
 
 
 class _Place(NamedTuple):
@@ -207,7 +203,7 @@ class Trajectories:
         space.I[s.BUDGET] = 10 * pause_after(space.at)
         heads = _with_room(np.array([place.head for place in places]), space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
-        alone = structure.samples is not None  # runs overwrite the samples of those before
+        alone = structure.doubts is None  # runs overwrite the samples of those before
         while done < count:
             look()
             stop = done + 1 if alone else count
@@ -220,7 +216,10 @@ class Trajectories:
             if done == stop:
                 last = done - 1
                 if alone and codes[last] == s.DONE:
-                    doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
+                    try:
+                        doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
+                    except NotFinite:  # of a variable that no state shows
+                        codes[last], out[last] = s.NONFINITE, np.nan
             elif I[s.CODE] == s.GROW_RING and not space.grow_ring():
                 codes[done], done, anew = s.COLLAPSE, done + 1, 1
             elif I[s.CODE] in (s.GROW_RING, s.GROW_HEAP):
@@ -228,7 +227,7 @@ class Trajectories:
                     space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
-        if not alone:
+        if structure.doubts:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
         scale, shift = (
             np.array(part)[which] for part in zip(*(p[3:] for p in places), strict=True)
@@ -237,19 +236,15 @@ class Trajectories:
 
     def _doubts(self, place: _Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""
-        structure, net = place.structure, place.net
-        samples, at, count = structure.samples, structure.space.at, int(structure.space.I[s.NSAMP])
+        space, net = copy(place.structure.space), place.net
         if self.alone:  # the values of these axes stand in the workspace alone
             net = self.task.at(self.task.grid.values(range(len(position)), position)).net
+        at = space.at
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
-
-        def read(variable: str, flow: str) -> NDArray[np.float64]:
-            assert samples is not None
-            first = samples[_MADE_OF.get(variable, variable), flow]
-            values = F[first : first + count]
-            return values + net.return_delay(flow) if variable == "rtt" else values
-
-        return doubts(replace(at, net=net, flows=flows, links=links), read)
+        space.F, space.at = F, replace(at, net=net, flows=flows, links=links)
+        data = variables(space, sample_times(self.task.options))
+        column = {name: k for k, name in enumerate(net.flow_names)}
+        return doubts(space.at, lambda variable, flow: data[variable][1][:, column[flow]])
 
     # --- workspaces -------------------------------------------------------------------------------
 
@@ -311,13 +306,6 @@ class Trajectories:
             first[name] = len(rows)
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
-        samples = {
-            (name, flow): int(place)
-            for name, (dims, values, _) in numbered.items()
-            if dims == ("time", "flow") and name != "rtt"
-            for flow, place in zip(at.net.flows, values[0].tolist(), strict=True)
-            if place == place
-        }
         asked: list[str] = []
 
         def sending(variable: str, flow: str) -> NDArray[np.float64]:
@@ -332,7 +320,7 @@ class Trajectories:
             np.array([where for _, where, _ in numbers], dtype=np.int64),
             [(k, table) for k, _, table in numbers],
             fused_address(at, build=True) if fused else 0, max(len(f.route) for f in at.flows),
-            said, samples if asked else None,
+            None if asked else said,
         )  # fmt: skip
 
     # --- axes that act alone ----------------------------------------------------------------------
