@@ -72,8 +72,8 @@ def test_every_kind_of_axis(axis: str, value: Any, check: Any) -> None:
 
 def test_axes_act_together() -> None:
     """Also those that are ranges with units."""
-    axis = {"from": "1 Mbit/s", "to": "4 Mbit/s", "points": 3, "scale": "log"}
-    grid: dict[str, Any] = {"l.capacity": axis, "count": [1, 2], "beta": [0.1, 0.2]}
+    spread = {"from": "1 Mbit/s", "to": "4 Mbit/s", "points": 3, "scale": "log"}
+    grid: dict[str, Any] = {"l.capacity": spread, "count": [1, 2], "beta": [0.1, 0.2]}
     grid["rtt"] = [0.05, 0.1]
 
     def seen(p: Any) -> list[float]:
