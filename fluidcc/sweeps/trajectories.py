@@ -9,9 +9,11 @@ their numbers.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,7 +258,8 @@ class Trajectories:
         if space is None:
             return None
         net = space.at.net
-        key = (net.flow_names, net.link_names, len(space.F), space.I.tobytes())
+        starts = tuple(tuple(g.law.initial.items()) for g in space.at.groups)
+        key = (net.flow_names, net.link_names, starts, len(space.F), space.I.tobytes())
         if key not in self.structures:
             self.structures[key] = self._structure(space)
         structure = self.structures[key]
@@ -326,19 +329,23 @@ class Trajectories:
     # --- axes that act alone ----------------------------------------------------------------------
 
     def _axes_alone(self) -> list[int]:
-        """Axes whose values stand in a workspace, where no other axis bears on them: so it is if
-        the workspaces of their least and greatest value differ in these numbers only.
+        """Axes whose values stand in a workspace, where no other axis bears on them: so it is if,
+        with each law, the workspaces of their ends differ in these numbers only.
         """
-        free = [k for k in range(len(self.task.grid.axes)) if not self._tied(k)]
-        for number in self.task.probes() if free else ():
-            values = self.task.grid.point(number)
-            try:
-                space = self._space(values)
-            except FluidccError:
-                continue
-            if space is not None:
-                return [k for k in free if self._sets(k, values, space)]
-        return []
+        grid = self.task.grid
+        free = [k for k in range(len(grid.axes)) if not self._tied(k)]
+        if not free:
+            return []
+        laws = [k for k, a in enumerate(grid.axes) if self.task.targets[a.name].kind == "law"]
+        bases: list[tuple[dict[str, Any], Workspace]] = []
+        for positions in product(*(range(len(grid.axes[k].values)) for k in laws)):
+            for number in self.task.probes():
+                values = grid.point(number) | grid.values(laws, positions)
+                with suppress(FluidccError):
+                    if (space := self._space(values)) is not None:
+                        bases.append((values, space))
+                        break
+        return [k for k in free if bases and all(self._sets(k, *base) for base in bases)]
 
     def _tied(self, k: int) -> bool:
         """Whether an axis sets more than numbers of laws, or what may be set, or follows from it,
@@ -351,16 +358,20 @@ class Trajectories:
         moving = {t.key for t in others if t.kind in ("parameter", "initial")} | _CONSTANTS
         net: Any = self.task.model
         for owner, name in target.owners:
-            law = getattr(net, f"{owner}s")[name].law
-            if any(t.kind == "law" and (owner, name) in t.owners for t in others):
-                return True
-            starts = {z: names_in(start) for z, start in law.initial.items()}
-            related = [*between(law), *starts.values()]
-            for z, f in (*law.lower.items(), *law.upper.items()):
-                if names := names_in(f):  # the start must be within a bound that moves
-                    related.append(names | starts.get(z, set()) | {f"initial.{plain(z)}"})
-            if any(target.key in names and names & moving for names in related):
-                return True
+            swept: list[Any] = []  # laws that it has at other points
+            for axis in self.task.grid.axes:
+                other = self.task.targets[axis.name]
+                if other.kind == "law" and (owner, name) in other.owners:
+                    swept += axis.values
+            for law in swept or [getattr(net, f"{owner}s")[name].law]:
+                starts = {z: names_in(start) for z, start in law.initial.items()}
+                related = [*between(law), *starts.values()]
+                for z, f in (*law.lower.items(), *law.upper.items()):
+                    if names := names_in(f):  # the start must be within a bound that moves
+                        related.append(names | starts.get(z, set()) | {f"initial.{plain(z)}"})
+                own = {plain(p) for p in law.params} - {target.key} if swept else set()
+                if any(target.key in names and names & (moving | own) for names in related):
+                    return True
         return False
 
     def _numbers(self, space: Workspace, k: int) -> list[tuple[int, NDArray[np.float64]]]:
