@@ -148,19 +148,16 @@ def sweep(
 
 def _doubtful(data: xr.Dataset) -> str:
     """How many points carry a warning, and which one the first."""
-    texts = data["warning"].values
-    first = np.unravel_index(int(np.argmax(texts.ravel() != "")), texts.shape)
-    at = {
-        str(dim): data[dim].values[k].item()
-        for dim, k in zip(data["warning"].dims, first, strict=True)
-    }
+    texts = data["warning"]
+    first = texts[np.unravel_index(int(np.argmax(texts.values.ravel() != "")), texts.shape)]
+    at = {axis: first[axis].item() for axis in texts.dims}
     where = ", ".join(
         f"{axis} = {value:.6g}" if isinstance(value, float) else f"{axis} = {value}"
         for axis, value in at.items()
     )
     return (
         f"{data.attrs['warned']} of {data.attrs['points']} points carry a warning, in the variable "
-        f"'warning'; the first, at {where}: {texts[first]}"
+        f"'warning'; the first, at {where}: {first.item()}"
     )
 
 

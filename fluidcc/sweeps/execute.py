@@ -16,7 +16,7 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -109,23 +109,18 @@ def run(task: Task, how: Execution, points: Points, folder: str = "") -> tuple[T
     piece : Piece
         The results, in the order of the points.
     """
-    if how.store is None:
-        task = task if task.schema else probed(task)
-        return task, _computed(
-            task, how, points, empty_piece(task.schema, len(points)), set(), None
-        )
-    chosen = None if len(points) == task.grid.size else np.asarray(points)
-    kept = Store(Path(how.store) / folder, identity(task, chosen))
-    try:
-        if kept.begun:
+    kept = None
+    if how.store is not None:
+        chosen = None if len(points) == task.grid.size else np.asarray(points)
+        kept = Store(Path(how.store) / folder, identity(task, chosen))
+    with nullcontext() if kept is None else closing(kept):
+        if kept is not None and kept.begun:
             task = replace(task, schema=kept.schema)
             found, done = kept.read()
         else:
             task = task if task.schema else probed(task)
             found, done = empty_piece(task.schema, len(points)), set()
         return task, _computed(task, how, points, found, done, kept)
-    finally:
-        kept.close()
 
 
 def _computed(

@@ -189,7 +189,7 @@ def load_sweep(path: str | Path) -> tuple[Scenario, dict[str, Any], SweepFile]:
         key = "set" if file.set and (file.scenario in scenarios or _is_file(beside)) else "scenario"
         raise ScenarioError(f"{path.name}, {key}: {error}") from error
     given: dict[str, Any] = {
-        "grid": {name: _axis(values) for name, values in file.grid.items()},
+        "grid": msgspec.to_builtins(file.grid),
         "measure": file.measure,
         **{
             k: getattr(file, k)
@@ -207,22 +207,11 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _axis(values: list[Quantity] | Spread) -> Any:
-    if isinstance(values, Spread):
-        return {
-            "from": values.first,
-            "to": values.last,
-            "points": values.points,
-            "scale": values.scale,
-        }
-    return values
-
-
 def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
-    known = [f.name for f in msgspec.structs.fields(SweepFile)]
+    kinds = {field.name: field.type for field in msgspec.structs.fields(SweepFile)}
     for key in data:
-        if key not in known:
-            raise ScenarioError(f"{name}, {key}: there is no such key here; {near(key, known)}")
+        if key not in kinds:
+            raise ScenarioError(f"{name}, {key}: there is no such key here; {near(key, kinds)}")
     options = data.get("options")
     for key in options if isinstance(options, Mapping) else ():
         if key not in OPTIONS:
@@ -232,24 +221,21 @@ def _convert(data: Mapping[str, Any], name: str) -> SweepFile:
     for key in ("scenario", "measure", "grid"):
         if key not in data:
             raise ScenarioError(f"{name}, {key} is missing; give {_RIGHT[key]}")
+    axes = data["grid"] if isinstance(data["grid"], Mapping) else {}
+    right = "a list of values, or { from = ..., to = ..., points = ..., scale = 'log' }"
+    for axis, values in axes.items():
+        _require(values, list[Quantity] | Spread, f"{name}, grid.{axis}", right)
     for key, value in data.items():
-        field = next(f for f in msgspec.structs.fields(SweepFile) if f.name == key)
-        if key == "grid" and isinstance(value, Mapping):
-            for axis, values in value.items():
-                try:
-                    msgspec.convert(values, list[Quantity] | Spread)
-                except msgspec.ValidationError:
-                    right = (
-                        "a list of values, or { from = ..., to = ..., points = ..., scale = 'log' }"
-                    )
-                    raise ScenarioError(
-                        f"{name}, grid.{axis} is {shown(values)}; give {right}"
-                    ) from None
-        try:
-            msgspec.convert(value, field.type)
-        except msgspec.ValidationError:
-            raise ScenarioError(f"{name}, {key} is {shown(value)}; give {_RIGHT[key]}") from None
+        _require(value, kinds[key], f"{name}, {key}", _RIGHT[key])
     return msgspec.convert(data, SweepFile)
+
+
+def _require(value: Any, kind: Any, what: str, right: str) -> None:
+    """Refuse what is not of a type."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise ScenarioError(f"{what} is {shown(value)}; give {right}") from None
 
 
 # --- results on disk ------------------------------------------------------------------------------

@@ -92,8 +92,10 @@ def refined(task: Task, how: str | Sequence[str] | Refine, run: Run) -> xr.Datas
         names: Any = tuple(how) if isinstance(how, list) else how
         how = Refine(names)
     work = _Refinement(task, how, run)
-    for step in work.steps():
+    step = how.step
+    while step:
         work.level(step)
+        step //= 2
     while work.settle():
         pass
     return work.dataset()
@@ -110,12 +112,6 @@ class _Refinement:
         self._whole: Piece | None = None
         self._parts = 0
         self._mixed: set[tuple[tuple[int, int], ...]] | None = None
-
-    def steps(self) -> Iterator[int]:
-        step = self.how.step
-        while step >= 1:
-            yield step
-            step //= 2
 
     def measure(self, points: NDArray[np.int64]) -> None:
         """Measure those points that are not yet."""
@@ -161,10 +157,8 @@ class _Refinement:
         self._mixed = set()
         view = self.verdict.reshape(-1, *self.shape)
         for cell in cells:
-            corner, inside = (
-                np.ix_(*cell),
-                np.ix_(*(np.arange(low, high + 1) for low, high in cell)),
-            )
+            corner = np.ix_(*cell)
+            inside = tuple(slice(low, high + 1) for low, high in cell)
             for one in view:
                 found = one[corner]
                 if found.min() < 0 or found.min() < found.max():
@@ -185,11 +179,8 @@ class _Refinement:
         doubtful = np.zeros(self.shape, dtype=bool)
         for view in self.verdict.reshape(-1, *self.shape):
             for axis in range(len(self.shape)):
-                near_, far = (
-                    np.moveaxis(view, axis, 0)[part] for part in (slice(None, -1), slice(1, None))
-                )
-                differ = near_ != far
-                marks = np.moveaxis(doubtful, axis, 0)
+                along, marks = np.moveaxis(view, axis, 0), np.moveaxis(doubtful, axis, 0)
+                differ = along[:-1] != along[1:]
                 marks[:-1] |= differ
                 marks[1:] |= differ
         todo = np.flatnonzero(doubtful.ravel() & ~self.measured)

@@ -9,16 +9,18 @@ their numbers.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sympy import lambdify
 
-from fluidcc.base.errors import FluidccError
+from fluidcc.base.errors import FluidccError, NotFinite
 from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
@@ -79,11 +81,8 @@ class _Structure:
         of its values.
     address, hops : int
         Of the compiled step, and of the longest route.
-    doubts : list of str
-        What makes every run doubtful, unless that depends on the samples.
-    samples : dict or None
-        Where the samples of each variable and flow stand, if what makes a run doubtful depends on
-        them.
+    doubts : list of str or None
+        What makes every run doubtful; None if that depends on the samples.
     """
 
     space: Workspace
@@ -94,8 +93,7 @@ class _Structure:
     tables: list[tuple[int, NDArray[np.float64]]]
     address: int
     hops: int
-    doubts: list[str]
-    samples: dict[tuple[str, str], int] | None
+    doubts: list[str] | None
 
 
 class _Place(NamedTuple):
@@ -206,7 +204,7 @@ class Trajectories:
         space.state.budget = 10 * pause_after(space.at)
         heads = _with_room(np.array([place.head for place in places]), space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
-        alone = structure.samples is not None  # runs overwrite the samples of those before
+        alone = structure.doubts is None  # runs overwrite the samples of those before
         while done < count:
             look()
             stop = done + 1 if alone else count
@@ -220,7 +218,10 @@ class Trajectories:
             if done == stop:
                 last = done - 1
                 if alone and codes[last] == s.DONE:
-                    doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
+                    try:
+                        doubtful[last] = self._doubts(places[which[last]], positions[:, last], F)
+                    except NotFinite:  # of a variable that no state shows
+                        codes[last], out[last] = s.NONFINITE, np.nan
             elif why == s.GROW_RING and not space.grow_ring():
                 codes[done], done, anew = s.COLLAPSE, done + 1, 1
             elif why in (s.GROW_RING, s.GROW_HEAP):
@@ -228,7 +229,7 @@ class Trajectories:
                     space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
-        if not alone:
+        if structure.doubts:
             doubtful = dict.fromkeys(np.flatnonzero(codes == s.DONE).tolist(), structure.doubts)
         scale, shift = (
             np.array(part)[which] for part in zip(*(p[3:] for p in places), strict=True)
@@ -237,23 +238,15 @@ class Trajectories:
 
     def _doubts(self, place: _Place, position: NDArray[np.int64], F: Any) -> list[str]:
         """What makes the run doubtful that has left its samples in `F`."""
-        structure, net = place.structure, place.net
-        samples, at, count = (
-            structure.samples,
-            structure.space.at,
-            int(structure.space.state.n_samples),
-        )
+        space, net = copy(place.structure.space), place.net
         if self.alone:  # the values of these axes stand in the workspace alone
             net = self.task.at(self.task.grid.values(range(len(position)), position)).net
+        at = space.at
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
-
-        def read(variable: str, flow: str) -> NDArray[np.float64]:
-            assert samples is not None
-            first = samples[_MADE_OF.get(variable, variable), flow]
-            values = F[first : first + count]
-            return values + net.return_delay(flow) if variable == "rtt" else values
-
-        return doubts(replace(at, net=net, flows=flows, links=links), read)
+        space.F, space.at = F, replace(at, net=net, flows=flows, links=links)
+        data = variables(space, sample_times(self.task.options))
+        column = {name: k for k, name in enumerate(net.flow_names)}
+        return doubts(space.at, lambda variable, flow: data[variable][1][:, column[flow]])
 
     # --- workspaces -------------------------------------------------------------------------------
 
@@ -265,7 +258,8 @@ class Trajectories:
         if space is None:
             return None
         net = space.at.net
-        key = (net.flow_names, net.link_names, len(space.F), space.I.tobytes())
+        starts = tuple(tuple(g.law.initial.items()) for g in space.at.groups)
+        key = (net.flow_names, net.link_names, starts, len(space.F), space.I.tobytes())
         if key not in self.structures:
             self.structures[key] = self._structure(space)
         structure = self.structures[key]
@@ -316,13 +310,6 @@ class Trajectories:
             first[name] = len(rows)
             rows += [int(row) for row in found]
             kinds += [KINDS.index(kind)] * len(found)
-        samples = {
-            (name, flow): int(place)
-            for name, (dims, values, _) in numbered.items()
-            if dims == ("time", "flow") and name != "rtt"
-            for flow, place in zip(at.net.flows, values[0].tolist(), strict=True)
-            if place == place
-        }
         asked: list[str] = []
 
         def sending(variable: str, flow: str) -> NDArray[np.float64]:
@@ -337,25 +324,29 @@ class Trajectories:
             np.array([where for _, where, _ in numbers], dtype=np.int64),
             [(k, table) for k, _, table in numbers],
             fused_address(at, build=True) if fused else 0, max(len(f.route) for f in at.flows),
-            said, samples if asked else None,
+            None if asked else said,
         )  # fmt: skip
 
     # --- axes that act alone ----------------------------------------------------------------------
 
     def _axes_alone(self) -> list[int]:
-        """Axes whose values stand in a workspace, where no other axis bears on them: so it is if
-        the workspaces of their least and greatest value differ in these numbers only.
+        """Axes whose values stand in a workspace, where no other axis bears on them: so it is if,
+        with each law, the workspaces of their ends differ in these numbers only.
         """
-        free = [k for k in range(len(self.task.grid.axes)) if not self._tied(k)]
-        for number in self.task.probes() if free else ():
-            values = self.task.grid.point(number)
-            try:
-                space = self._space(values)
-            except FluidccError:
-                continue
-            if space is not None:
-                return [k for k in free if self._sets(k, values, space)]
-        return []
+        grid = self.task.grid
+        free = [k for k in range(len(grid.axes)) if not self._tied(k)]
+        if not free:
+            return []
+        laws = [k for k, a in enumerate(grid.axes) if self.task.targets[a.name].kind == "law"]
+        bases: list[tuple[dict[str, Any], Workspace]] = []
+        for positions in product(*(range(len(grid.axes[k].values)) for k in laws)):
+            for number in self.task.probes():
+                values = grid.point(number) | grid.values(laws, positions)
+                with suppress(FluidccError):
+                    if (space := self._space(values)) is not None:
+                        bases.append((values, space))
+                        break
+        return [k for k in free if bases and all(self._sets(k, *base) for base in bases)]
 
     def _tied(self, k: int) -> bool:
         """Whether an axis sets more than numbers of laws, or what may be set, or follows from it,
@@ -368,16 +359,20 @@ class Trajectories:
         moving = {t.key for t in others if t.kind in ("parameter", "initial")} | _CONSTANTS
         net: Any = self.task.model
         for owner, name in target.owners:
-            law = getattr(net, f"{owner}s")[name].law
-            if any(t.kind == "law" and (owner, name) in t.owners for t in others):
-                return True
-            starts = {z: names_in(start) for z, start in law.initial.items()}
-            related = [*between(law), *starts.values()]
-            for z, f in (*law.lower.items(), *law.upper.items()):
-                if names := names_in(f):  # the start must be within a bound that moves
-                    related.append(names | starts.get(z, set()) | {f"initial.{plain(z)}"})
-            if any(target.key in names and names & moving for names in related):
-                return True
+            swept: list[Any] = []  # laws that it has at other points
+            for axis in self.task.grid.axes:
+                other = self.task.targets[axis.name]
+                if other.kind == "law" and (owner, name) in other.owners:
+                    swept += axis.values
+            for law in swept or [getattr(net, f"{owner}s")[name].law]:
+                starts = {z: names_in(start) for z, start in law.initial.items()}
+                related = [*between(law), *starts.values()]
+                for z, f in (*law.lower.items(), *law.upper.items()):
+                    if names := names_in(f):  # the start must be within a bound that moves
+                        related.append(names | starts.get(z, set()) | {f"initial.{plain(z)}"})
+                own = {plain(p) for p in law.params} - {target.key} if swept else set()
+                if any(target.key in names and names & (moving | own) for names in related):
+                    return True
         return False
 
     def _numbers(self, space: Workspace, k: int) -> list[tuple[int, NDArray[np.float64]]]:

@@ -54,18 +54,10 @@ def test_a_scenario_becomes_a_result_and_a_figure() -> None:
 
 def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
-    given = [
-        "--set",
-        "flows.a.params.beta=0.2",
-        "--set",
-        "flows.b.initial.x=1 Mbit/s",
-        "--set",
-        "until=9 s",
-    ]
-    assert (
-        main(["simulate", "p1", *given, "--rtol", "1e-4", "-o", "out/r.nc", "--figure", "f.svg"])
-        == 0
-    )
+    changes = ("flows.a.params.beta=0.2", "flows.b.initial.x=1 Mbit/s", "until=9 s")
+    given = [text for change in changes for text in ("--set", change)]
+    files = ["-o", "out/r.nc", "--figure", "f.svg"]
+    assert main(["simulate", "p1", *given, "--rtol", "1e-4", *files]) == 0
     assert capsys.readouterr().out.split() == [str(Path("out/r.nc")), "f.svg"]
     result = opened("out/r.nc")
     net = fc.scenarios["p1"].net
@@ -76,53 +68,39 @@ def test_options_of_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert "<svg" in Path("f.svg").read_text()
 
 
-def test_a_scenario_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_file_and_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(
         'until = 5\n[links.l]\ncapacity = "2 Mbit/s"\ndelay = "25 ms"\n[flows.a]\nlaw = '
         '"LDCC"\nroute = ["l"]\n'
     )
-    assert main(["simulate", "mine.toml", "--figure", "mine.pdf"]) == 0
-    assert capsys.readouterr().out.split() == ["mine.nc", "mine.pdf"]
+    assert main(["simulate", "mine.toml", "--figure", "mine.pdf", "--progress"]) == 0
+    said = capsys.readouterr()
+    assert said.out.split() == ["mine.nc", "mine.pdf"]
+    assert "of 5 s" in said.err
     net = fc.Network().link("l", fc.DropTail, capacity=2e6, delay=0.025)
     run = fc.simulate(net.flow("a", fc.LDCC, route=["l"]), until=5)
     np.testing.assert_array_equal(opened("mine.nc").rate, run.rate)
     assert Path("mine.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_bar_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "p1", "--until", "5 s", "--progress"]) == 0
-    assert "of 5 s" in capsys.readouterr().err
+MISTAKES = [
+    (["simulate", "ldcc_fig55"], "ldcc_fig55: no such file; did you mean the ready ldcc_fig5"),
+    (["simulate", "nowhere.toml"],
+     "nowhere.toml: no such file; give a TOML file or a ready scenario"),
+    (["simulate", "p1", "--set", "beta"],
+     "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2"),
+    (["simulate", "p1", "--set", "flows.z.start=3"],
+     "p1.toml, flows.z.start: there is no flow 'z' to change"),
+    (["simulate", "p1", "--set", "flows.a.params.bta=3"],
+     "p1.toml, flows.a.params: LDCC has no parameter 'bta'"),
+    (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
+    (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
+    (["simulate", "p1", "--output", "no/x.nc"], "--output no/x.nc: there is no folder no; make it"),
+    (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["simulate", "ldcc_fig55"], "ldcc_fig55: no such file; did you mean the ready ldcc_fig5"),
-        (
-            ["simulate", "nowhere.toml"],
-            "nowhere.toml: no such file; give a TOML file or a ready scenario",
-        ),
-        (
-            ["simulate", "p1", "--set", "beta"],
-            "--set beta: give KEY=VALUE, such as flows.a.params.beta=0.2",
-        ),
-        (
-            ["simulate", "p1", "--set", "flows.z.start=3"],
-            "p1.toml, flows.z.start: there is no flow 'z' to change",
-        ),
-        (
-            ["simulate", "p1", "--set", "flows.a.params.bta=3"],
-            "p1.toml, flows.a.params: LDCC has no parameter 'bta'",
-        ),
-        (["simulate", "p1", "--until", "soon"], "p1.toml, until is 'soon'"),
-        (["simulate", "p1", "--rtol", "0"], "rtol is 0.0; give a number between 1e-13 and 0.1"),
-        (
-            ["simulate", "p1", "--output", "no/x.nc"],
-            "--output no/x.nc: there is no folder no; make it",
-        ),
-        (["claims", "lddc"], "there are no claims of 'lddc'; the papers are ldcc"),
-    ],
-)
+@pytest.mark.parametrize(("args", "says"), MISTAKES)
 def test_a_mistake_is_answered_by_one_line(
     args: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,50 +157,35 @@ def test_warnings_are_lines_too(
     assert capsys.readouterr().err == "fluidcc: warning: look here\n"
 
 
-@pytest.mark.parametrize(("style", "text"), [("text", "a table"), ("md", "| a | table |")])
-def test_claims(
-    style: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_claims_and_reproduce(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[str | None] = []
+    asked: list[Any] = []
 
     class Table:
+        def __init__(self, *given: Any, **more: Any) -> None:
+            asked.append((*given, *more.values()))
+
         def __repr__(self) -> str:
             return "a table"
 
         def to_markdown(self) -> str:
             return "| a | table |\n"
 
-    def table(paper: str | None) -> Table:
-        asked.append(paper)
-        return Table()
-
-    monkeypatch.setattr(claims, "table", table)
-    assert main(["claims", "ldcc", "--format", style]) == 0
-    assert main(["claims", "--format", style]) == 0
-    assert asked == ["ldcc", None]
-    assert capsys.readouterr().out == f"{text}\n{text}\n"
-
-
-def test_reproduce(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[Path] = []
-
-    class Table:
         def summary(self) -> str:
             return "3 claims: 3 proved"
 
-    def reproduce(folder: Path, force: bool) -> Table:
-        assert not force
-        asked.append(folder)
-        return Table()
-
-    monkeypatch.setattr(claims, "reproduce", reproduce)
-    assert main(["reproduce"]) == 0
-    assert main(["reproduce", "--folder", "x"]) == 0
-    assert asked == [Path("figures"), Path("x")]
-    assert (
-        capsys.readouterr().out.splitlines()[0]
-        == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
-    )
+    monkeypatch.setattr(claims, "table", Table)
+    monkeypatch.setattr(claims, "reproduce", Table)
+    for command in (
+        ["claims", "ldcc"], ["claims", "--format", "md"], ["reproduce"],
+        ["reproduce", "--folder", "x", "--force"],
+    ):  # fmt: skip
+        assert main(command) == 0
+    assert asked == [("ldcc",), (None,), (Path("figures"), False), (Path("x"), True)]
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["a table", "| a | table |"]
+    assert said[2] == f"{Path('figures/claims.md')}: 3 claims: 3 proved"
 
 
 def test_list_names_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,13 +211,10 @@ def test_it_starts_without_the_libraries() -> None:
 
 
 def test_stability_is_a_text_and_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["stability", "ldcc_fig5", "-o", "loop.png", "--set", "flows.flow1.params.eta=0.5"])
-        == 0
-    )
-    said = dict(
-        line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line
-    )
+    change = ["--set", "flows.flow1.params.eta=0.5"]
+    assert main(["stability", "ldcc_fig5", "-o", "loop.png", *change]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    said = dict(line.split("  ", 1) for line in lines if "  " in line)
     from fluidcc.network.scenarios import Scenario
 
     report = fc.stability(Scenario.load("ldcc_fig5", {"flows.flow1.params.eta": 0.5}).net)

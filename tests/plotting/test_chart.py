@@ -17,21 +17,20 @@ def measured(p: Any) -> dict[str, Any]:
             "condition": bool(p["x"] + p["y"] < 0.5)}  # fmt: skip
 
 
+def boundaries(ax: Any) -> list[Any]:
+    """Where the lines of a chart are."""
+    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
+    return [
+        np.concatenate([p.vertices for p in line.get_paths() if len(p.vertices)]) for line in lines
+    ]
+
+
 def test_the_boundary_and_conditions_are_where_they_are() -> None:
     n = 41
-    ds = fc.sweep(
-        measured, {"x": np.linspace(0, 1, n), "y": np.linspace(0, 1, n)}, executor="serial"
-    )
+    axis = np.linspace(0, 1, n)
+    ds = fc.sweep(measured, {"x": axis, "y": axis}, executor="serial")
     ax: Any = fc.plot.stability_chart(ds, over=["condition"])
-    lines = [
-        c
-        for c in ax.collections
-        if hasattr(c, "get_paths") and len(c.get_linestyles()) and not c.get_fill()
-    ]
-    sums = [
-        np.concatenate([p.vertices for p in c.get_paths() if len(p.vertices)]).sum(axis=1)
-        for c in lines
-    ]
+    sums = [np.sum(places, axis=1) for places in boundaries(ax)]
     for wanted in (1.0, 0.5):
         assert any(np.all(np.abs(s - wanted) <= 2 / (n - 1)) for s in sums), wanted
     assert ax.get_xlabel() == "x"
@@ -42,25 +41,16 @@ def test_the_boundary_and_conditions_are_where_they_are() -> None:
 
 
 def test_conditions_may_come_from_another_sweep() -> None:
-    fine = fc.sweep(
-        measured, {"x": np.linspace(0, 1, 41), "y": np.linspace(0, 1, 41)}, executor="serial"
-    )
-    rough = fc.sweep(
-        measured, {"y": np.linspace(0, 1, 5), "x": np.linspace(0, 1, 81)}, executor="serial"
-    )
+    some, many, more = (np.linspace(0, 1, n) for n in (5, 41, 81))
+    fine = fc.sweep(measured, {"x": many, "y": many}, executor="serial")
+    rough = fc.sweep(measured, {"y": some, "x": more}, executor="serial")
     ax: Any = fc.plot.stability_chart(fine, over={"the paper's": rough.condition})
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == [
-        "stable: boundary",
-        "the paper's",
-    ]
-    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
-    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
-    np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=0.26)
+    texts = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert texts == ["stable: boundary", "the paper's"]
+    np.testing.assert_allclose(boundaries(ax)[-1].sum(axis=1), 0.5, atol=0.26)
     plt.close(ax.figure)
     ax = fc.plot.stability_chart(fine, over={"a margin": rough.gain_margin / (1 / 0.8)})
-    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
-    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
-    np.testing.assert_allclose(places.sum(axis=1), 0.7, atol=0.03)
+    np.testing.assert_allclose(boundaries(ax)[-1].sum(axis=1), 0.7, atol=0.03)
     plt.close(ax.figure)
     with pytest.raises(InvalidInput, match="must be a DataArray over x and y"):
         fc.plot.stability_chart(fine, over={"the paper's": rough.condition[0]})
@@ -93,9 +83,7 @@ def test_a_sweep_over_three_axes_is_drawn_where_one_is_fixed() -> None:
     with pytest.raises(InvalidInput, match="this one is over x, z, y"):
         fc.plot.stability_chart(ds)
     ax: Any = fc.plot.stability_chart(ds.sel(z=0.5))
-    lines = [c for c in ax.collections if len(c.get_linestyles()) and not c.get_fill()]
-    places = np.concatenate([p.vertices for p in lines[-1].get_paths() if len(p.vertices)])
-    np.testing.assert_allclose(places.sum(axis=1), 0.5, atol=2 / (n - 1))
+    np.testing.assert_allclose(boundaries(ax)[-1].sum(axis=1), 0.5, atol=2 / (n - 1))
     plt.close(ax.figure)
     for few, told in ((ds.isel(x=0, z=0), "over y"), (ds.isel(x=0, y=0, z=0), "over none")):
         with pytest.raises(InvalidInput, match=f"two numeric axes; this one is {told}"):

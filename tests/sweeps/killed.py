@@ -35,24 +35,10 @@ def measured(point: Mapping[str, float]) -> dict[str, Any]:
     return {"sine": np.sin(point["x"]) * point["y"], "both": [point["x"] / 3, point["y"]]}
 
 
-def sweep(folder: Path, log: Path, network: bool) -> Any:
-    """Of a function, which writes down the points it was called for, or of a network: runs and
-    equilibria.
-    """
+def sweep(folder: Path, log: Path) -> Any:
+    """Of a function, which writes down the points it was called for."""
     os.environ["POINTS"] = str(log)
-    if not network:
-        return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)
-    net = fc.dumbbell({"a": fc.LDCC, "b": fc.LDCC}, {"capacity": "3 Mbit/s"}, rtt="50 ms")
-    grid = {"beta": np.linspace(0.05, 0.3, 6), "capacity": [2e6, 3e6, 6e6, 60e6]}
-    return fc.sweep(
-        net,
-        grid,
-        ["mean_rate", "equilibrium_rtt"],
-        until=20,
-        store=folder,
-        executor="serial",
-        chunk=CHUNK,
-    )
+    return fc.sweep(measured, GRID, store=folder, executor="serial", chunk=CHUNK)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -63,32 +49,27 @@ def same(one: Any, other: Any) -> bool:
 
 
 def main(folder: Path) -> None:
-    whole, span = {}, {}
-    for network in (False, True):
-        whole[network] = sweep(folder / f"whole{network}", folder / "log", network)
-        began = time.perf_counter()
-        sweep(folder / f"again{network}", folder / "log", network)
-        span[network] = time.perf_counter() - began
+    whole = sweep(folder / "whole", folder / "log")
+    began = time.perf_counter()
+    sweep(folder / "again", folder / "log")
+    span = time.perf_counter() - began
+    points = [f"{x} {y}" for x in GRID["x"] for y in GRID["y"]]
     found: dict[str, Any] = {"identical": 0, "again": 0, "killed": 0, "finished": []}
     for k in range(20):
-        network = k % 4 == 3
-        store, log = folder / f"{k}", folder / f"log{k}"
+        store, resumed = folder / f"{k}", folder / f"resumed{k}"
         child = os.fork()
         if not child:
-            sweep(store, log, network)
+            sweep(store, folder / f"log{k}")
             os._exit(0)
-        time.sleep(random.Random(k).uniform(0.0, span[network]))
+        time.sleep(random.Random(k).uniform(0.0, span))
         os.kill(child, signal.SIGKILL)
         found["killed"] += os.waitpid(child, 0)[1] == signal.SIGKILL
         there = sorted(int(f.stem) for f in (store / "chunks").glob("[0-9]*.json"))
         found["finished"].append(len(there))
-        resumed = folder / f"resumed{k}"
-        found["identical"] += same(sweep(store, resumed, network), whole[network])
+        found["identical"] += same(sweep(store, resumed), whole)
         computed = set(resumed.read_text().splitlines()) if resumed.exists() else set()
-        points = [f"{x} {y}" for x in GRID["x"] for y in GRID["y"]]
-        found["again"] += sum(
-            points[CHUNK * n + j] in computed for n in there for j in range(CHUNK)
-        )
+        kept = [points[CHUNK * n + j] for n in there for j in range(CHUNK)]
+        found["again"] += len(computed.intersection(kept))
     print(json.dumps(found))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ GRIDS: dict[str, tuple[dict[str, Any], int, int, int]] = {
         {"a.rtt": [0.06, 0.1], "a.count": [1, 2], "a.initial.x": [1e5, 2e5]}, 1, 2, 0
     ),
     "laws, and their parameters": (
-        {"a.beta": [0.1, 0.2], "a.law": [fc.LDCC, OTHER], "b.eta": [0.2, 0.4]}, 1, 1, 0
+        {"a.beta": [0.1, 0.2], "a.law": [fc.LDCC, OTHER], "b.eta": [0.2, 0.4]}, 2, 1, 0
     ),
     "a law that jumps": ({"a.law": [fc.LDCC, DCCP], "b.beta": [0.1, 0.2]}, 1, 1, 2),
     "no flow at all": ({"count": [1, 0]}, 0, 1, 1),
@@ -83,6 +84,17 @@ def test_runs_together_are_simulate_bit_for_bit(
     assert len(runs.alone) == alone
     assert len(runs.structures) == structures
     assert len(runs.run(points, [*task.measures], empty_piece(task.schema, len(points)))) == left
+
+
+def test_each_law_starts_as_it_says() -> None:
+    """Also where laws differ in nothing but that, and the start follows from a swept parameter."""
+    x = next(iter(fc.LDCC.initial))
+    later = replace(fc.LDCC, initial={x: fc.LDCC.initial[x] / 5})
+    grid = {"a.law": [fc.LDCC, later], "a.w": [2e4, 3e4, 4e4]}
+    net = network().without_flow("b")
+    task = probed(make_task(net, grid, ALL, 2.0, None, {"samples": 41}))
+    as_alone(task, evaluate(task, range(6)), range(6))
+    assert trajectories_of(task).alone == [1]
 
 
 def test_frozen_delays_too() -> None:

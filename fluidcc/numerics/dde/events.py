@@ -96,7 +96,6 @@ class Monitor:
         self.watchers, self.delays, self.args = watchers, delays, args
         self.needs_states = any(w.delayed for w in watchers)
         self.lags = delays.count if delays.function is not None else 0
-        self.active = bool(watchers) or self.lags > 0
 
     def at_mesh(self, t: float, y: Array) -> list[float]:
         """g of every watcher at a mesh point, on its later side."""
@@ -137,20 +136,16 @@ class Monitor:
             )
         return g
 
-    def signs(self) -> list[int]:
-        """The signs before the step; a delayed argument is above the lower and below the upper
-        end.
-        """
-        return [w.sign for w in self.watchers] + [1, -1] * self.lags
-
     def scan(self, trial: Trial, fresh: bool) -> Found:
-        """Find the zeros in the trial step, up to the first that must end it; `fresh`: it begins
-        at a discontinuity.
+        """Find the zeros in the trial step up to the first that must end it; `fresh`: it begins at
+        a discontinuity.
         """
         found = Found()
-        if not self.active:
+        if not (self.watchers or self.lags):
             return found
-        signs, count, before = self.signs(), len(self.watchers), 0.0
+        # before the step; a delayed argument is above the lower and below the upper end
+        signs = [w.sign for w in self.watchers] + [1, -1] * self.lags
+        count, before = len(self.watchers), 0.0
         tolerance = 64 * np.finfo(float).eps * max(abs(trial.t), trial.h)
         grid = [0.25, 0.5, 0.75, 1.0]
         if fresh or 0 in signs:  # what is zero at the start, but for rounding, soon shows its side
@@ -176,15 +171,7 @@ class Monitor:
             if found.stops:
                 break
             before = u
-        return self._cut(found, trial)
-
-    def _zero(self, trial: Trial, i: int, sign: int, low: float, high: float) -> float:
-        return root(lambda u: sign * self.values(trial, u)[i], low, high)
-
-    @staticmethod
-    def _cut(found: Found, trial: Trial) -> Found:
-        """Keep what happens up to the first stop, and everything that coincides with it."""
-        if found.stops:
+        if found.stops:  # what happens up to the first, and everything that coincides with it
             found.u = min(c.u for c in found.stops)
             same = found.u + 16 * np.finfo(float).eps * max(1.0, abs(trial.t) / trial.h)
             found.stops = [c for c in found.stops if c.u <= same]
@@ -192,6 +179,9 @@ class Monitor:
             found.signs = [s for s in found.signs if s[0] <= same]
         found.hits.sort(key=lambda c: c.u)
         return found
+
+    def _zero(self, trial: Trial, i: int, sign: int, low: float, high: float) -> float:
+        return root(lambda u: sign * self.values(trial, u)[i], low, high)
 
 
 def root(f: Callable[[float], float], low: float, high: float) -> float:
