@@ -290,8 +290,6 @@ def approximate_roots(
     """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
     `shifts`.
     """
-    if not len(points):
-        return np.linalg.eigvals(block.A).astype(complex)
     matrix = _discretised(block, points)
     if matrix.shape[0] <= DENSE_NODES:
         return np.linalg.eigvals(matrix.toarray()).astype(complex)

@@ -72,9 +72,13 @@ def test_python_control_on_a_dense_grid(name: str) -> None:
     assert found.mt == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-4)
 
 
-@pytest.mark.parametrize("of", [*CASES, *range(12)])
+@pytest.mark.parametrize("of", [*CASES, *range(14)])
 def test_a_margin_used_up_puts_a_root_on_the_axis(of: str | int) -> None:
     loop = CASES[of] if isinstance(of, str) else network(of, 3 + of % 3, 1 + of % 3)
+    if isinstance(of, int) and of >= 12:  # queues that do not leak: poles at the origin
+        A = loop.A.copy()
+        A[: 1 + of % 3, : 1 + of % 3] = 0.0
+        loop = fc.DelayLTI(A, loop.B, loop.C, loop.D, delays=loop.delays)
     found = margins(loop)
     for changed, omega in (
         (loop * found.gain, found.phase_crossover),
