@@ -87,16 +87,10 @@ _X, _W = np.polynomial.legendre.leggauss(NODES)
 _X = 0.5 * (_X + 1)
 _BARY = np.array([1 / np.prod([x - y for y in _X if y != x]) for x in _X])
 _P = np.polynomial.legendre.legvander(2 * _X - 1, NODES)  # Legendre polynomials at the nodes
-_INTEGRAL = (
-    0.25
-    # of the interpolant from 0 to each node: the coefficients by quadrature, each integrated
-    # exactly
-    * (
-        (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
-        + (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
-    )
-    * _W
-)
+# of the interpolant from 0 to each node: the coefficients by quadrature, each integrated exactly
+_INTEGRAL = (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
+_INTEGRAL += (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
+_INTEGRAL *= 0.25 * _W
 _FULL = 0.5 * _W
 
 

@@ -88,9 +88,8 @@ def cluster_moments(
     offsets.
     """
     offset = size * np.exp(2j * np.pi * (np.arange(count) + 0.5) / count)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # far to the left, where there is nothing to be told
+    # they overflow far to the left, where there is nothing to be told
+    with np.errstate(over="ignore", invalid="ignore"):
         slope = pencil.values(centre + offset, scaled=True).slope
         powers = offset[None, :] ** np.arange(1, 10)[:, None]
         sums = (powers * slope).mean(axis=1)
@@ -211,15 +210,11 @@ def _cluster(
     if abs(variance) < (SPLIT * size) ** 2 * 10:
         return [(_upper(mean, 1e-8), count)]
     apart, _ = newton(pencil, centre + _from_sums(sums), np.empty(0, complex), 8)
-    keep = (
-        apart
-        if np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5
-        else np.array(centre + _from_sums(sums))
-    )
-    below = keep.imag < -1e-9 * (
-        1 + abs(centre)
-    )  # the mirror images of roots that are in this circle too
-    return [(_upper(complex(root)), 1) for root in keep[~below]]
+    if not np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5:
+        apart = centre + _from_sums(sums)
+    # the mirror images of roots that are in this circle too
+    below = apart.imag < -1e-9 * (1 + abs(centre))
+    return [(_upper(complex(root)), 1) for root in apart[~below]]
 
 
 def _upper(root: complex, tolerance: float = 1e-11) -> complex:
@@ -552,9 +547,8 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
                 return every[: _whole(every, count)] / of.pencil.time
             continue
         left = _gap(every.real, count)
-        if (
-            left <= of.essential
-        ):  # a line right of where infinitely many are, and nearer to it each time
+        # a line right of where infinitely many are, and nearer to it each time
+        if left <= of.essential:
             room = float(every.real.max(initial=-np.inf)) - of.essential
             left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
         try:
