@@ -182,7 +182,7 @@ def one_channel(loop: Any, channel: str | int) -> Any:
             raise UnknownName(
                 f"there is no channel {channel!r}; there are {', '.join(loop.inputs)}"
             )
-        channel = loop.inputs.index(channel)
+        channel = int(loop.inputs.index(channel))
     if not 0 <= channel < loop.n_inputs:
         raise UnknownName(
             f"there is no channel {channel}; they are numbered from 0 to {loop.n_inputs - 1}"

@@ -384,7 +384,7 @@ class Pencil:
         """Everything of the first system at the points `s` [1/s], an array of one dimension; in
         units of 1/`time`, as all that comes back, with `scaled`.
         """
-        at = np.ascontiguousarray(s, complex) * (1.0 if scaled else self.time)
+        at: Complex = np.ascontiguousarray(s, complex) * complex(1.0 if scaled else self.time)
         phase, log, rate, block, block_rate, poor = self._replayed(0, at)
         left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
         for number in range(1, PLANS):  # far from the sample, other pivots may do
