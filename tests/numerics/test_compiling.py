@@ -92,43 +92,42 @@ def test_no_source_file_is_trusted(folder: Path) -> None:
     assert plus() == (3.0, 0)
 
 
-@pytest.mark.parametrize("where", ["a file", "below a file", "nowhere"])
-def test_a_folder_that_cannot_be_made_is_one_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, where: str
-) -> None:
-    (tmp_path / "file").touch()
-    places = {
-        "a file": tmp_path / "file",
-        "below a file": tmp_path / "file/cache",
-        "nowhere": "/proc/none",
-    }
-    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(places[where]))
-    with pytest.warns(FluidccWarning, match="cannot be kept .* set FLUIDCC_CACHE_DIR"):
-        assert plus() == (3.0, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert plus(2.0) == (4.0, 0)
+def _folder(name: str) -> Any:
+    return lambda patch, path: patch.setenv("FLUIDCC_CACHE_DIR", str(path / name))
 
 
-def test_a_home_that_nobody_knows_is_one_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def homeless() -> Path:
+def _homeless(patch: pytest.MonkeyPatch, path: Path) -> None:
+    def home() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     for name in ("FLUIDCC_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
-    with pytest.warns(FluidccWarning, match="home directory"):
-        assert plus() == (3.0, 0)
+        patch.delenv(name, raising=False)
+    patch.setattr(Path, "home", home)
 
 
-def test_a_full_disk_is_one_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _full(patch: pytest.MonkeyPatch, path: Path) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiling._Entries, "_save_data", full)
-    with pytest.warns(FluidccWarning, match="No space left on device"):
+    patch.setattr(compiling._Entries, "_save_data", full)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "says"),
+    [
+        (_folder("file"), "cannot be kept .* set FLUIDCC_CACHE_DIR"),
+        (_folder("file/cache"), "cannot be kept .* set FLUIDCC_CACHE_DIR"),
+        (_folder("/proc/none"), "cannot be kept .* set FLUIDCC_CACHE_DIR"),
+        (_homeless, "home directory"),
+        (_full, "No space left on device"),
+    ],
+)
+def test_where_nothing_can_be_kept_is_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, trouble: Any, says: str
+) -> None:
+    (tmp_path / "file").touch()
+    trouble(monkeypatch, tmp_path)
+    with pytest.warns(FluidccWarning, match=says):
         assert plus() == (3.0, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -27,8 +27,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-SAFETY = 1.0 + 1e-9
-
 EQUAL = 1e-12
 """Relative difference up to which two delays are one: sums of the same numbers in another order."""
 
@@ -40,15 +38,9 @@ def spectral_bound(matrix: Floats) -> float:
     """An upper bound of the spectral radius of a matrix without negative entries (Collatz and
     Wielandt).
     """
-    trial, bound = np.ones(len(matrix)), np.inf if len(matrix) else 0.0
-    for _ in range(30 if len(matrix) else 0):
-        image = matrix @ trial
-        last, bound = bound, min(bound, float((image / trial).max()))
-        size = float(image.max())
-        if bound > 0.97 * last or size == 0:
-            break
-        trial = image / size + 1e-9
-    return bound * SAFETY
+    n = len(matrix)
+    without = np.empty((n, 0)), np.empty((0, n)), np.empty((0, 0)), np.empty(0)
+    return float(largest(np.ascontiguousarray(matrix), *without, 0.0))
 
 
 def difference(block: Blocks) -> Floats:
@@ -290,8 +282,6 @@ def approximate_roots(
     """Eigenvalues of the discretised block: all of them, or, of a large one, those nearest the
     `shifts`.
     """
-    if not len(points):
-        return np.linalg.eigvals(block.A).astype(complex)
     matrix = _discretised(block, points)
     if matrix.shape[0] <= DENSE_NODES:
         return np.linalg.eigvals(matrix.toarray()).astype(complex)

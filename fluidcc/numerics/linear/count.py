@@ -136,9 +136,8 @@ def _compare(of: Search, top: float, density: float) -> RootCount:
         size = min(
             0.2, 0.3 * apart, *(0.3 * between[between > 1e-6]), *(0.3 * heights[heights > 1e-6])
         )
-    exact = np.where(
-        on_axis, 1j * every.imag, every
-    )  # to the left of the path, wherever rounding put them
+    # those on the axis are to the left of the path, wherever rounding put them
+    exact = np.where(on_axis, 1j * every.imag, every)
     path = half_box(0.0, top, top, axis, size if len(axis) else 0.0)
     turns = -2 * winding(of.pencil, path, exact, density)
     missing = round(turns)

@@ -168,9 +168,8 @@ class HeldLoop:
         """
         from scipy.linalg import matrix_balance
 
-        M, (scale, _) = matrix_balance(
-            self.monodromy, permute=False, separate=True
-        )  # delays beside bits a second
+        # delays stand beside bits a second
+        M, (scale, _) = matrix_balance(self.monodromy, permute=False, separate=True)
         if self.free is not None and np.size(self.free):
             rest = _beside(self._for_ever(np.asarray(self.free, float)) / scale[:, None], M)
             M = rest.T @ M @ rest
@@ -234,9 +233,8 @@ def common_period(periods: Sequence[float]) -> float:
     """The least common multiple of some periods [s]."""
     shortest = min(periods)
     ratios = [Fraction(T / shortest).limit_denominator(1000) for T in periods]
-    multiple = math.lcm(
-        *(r.numerator for r in ratios)
-    )  # of fractions in lowest terms, the first of which is 1
+    # of fractions in lowest terms, the first of which is 1
+    multiple = math.lcm(*(r.numerator for r in ratios))
     exact = all(abs(T / shortest - r) < 1e-9 * r for T, r in zip(periods, ratios, strict=True))
     if not exact or multiple > MOST_TICKS:
         said = ", ".join(f"{T:.9g}" for T in sorted({*periods}))

@@ -4,7 +4,7 @@ values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,6 @@ class EigenLoci:
     value: Complex
 
 
-_COLUMNS = [field.name for field in fields(Margins)]
-_OF_GAIN = ("gain", "gain_down", "gain_nearest", "phase_crossover", "phase_crossover_down")
-VAST = 1e12
-"""Factors above this are one over the rounding of parts that cancel."""
-
-
 def margins(loop: Any, channel: str | int | None = None) -> Margins:
     """Margins of the open loop `loop` under negative unity feedback.
 
@@ -155,18 +149,9 @@ def _judged(pencil: Pencil) -> tuple[Floats, Floats]:
     """The margins of each system in the order of the fields of `Margins`, and the crossovers of
     the last one.
     """
-    found, every = judge(
-        *pencil.loop, pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
-    )
-    gain, down, nearest, at, down_at = (
-        found[:, _COLUMNS.index(name)] for name in _OF_GAIN
-    )  # views
-    vast, tiny = gain > VAST, down < 1 / VAST
-    gain[vast], at[vast], down[tiny], down_at[tiny] = np.inf, np.nan, 0.0, np.nan
-    odd = np.flatnonzero(vast | tiny)
-    with np.errstate(divide="ignore"):
-        nearest[odd] = np.where(gain[odd] <= 1 / down[odd], gain[odd], down[odd])
-    return found, every
+    parts = pencil.table, pencil.frame, pencil.n, pencil.ports[0], pencil.times
+    found: tuple[Floats, Floats] = judge(*pencil.loop, *parts)
+    return found
 
 
 def eigenloci(
@@ -197,7 +182,7 @@ def one_channel(loop: Any, channel: str | int) -> Any:
             raise UnknownName(
                 f"there is no channel {channel!r}; there are {', '.join(loop.inputs)}"
             )
-        channel = loop.inputs.index(channel)
+        channel = int(loop.inputs.index(channel))
     if not 0 <= channel < loop.n_inputs:
         raise UnknownName(
             f"there is no channel {channel}; they are numbered from 0 to {loop.n_inputs - 1}"

@@ -59,7 +59,7 @@ def unframed(frame: Floats, n: int, ports: tuple[int, int], delays: Floats) -> B
     return Blocks(*map(np.ascontiguousarray, parts))
 
 
-# --- the fewest unknowns through which every path from the inputs of a pencil to its --------------
+# --- the fewest unknowns through which every path from inputs to outputs leads --------------------
 
 
 def separator(pattern: NDArray[np.bool_], size: int) -> list[int]:
@@ -380,79 +380,55 @@ class Pencil:
         """A state is its balanced value times this, shape (systems, n)."""
         return np.asarray(self._scale[:, : self.n])
 
-    def values(
-        self,
-        s: Complex,
-        scaled: bool = False,
-        which: NDArray[np.int64] | None = None,
-    ) -> Values:
-        """Everything at the points `s` [1/s]; in units of 1/`time`, as all that comes back, with
-        `scaled`.
-
-        Parameters
-        ----------
-        s : array of complex
-            One dimension.
-        which : array of int, optional
-            The number of the system, for each point; the first by default.
+    def values(self, s: Complex, scaled: bool = False) -> Values:
+        """Everything of the first system at the points `s` [1/s], an array of one dimension; in
+        units of 1/`time`, as all that comes back, with `scaled`.
         """
-        which = np.zeros(len(s), np.int64) if which is None else which
-        time = self.times[which]
-        at: Complex = (
-            np.ascontiguousarray(s, complex)
-            if scaled
-            else np.asarray(s, complex) * time.astype(complex)
-        )
-        phase, log, rate, block, block_rate, poor = self._replayed(0, at, which)
+        at: Complex = np.ascontiguousarray(s, complex) * complex(1.0 if scaled else self.time)
+        phase, log, rate, block, block_rate, poor = self._replayed(0, at)
         left = np.flatnonzero(poor & (at != 0))  # at the origin the pencil may be singular
         for number in range(1, PLANS):  # far from the sample, other pivots may do
             if len(left) < self._few:
                 break
             if number == len(self._plans):
-                middle = left[np.argsort(np.abs(at[left]))[len(left) // 2]]
-                self._order(complex(at[middle]), int(which[middle]))
-            *again, poor = self._replayed(number, at[left], which[left])
+                self._order(complex(at[left[np.argsort(np.abs(at[left]))[len(left) // 2]]]))
+            *again, poor = self._replayed(number, at[left])
             for kept, fresh in zip((phase, log, rate, block, block_rate), again, strict=True):
                 kept[left[~poor]] = fresh[~poor]
             left = left[poor]
         for i in np.concatenate((left, np.flatnonzero(at == 0))):
-            s, system = complex(at[i]), int(which[i])
             if self.size > SPARSE:
-                found = sparsely(*self._dense(s, system), self.size, block[i], block_rate[i])
+                found = sparsely(*self._dense(at[i]), self.size, block[i], block_rate[i])
             else:
-                found = pivoted(s, self.whole, self.table[system], block[i], block_rate[i])
+                found = pivoted(at[i], self.whole, self.table[0], block[i], block_rate[i])
             phase[i], log[i], rate[i], _ = found
         if not scaled:
-            log = log - self.n * np.log(time)
+            log = log - self.n * np.log(self.time)
             with np.errstate(invalid="ignore"):  # infinite at a root
-                rate, block_rate = rate * time, block_rate * time[:, None, None]
+                rate, block_rate = rate * self.time, block_rate * self.time
         return Values(phase, log, rate, block, block_rate)
 
-    def _order(self, sample: complex, system: int) -> None:
-        """One more order of the pivots: that of a system at a sample frequency, in scaled time."""
-        known = self._shape
-        value, _ = self._dense(sample, system)
+    def _order(self, sample: complex) -> None:
+        """One more order of the pivots: that at a sample frequency, in scaled time."""
+        known, (value, _) = self._shape, self._dense(sample)
         places = known.row, known.column, known.lag_of
         self._plans.append(plan(value, known.pattern, self.size, *places))
 
-    def _replayed(self, number: int, s: Complex, which: NDArray[np.int64]) -> tuple[Any, ...]:
+    def _replayed(self, number: int, s: Complex) -> tuple[Any, ...]:
         """Everything at the points `s` in scaled time by one order of the pivots, and where that
         is poor.
         """
-        phase, log, rate, block, block_rate, poor = replay(
-            s, which, self._plans[number], self.table
-        )
+        phase, log, rate, *blocks, poor = replay(s, self._plans[number], self.table[0])
         m, p = self.ports
-        block = block.reshape(len(s), p, m)
-        return phase, log, rate, block, block_rate.reshape(len(s), p, m), poor
+        return phase, log, rate, *(part.reshape(len(s), p, m) for part in blocks), poor
 
-    def _dense(self, s: complex, system: int) -> tuple[Complex, Complex]:
+    def _dense(self, s: complex) -> tuple[Complex, Complex]:
         """The bordered pencil and its derivative as full matrices, in scaled time."""
         m, p = self.ports
         value, slope = np.zeros((2, self.size + p, self.size + m), complex)
         row, column = self._shape.row, self._shape.column
-        constant, lead, lagged = self.table[system, : 3 * len(row)].reshape(3, len(row))
-        lag = np.append(self.table[system, 3 * len(row) :], 0.0)[self._shape.lag_of]
+        constant, lead, lagged = self.table[0, : 3 * len(row)].reshape(3, len(row))
+        lag = np.append(self.table[0, 3 * len(row) :], 0.0)[self._shape.lag_of]
         late = lagged * np.exp(-s * lag)
         value[row, column] = constant + lead * s + late
         slope[row, column] = lead - lag * late
@@ -465,21 +441,16 @@ def pencils(block: Blocks) -> Iterator[tuple[NDArray[np.int64], Pencil]]:
 
     So how a system is evaluated does not depend on those beside it.
     """
-    for rows in of_one_pattern(block):
-        waiting = [rows]
-        while waiting:
-            rows = waiting.pop(0)
-            try:
-                yield (
-                    rows,
-                    Pencil(
-                        block
-                        if len(rows) == len(block.A)
-                        else Blocks(*(part[rows] for part in block))
-                    ),
-                )
-            except Unlike as kinds:
-                waiting = [rows[part] for part in kinds.parts] + waiting
+    waiting = of_one_pattern(block)
+    while waiting:
+        rows = waiting.pop(0)
+        part = block if len(rows) == len(block.A) else Blocks(*(a[rows] for a in block))
+        try:
+            pencil = Pencil(part)
+        except Unlike as kinds:
+            waiting = [rows[kind] for kind in kinds.parts] + waiting
+        else:
+            yield rows, pencil
 
 
 class _Pattern(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,72 +41,28 @@ def kink_times(block: Blocks, until: float, most: int, orders: int) -> Floats:
     orders : int
         A kink of this order is a jump of this derivative.
     """
-    channels = _Channels(block, until)
-    fresh = [channels.add(k, lag) for k, lag in enumerate(channels.first(0))]
-    for order in range(1, orders + 2):
-        level = fresh
-        while (
-            any(map(len, fresh)) and channels.count() < most
-        ):  # ends unless channels feed each other in a ring
-            fresh = [
-                channels.add(k, channels.handed(fresh, channels.straight, k))
-                for k in range(channels.n)
-            ]
-            level = [np.concatenate(pair) for pair in zip(level, fresh, strict=True)]
-        if order > orders or channels.count() >= most:
-            break
-        first = channels.first(order)
-        fresh = [
-            channels.add(k, np.concatenate([channels.handed(level, channels.smooth, k), first[k]]))
-            for k in range(channels.n)
-        ]
-    return different(np.concatenate([np.empty(0), *channels.known]), channels.apart)
-
-
-class _Channels:
-    """Which channel hands a kink to which, and the times known of each."""
-
-    def __init__(self, block: Blocks, until: float) -> None:
-        m, p = block.ports
-        A, B, C, D = (part != 0 for part in (block.A, block.B, block.C, block.D))
-        reach = np.eye(len(A), dtype=bool) | A
-        for _ in range(int(np.ceil(np.log2(max(len(A), 2))))):
-            reach = reach @ reach
-        self.delays, self.n = block.delays, len(block.delays)
-        self.until, self.apart = until, 1e-13 * until
-        self.straight, self.smooth = D[p:, m:], C[p:] @ reach @ B[:, m:]
-        self.inputs = D[p:, :m].any(axis=1), (C[p:] @ reach @ B[:, :m]).any(axis=1)
-        self.known = [np.empty(0)] * self.n
-
-    def first(self, order: int) -> list[Floats]:
-        """What the step itself makes of that order in each channel."""
-        if order > 1:
-            return [np.empty(0)] * self.n
-        return [
-            self.delays[k : k + 1] if heard else np.empty(0)
-            for k, heard in enumerate(self.inputs[order])
-        ]
-
-    def handed(self, of: list[Floats], to: NDArray[np.bool_], k: int) -> Floats:
-        """Kinks that reach the end of channel `k` from those at the ends of others."""
-        return (
-            np.concatenate([np.empty(0), *(times for i, times in enumerate(of) if to[k, i])])
-            + self.delays[k]
-        )
-
-    def add(self, k: int, times: Floats) -> Floats:
-        """Those of the times that are new to channel `k`."""
-        times, old = different(times[times < self.until], self.apart), self.known[k]
-        if len(old) and len(times):
-            after = np.searchsorted(old, times)
-            gaps = [np.abs(times - old[np.clip(after - back, 0, len(old) - 1)]) for back in (0, 1)]
-            times = times[np.minimum(*gaps) > self.apart]
-        self.known[k] = np.sort(np.concatenate([old, times]))
-        return times
-
-    def count(self) -> int:
-        """How many times are known, over all channels."""
-        return sum(map(len, self.known))
+    m, p = block.ports
+    A, B, C, D = (part != 0 for part in block[:4])
+    reach = np.eye(len(A), dtype=bool) | A
+    for _ in range(int(np.ceil(np.log2(max(len(A), 2))))):
+        reach = reach @ reach
+    # the orders that a kink gains on its way from an input or a channel into a channel: none if it
+    # passes straight through, one through the states
+    gained = np.where(D[p:], 0, np.where(C[p:] @ reach @ B, 1, orders + 1))
+    first, between = gained[:, :m].min(axis=1, initial=orders + 1), gained[:, m:]
+    waiting = [(float(block.delays[k]), int(order), k) for k, order in enumerate(first)]
+    lowest: dict[tuple[int, int], int] = {}  # order, by time and channel
+    times: dict[int, float] = {}
+    heapify(waiting)
+    while waiting and len(times) < most:
+        t, order, k = heappop(waiting)
+        place = round(t / (1e-13 * until))
+        if t >= until or order >= lowest.get((place, k), orders + 1):
+            continue
+        lowest[place, k], times[place] = order, t
+        for i in np.flatnonzero(order + between[:, k] <= orders).tolist():
+            heappush(waiting, (t + float(block.delays[i]), order + int(between[i, k]), i))
+    return different(np.array([*times.values()]), 1e-13 * until)
 
 
 def different(values: Floats, apart: float) -> Floats:
@@ -130,16 +87,10 @@ _X, _W = np.polynomial.legendre.leggauss(NODES)
 _X = 0.5 * (_X + 1)
 _BARY = np.array([1 / np.prod([x - y for y in _X if y != x]) for x in _X])
 _P = np.polynomial.legendre.legvander(2 * _X - 1, NODES)  # Legendre polynomials at the nodes
-_INTEGRAL = (
-    0.25
-    # of the interpolant from 0 to each node: the coefficients by quadrature, each integrated
-    # exactly
-    * (
-        (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
-        + (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
-    )
-    * _W
-)
+# of the interpolant from 0 to each node: the coefficients by quadrature, each integrated exactly
+_INTEGRAL = (_P[:, :1] + _P[:, 1:2]) @ _P[:, :1].T
+_INTEGRAL += (_P[:, 2:] - _P[:, :-2])[:, : NODES - 1] @ _P[:, 1:NODES].T
+_INTEGRAL *= 0.25 * _W
 _FULL = 0.5 * _W
 
 

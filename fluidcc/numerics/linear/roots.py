@@ -88,9 +88,8 @@ def cluster_moments(
     offsets.
     """
     offset = size * np.exp(2j * np.pi * (np.arange(count) + 0.5) / count)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # far to the left, where there is nothing to be told
+    # they overflow far to the left, where there is nothing to be told
+    with np.errstate(over="ignore", invalid="ignore"):
         slope = pencil.values(centre + offset, scaled=True).slope
         powers = offset[None, :] ** np.arange(1, 10)[:, None]
         sums = (powers * slope).mean(axis=1)
@@ -211,15 +210,11 @@ def _cluster(
     if abs(variance) < (SPLIT * size) ** 2 * 10:
         return [(_upper(mean, 1e-8), count)]
     apart, _ = newton(pencil, centre + _from_sums(sums), np.empty(0, complex), 8)
-    keep = (
-        apart
-        if np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5
-        else np.array(centre + _from_sums(sums))
-    )
-    below = keep.imag < -1e-9 * (
-        1 + abs(centre)
-    )  # the mirror images of roots that are in this circle too
-    return [(_upper(complex(root)), 1) for root in keep[~below]]
+    if not np.abs(apart[:, None] - apart + np.eye(count)).min() > 1e-3 * abs(variance) ** 0.5:
+        apart = centre + _from_sums(sums)
+    # the mirror images of roots that are in this circle too
+    below = apart.imag < -1e-9 * (1 + abs(centre))
+    return [(_upper(complex(root)), 1) for root in apart[~below]]
 
 
 def _upper(root: complex, tolerance: float = 1e-11) -> complex:
@@ -320,50 +315,51 @@ class Search:
 
     def improve(self, wanted: int, reach: float = 0.0) -> None:
         """First what Newton's iteration reaches from a few points, then slow roots, then ever
-        finer discretisations.
+        finer discretisations; the eigenvalues of A where nothing is delayed.
         """
-        if not self.begun:
-            self.begun = True
-            if not self.finite:
-                self._begin(wanted)
-                return
-        if not self.slow and not self.finite:
+        if self.finite:
+            self._add_eigenvalues()
+        elif not self.begun:
+            self._begin(wanted)
+        elif not self.slow:
             self._add_slow()
-            return
+        else:
+            self._add_finer(wanted, reach)
+        self.begun = True
+
+    def _add_eigenvalues(self) -> None:
+        """Polished at first, then as they are: clusters that Newton's iteration cannot part."""
+        every = np.linalg.eigvals(self.block.A).astype(complex)
+        upper = every[every.imag >= 0]
+        if self.begun:
+            self._take(upper)
+        else:
+            self.add(upper)
+
+    def _add_finer(self, wanted: int, reach: float) -> None:
+        """What a discretisation finds that is finer than the one before."""
         self.effort += 1
         level = min(self.effort, len(REACHES) - 1)
         least = LEAST[level] + 12 * (self.effort - level)
         frequency = max(reach, min(REACHES[level] * 2.0 ** (self.effort - level), 400.0))
-        frequency = (
-            min(frequency, max(reach, radius(self.block, 0.0)))
-            if self.essential < 0 and level
-            else frequency
-        )
-        points = (
-            points_for(self.block.delays, frequency, least + wanted // 3)
-            if len(self.block.delays)
-            else np.empty(0, np.int64)
-        )
-        shifts = 0j + 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
+        if self.essential < 0 and level:
+            frequency = min(frequency, max(reach, radius(self.block, 0.0)))
+        points = points_for(self.block.delays, frequency, least + wanted // 3)
+        shifts = 1j * np.linspace(0, max(4.0, min(frequency, 40.0)), 5 + 3 * self.effort)
         guesses = approximate_roots(self.block, points, shifts)
-        if (
-            self.finite and self.effort
-        ):  # clusters that Newton cannot part: the eigenvalues of A are the roots
-            upper = guesses[guesses.imag >= 0]
-            self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
-            return
         guesses = guesses[guesses.imag >= -1e-6 * (1 + np.abs(guesses))]
-        if not self.finite:
-            guesses = guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)]
-        self.add(guesses)
+        self.add(guesses[np.argsort(-guesses.real)][: max(2 * wanted, wanted + 6)])
+
+    def _take(self, upper: Complex) -> None:
+        """These and no others, each simple."""
+        self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
 
     def _begin(self, wanted: int) -> None:
         if len(self.block.A) > MANY:
             self._add_slow(STARTS)
             return
         roots = gather(self.pencil.whole, self.pencil.table[0], 16 + wanted)
-        upper = roots[roots.imag >= 0]
-        self.roots, self.times = upper[np.argsort(-upper.real)], np.ones(len(upper), np.int64)
+        self._take(roots[roots.imag >= 0])
 
     def _add_slow(self, more: Complex | None = None) -> None:
         """What is near the roots that are slow for the delays, however many there are.
@@ -421,8 +417,7 @@ class Search:
         )
         if not np.abs(ratio / ratio[0] - 1).max() < 1e-7:
             return False
-        upper = every[:n][every[:n].imag >= 0]
-        self.roots, self.times = upper, np.ones(len(upper), np.int64)
+        self._take(every[:n][every[:n].imag >= 0])
         return True
 
     def known(self) -> Complex:
@@ -552,9 +547,8 @@ def rightmost(of: Search, count: int, attempts: int = 7) -> Complex:
                 return every[: _whole(every, count)] / of.pencil.time
             continue
         left = _gap(every.real, count)
-        if (
-            left <= of.essential
-        ):  # a line right of where infinitely many are, and nearer to it each time
+        # a line right of where infinitely many are, and nearer to it each time
+        if left <= of.essential:
             room = float(every.real.max(initial=-np.inf)) - of.essential
             left = of.essential + (room if room > 0 else 1.0) * 0.5 ** (attempt + 1)
         try:

@@ -46,28 +46,25 @@ class Blocks(NamedTuple):
 
 def stack(*parts: Blocks) -> Blocks:
     """The blocks side by side: externals of all first, then the channels of all."""
-    n, k = sum(len(b.A) for b in parts), sum(len(b.delays) for b in parts)
-    m, p = (sum(b.ports[i] for b in parts) for i in (0, 1))
-    A, B, C, D = (
-        np.zeros((n, n)),
-        np.zeros((n, m + k)),
-        np.zeros((p + k, n)),
-        np.zeros((p + k, m + k)),
-    )
-    x = u = y = 0
-    v, z = m, p
-    for b in parts:
-        mi, pi = b.ports
-        ni, ki = len(b.A), len(b.delays)
-        state = np.arange(x, x + ni)
-        column = np.r_[u : u + mi, v : v + ki]
-        row = np.r_[y : y + pi, z : z + ki]
-        A[np.ix_(state, state)] = b.A
-        B[np.ix_(state, column)] = b.B
-        C[np.ix_(row, state)] = b.C
-        D[np.ix_(row, column)] = b.D
-        x, u, y, v, z = x + ni, u + mi, y + pi, v + ki, z + ki
-    return Blocks(A, B, C, D, np.concatenate([b.delays for b in parts]))
+    A, B, C, D = (_diagonal([b[i] for b in parts]) for i in range(4))
+    columns, rows = (_externals_first([(b.ports[i], len(b.delays)) for b in parts]) for i in (0, 1))
+    delays = np.concatenate([b.delays for b in parts])
+    return Blocks(A, B[:, columns], C[rows], D[np.ix_(rows, columns)], delays)
+
+
+def _externals_first(sizes: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """The order in which the externals of all blocks stand before the channels of all."""
+    channel = np.concatenate([np.repeat((False, True), pair) for pair in sizes])
+    return np.argsort(channel, kind="stable")
+
+
+def _diagonal(parts: list[Matrix]) -> Matrix:
+    """The matrix with these on its diagonal."""
+    ends = np.cumsum([(0, 0), *(part.shape for part in parts)], axis=0)
+    out = np.zeros(ends[-1])
+    for part, (i, j) in zip(parts, ends, strict=False):
+        out[i : i + len(part), j : j + part.shape[1]] = part
+    return out
 
 
 def wire(
@@ -183,13 +180,8 @@ def core_of(block: Blocks) -> Blocks:
     """
     m, p = block.ports
     n, k = block.A.shape[-1], block.delays.shape[-1]
-    inner = np.concatenate(
-        (
-            np.concatenate((block.A, block.B[..., m:]), axis=-1),
-            np.concatenate((block.C[..., p:, :], block.D[..., p:, m:]), axis=-1),
-        ),
-        axis=-2,
-    )
+    A, B, C, D = block.A, block.B[..., m:], block.C[..., p:, :], block.D[..., p:, m:]
+    inner = np.block([[A, B], [C, D]])
     delays = block.delays
     if k:
         arrow = inner != 0 if inner.ndim == 2 else (inner != 0).any(axis=0)

@@ -95,11 +95,8 @@ def _reply(I: Any, D: Any, f: int, h: float) -> bool:
     middle, end = at + n * n, at + n * (n + 4)
     D[at:end] = 0.0
     K, R = D[at:middle].reshape(n, n), D[middle:end].reshape(n, 4)
-    sizes = (
-        max(abs(D[I[s.E] + f]), 1e-3),
-        max(abs(D[I[s.PI] + f]), 1e-3),
-        max(abs(D[I[s.PRICE] + f]), 1e-3),
-    )
+    e, pi, price = abs(D[I[s.E] + f]), abs(D[I[s.PI] + f]), abs(D[I[s.PRICE] + f])
+    sizes = max(e, 1e-3), max(pi, 1e-3), max(price, 1e-3)
     for i in range(n):
         own = first + i if i < k else f
         if I[I[s.FIXED] + own]:
@@ -242,26 +239,12 @@ def _spread(I: Any, D: Any, f: int, weight: float, by: int, row: int, M: Any, b:
         mark = derivatives(I, link) + n * (n + 2)
         price = mark + n + 2
         cm = cp / max(1.0 - D[told + n], 1e-300)
-        by_queue = (ce + cm * D[mark] + cr * D[price]) * D[I[s.QUEUE_SLOPE] + l]
-        _put(
-            I,
-            D,
-            F + l,
-            by_queue + cp / (1.0 - D[I[s.LOSS] + l]) * D[I[s.LOSS_SLOPE] + l],
-            row,
-            M,
-            b,
-        )
+        value = (ce + cm * D[mark] + cr * D[price]) * D[I[s.QUEUE_SLOPE] + l]
+        value += cp / (1.0 - D[I[s.LOSS] + l]) * D[I[s.LOSS_SLOPE] + l]
+        _put(I, D, F + l, value, row, M, b)
         for i in range(n):
-            _put(
-                I,
-                D,
-                I[link + s.STATES] + i,
-                cm * D[mark + 1 + i] + cr * D[price + 1 + i],
-                row,
-                M,
-                b,
-            )
+            value = cm * D[mark + 1 + i] + cr * D[price + 1 + i]
+            _put(I, D, I[link + s.STATES] + i, value, row, M, b)
         if I[link + s.HEARS]:
             _put(I, D, F + L + l, cm * D[mark + n + 1] + cr * D[price + n + 1], row, M, b)
         if I[link + s.DROPS]:
@@ -310,9 +293,8 @@ def arrival_rows(I: Any, P: Any, D: Any, u: Any, M: Any, b: Any) -> None:
                     value = -part * u[f] / (1.0 - D[I[s.LOSS] + o]) * D[I[s.LOSS_SLOPE] + o]
                     _put(I, D, F + o, value, row, M, b)
                 if I[I[s.LINK] + o * s.LINK_SIZE + s.DROPS]:
-                    _put_drop(
-                        I, D, o, -part * u[f] / max(1.0 - dropped(I, D, o), 1e-300), row, M, b
-                    )
+                    value = -part * u[f] / max(1.0 - dropped(I, D, o), 1e-300)
+                    _put_drop(I, D, o, value, row, M, b)
 
 
 @_jit

@@ -127,19 +127,10 @@ def _laid_out(S: Shape) -> Arrays:
     head[s.FLOWS], head[s.LINKS], head[s.UNKNOWNS] = F, L, n
     z, v = _ends(S.flow_states, F + 2 * L), _ends(S.link_states, F + 2 * L + sum(S.flow_states))
     head[s.Z_FIRST], head[s.V_FIRST] = F + 2 * L, v[0]
-    numbers = {
-        s.BASE: F,
-        s.TRIP: F,
-        s.RATE: F,
-        s.C: L,
-        s.Q_MAX: L,
-        s.INITIAL: n,
-        s.LOWER: n,
-        s.UPPER: n,
-    }
-    for slot, at in zip(numbers, _ends(list(numbers.values()), 0), strict=False):
-        head[slot] = at
-    par = _ends(S.flow_par, sum(numbers.values()))
+    slots = s.BASE, s.TRIP, s.RATE, s.C, s.Q_MAX, s.INITIAL, s.LOWER, s.UPPER
+    ends = _ends((F, F, F, L, L, n, n, n), 0)
+    head[[*slots]] = ends[:-1]
+    par = _ends(S.flow_par, int(ends[-1]))
     link_par = _ends(S.link_par, int(par[-1]))
     hops = _ends([len(route) for route in S.routes], 0)
     D_size = _scratch(S, head, int(hops[-1]))
@@ -148,39 +139,21 @@ def _laid_out(S: Shape) -> Arrays:
     told = _ends([*gives, *link_gives], D_size)
     reply = _ends(4 * (k + 1), int(told[-1]))
     head[s.TOLD], head[s.TOLD_END] = told[0], told[-1]
-    flows = [
-        S.flow_law,
-        hops[:-1],
-        hops[1:],
-        z[:-1],
-        k,
-        par[:-1],
-        par[1:],
-        told[:F],
-        reply[:-1],
-        np.zeros(F),
-        S.many,
-    ]
+    flows = (
+        S.flow_law, hops[:-1], hops[1:], z[:-1], k, par[:-1], par[1:], told[:F], reply[:-1],
+        np.zeros(F), S.many,
+    )  # fmt: skip
     w.put(s.FLOW, np.array(flows, np.int64).T)
-    links = [
-        S.link_law,
-        S.queued,
-        S.hears,
-        v[:-1],
-        own,
-        link_par[:-1],
-        link_par[1:],
-        told[F:-1],
+    links = (
+        S.link_law, S.queued, S.hears, v[:-1], own, link_par[:-1], link_par[1:], told[F:-1],
         S.drops,
-    ]
+    )  # fmt: skip
     w.put(s.LINK, np.array(links, np.int64).T)
     constants = _ends([len(t.constants) for t in S.tapes], int(reply[-1]))
     w.put(s.TAPE, _tapes(S, w, constants))
     w.put(s.HOP, [l for route in S.routes for l in route])
-    w.put(
-        s.OWNER,
-        [*range(F), *range(L), *range(L), *np.repeat(range(F), k), *np.repeat(range(L), own)],
-    )
+    owners = [*range(F), *range(L), *range(L), *np.repeat(range(F), k), *np.repeat(range(L), own)]
+    w.put(s.OWNER, owners)
     w.put(s.IS_RATE, [*([0] * (F + 2 * L)), *S.is_rate, *([0] * sum(own))])
     for slot in (s.PLACE, s.LOW, s.HIGH, s.FIXED, s.BEYOND):
         w.put(slot, np.zeros(n))
@@ -195,17 +168,8 @@ def _tapes(S: Shape, w: _Writer, constants: Index) -> list[list[int]]:
     records = []
     for t, first, end in zip(S.tapes, constants[:-1], constants[1:], strict=True):
         ops, out = w.put(0, t.instructions), w.put(0, t.outputs)
-        records.append(
-            [
-                ops,
-                ops + t.instructions.size,
-                int(first),
-                int(end),
-                t.inputs,
-                out,
-                out + len(t.outputs),
-            ]
-        )
+        ends = ops + t.instructions.size, int(first), int(end), t.inputs, out, out + len(t.outputs)
+        records.append([ops, *ends])
     return records
 
 
@@ -213,17 +177,17 @@ def _scratch(S: Shape, head: Index, hops: int) -> int:
     """Give every scratch array its place; their size together."""
     F, L, n = S.flows, S.links, S.unknowns
     registers = max((t.inputs + len(t.constants) + len(t.instructions) for t in S.tapes), default=0)
+    own = max(((k + 1) * (k + 5) for k in S.flow_states), default=0)
     sizes = {
         **dict.fromkeys((s.G, s.MOVE, s.SIZE, s.SCALE, s.REFERENCE, s.END), n),
         **dict.fromkeys((s.E, s.PI, s.PRICE, s.DE, s.DPI, s.DPRICE), F),
         **dict.fromkeys((s.QUEUE, s.LOSS, s.QUEUE_SLOPE, s.LOSS_SLOPE), L),
         s.PASSING: hops,
         s.REGISTERS: registers,
-        s.OWN: max(((k + 1) * (k + 5) for k in S.flow_states), default=0),
+        s.OWN: own,
     }
-    ends = _ends(list(sizes.values()), 0)
-    for slot, at in zip(sizes, ends, strict=False):
-        head[slot] = at
+    ends = _ends([*sizes.values()], 0)
+    head[[*sizes]] = ends[:-1]
     return int(ends[-1])
 
 

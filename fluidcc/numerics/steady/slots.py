@@ -13,21 +13,14 @@ FLOWS, LINKS, UNKNOWNS = 0, 1, 2
 Z_FIRST, V_FIRST = 3, 4  # first unknown that is a flow's state; that is a link's
 # --- header of I: offsets into I ------------------------------------------------------------------
 FLOW, LINK, TAPE = 5, 6, 7  # records
-HOP, OWNER, IS_RATE, PLACE = (
-    8,
-    9,
-    10,
-    11,
-)  # links of routes; by unknown: whose it is, whether a rate, place in a matrix
+HOP = 8  # links of routes
+OWNER, IS_RATE, PLACE = 9, 10, 11  # by unknown: whose it is, whether a rate, place in a matrix
 LOW, HIGH, FIXED = 12, 13, 14  # by unknown: flags of the active set
 # by link: 1 where its unknown is what s is beyond q_max, so that small losses keep all their digits
 BEYOND = 42
 # --- header of I: offsets into P ------------------------------------------------------------------
-BASE, TRIP, RATE = (
-    15,
-    16,
-    17,
-)  # by flow: one-way and round-trip propagation delay [s], constant rate [bit/s]
+# by flow: one-way and round-trip propagation delay [s], constant rate [bit/s]
+BASE, TRIP, RATE = 15, 16, 17
 C, Q_MAX = 18, 19  # by link: [bit/s], [s]
 INITIAL, LOWER, UPPER = 20, 21, 22  # by unknown
 # --- header of I: offsets into D ------------------------------------------------------------------

@@ -72,9 +72,13 @@ def test_python_control_on_a_dense_grid(name: str) -> None:
     assert found.mt == pytest.approx(np.abs(value / (1 + value)).max(), rel=1e-4)
 
 
-@pytest.mark.parametrize("of", [*CASES, *range(12)])
+@pytest.mark.parametrize("of", [*CASES, *range(14)])
 def test_a_margin_used_up_puts_a_root_on_the_axis(of: str | int) -> None:
     loop = CASES[of] if isinstance(of, str) else network(of, 3 + of % 3, 1 + of % 3)
+    if isinstance(of, int) and of >= 12:  # queues that do not leak: poles at the origin
+        A = loop.A.copy()
+        A[: 1 + of % 3, : 1 + of % 3] = 0.0
+        loop = fc.DelayLTI(A, loop.B, loop.C, loop.D, delays=loop.delays)
     found = margins(loop)
     for changed, omega in (
         (loop * found.gain, found.phase_crossover),
@@ -202,17 +206,6 @@ def test_a_named_channel_has_the_others_closed() -> None:
         margins(loop, channel=7)
 
 
-def test_a_deficient_rank_changes_nothing() -> None:
-    loop = network(11, 5, 2)  # five channels, two loci
-    traced = eigenloci(loop)
-    assert traced.value.shape[0] == 2
-    values = np.moveaxis(loop.frequency_response(traced.omega), 2, 0)
-    full = np.sort(np.abs(np.linalg.eigvals(values)), axis=1)[:, -2:]
-    assert np.sort(np.abs(traced.value.T), axis=1) == pytest.approx(full, rel=1e-8)
-    turn = np.abs(np.diff(traced.value, axis=1)) / np.maximum(np.abs(traced.value[:, 1:]), 0.02)
-    assert turn.max() < 1.2  # followed, not swapped
-
-
 def test_many_channels_over_many_links() -> None:
     """Decompositions of this size are LAPACK's, and are done in the space that the factors of L
     span.
@@ -331,13 +324,16 @@ def test_margins_of_what_is_no_loop_are_refused_in_a_sentence() -> None:
 
 
 def test_eigenloci_have_at_least_as_many_points_as_were_asked_for_and_the_same_values() -> None:
-    loop = network(3, 4, 2)
+    loop = network(11, 5, 2)
     coarse, fine = eigenloci(loop, 0.1, 30.0), eigenloci(loop, 0.1, 30.0, points=800)
     assert np.isin(np.geomspace(0.1, 30.0, 800).round(9), fine.omega.round(9)).all()
     assert len(coarse.omega) < 400
     assert fine.omega[[0, -1]] == pytest.approx([0.1, 30.0])
     assert (np.diff(fine.omega) >= 0).all()
     every = np.linalg.eigvals(np.moveaxis(loop.frequency_response(fine.omega), 2, 0))
+    assert len(fine.value) == 2  # a deficient rank has no loci
+    largest = np.sort(np.abs(every), axis=1)[:, -2:]
+    assert np.sort(np.abs(fine.value.T), axis=1) == pytest.approx(largest, rel=1e-8)
     for locus in fine.value:
         assert np.abs(every - locus[:, None]).min(axis=1).max() < 1e-9
         assert (np.abs(np.diff(locus)) < 0.03 * (0.1 + np.abs(locus[1:]))).all()

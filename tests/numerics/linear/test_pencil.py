@@ -92,7 +92,7 @@ def test_pivoted_sparse_and_planned_factors_are_the_same(seed: int) -> None:
     for i, at in enumerate(s.tolist()):
         dense, sparse = np.zeros((2, 2, *planned.response[0].shape), complex)
         one = pivoted(at, pencil.whole, pencil.table[0], *dense)
-        other = sparsely(*pencil._dense(at, 0), pencil.size, *sparse)
+        other = sparsely(*pencil._dense(at), pencil.size, *sparse)
         assert one[3] == other[3] == (at == 0 and seed > 1)
         if one[3]:
             assert np.isinf(dense).all()

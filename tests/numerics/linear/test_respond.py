@@ -9,7 +9,7 @@ import pytest
 from numpy.polynomial import Polynomial
 
 import fluidcc as fc
-from fluidcc.base.errors import InvalidInput, Unsupported
+from fluidcc.base.errors import Unsupported
 from fluidcc.numerics.linear import respond
 
 transfer = fc.DelayLTI.transfer
@@ -44,11 +44,8 @@ def test_step_is_the_exact_polynomial(k: float, tau: float) -> None:
 
 def test_step_is_that_of_solve_dde() -> None:
     rng = np.random.default_rng(4)
-    A, A1, A2 = (
-        rng.normal(size=(3, 3)) - 2 * np.eye(3),
-        rng.normal(size=(3, 3)),
-        rng.normal(size=(3, 3)),
-    )
+    A, A1, A2 = rng.normal(size=(3, 3, 3))
+    A -= 2 * np.eye(3)
     system = fc.DelayLTI.retarded(A, (A1, 0.37), (A2, 1.13), B=[1, 0, 2], C=[[0, 1, 1]])
     b = np.array([1.0, 0, 2])
     t = np.linspace(0.1, 6, 30)
@@ -102,13 +99,8 @@ def test_without_delays_it_is_python_control() -> None:
 
 def test_jumps_pass_through_channels_for_ever() -> None:
     # y = u + 0.5 y(t - 1): a neutral system of its own, with steps at every integer
-    echo = fc.DelayLTI(
-        np.zeros((0, 0)),
-        np.zeros((0, 2)),
-        np.zeros((2, 0)),
-        np.array([[1, 0.5], [1, 0.5]]),
-        delays=[1.0],
-    )
+    D = np.array([[1, 0.5], [1, 0.5]])
+    echo = fc.DelayLTI(np.zeros((0, 0)), np.zeros((0, 2)), np.zeros((2, 0)), D, delays=[1.0])
     t = np.array([0, 0.5, 1, 1.5, 2.5, 7.25])
     assert echo.step(t)[0, 0] == pytest.approx(2 - 0.5 ** np.floor(t), abs=1e-13)
 
@@ -121,8 +113,6 @@ def test_order_and_shape_of_times() -> None:
     assert response[0, 0] == pytest.approx([1 - np.exp(-2.5), 0, 1 - np.exp(-0.5)], abs=1e-12)
     assert np.abs(response[0, 1]).max() == 0
     assert both.step([]).shape == (2, 2, 0)
-    with pytest.raises(InvalidInput, match="none negative"):
-        both.step([-1.0])
     with pytest.raises(Unsupported, match="pieces"):
         transfer([1], [1, 1], 1e-6).feedback().step([100.0])
 
@@ -130,10 +120,8 @@ def test_order_and_shape_of_times() -> None:
 def test_pade_converges_to_the_exact_margins() -> None:
     import control
 
-    from fluidcc.numerics.linear.margins import margins
-
     loop = transfer([1.0], [1, 1.5, 0.2], 0.8)
-    exact = margins(loop)
+    exact = loop.margins()
     errors = [
         abs(control.margin(loop.to_control(pade=n))[0] / exact.gain - 1) for n in (1, 2, 3, 5)
     ]
@@ -151,7 +139,3 @@ def test_frequency_response_data() -> None:
     frd = loop.to_control(omega=omega)
     assert frd.frdata == pytest.approx(loop.frequency_response(omega))
     assert frd.input_labels == list(loop.inputs)
-    with pytest.raises(InvalidInput, match="order pade= .* got neither"):
-        loop.to_control()
-    with pytest.raises(InvalidInput, match="got both"):
-        loop.to_control(omega=omega, pade=3)

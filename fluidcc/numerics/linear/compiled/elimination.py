@@ -15,8 +15,8 @@ from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
 
 __all__ = [
-    "AT", "CORNER", "PIVOT", "determinant", "eliminate", "pivoted", "plan", "replay", "room",
-    "sign",
+    "AT", "CORNER", "PIVOT", "determinant", "eliminate", "inverted", "pivoted", "plan",
+    "replay", "room", "sign",
 ]  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
     _enter(s, whole, real, work)
     poor = False
     for k in range(at - pivot):
-        inverse, turn = _inverse(work[whole[pivot + k], 0], work[whole[pivot + k], 1])
+        inverse, turn = inverted(work[whole[pivot + k], 0], work[whole[pivot + k], 1])
         poor = poor or not _length(inverse) < TINY
         for q in range(whole[at + k], whole[at + k + 1]):
             place = whole[multiplier + q]
@@ -240,7 +240,7 @@ def eliminate(s, whole, real, work):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, fastmath={"contract"}, **UNCOUNTED)
-def _inverse(value, rate):  # type: ignore[no-untyped-def]
+def inverted(value, rate):  # type: ignore[no-untyped-def]
     """One over a number, and its derivative."""
     size = 1 / (value.real * value.real + value.imag * value.imag)
     inverse = complex(value.real * size, -value.imag * size)
@@ -261,7 +261,7 @@ def determinant(whole, work):  # type: ignore[no-untyped-def]
     product, log, slope = complex(whole[PARITY], 0.0), 0.0, 0j
     for k in range(whole[PIVOT], whole[AT]):
         value, rate = work[whole[k], 0], work[whole[k], 1]
-        slope += rate * _inverse(value, rate)[0]
+        slope += rate * inverted(value, rate)[0]
         product *= value
         length = _length(product)
         if not 1e-50 < length < 1e50:
@@ -331,8 +331,8 @@ def pivoted(s, whole, real, ratio, rate):  # type: ignore[no-untyped-def]
 
 
 @njit(**COUNTED)
-def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
-    """Eliminate at every s the system of number `which`, all systems having one pattern.
+def replay(s, whole, real):  # type: ignore[no-untyped-def]
+    """Eliminate one system at every s.
 
     Returns phase and logarithm of the product of the pivots, its logarithmic derivative, the
     entries of the Schur complement and their derivatives, and a flag where a multiplier between
@@ -343,9 +343,9 @@ def replay(s, which, whole, table):  # type: ignore[no-untyped-def]
     rate, poor = np.empty(points, np.complex128), np.empty(points, np.bool_)
     block = np.zeros((points, len(corner)), np.complex128)
     block_rate = np.zeros((points, len(corner)), np.complex128)
-    work = room(whole, table[0])
+    work = room(whole, real)
     for i in range(points):
-        poor[i] = eliminate(s[i], whole, table[which[i]], work)
+        poor[i] = eliminate(s[i], whole, real, work)
         phase[i], size_log[i], rate[i] = determinant(whole, work)
         for e in range(len(corner)):
             if corner[e] >= 0:

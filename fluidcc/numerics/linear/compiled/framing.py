@@ -24,7 +24,7 @@ class Outlook(NamedTuple):
     high: Any  # at least up to here
     most: Any  # at most up to here, if the loop does not become weak before
     far: Any  # up to here for a gain margin of a weak loop
-    swings: Any  # where poles may make peaks, however narrow, and half way down these; rising
+    swings: Any  # where poles may make peaks, however narrow, and half way down these
     modulus: Any  # one of a strictly proper loop; nothing is claimed otherwise
 
 
@@ -207,11 +207,7 @@ def outlook(frame, states, m, real):  # type: ignore[no-untyped-def]
             if pole.imag > low and (
                 side == 0 or 1e-9 * pole.imag < abs(pole.real) < 0.1 * pole.imag
             ):
-                swing, place = pole.imag + side * abs(pole.real), count
-                while place > 0 and swings[place - 1] > swing:
-                    swings[place] = swings[place - 1]
-                    place -= 1
-                swings[place] = swing
+                swings[count] = pole.imag + side * abs(pole.real)
                 count += 1
     swings = swings[:count]
     if proper:

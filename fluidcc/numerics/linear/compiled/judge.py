@@ -18,6 +18,7 @@ from fluidcc.numerics.linear.compiled.points import (
     at_point,
     loop_of,
     norm,
+    square,
 )  # fmt: skip
 
 __all__ = ["MARGINS", "followed", "judge"]
@@ -86,8 +87,8 @@ def _holds(grid, i, j, kind, limits):  # type: ignore[no-untyped-def]
 def _crosses(a, b, kind):  # type: ignore[no-untyped-def]
     """Whether the locus between two points crosses the circle, or the negative axis."""
     if kind == CIRCLE:
-        return (_square(a) >= 1) != (_square(b) >= 1)
-    if (a.imag >= 0) == (b.imag >= 0) or not max(_square(a), _square(b)) > NOTHING**2:
+        return (square(a) >= 1) != (square(b) >= 1)
+    if (a.imag >= 0) == (b.imag >= 0) or not max(square(a), square(b)) > NOTHING**2:
         return False
     rise = a.imag - b.imag
     return a.real + (b.real - a.real) * (0.5 if rise == 0 else a.imag / rise) < 0
@@ -174,11 +175,6 @@ def _level(value, kind):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _square(z):  # type: ignore[no-untyped-def]
-    return z.real * z.real + z.imag * z.imag
-
-
-@njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _extremum(loop, grid, i, kind, values, rates, edge):  # type: ignore[no-untyped-def]
     """Where a singular value is least or largest after point i, and how large it is there."""
     at, wanted = (0, LEAST) if kind == LOWEST else (2, LARGEST)
@@ -227,6 +223,7 @@ DELAY = 4
 ENDLESS = 1e12  # an L(0) as large as this is that of an integrator
 STRONGER = 50.0  # times a loop is made stronger where a gain margin is beyond what is followed
 STRONGEST = 1e18
+VAST = 1e12  # factors above this are one over the rounding of parts that cancel
 
 
 @njit(**COUNTED)
@@ -261,52 +258,59 @@ def judge(whole, cut, table, frame, states, m, times):  # type: ignore[no-untype
     """
     out, every = np.empty((len(table), MARGINS)), np.empty(0)
     for k in range(len(table)):
-        loop, ahead = (
-            loop_of(whole, cut, table[k], m),
-            outlook(frame[k], states, m, table[k]),
-        )
-        rank = loop.basis.shape[1]
-        end = reach(loop, ahead.high, 1.0, ahead.most)
-        grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
-        found = search(loop, grid, KINDS)
-        still, rates, edge = (
-            np.zeros(rank, np.complex128),
-            np.zeros(rank, np.complex128),
-            np.empty(4),
-        )
-        at_point(loop, 0j, BOTH, still, rates, edge)
-        size = norm(loop)
-        gain = _gains(found, still if size < ENDLESS else still[:0])
-        phase = _phases(found)
-        if k == len(table) - 1:
-            every = found.omega[found.kind == CIRCLE]
-        modulus, modulus_at, mt, mt_at = _best(grid, found)
-        if np.isfinite(size) and edge[0] < modulus:
-            modulus, modulus_at = edge[0], 0.0
-        if np.isfinite(size) and edge[2] > mt:
-            mt, mt_at = edge[2], 0.0
-        if ahead.modulus < modulus:
-            modulus, modulus_at = ahead.modulus, np.inf
-        factor = 1.0
-        while gain[0] * WEAK > factor and end < ahead.far and factor < STRONGEST:
-            begin = _weak_from(grid, factor)
-            factor *= STRONGER
-            end = reach(loop, end, factor, ahead.far)
-            grid = trace(loop, begin, end, ahead.swings, factor)
-            found = search(loop, grid, AXIS + 1)
-            more = _gains(found, still[:0])
-            if more[0] < gain[0]:
-                gain = (more[0], more[1], gain[2], gain[3])
-        nearest = gain[0] if gain[2] == 0 or gain[0] <= 1 / gain[2] else gain[2]
-        ms = 1 / max(modulus, np.finfo(np.float64).tiny)
-        best = (
-            gain[0], gain[2], nearest, phase[0], phase[2], modulus, ms, mt,
-            phase[1], gain[1], gain[3], phase[3], modulus_at, mt_at,
-        )  # fmt: skip
+        loop = loop_of(whole, cut, table[k], m)
+        best, every = _margins(loop, outlook(frame[k], states, m, table[k]))
         for i in range(len(best)):
             out[k, i] = best[i] / times[k] if i >= FREQUENCIES else best[i]
         out[k, DELAY] *= times[k]
     return out, every / times[len(times) - 1]
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _margins(loop, ahead):  # type: ignore[no-untyped-def]
+    """The margins of one system in its unit of time, and the frequencies of a modulus of one."""
+    end = reach(loop, ahead.high, 1.0, ahead.most)
+    grid = trace(loop, ahead.low, end, ahead.swings, 1.0)
+    found, rank = search(loop, grid, KINDS), grid.value.shape[1]
+    still, rates, edge = np.zeros(rank, np.complex128), np.zeros(rank, np.complex128), np.empty(4)
+    at_point(loop, 0j, BOTH, still, rates, edge)
+    size = norm(loop)
+    modulus, modulus_at, mt, mt_at = _best(grid, found)
+    if np.isfinite(size) and edge[0] < modulus:
+        modulus, modulus_at = edge[0], 0.0
+    if np.isfinite(size) and edge[2] > mt:
+        mt, mt_at = edge[2], 0.0
+    if ahead.modulus < modulus:
+        modulus, modulus_at = ahead.modulus, np.inf
+    gain = _gains(found, still if size < ENDLESS else still[:0])
+    up, up_at, down, down_at = _if_stronger(loop, ahead, grid, end, gain)
+    if up > VAST:
+        up, up_at = np.inf, np.nan
+    if down < 1 / VAST:
+        down, down_at = 0.0, np.nan
+    nearest = up if down == 0 or up <= 1 / down else down
+    phase, phase_at, delay, delay_at = _phases(found)
+    ms = 1 / max(modulus, np.finfo(np.float64).tiny)
+    best = (
+        up, down, nearest, phase, delay, modulus, ms, mt,
+        phase_at, up_at, down_at, delay_at, modulus_at, mt_at,
+    )  # fmt: skip
+    return best, found.omega[found.kind == CIRCLE]
+
+
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _if_stronger(loop, ahead, grid, end, gain):  # type: ignore[no-untyped-def]
+    """The gains with the least above one, where it is beyond what is followed to `end`."""
+    factor, none = 1.0, np.empty(0, np.complex128)
+    while gain[0] * WEAK > factor and end < ahead.far and factor < STRONGEST:
+        begin = _weak_from(grid, factor)
+        factor *= STRONGER
+        end = reach(loop, end, factor, ahead.far)
+        grid = trace(loop, begin, end, ahead.swings, factor)
+        more = _gains(search(loop, grid, AXIS + 1), none)
+        if more[0] < gain[0]:
+            gain = (more[0], more[1], gain[2], gain[3])
+    return gain
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)

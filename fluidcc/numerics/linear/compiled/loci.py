@@ -10,7 +10,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.points import BOTH, at_point, strength
+from fluidcc.numerics.linear.compiled.points import BOTH, at_point, square, strength
 
 __all__ = ["SMALL", "WEAK", "Grid", "assign", "reach", "trace"]
 
@@ -29,9 +29,8 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
     for j in range(rank):
         best = 0
         for k in range(rank):
-            gap = foretold[j] - found[k]
-            square = gap.real * gap.real + gap.imag * gap.imag
-            cost[j, k] = square if square < HUGE else HUGE
+            gap = square(foretold[j] - found[k])
+            cost[j, k] = gap if gap < HUGE else HUGE
             if cost[j, k] < cost[j, best]:
                 best = k
         clear = clear and not taken[best]
@@ -42,7 +41,9 @@ def assign(foretold, found, order):  # type: ignore[no-untyped-def]
 
 @njit(no_cpython_wrapper=True, **COUNTED)
 def _shortest_paths(cost, order):  # type: ignore[no-untyped-def]
-    """The assignment of least cost: row after row enters by the shortest path of exchanges [1]_."""
+    """The assignment of least cost: row after row enters by the shortest path of exchanges (Jonker
+    and Volgenant, Computing 38, 1987).
+    """
     n = len(order)
     # what each is worth; column n is where a row enters
     rows, columns = np.zeros(n), np.zeros(n + 1)
@@ -227,7 +228,7 @@ def _coarse(grid, i, ahead, k, order, factor):  # type: ignore[no-untyped-def]
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _size(z):  # type: ignore[no-untyped-def]
     """Modulus of what is neither huge nor tiny."""
-    return np.sqrt(z.real * z.real + z.imag * z.imag)
+    return np.sqrt(square(z))
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fluidcc.numerics.compiling import njit
 from fluidcc.numerics.counted import COUNTED, UNCOUNTED
-from fluidcc.numerics.linear.compiled.elimination import CORNER, eliminate, pivoted, room
+from fluidcc.numerics.linear.compiled.elimination import CORNER, eliminate, inverted, pivoted, room
 from fluidcc.numerics.linear.compiled.framing import balanced
 from fluidcc.numerics.linear.compiled.small import (
     finite,
@@ -21,8 +21,8 @@ from fluidcc.numerics.linear.compiled.small import (
 )
 
 __all__ = [
-    "BOTH", "LARGEST", "LEAST", "NEITHER", "Loop", "at_point", "extremes", "extremes_of_one",
-    "loop_of", "norm", "strength",
+    "BOTH", "LARGEST", "LEAST", "NEITHER", "Loop", "at_point", "extremes", "loop_of", "norm",
+    "square", "strength",
 ]  # fmt: skip
 
 
@@ -67,13 +67,13 @@ def norm(loop):  # type: ignore[no-untyped-def]
     left = right = 0.0
     for i in range(loop.left.shape[0]):
         for j in range(loop.left.shape[1]):
-            left += _square(loop.left[i, j])
-            right += _square(loop.right[j, i])
+            left += square(loop.left[i, j])
+            right += square(loop.right[j, i])
     return np.sqrt(left) * np.sqrt(right)
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def _square(z):  # type: ignore[no-untyped-def]
+def square(z):  # type: ignore[no-untyped-def]
     """Of the modulus."""
     return z.real * z.real + z.imag * z.imag
 
@@ -104,12 +104,10 @@ def _factor(loop, s):  # type: ignore[no-untyped-def]
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
 def _of_one(loop):  # type: ignore[no-untyped-def]
     """A column times a row, which most loops are."""
-    between, turn = loop.corner[0, 0], loop.corner_rate[0, 0]
-    inverse = -between.conjugate() / _square(between)
+    inverse, turn = inverted(loop.corner[0, 0], loop.corner_rate[0, 0])
     for j in range(len(loop.left)):
-        right = loop.corner[0, 1 + j] * inverse
-        loop.right[0, j] = right
-        loop.right_rate[0, j] = (loop.corner_rate[0, 1 + j] + turn * right) * inverse
+        right, rate = loop.corner[0, 1 + j], loop.corner_rate[0, 1 + j]
+        loop.right[0, j], loop.right_rate[0, j] = -inverse * right, -inverse * rate - turn * right
         loop.left[j, 0], loop.left_rate[j, 0] = loop.corner[1 + j, 0], loop.corner_rate[1 + j, 0]
 
 
@@ -247,61 +245,41 @@ def extremes(loop, which, value, rate, out):  # type: ignore[no-untyped-def]
     if loop.basis.shape[1] > 1:
         _extremes_of_several(loop, which, out)
         return
-    if m == 1:
-        out[0], out[1], out[2], out[3] = extremes_of_scalar(value, 1j * rate)
-        return
     tall = tall_rise = wide = wide_rise = 0.0
     for i in range(m):
         for j in range(inner):
             x, dx, y, dy = _entries(loop, i, j)
-            tall += _square(x)
+            tall += square(x)
             tall_rise += 2 * (x.imag * dx.real - x.real * dx.imag)  # Re of x* times 1j dx
-            wide += _square(y)
+            wide += square(y)
             wide_rise += 2 * (y.imag * dy.real - y.real * dy.imag)
     if inner > 1:  # the right factor is the identity
         wide, wide_rise = 1.0, 0.0
-    out[0], out[1], out[2], out[3] = extremes_of_one(
-        value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise
-    )
+    _extremes_of_one(m, value, 1j * rate, tall * wide, tall_rise * wide + tall * wide_rise, out)
 
 
 @njit(no_cpython_wrapper=True, **UNCOUNTED)
-def extremes_of_scalar(value, rate):  # type: ignore[no-untyped-def]
-    """The same for a return ratio of one channel, its derivative with respect to the frequency
-    given.
+def _extremes_of_one(m, value, rate, norm, norm_rise, out):  # type: ignore[no-untyped-def]
+    """The same for a return ratio of m channels and rank one, in closed form; derivatives are by
+    the frequency.
+
+    With the eigenvalue a and the square f^2 of the Frobenius norm of L, the singular values of I +
+    L other than one have the product ``p = abs(1 + a)`` and the sum of squares ``p^2 + 1 + e`` with
+    ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
     """
     back = 1 + value
-    square = back.real * back.real + back.imag * back.imag
-    if square < 1e-300:
-        back, square = complex(1e-150, 0.0), 1e-300
-    size, top = np.sqrt(square), value * back.conjugate() / square
-    height = np.sqrt(top.real * top.real + top.imag * top.imag)
-    rise = (back.real * rate.real + back.imag * rate.imag) / size
-    turn = rate * (back.conjugate() / square) ** 2
-    return size, rise, height, (top.real * turn.real + top.imag * turn.imag) / max(height, 1e-300)
-
-
-@njit(**UNCOUNTED)
-def extremes_of_one(value, rate, norm, norm_rise):  # type: ignore[no-untyped-def]
-    """The same for a return ratio of rank one and two channels or more, in closed form.
-
-    With the eigenvalue a and the square f^2 of the Frobenius norm of L, and their derivatives, the
-    singular values of I + L other than one have the product ``p = abs(1 + a)`` and the sum of
-    squares ``p^2 + 1 + e`` with ``e = f^2 - abs(a)^2``; that of L (I + L)^-1 is f/p.
-    """
-    back = 1 + value
-    product = max(np.sqrt(back.real * back.real + back.imag * back.imag), 1e-300)
-    product_rise = (back.real * rate.real + back.imag * rate.imag) / product
-    height = np.sqrt(norm) / product
-    height_rise = height * (0.5 * norm_rise / max(norm, 1e-300) - product_rise / product)
-    excess = max(norm - (value.real * value.real + value.imag * value.imag), 0.0)
-    excess_rise = norm_rise - 2 * (value.real * rate.real + value.imag * rate.imag)
-    total, gap = np.sqrt((1 + product) ** 2 + excess), np.sqrt((1 - product) ** 2 + excess)
-    total_rise = ((1 + product) * product_rise + 0.5 * excess_rise) / total
-    gap_rise = ((product - 1) * product_rise + 0.5 * excess_rise) / max(gap, 1e-300)
-    top = 0.5 * (total + gap)
-    size = product / top
-    return size, (product_rise - size * 0.5 * (total_rise + gap_rise)) / top, height, height_rise
+    p = max(np.sqrt(square(back)), 1e-300)
+    rise = (back.real * rate.real + back.imag * rate.imag) / p
+    out[0], out[1], out[2] = p, rise, np.sqrt(norm) / p
+    out[3] = out[2] * (0.5 * norm_rise / max(norm, 1e-300) - rise / p)
+    if m > 1:
+        excess = max(norm - square(value), 0.0)
+        excess_rise = norm_rise - 2 * (value.real * rate.real + value.imag * rate.imag)
+        total, gap = np.sqrt((1 + p) ** 2 + excess), np.sqrt((1 - p) ** 2 + excess)
+        total_rise = ((1 + p) * rise + 0.5 * excess_rise) / total
+        gap_rise = ((p - 1) * rise + 0.5 * excess_rise) / max(gap, 1e-300)
+        top = 0.5 * (total + gap)
+        out[0], out[1] = p / top, (rise - p / top * 0.5 * (total_rise + gap_rise)) / top
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)

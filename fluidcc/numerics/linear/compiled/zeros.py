@@ -71,18 +71,24 @@ def _rest(s, poor, whole, real, work, known):  # type: ignore[no-untyped-def]
     return phase, rate
 
 
+@njit(no_cpython_wrapper=True, **COUNTED)
+def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
+    """The same at s."""
+    return _rest(s, eliminate(s, whole, real, work), whole, real, work, known)
+
+
 @njit(**UNCOUNTED)
 def step(s, rate):  # type: ignore[no-untyped-def]
     """Where Newton's step leads from s, and its relative size."""
     reach = 1 + abs(s)
-    step = 1 / rate if rate != 0 else 0.5 + 0j
-    if not np.isfinite(step.real + step.imag):
-        step = 0.5 + 0j
-    length = abs(step)
+    move = 1 / rate if rate != 0 else 0.5 + 0j
+    if not np.isfinite(move.real + move.imag):
+        move = 0.5 + 0j
+    length = abs(move)
     if length > 0.5 * reach:  # far from any root: no leap
-        step *= 0.5 * reach / length
+        move *= 0.5 * reach / length
         length = 0.5 * reach
-    return s - step, length / reach
+    return s - move, length / reach
 
 
 # --- zeros of a pencil's determinant --------------------------------------------------------------
@@ -92,7 +98,7 @@ TURN = 1.0  # how much the logarithmic derivative may change over an interval, t
 AGREE = 0.3  # radians between the turn of the argument and that which the derivative foretells
 ROUNDS = 60  # halvings of an interval
 NEWTON = 25
-FEW = 8  # starts between which the roots found are counted
+FEW = 4  # starts between which the roots found are counted
 ROOTS = 40  # that are kept, conjugates among them
 LEVEL = 1e-9  # real parts below this, times 1 + abs(s), are not told from zero
 STARTS = np.array([
@@ -102,12 +108,6 @@ STARTS = np.array([
     -0.005 + 0.001j, 0.1 + 0.7j, -1 + 18j, -0.5 + 11j, 0.5 + 0.01j, 1 + 2j, 2 + 0.1j, 1 + 5j,
     -2 + 2j, 3 + 3j, -1 + 25j, -0.1 + 0.3j, -6 + 0.1j, -2.5 + 5j, -0.02j, 1 + 1j,
 ])  # fmt: skip
-
-
-@njit(no_cpython_wrapper=True, **COUNTED)
-def _at(s, whole, real, work, known):  # type: ignore[no-untyped-def]
-    """The same at s."""
-    return _rest(s, eliminate(s, whole, real, work), whole, real, work, known)
 
 
 @njit(**COUNTED)
@@ -131,19 +131,19 @@ def turns(whole, real, corners, known, density):  # type: ignore[no-untyped-def]
             phases[0], slopes[0] = _at(ahead[0], whole, real, work, known)
             depth = 0
             while depth >= 0:  # the next point to reach is the last of those ahead
-                step = ahead[depth] - s
-                foretold = (0.5 * (slope + slopes[depth]) * step).imag
+                move = ahead[depth] - s
+                foretold = (0.5 * (slope + slopes[depth]) * move).imag
                 turn = np.angle(phases[depth] * phase.conjugate())
                 miss = abs((turn - foretold + np.pi) % (2 * np.pi) - np.pi)
-                if abs(slopes[depth] - slope) * abs(step) < TURN and miss < AGREE:
+                if abs(slopes[depth] - slope) * abs(move) < TURN and miss < AGREE:
                     total += turn + 2 * np.pi * np.round((foretold - turn) / (2 * np.pi))
                     s, phase, slope = ahead[depth], phases[depth], slopes[depth]
                     depth -= 1
                     continue
                 depth += 1
-                if depth == ROUNDS or abs(step) < 1e-13 * (1 + abs(s)):
+                if depth == ROUNDS or abs(move) < 1e-13 * (1 + abs(s)):
                     return np.nan, s
-                ahead[depth] = s + 0.5 * step
+                ahead[depth] = s + 0.5 * move
                 phases[depth], slopes[depth] = _at(ahead[depth], whole, real, work, known)
     return total / (2 * np.pi), complex(np.nan, np.nan)
 
@@ -155,43 +155,39 @@ def bound(A, B, C, D, lags, left):  # type: ignore[no-untyped-def]
     Of positive weights w of the states: ``abs(s) w <= abs(A) w + abs(B2) E z`` with ``z = abs(C2) w
     + abs(D22) E z``.
     """
-    n, k = len(A), len(lags)
-    size = np.exp(-left * lags)
-    w, image, z, fresh = np.ones(n), np.empty(n), np.zeros(k), np.zeros(k)
-    best = np.inf
+    if not len(A):
+        return 0.0
+    size, best = np.exp(-left * lags), np.inf
+    w, z = np.ones(len(A)), np.zeros(len(lags))
+    image, fresh = np.empty(len(A)), np.empty(len(lags))
     for _ in range(30):
         settled = False
-        for _again in range(k + 40):
-            change = 0.0
-            for i in range(k):
-                total = 0.0
-                for j in range(n):
-                    total += abs(C[i, j]) * w[j]
-                for j in range(k):
-                    total += abs(D[i, j]) * size[j] * z[j]
-                fresh[i] = total
-                change = max(change, abs(total - z[i]) / max(total, 1e-300))
+        for _again in range(len(lags) + 40):
+            _sums(C, w, D, size * z, fresh)
+            settled = bool((np.abs(fresh - z) <= 1e-15 * fresh).all())
             z[:] = fresh
-            if change < 1e-15:
-                settled = True
+            if settled:
                 break
         if not settled:
             return np.inf
-        worst = 0.0
-        for i in range(n):
-            total = 0.0
-            for j in range(n):
-                total += abs(A[i, j]) * w[j]
-            for j in range(k):
-                total += abs(B[i, j]) * size[j] * z[j]
-            image[i] = total
-            worst = max(worst, total / w[i])
-        before, best = best, min(best, worst)
-        most = image.max() if n else 0.0
-        if most == 0 or best > 0.97 * before:
+        _sums(A, w, B, size * z, image)
+        before, best = best, min(best, (image / w).max())
+        if image.max() == 0 or best > 0.97 * before:
             break
-        w = image / most + 1e-9
-    return best * (1 + 1e-9) if n else 0.0
+        w = image / image.max() + 1e-9
+    return best * (1 + 1e-9)
+
+
+@njit(no_cpython_wrapper=True, **UNCOUNTED)
+def _sums(A, x, B, y, out):  # type: ignore[no-untyped-def]
+    """abs(A) x + abs(B) y."""
+    for i in range(len(out)):
+        total = 0.0
+        for j in range(len(x)):
+            total += abs(A[i, j]) * x[j]
+        for j in range(len(y)):
+            total += abs(B[i, j]) * y[j]
+        out[i] = total
 
 
 @njit(no_cpython_wrapper=True, **COUNTED)
