@@ -133,7 +133,7 @@ def in_a_row(case: Case, rtol: float) -> float:
     from fluidcc.base.progress import Progress
     from fluidcc.simulation.fused import fused_address
     from fluidcc.simulation.layout import lay_out
-    from fluidcc.simulation.running import run
+    from fluidcc.simulation.simulate import run
     from fluidcc.simulation.workspace import Workspace
 
     net, times = as_network(case), np.linspace(0.0, case.until, 601)

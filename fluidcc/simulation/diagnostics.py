@@ -11,7 +11,7 @@ from sympy import Symbol
 from fluidcc.laws import Law
 from fluidcc.laws.steady import few_packets, window_names
 from fluidcc.laws.trackers import trackers
-from fluidcc.simulation.layout import Layout
+from fluidcc.simulation.layout import Layout, used
 from fluidcc.sources.by_bytes import mean_size
 from fluidcc.symbols import RTT, offer_min, plain, reports, symbols_of, unfold
 
@@ -26,8 +26,7 @@ def unheard(at: Layout) -> list[str]:
     """Flows whose law waits for a router, and on whose route none speaks."""
     found: list[str] = []
     for group in at.groups:
-        used = {symbol for _, f in group.law.expressions() for symbol in symbols_of(f)}
-        if used & {offer_min, *reports}:
+        if used(group.law) & {offer_min, *reports}:
             found += [at.flows[i].name for i in group.members if not at.told[at.flow_class[i]]]
     if not found:
         return []

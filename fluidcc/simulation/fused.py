@@ -32,8 +32,8 @@ from fluidcc.numerics.compiling import (
 )
 from fluidcc.numerics.fluid import calls
 from fluidcc.simulation.fused_text import step_text
-from fluidcc.simulation.layout import Layout, lay_out, require_runnable
-from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min, symbols_of
+from fluidcc.simulation.layout import Layout, lay_out, require_runnable, used
+from fluidcc.symbols import REPORTING, SOURCE_INPUTS, crossing, offer_min
 
 __all__ = ["MOST_INCIDENCES", "MOST_LINKS", "compile", "fits", "fused_address"]
 
@@ -81,8 +81,7 @@ def compile(net: Network, *, delays: str = "fifo") -> str:
     require_runnable(net)
     choice(delays, "delays", ("fifo", "frozen"))
     at = lay_out(net, dict.fromkeys(net.link_names, 0.0) if delays == "frozen" else None)
-    _check_size(at)
-    known = _ready(_full_text(at))
+    known = fits(at) and _ready(_full_text(at))
     began = perf_counter()
     fused_address(at, build=True)
     how = "taken from the cache" if known else f"compiled in {perf_counter() - began:.1f} s"
@@ -103,9 +102,10 @@ def fused_address(at: Layout, build: bool) -> int:
     InvalidInput
         If it should be compiled, and the network is too large.
     """
-    if build:
-        _check_size(at)
-    elif not fits(at) or numba.config.DISABLE_JIT:
+    refusal = _refusal(at)
+    if build and refusal:
+        raise InvalidInput(refusal)
+    if not build and (refusal or numba.config.DISABLE_JIT):
         return 0
     text = _full_text(at)
     if text not in _addresses:
@@ -116,52 +116,33 @@ def fused_address(at: Layout, build: bool) -> int:
 
 
 def fits(at: Layout) -> bool:
-    """Whether a network is small enough for a fused step."""
-    small = len(at.links) <= MOST_LINKS and _pairs(at) <= MOST_INCIDENCES
-    return small and not any(map(handwritten, _laws(at))) and not _talking(at)
+    """Whether a network is one for a fused step."""
+    return not _refusal(at)
 
 
-def _talking(at: Layout) -> str:
-    """Name of a law that a fused step does not take since routers and sources talk in it past the
-    data; or none.
-    """
-    return next(
-        (group.law.name for group in (*at.groups, *at.link_groups) if _talks(group.law)), ""
-    )
+def _refusal(at: Layout) -> str:
+    """Why a network gets no fused step; nothing if it does."""
+    pairs, links = sum(len(at.route(i)) for i in range(len(at.flows))), len(at.links)
+    if pairs > MOST_INCIDENCES or links > MOST_LINKS:
+        return (
+            f"the network has {pairs} (flow, link) pairs and {links} links; a fused step takes at "
+            f"most {MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
+        )
+    for group in (*at.groups, *at.link_groups):
+        what = _strange(group.law)
+        if what:
+            return f"{group.law.name} {what}, which a fused step does not take; use engine='array'"
+    return ""
 
 
 @lru_cache(maxsize=4096)
-def _talks(law: Law) -> bool:
+def _strange(law: Law) -> str:
+    """What a fused step does not take of a law."""
+    if handwritten(law):
+        return "is a kernel written by hand"
     heard = {*SOURCE_INPUTS[SOURCE_INPUTS.index(offer_min) :], crossing}
-    used = {symbol for _, f in law.expressions() for symbol in symbols_of(f)}
-    return bool(used & heard or (isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}))
-
-
-def _laws(at: Layout) -> list[Any]:
-    return [group.law for group in at.groups]
-
-
-def _pairs(at: Layout) -> int:
-    return sum(len(at.route(i)) for i in range(len(at.flows)))
-
-
-def _check_size(at: Layout) -> None:
-    if by_hand := [law.name for law in _laws(at) if handwritten(law)]:
-        raise InvalidInput(
-            f"{by_hand[0]} is a kernel written by hand, which a fused step does not take; use "
-            "engine='array'"
-        )
-    if talking := _talking(at):
-        raise InvalidInput(
-            f"{talking} tells or hears more than data carry, which a fused step does not take; use "
-            "engine='array'"
-        )
-    if not fits(at):
-        raise InvalidInput(
-            f"the network has {_pairs(at)} (flow, link) pairs and {len(at.links)} links; a fused "
-            "step takes at most "
-            f"{MOST_INCIDENCES} and {MOST_LINKS}: use engine='array', or 'auto'"
-        )
+    told = isinstance(law, Link) and {*law.out} & {"offer", *REPORTING}
+    return "tells or hears more than data carry" if told or used(law) & heard else ""
 
 
 def _about(at: Layout) -> str:

@@ -1,19 +1,36 @@
-"""Text of a fused step: all stages and passes of one network, in straight lines.
+"""Text of one pass of a fused step, in straight lines, with routes, classes and laws known.
 
-It does what `fluidcc.numerics.fluid.step.step_array` does, and leaves the same in the workspace.
-Only structure is in the text: parameters, delays, capacities and modes are loaded at run time, so
-that no sweep compiles anything.
+It computes what `fluidcc.numerics.fluid.step.one_pass` does on arrays, by the same functions for
+queues, quartics and records, and leaves the same in the state of the run; the rest of the step is
+`fluidcc.numerics.fluid.step.passes` for both. Only structure is in the text: parameters, delays,
+capacities and modes are loaded at run time, so that no sweep compiles anything.
+
+Names: states ``z``, derivatives ``d``, rates ``x``, arrivals ``a``, what is dropped ``w``, marks
+``m``, prices ``q``; per read node the cursor ``k``, the record ``r``, the range ``lo`` to ``hi``
+that it covers, the position ``u`` in it, the entry time ``th``, and what passes ``p``. What is
+looked up at a time has a name that ends with the time's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from fluidcc.numerics.fluid import slots as s
-from fluidcc.numerics.fluid.records import FIT, NODE_WEIGHTS
+from fluidcc.laws import Link
+from fluidcc.laws.kernels import (
+    LINK_OUT,
+    LINK_ROWS,
+    SOURCE_ROWS,
+    bounded_states,
+    count_switches,
+    law_lines,
+    law_names,
+)
+from fluidcc.numerics.fluid import state as s
+from fluidcc.numerics.fluid.records import NODE_WEIGHTS
 from fluidcc.numerics.tableaus import TSIT5
-from fluidcc.simulation.fused_rhs import LawText, Rhs
-from fluidcc.simulation.layout import Group, Layout
+from fluidcc.simulation.layout import Group, Layout, acts, compared_quartics
 
 __all__ = ["step_text"]
 
@@ -24,14 +41,26 @@ import math
 from numba import njit
 
 from fluidcc.numerics.compiling import cfunc
-from fluidcc.numerics.fluid.calls import step_signature
-from fluidcc.numerics.fluid.fixed_point import begin_passes, judge, measure, mix
-from fluidcc.numerics.fluid.reads import drift, factor, invert, keep, lost, near_time, near_work
-from fluidcc.numerics.fluid.reads import norm, pick, quartic, stretch, thinned, work
+from fluidcc.numerics.fluid.calls import at, state, step_signature
+from fluidcc.numerics.fluid.reads import NOTHING, NOTHING_FROZEN, entered, link_of, lost, near
+from fluidcc.numerics.fluid.reads import passed, pick, quartic, record_of, resolution, work
+from fluidcc.numerics.fluid.records import dense, fitted, put
+from fluidcc.numerics.fluid.step import passes
+
+FAST = dict(error_model="numpy", fastmath={{"arcp", "contract"}})
 {laws}
+
+@njit(**FAST, forceinline=True)
+def one_pass(run):
+{body}
+
+@cfunc(step_signature, **FAST)
+def step(F, I):
+    return passes(state(F, I), one_pass, {sizes})
 '''
-_LAW = '@njit(error_model="numpy", fastmath={"arcp", "contract"}, forceinline=True)\n'
-_STEP = '@cfunc(step_signature, error_model="numpy", fastmath={"arcp", "contract"})\n'
+_LAW = "@njit(**FAST, forceinline=True)\n"
+TIMES = {f"s{k}": float(TSIT5.C[k]) for k in range(1, 6)}  # of stages; the last two look from one
+NODES = {f"n{k}": 0.25 * k for k in range(1, 4)}
 
 
 def step_text(at: Layout, sources: str) -> str:
@@ -42,359 +71,427 @@ def step_text(at: Layout, sources: str) -> str:
     sources : str
         Hash of the modules that the text imports.
     """
-    rhs = Rhs(at)
-    definitions = (text.definition() for text in (*rhs.texts, *rhs.link_texts))
-    laws = "\n".join(f"\n{_LAW}{text.rstrip()}\n" for text in definitions)
-    body = "".join(f"{line}\n" for line in _indent(_attempt(rhs)))
-    return f"{_HEAD.format(sources=sources, laws=laws)}\n{_STEP}def step(F, I):\n{body}"
-
-
-def _attempt(rhs: Rhs) -> list[str]:
-    at = rhs.at
-    states = range(at.n_states)
-    lines = [*_load(rhs), *_inputs(rhs)]
-    lines += [
-        f"begin_passes(F, I, {_sizes(rhs)[0]}, {len(at.links)})",
-        "inside, sweep, status = False, 0, 1",
-        *(f"z{i} = zp{i} = y{i}" for i in states),
-        *(f"pa{node}_{l} = 0.0" for node in (2, 4) for l in range(len(at.links)) if at.refit),
-        "for sweep in range(passes):",
-        "    inside = False",
-    ]
-    lines += _indent([*_cursors(rhs), *_reads(rhs), *_stages(rhs)])
-    if at.refit:
-        lines += _indent(_nodes(rhs))
-    lines += _indent([*_record(rhs), *_verdict(rhs)])
-    lines += [f"I[{s.NFEV}] += {9 if at.refit else 6} * (sweep + 1)", f"I[{s.SWEEPS}] = sweep + 1"]
-    lines += ["if status:", "    return 1"]
-    if _sizes(rhs)[2]:
-        lines += _mixed_end(rhs)
-    return [*lines, *_error(rhs), *_store(rhs), "return 0"]
-
-
-def _sizes(rhs: Rhs) -> tuple[int, int, int]:
-    """Quartics of a record, of them those by which records are compared, states mixed: I[NQ],
-    I[NQL] and I[NMIX].
-    """
-    at = rhs.at
-    compared = (2 + rhs.marks) * len(at.links) + len(at.aggregates)
-    rest = sum(slot >= 0 for slot in at.own_rate) + s.XSIZE * len(at.acting)
-    rest += rhs.prices * len(at.links)
-    return compared + rest, compared, 0 if at.refit or rest else at.n_states
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
-# --- loading and storing --------------------------------------------------------------------------
-
-
-def _vector(name: str, slot: int, count: int, first: int = 0) -> list[str]:
-    """Lines that load ``name0``, ``name1``, ... from what stands at I[slot] in `F`, from number
-    `first` on.
-    """
-    return (
-        [f"o = I[{slot}]", *(f"{name}{k} = F[o + {first + k}]" for k in range(count))]
-        if count
-        else []
+    text = _PassText(at)
+    laws = (law.definition() for law in (*text.laws, *text.link_laws))
+    body = "\n".join(f"    {line}" for line in text.lines())
+    compared, others = compared_quartics(at)
+    sizes = (at.n_states, len(compared) + len(others), len(compared), len(at.links))
+    return _HEAD.format(
+        sources=sources,
+        laws="\n".join(f"\n{_LAW}{law.rstrip()}\n" for law in laws),
+        body=body,
+        sizes=", ".join(map(str, sizes)),
     )
 
 
-def _put(slot: int, values: Iterable[str], first: int = 0, array: str = "F") -> list[str]:
-    """Lines that put values back."""
-    return [f"o = I[{slot}]", *(f"{array}[o + {first + k}] = {v}" for k, v in enumerate(values))]
+@dataclass(frozen=True)
+class _LawText:
+    """A law as a function of scalars ``Z0, Z1, ...`` (states), U (signals), P (parameters) and M
+    (modes).
+    """
+
+    name: str
+    arguments: list[str]
+    lines: list[str]
+    results: list[str]  # derivatives, outputs, switches, and states put on their bounds if held
+
+    @classmethod
+    def of(cls, group: Group, name: str) -> _LawText:
+        law = group.law
+        rows = LINK_ROWS if isinstance(law, Link) else SOURCE_ROWS
+        counts = {"Z": len(group.own), "U": len(rows), "P": len(law.params)}
+        names = law_names(law, *([f"{a}{k}" for k in range(n)] for a, n in counts.items()))
+        lines, *results = law_lines(law, names, lambda n: f"M{n}", "L", automatic=False)
+        given = [text for some in results for text in some]
+        arguments = sorted(
+            set(re.findall(r"\b[ZUPM]\d+\b", " ".join([*lines, *given]))),
+            key=lambda a: ("ZUPM".index(a[0]), int(a[1:])),
+        )
+        return cls(name, arguments, lines, [*given, *(f"Z{k}" for k in bounded_states(law))])
+
+    def definition(self) -> str:
+        body = [*self.lines, f"return {', '.join(self.results)},"]
+        lines = "".join(f"    {line}\n" for line in body)
+        return f"def {self.name}({', '.join(self.arguments)}):\n{lines}"
+
+    def call(self, values: dict[str, list[str]], results: list[str]) -> str:
+        """A line that assigns the results for the given values of the arguments."""
+        given = ", ".join(values[a[0]][int(a[1:])] for a in self.arguments)
+        return f"{', '.join(results)}, = {self.name}({given})"
 
 
-def _load(rhs: Rhs) -> list[str]:
-    """What every network needs, and the state at the start of the step."""
-    at = rhs.at
-    nl, nf, n = len(at.links), len(at.flows), at.n_states
-    lines = [
-        f"t, h, rtol, tolt = F[{s.T}], F[{s.H}], F[{s.RTOL}], F[{s.TOLT}]",
-        f"nrec, passes = I[{s.NREC}], I[{s.PASSES}]",
-        *_vector("y", s.OY, n),
-        *_vector("d0_", s.OK, n),
-        *_vector("atol", s.OATOL, n),
-        *_vector("cap", s.OCAP, nl),
-        *(f"icap{l} = 1.0 / cap{l}" for l in range(nl)),
-        *_vector("off", s.OOFF, len(at.nodes)),
-        *_vector("x0_", s.ORN, nf),
-        *_vector("a0_", s.OAN, nl),
-        f"o = I[{s.JON}]",
-        *(f"live{i} = I[o + {i}] == {s.ON}" for i in range(nf)),
-        *(f"sends{i} = I[o + {i}] != {s.OFF}" for i in range(nf)),
-        f"o = I[{s.JMODE}]",
-        *(f"busy{l} = I[o + {l}] == {s.BUSY}" for l in range(nl)),
-    ]
-    if not at.refit:
-        lines += _vector("ak0_", s.OAK, nl)
-    if rhs.marks:
-        lines += _vector("m0_", s.OMN, nl)
-    if rhs.prices:
-        lines += _vector("q0_", s.OPN, nl)
-    if at.acting:
-        lines += [
-            f"o = I[{s.OACTN}]",
-            *(f"w0_{l} = F[o + {s.XSIZE * n}]" for n, l in enumerate(at.acting)),
+def _load(prefix: str, array: str, count: int, first: int = 0) -> list[str]:
+    """Lines that load ``prefix0``, ``prefix1``, ... from an array of the state, from number `first`
+    on.
+    """
+    if not count:
+        return []
+    return [f"o = run.{array}", *(f"{prefix}{k} = o[{first + k}]" for k in range(count))]
+
+
+def _store(array: str, values: Iterable[str], first: int = 0) -> list[str]:
+    return [f"o = run.{array}", *(f"o[{first + k}] = {v}" for k, v in enumerate(values))]
+
+
+def _weighted(weights: Iterable[float], i: int) -> str:
+    """Text of the sum of derivatives of state `i`, with weights."""
+    terms = (f"{float(w)!r}*d{k}_{i}" for k, w in enumerate(weights) if w != 0.0)
+    return " + ".join(terms) or "0.0"
+
+
+class _PassText:
+    """Writes a pass of one network."""
+
+    def __init__(self, at: Layout) -> None:
+        self.at = at
+        self.frozen = at.frozen is not None
+        self.lossy = at.lossy or at.marking
+        self.dropping = [bool(acts(link.law) & s.DROPS) for link in at.links]
+        self.scheduled = [bool(link.schedule) for link in at.links]
+        self.laws = [_LawText.of(g, f"source{k}") for k, g in enumerate(at.groups)]
+        self.link_laws = [_LawText.of(g, f"link{k}") for k, g in enumerate(at.link_groups)]
+        self.switches: dict[int, int] = {}  # first switch of a group, by the group's identity
+        self.n_switches = 0
+        for g in (*at.groups, *at.link_groups):
+            self.switches[id(g)] = self.n_switches
+            self.n_switches += count_switches(g.law) * g.size
+
+    def lines(self) -> list[str]:
+        """The body of the function."""
+        lines = [*self._start(), *self._inputs(), *self._reads(), *self._stages()]
+        if self.at.refit:
+            lines += self._nodes()
+        calls = 9 if self.at.refit else 6
+        return [
+            *lines, *self._record(), *self._results(), f"run.nfev += {calls}", "return inside",
+        ]  # fmt: skip
+
+    # --- what every pass starts from --------------------------------------------------------------
+
+    def _start(self) -> list[str]:
+        at, nodes = self.at, range(len(self.at.nodes))
+        nl, nf, n = len(at.links), len(at.flows), at.n_states
+        lines = [
+            "t, h, nrec, inside = run.t, run.h, run.n_records, False",
+            *_load("y", "y", n),
+            *_load("d0_", "slopes", n),
+            *_load("cap", "capacity", nl),
+            *(f"icap{l} = 1.0 / cap{l}" for l in range(nl)),
+            *_load("buf", "buffer", nl),
+            *_load("off", "node_offset", len(at.nodes)),
+            *_load("x0_", "node_rate", nf),
+            *_load("a0_", "node_arrival", nl),
+            "o = run.flow_on",
+            *(f"live{i}, sends{i} = o[{i}] == {s.ON}, o[{i}] != {s.OFF}" for i in range(nf)),
+            "o = run.mode",
+            *(f"busy{l} = o[{l}] == {s.BUSY}" for l in range(nl)),
+            *_load("k", "cursor_start", len(nodes)),
+            *(f"r{n}, lo{n}, hi{n} = run.ring, 0.0, -math.inf" for n in nodes),
         ]
-    if rhs.lossy or at.link_groups:
-        lines += _vector("buf", s.OBUF, nl)
-    return lines
+        if not at.refit:
+            lines += _load("ak0_", "arrival_slopes", nl)
+        if at.marking:
+            lines += _load("m0_", "node_mark", nl)
+        if at.pricing:
+            lines += _load("q0_", "node_price", nl)
+        if at.acting:
+            lines.append("o = run.node_acted")
+            lines += [f"w0_{l} = o[{s.XSIZE * n}]" for n, l in enumerate(at.acting)]
+        return lines
 
-
-def _inputs(rhs: Rhs) -> list[str]:
-    """Constants of classes and flows, parameters, and modes of switches."""
-    at = rhs.at
-    nf, nc = len(at.flows), len(at.classes)
-    lines = [
-        *_vector("lag", s.OCLAG, nc),
-        *_vector("prop", s.OCPROP, nc),
-        *_vector("eb", s.OEB, nc),
-    ]
-    lines.append(f"o = I[{s.OACC}]")
-    lines += [f"acc{k} = F[o + {at.flow_class.index(k)}]" for k in range(nc)]
-    lines += _vector("pk", s.OU, nf, s.UPACKET * nf)
-    for slot, name, groups, texts in (
-        (s.JGRP, "p", at.groups, rhs.texts), (s.JGRL, "g", at.link_groups, rhs.link_texts),
-    ):  # fmt: skip
-        for g, (group, text) in enumerate(zip(groups, texts, strict=True)):
-            lines.append(f"o = I[I[{slot}] + {8 * g + 5}]")
-            lines += _parameters(name, group, text)
-    for i in (i for group in at.groups if not group.own for i in group.members):
-        lines += [f"pat{i} = F[I[{s.OPAT}] + {i}]", f"sch{i} = I[I[{s.JRATE}] + {i}] == -2"]
-    return lines + _vector("s", s.OSW, rhs.n_switches)
-
-
-def _parameters(name: str, group: Group, text: LawText) -> list[str]:
-    return [
-        f"{name}{i}_{p} = F[o + {p * group.size + j}]"
-        for p in text.uses("P")
-        for j, i in enumerate(group.members)
-    ]
-
-
-def _store(rhs: Rhs) -> list[str]:
-    """What the driver reads when it accepts the step, looks for events in it and samples it."""
-    at = rhs.at
-    n, nf, nl = at.n_states, len(at.flows), len(at.links)
-    nodes = range(1, 5) if at.refit else range(4, 5)
-    lines = _put(s.OY1, [f"e{i}_" for i in range(n)])
-    for slot, a, count, wanted in (
-        (s.ORN, "x", nf, True), (s.OAN, "a", nl, True),
-        (s.OMN, "m", nl, rhs.marks), (s.OPN, "q", nl, rhs.prices),
-    ):  # fmt: skip
-        if wanted:
-            lines += _put(
-                slot, [f"{a}{k}_{i}" for k in nodes for i in range(count)], nodes[0] * count
-            )
-    for k, l in enumerate(at.acting):
-        o, size = s.XSIZE * k, s.XSIZE * len(at.acting)
-        lines += [f"o = I[{s.OACTN}]", *(f"F[o + {k * size + o}] = w{k}_{l}" for k in nodes)]
-    if not at.refit:
-        lines += _put(s.OAK, [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl)
-    lines += _put(s.OGS, [f"v{k}" for k in range(rhs.n_switches)])
-    last = "n3" if at.refit else "s5"  # of what is looked up
-    lines += _put(s.OTH, [f"th{n}_{last}" for n in range(len(at.nodes))])
-    return lines + _put(s.JNCUR, [f"k{n}_{last}" for n in range(len(at.nodes))], array="I")
-
-
-# --- a pass ---------------------------------------------------------------------------------------
-
-
-def _cursors(rhs: Rhs) -> list[str]:
-    """Every node starts from its cursor at the start of the step, and must look first."""
-    nodes = range(len(rhs.at.nodes))
-    lines = [f"o = I[{s.JNCUR0}]", *(f"k{n} = I[o + {n}]" for n in nodes)]
-    return lines + [
-        f"{name}{n} = {value}"
-        for n in nodes
-        for name, value in (("r", "0"), ("lo", "0.0"), ("hi", "-math.inf"))
-    ]
-
-
-def _reads(rhs: Rhs) -> list[str]:
-    """All that a pass looks up. It depends on times alone, so that none of it waits for a stage."""
-    times = {f"s{k}": float(TSIT5.C[k]) for k in range(1, 6)}
-    if rhs.at.refit:
-        times |= {f"n{k}": 0.25 * k for k in range(1, 4)}
-    tags = sorted(times, key=times.__getitem__)
-    lines = [f"now_{tag} = t + {times[tag]!r}*h" for tag in tags] + rhs.reads(tags)
-    nodes = range(len(rhs.at.nodes))
-    furthest = ", ".join(f"th{n}_s5" for n in nodes)
-    lines.append(f"F[{s.REACH}] = min(1.0, (max(t, {furthest}) - t) / h)")
-    return lines
-
-
-def _weighted(weights: Iterable[float], name: str, i: int) -> str:
-    """Text of the sum of ``name0_i``, ``name1_i``, ..., with weights."""
-    return (
-        " + ".join(f"{float(w)!r}*{name}{k}_{i}" for k, w in enumerate(weights) if w != 0.0)
-        or "0.0"
-    )
-
-
-def _stage_states(rhs: Rhs, k: int, name: str) -> list[str]:
-    """States of stage `k`, named ``<name>i`` and what stands for the number."""
-    *row, last = TSIT5.A[k, :k]
-    states = range(rhs.at.n_states)
-    newest = [
-        f"(h*{float(last)!r})*d{k - 1}_{i}" for i in states
-    ]  # added last, since it is known last
-    start = [f"(y{i} + h*({_weighted(row, 'd', i)}))" if row else f"y{i}" for i in states]
-    return [f"{name.format(i=i)} = {start[i]} + {newest[i]}" for i in states]
-
-
-def _stages(rhs: Rhs) -> list[str]:
-    lines = []
-    for k in range(1, 7):
-        lines += _stage_states(rhs, k, "z{i}")
-        lines += rhs.evaluation(
-            k, f"s{min(k, 5)}"
-        )  # the last two stages look back from the same time
-    return [*lines, *_keep(rhs, 4), *(f"e{i}_ = z{i}" for i in range(rhs.at.n_states))]
-
-
-def _nodes(rhs: Rhs) -> list[str]:
-    """The three inner nodes, on the dense output of this pass."""
-    lines = []
-    for node in range(1, 4):
-        lines += [
-            f"z{i} = y{i} + h*({_weighted(NODE_WEIGHTS[node - 1], 'd', i)})"
-            for i in range(rhs.at.n_states)
+    def _inputs(self) -> list[str]:
+        """Constants of classes and flows, parameters, and modes of switches."""
+        at = self.at
+        nf, nc = len(at.flows), len(at.classes)
+        lines = [
+            *_load("lag", "class_lag", nc),
+            *_load("prop", "class_delay", nc),
+            *_load("eb", "return_delay", nc),
+            "o = run.access_delay",
+            *(f"acc{k} = o[{at.flow_class.index(k)}]" for k in range(nc)),
+            *_load("pk", "signals", nf, s.UPACKET * nf),
+            *_load("s", "switch", self.n_switches),
         ]
-        lines += [*rhs.evaluation(None, f"n{node}"), *_keep(rhs, node)]
-    return lines
+        for array, name, groups in (("group", "p", at.groups), ("link_group", "g", at.link_groups)):
+            for g, group in enumerate(groups):
+                lines.append(f"o = at(run.parameters, run.{array}[{8 * g + 5}])")
+                lines += [
+                    f"{name}{i}_{p} = o[{p * group.size + j}]"
+                    for p in range(len(group.law.params))
+                    for j, i in enumerate(group.members)
+                ]
+        for i in (i for group in at.groups if not group.own for i in group.members):
+            lines.append(f"pat{i}, sch{i} = run.pattern_rate[{i}], run.rate_state[{i}] == -2")
+        return lines
 
+    # --- reading the past: it depends on times alone, so that none of it waits for a stage --------
 
-def _keep(rhs: Rhs, node: int) -> list[str]:
-    members = [l for g in rhs.at.link_groups for l in g.members]
-    lines = [f"x{node}_{i} = x{i}" for i in range(len(rhs.at.flows))]
-    lines += [f"a{node}_{l} = a{l}" for l in range(len(rhs.at.links))]
-    for wanted, a in ((rhs.marks, "m"), (rhs.prices, "q")):
-        if wanted:
+    def _reads(self) -> list[str]:
+        times = TIMES | NODES if self.at.refit else TIMES
+        tags = sorted(times, key=times.__getitem__)
+        lines = []
+        for tag in tags:
+            lines += [f"now_{tag} = t + {times[tag]!r}*h", f"tl_{tag} = resolution(run, now_{tag})"]
+        for n, node in enumerate(self.at.nodes):
+            for tag in tags:
+                lines += self._found(n, node.parent, node.link, tag)
+            for tag in tags:
+                lines += self._entered(n, node.link, tag)
+        for tag in tags:
+            for n, node in enumerate(self.at.nodes):
+                lines.append(self._passed(n, node.parent, node.link, tag))
+            lines += [*self._signals(tag), *self._streams(tag)]
+        furthest = ", ".join(f"th{n}_s5" for n in range(len(self.at.nodes)))
+        return [*lines, f"run.reach = min(1.0, (max(t, {furthest}) - t) / h)"]
+
+    def _found(self, n: int, parent: int, link: int, tag: str) -> list[str]:
+        """What node `n` looks for, a time or an amount of work; the capacity then; and the record
+        that has it.
+        """
+        leave = f"th{parent}_{tag}" if parent >= 0 and not self.frozen else f"now_{tag}"
+        sought, c, tol = f"{leave} - off{n}", f"cap{link}", f"tl_{tag}"
+        if not self.frozen:
+            tol += f" * c{n}_{tag}"
+            sought = f"{c} * ({sought})"
+            if self.scheduled[link]:
+                sought = f"work(run, {link}, {leave} - off{n})"
+        target, known = f"v{n}_{tag}", f"k{n}, r{n}, lo{n}, hi{n}"
+        scheduled = self.scheduled[link] and not self.frozen
+        return [
+            f"{target}, c{n}_{tag} = {sought}{'' if scheduled else f', {c}'}",
+            f"{known} = near(run, {self._of(link)}, {known}, {target}, {tol}, nrec)",
+            f"k{n}_{tag}, r{n}_{tag} = k{n}, r{n}",
+        ]
+
+    def _of(self, link: int) -> int:
+        return -1 if self.frozen else link
+
+    def _entered(self, n: int, link: int, tag: str) -> list[str]:
+        return [
+            f"u{n}_{tag}, th{n}_{tag} = entered(r{n}_{tag}, {self._of(link)}, v{n}_{tag})",
+            f"inside |= (k{n}_{tag} >= nrec) | (th{n}_{tag} > t + tl_{tag})",
+        ]
+
+    def _passed(self, n: int, parent: int, link: int, tag: str) -> str:
+        """What this queue does to what passes, on top of what the rest of the path did."""
+        record, c = f"r{n}_{tag}", f"c{n}_{tag}"
+        inverse = f"icap{link}"
+        if self.scheduled[link]:
+            inverse = f"1.0 / link_of({record}, {link})[{s.LC}]" if self.frozen else f"1.0 / {c}"
+        act = self.at.acted_place(link) if self.dropping[link] and not self.frozen else 0
+        up = "NOTHING_FROZEN" if self.frozen else "NOTHING"
+        return (
+            f"p{n}_{tag} = passed({record}, {link}, {act}, u{n}_{tag}, {c}, {inverse}, buf{link}, "
+            f"{f'p{parent}_{tag}' if parent >= 0 else up}, {self.frozen}, {self.at.marking}, "
+            f"{self.at.pricing})"
+        )
+
+    def _signals(self, tag: str) -> list[str]:
+        """What the sources of each class know."""
+        at, lines, now = self.at, [], f"now_{tag}"
+        for k in range(len(at.classes)):
+            leaf = at.paths[k][-1]
+            known = f"change, kept, _, pr{k}_{tag}, wait = p{leaf}_{tag}"
+            e, edot = f"acc{k} + ({now} - lag{k}) - th{leaf}_{tag}", "change - 1.0"
+            if self.frozen:
+                e, edot = f"acc{k} + prop{k} + wait", "change"
+            pi = "lost(kept)" if self.lossy else "0.0"
             lines += [
-                f"{a}{node}_{l} = {f'{a}{l}' if l in members else '0.0'}"
-                for l in range(len(rhs.at.links))
+                known,
+                f"e{k}_{tag}, edot{k}_{tag}, pi{k}_{tag} = {e}, {edot}, {pi}",
+                f"tk{k}_{tag} = {now} - acc{k}",
             ]
-    return lines + [f"w{node}_{l} = w{l}" for l in rhs.at.acting]
+        for i, slot in enumerate(at.own_rate):
+            if slot >= 0:
+                leaf = at.paths[at.flow_class[i]][-1]
+                lines.append(f"xt{i}_{tag} = {self._stored(leaf, len(at.aggregates) + slot, tag)}")
+        return lines
 
+    def _streams(self, tag: str) -> list[str]:
+        """What arrives at links from others."""
+        lines = []
+        for n, (leaf, g, _) in enumerate(self.at.streams):
+            record, u = f"r{leaf}_{tag}", f"u{leaf}_{tag}"
+            arrived = self._stored(leaf, g, tag)
+            if g < 0:
+                arrived = f"quartic(at(link_of({record}, {-1 - g}), {s.LY}), {u})"
+                if self.dropping[-1 - g]:
+                    dropped = f"quartic(at({record}, {self.at.acted_place(-1 - g)}), {u})"
+                    arrived = f"({arrived} + {dropped})"
+            lines.append(f"st{n}_{tag} = {arrived} * p{leaf}_{tag}[2]")
+        return lines
 
-def _verdict(rhs: Rhs) -> list[str]:
-    (nq, nql, mixed), n = _sizes(rhs), rhs.at.n_states
-    lines = _put(s.OK, [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
-    lines += ["if not inside:", "    status = 0", "    break", f"measure(F, I, {nql})"]
-    lines += _norm(rhs, "zp{i} - e{i}_", "delta")
-    seen = (
-        [(f"a{node}_{l}", l) for node in (2, 4) for l in range(len(rhs.at.links))]
-        if rhs.at.refit
-        else []
-    )
-    lines += [f"delta = max(delta, abs({a} - p{a}) / (rtol * cap{l}))" for a, l in seen]
-    lines += ["verdict = judge(F, I, delta)", "if verdict < 0:", "    break"]
-    lines += [
-        "if verdict > 1:",
-        "    status = 0",
-        "    break",
-        f"mix(F, I, {nq}, {nql}, {mixed}, verdict > 0)",
-    ]
-    if mixed:
-        lines += ["if verdict > 0:", "    status = 0", "    break"]
-    lines += [f"p{a} = {a}" for a, _ in seen]
-    return [*lines, *(f"zp{i} = e{i}_" for i in range(n)), f"I[{s.EXTRA}] += 1"]
+    def _stored(self, leaf: int, slot: int, tag: str) -> str:
+        """A rate on the record that a node looks at."""
+        return f"quartic(at(r{leaf}_{tag}, {self.at.rate_place(slot)}), u{leaf}_{tag})"
 
+    # --- one evaluation ---------------------------------------------------------------------------
 
-def _norm(rhs: Rhs, value: str, result: str) -> list[str]:
-    """Largest |value| over the tolerance; infinite with a NaN."""
-    line = f"{result} = norm({result}, {value}, atol{{i}}, rtol, y{{i}}, e{{i}}_)"
-    return [f"{result} = 0.0", *(line.format(i=i) for i in range(rhs.at.n_states))]
+    def _evaluation(self, stage: int | None, tag: str) -> list[str]:
+        """Derivatives and arrivals, from states ``z`` and what has been looked up by the name
+        `tag`; of the inner nodes only the outputs matter, and nothing else may be touched.
+        """
+        return [*self._sources(stage, tag), *self._links(stage, tag)]
 
+    def _call(
+        self, group: Group, law: _LawText, j: int, stage: int | None,
+        signals: list[str], parameter: str, outputs: list[str],
+    ) -> str:  # fmt: skip
+        """A line that evaluates the law of member `j` of a group."""
+        states = [group.states + n * group.size + j for n in range(len(group.own))]
+        first = self.switches[id(group)] + j
+        modes = [first + n * group.size for n in range(count_switches(group.law))]
+        values = {
+            "Z": [f"z{k}" for k in states],
+            "U": signals,
+            "P": [f"{parameter}_{n}" for n in range(len(group.law.params))],
+            "M": [f"s{k}" for k in modes],
+        }
+        d, v = ("d_", "v_") if stage is None else (f"d{stage}_", "v")
+        bounded = [f"z{states[n]}" for n in bounded_states(group.law)]
+        results = [*(f"{d}{k}" for k in states), *outputs, *(f"{v}{k}" for k in modes), *bounded]
+        return law.call(values, results)
 
-# --- its record -----------------------------------------------------------------------------------
+    def _sources(self, stage: int | None, tag: str) -> list[str]:
+        """Rates, derivatives and the values of switches."""
+        lines: list[str] = []
+        d = "d_" if stage is None else f"d{stage}_"
+        for group, law in zip(self.at.groups, self.laws, strict=True):
+            for j, i in enumerate(group.members):
+                k = self.at.flow_class[i]
+                signals = [f"{a}{k}_{tag}" for a in ("e", "edot", "pi", "pr")]
+                signals += [f"xt{i}_{tag}", f"eb{k}", f"pk{i}", f"tk{k}_{tag}"]
+                lines.append(self._call(group, law, j, stage, signals, f"p{i}", [f"x{i}"]))
+                own = [f"{d}{group.states + n * group.size + j}" for n in range(len(group.own))]
+                lines += [f"{name} = pick(live{i}, {name}, 0.0)" for name in own]
+                if not own:
+                    lines.append(f"x{i} = pick(sch{i}, pat{i}, x{i})")
+                lines.append(f"x{i} = pick(sends{i}, x{i}, 0.0)")
+        return lines
 
+    def _links(self, stage: int | None, tag: str) -> list[str]:
+        """Arrivals, backlogs, and the laws of links."""
+        at = self.at
+        lines = []
+        for l in range(len(at.links)):
+            here = [i for i in range(len(at.flows)) if at.route(i)[0] == l]
+            streams = [f"st{n}_{tag}" for n, (_, _, to) in enumerate(at.streams) if to == l]
+            lines.append(f"a{l} = {' + '.join([*(f'x{i}' for i in here), *streams]) or '0.0'}")
+            if stage is not None and not at.refit:
+                slopes = [f"d{stage}_{at.rate_state[i]}" for i in here if at.rate_state[i] >= 0]
+                lines.append(f"ak{stage}_{l} = {' + '.join(slopes) or '0.0'}")
+        for group, law in zip(at.link_groups, self.link_laws, strict=True):
+            for j, l in enumerate(group.members):
+                queue, room = f"(z{at.backlog + l} / cap{l})", f"(buf{l} / cap{l})"
+                signals = [f"a{l}", f"cap{l}", queue, room, f"now_{tag}", ""]
+                outputs = [f"m{l}", f"q{l}", "drop", *["_"] * (len(LINK_OUT) - 3)]
+                lines.append(self._call(group, law, j, stage, signals, f"g{l}", outputs))
+                if self.dropping[l]:
+                    lines += [f"w{l} = drop * a{l}", f"a{l} = a{l} - w{l}"]
+                    lines.append(f"m{l} = 1.0 - (1.0 - m{l}) * (1.0 - drop)")
+        for l in range(len(at.links) if stage is not None else 0):
+            lines.append(f"d{stage}_{at.backlog + l} = pick(busy{l}, a{l} - cap{l}, 0.0)")
+        return lines
 
-def _record(rhs: Rhs) -> list[str]:
-    """The quartics of the record at the ring's next place."""
-    at = rhs.at
-    lines = [f"r = I[{s.OHIST}] + (nrec & I[{s.MASK}]) * I[{s.STRIDE}]"]
-    for l in range(len(at.links)):
-        b, state = s.RLINKS + l * s.LSIZE, at.backlog + l
-        lines += _quartic(b, _dense(f"y{state}", "d", state))
-        for wanted, a, slot in (
-            (True, "a", s.LY),
-            (rhs.marks, "m", s.LMARK),
-            (rhs.prices, "q", s.LPRICE),
-        ):
-            if wanted:
-                five = (
-                    _fit([f"{a}{k}_{l}" for k in range(5)])
-                    if at.refit
-                    else _dense(f"a0_{l}", "ak", l)
-                )
-                lines += _quartic(b + slot, five)
-    for l in at.acting:
-        lines += _quartic(rhs.act_place(l), _fit([f"w{k}_{l}" for k in range(5)]))
-    # rates that feed later links, summed by route, and those that their own sources look back at
-    feeds = [[i for i in range(len(at.flows)) if at.route(i) == route] for route in at.aggregates]
-    own = [[i] for i, slot in enumerate(at.own_rate) if slot >= 0]
-    for slot, flows in enumerate([*feeds, *own]):
-        rates = ["(" + " + ".join(f"x{k}_{i}" for i in flows) + ")" for k in range(5)]
-        state = rhs.rate_state(flows[0])
-        five = _dense(rates[0], "d", state) if state >= 0 else [rates[0], *["0.0"] * 4]
-        five = _fit(rates) if at.refit else five
-        lines += _quartic(s.RLINKS + len(at.links) * s.LSIZE + 5 * slot, five)
-    return lines
+    # --- stages, nodes, and what they make --------------------------------------------------------
 
-
-def _quartic(place: int, coefficients: list[str]) -> list[str]:
-    return [f"F[r + {place + j}] = {c}" for j, c in enumerate(coefficients)]
-
-
-def _fit(names: list[str]) -> list[str]:
-    """Coefficients of the quartic through five values at equal distances."""
-    first, *others = names
-    rows = (
-        [f"{float(w)!r}*({v} - {first})" for w, v in zip(row, others, strict=True)] for row in FIT
-    )
-    return [first, *(" + ".join(row) for row in rows)]
-
-
-def _dense(base: str, name: str, i: int) -> list[str]:
-    """Coefficients of the dense output that begins at `base`, with the stages ``name0_i``,
-    ``name1_i``, ...
-    """
-    return [base, *(f"h*({_weighted(TSIT5.P[:, j], name, i)})" for j in range(4))]
-
-
-# --- the end of the step --------------------------------------------------------------------------
-
-
-def _mixed_end(rhs: Rhs) -> list[str]:
-    """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
-    states.
-    """
-    at = rhs.at
-    n, flows = at.n_states, range(len(at.flows))
-    lines = [
-        f"o = I[{s.OK}]",
-        *(f"d{k}_{i} = F[o + {k * n + i}]" for k in range(1, 7) for i in range(n)),
-    ]
-    lines += _stage_states(rhs, 6, "e{i}_")
-    states = {i: rhs.rate_state(i) for i in flows}
-    lines += [
-        f"x4_{i} = pick(sends{i}, e{state}_, 0.0)" for i, state in states.items() if state >= 0
-    ]
-    for l in range(len(at.links)):
-        here = [i for i in flows if at.route(i)[0] == l]
-        lines.append(f"a4_{l} = {' + '.join(f'x4_{i}' for i in here) or '0.0'}")
+    def _stages(self) -> list[str]:
+        lines = []
         for k in range(1, 7):
-            slopes = " + ".join(f"d{k}_{states[i]}" for i in here if states[i] >= 0)
-            lines.append(f"ak{k}_{l} = {slopes or '0.0'}")
-    return lines
+            *row, last = TSIT5.A[k, :k]  # the last is added last, since it is known last
+            for i in range(self.at.n_states):
+                start = f"(y{i} + h*({_weighted(row, i)}))" if row else f"y{i}"
+                lines.append(f"z{i} = {start} + (h*{float(last)!r})*d{k - 1}_{i}")
+            lines += self._evaluation(k, f"s{min(k, 5)}")
+        lines += self._keep(4)
+        return [*lines, *_store("y_end", [f"z{i}" for i in range(self.at.n_states)])]
+
+    def _nodes(self) -> list[str]:
+        """The three inner nodes, on the dense output of this pass."""
+        lines = []
+        for node, weights in enumerate(NODE_WEIGHTS, 1):
+            lines += [f"z{i} = y{i} + h*({_weighted(weights, i)})" for i in range(self.at.n_states)]
+            lines += [*self._evaluation(None, f"n{node}"), *self._keep(node)]
+        return lines
+
+    def _kept(self) -> list[tuple[str, str, int, bool]]:
+        """What is kept of the nodes: its name, its array, how many there are, and if it matters."""
+        at = self.at
+        return [
+            ("x", "node_rate", len(at.flows), True), ("a", "node_arrival", len(at.links), True),
+            ("m", "node_mark", len(at.links), at.marking),
+            ("q", "node_price", len(at.links), at.pricing),
+        ]  # fmt: skip
+
+    def _keep(self, node: int) -> list[str]:
+        members = [l for g in self.at.link_groups for l in g.members]
+        lines = [f"w{node}_{l} = w{l}" for l in self.at.acting]
+        for a, _, count, wanted in self._kept():
+            for k in range(count if wanted else 0):
+                there = a in "xa" or k in members
+                lines.append(f"{a}{node}_{k} = {f'{a}{k}' if there else '0.0'}")
+        return lines
+
+    def _record(self) -> list[str]:
+        """The quartics of the record at the ring's next place."""
+        at = self.at
+        lines = ["r = record_of(run, nrec)"]
+        for l in range(len(at.links)):
+            state = at.backlog + l
+            lines += [f"b = link_of(r, {l})", f"put(b, {_dense(f'y{state}', 'd', state)})"]
+            if not at.refit:
+                lines.append(f"put(at(b, {s.LY}), {_dense(f'a0_{l}', 'ak', l)})")
+                continue
+            for wanted, a, slot in (
+                (True, "a", s.LY), (at.marking, "m", s.LMARK), (at.pricing, "q", s.LPRICE),
+            ):  # fmt: skip
+                if wanted:
+                    lines.append(f"put(at(b, {slot}), {_fitted(a, [l])})")
+        for l in at.acting:
+            lines.append(f"put(at(r, {at.acted_place(l)}), {_fitted('w', [l])})")
+        # rates that feed later links, summed by route, and those that their own sources look at
+        flows = range(len(at.flows))
+        feeds = [[i for i in flows if at.route(i) == route] for route in at.aggregates]
+        own = [[i] for i, slot in enumerate(at.own_rate) if slot >= 0]
+        for slot, some in enumerate([*feeds, *own]):
+            state = at.rate_state[some[0]]
+            five = f"(x0_{some[0]}, 0.0, 0.0, 0.0, 0.0)"
+            if at.refit:
+                five = _fitted("x", some)
+            elif state >= 0:
+                five = _dense(f"x0_{some[0]}", "d", state)
+            lines.append(f"put(at(r, {at.rate_place(slot)}), {five})")
+        return lines
+
+    def _results(self) -> list[str]:
+        """What the rest of the step and the driver read."""
+        at = self.at
+        n, nl, nodes = at.n_states, len(at.links), range(len(at.nodes))
+        kept = range(1, 5) if at.refit else range(4, 5)
+        lines = _store("slopes", [f"d{k}_{i}" for k in range(1, 7) for i in range(n)], n)
+        for a, array, count, wanted in self._kept():
+            if wanted:
+                values = [f"{a}{k}_{i}" for k in kept for i in range(count)]
+                lines += _store(array, values, kept[0] * count)
+        size = s.XSIZE * len(at.acting)
+        for place, l in zip(range(0, size, s.XSIZE), at.acting, strict=True):
+            lines += [f"run.node_acted[{k * size + place}] = w{k}_{l}" for k in kept]
+        if not at.refit:
+            lines += _store(
+                "arrival_slopes", [f"ak{k}_{l}" for k in range(1, 7) for l in range(nl)], nl
+            )
+        lines += _store("switch_value", [f"v{k}" for k in range(self.n_switches)])
+        last = "n3" if at.refit else "s5"  # of what is looked up
+        lines += _store("entry_time", [f"th{n}_{last}" for n in nodes])
+        return [*lines, *_store("cursor", [f"k{n}_{last}" for n in nodes])]
 
 
-def _error(rhs: Rhs) -> list[str]:
-    states = range(rhs.at.n_states)
-    lines = [f"r{i}_ = h*({_weighted(TSIT5.E, 'd', i)})" for i in states]
-    lines += _put(s.OZ, [f"r{i}_" for i in states])
-    return [*lines, *_norm(rhs, "r{i}_", "err"), f"F[{s.ERR}] = err"]
+def _fitted(name: str, flows: list[int]) -> str:
+    """The quartic through the sums of five values."""
+    sums = [" + ".join(f"{name}{k}_{i}" for i in flows) for k in range(5)]
+    return f"fitted({', '.join(sums)})"
+
+
+def _dense(base: str, name: str, i: int) -> str:
+    """The dense output that begins at `base`, from the stages ``name0_i``, ``name1_i``, ..."""
+    return f"dense({base}, h, {', '.join(f'{name}{k}_{i}' for k in range(7))})"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fluidcc.laws.trackers import trackers
 from fluidcc.network.network import FlowSpec, Network
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.entry import resume
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.restart import FinalState, nudged
@@ -88,9 +88,9 @@ def _in_flight(net: Network, before: FinalState) -> dict[str, float]:
         since=before.time,
     )
     before.place(space)
-    resume(space.F, space.I, before.time, before.step)
-    heard = space.F[space.I[s.OTH] :]  # when that was sent of which a class hears now
-    leaves = space.I[space.I[s.JLEAF] :]
+    resume(space.state, before.time, before.step)
+    heard = space.state.entry_time  # when that was sent of which a class hears now
+    leaves = space.state.leaf
     names = [str(name) for name in before.arrays["flow"]]
     here = {f.name: c for f, c in zip(at.flows, at.flow_class, strict=True)}
     head = before.arrays["record_head"]

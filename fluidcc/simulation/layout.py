@@ -16,7 +16,7 @@ from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law, Source
 from fluidcc.laws.trackers import trackers
 from fluidcc.network.network import FlowSpec, LinkSpec, Network, require_network
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.symbols import (
     REPORTING,
     SOURCE_INPUTS,
@@ -41,9 +41,11 @@ __all__ = [
     "acts",
     "base_delay",
     "begun",
+    "compared_quartics",
     "lay_out",
     "parameters",
     "require_runnable",
+    "used",
 ]
 
 #: what a link law may give that is not the solver's own
@@ -125,9 +127,33 @@ class Layout:
     locate: bool = True
     hybrid: bool = False  # some law jumps or ticks
 
+    marking: bool = False  # some link marks or drops
+    pricing: bool = False
+    lossy: bool = False  # some buffer is finite
+
     def route(self, i: int) -> tuple[int, ...]:
         """Links of flow `i`, by index."""
         return self.classes[self.flow_class[i]][0]
+
+    @property
+    def own_rates(self) -> int:
+        """How many flows look at their own past rate."""
+        return sum(slot >= 0 for slot in self.own_rate)
+
+    def rate_place(self, slot: int) -> int:
+        """Where a record has the quartic of an aggregate of rates, or after those of an own one."""
+        return s.RLINKS + len(self.links) * s.LSIZE + 5 * slot
+
+    def acted_place(self, link: int) -> int:
+        """Where a record has the quartics of an acting link, what it drops first."""
+        before = len(self.aggregates) + self.own_rates + s.XSIZE * self.acting.index(link)
+        return self.rate_place(before)
+
+    @property
+    def record_size(self) -> int:
+        """Numbers in a record."""
+        rest = len(self.aggregates) + self.own_rates + s.XSIZE * len(self.acting)
+        return self.rate_place(rest)
 
 
 def require_runnable(net: Network) -> None:
@@ -191,6 +217,9 @@ def lay_out(net: Network, frozen: Mapping[str, float] | None = None) -> Layout:
         _varies(g.law) and at.rate_state[g.members[0]] < 0 for g in at.groups
     )
     at.refit = at.refit or any(set(g.law.out) & _GIVEN for g in at.link_groups)
+    outs = {name for g in at.link_groups for name in g.law.out}
+    at.marking, at.pricing = bool({"mark", "drop"} & outs), "price" in outs
+    at.lossy = any(math.isfinite(link.buffer) for link in at.links)
     at.echo = any(symbols_of(g.law.out["rate"]) & {*SUDDEN} for g in at.groups)
     return at
 
@@ -317,9 +346,9 @@ def _tellers(at: Layout) -> None:
     what data carry.
     """
     at.acting = [l for l, link in enumerate(at.links) if acts(link.law)]
-    at.counted = any(crossing in _used(g.law) for g in at.link_groups)
+    at.counted = any(crossing in used(g.law) for g in at.link_groups)
     offered = {offer_min, offer_max}
-    heard = {i: _used(g.law) for g in at.groups for i in g.members}
+    heard = {i: used(g.law) for g in at.groups for i in g.members}
     members = _members(at)
     at.hears = [any(heard[i] & _CARRIED for i in of) for of in members]
     at.rivals = [0] * len(at.flows)
@@ -342,7 +371,7 @@ def _members(at: Layout) -> list[list[int]]:
 
 
 @lru_cache(maxsize=512)
-def _used(law: Law) -> frozenset[Symbol]:
+def used(law: Law) -> frozenset[Symbol]:
     """What the expressions of a law depend on."""
     return frozenset().union(*(symbols_of(f) for _, f in law.expressions()))
 
@@ -350,7 +379,7 @@ def _used(law: Law) -> frozenset[Symbol]:
 def _own_rates(at: Layout) -> None:
     slot = 0
     for group in at.groups:
-        reads = x_tau in _used(group.law)
+        reads = x_tau in used(group.law)
         at.own_rate += [slot + j if reads else -1 for j in range(group.size)]
         slot += group.size if reads else 0
 
@@ -363,6 +392,18 @@ def parameters(group: Group, specs: Sequence[FlowSpec] | Sequence[LinkSpec]) -> 
 def base_delay(at: Layout, k: int) -> float:
     """Propagation delay of the links of class `k` [s]."""
     return math.fsum(at.links[l].delay for l in at.classes[k][0])
+
+
+def compared_quartics(at: Layout) -> tuple[list[int], list[int]]:
+    """Where a record has the quartics by which records are compared (backlog, arrivals and marks of
+    each link, then aggregates of rates), and where the others, which show in the states.
+    """
+    kinds = [s.LB, s.LY, *([s.LMARK] if at.marking else [])]
+    links = [s.RLINKS + l * s.LSIZE for l in range(len(at.links))]
+    ends = range(at.rate_place(0), at.record_size, 5)
+    compared = [*(b + k for b in links for k in kinds), *ends[: len(at.aggregates)]]
+    prices = [b + s.LPRICE for b in links] if at.pricing else []
+    return compared, [*prices, *ends[len(at.aggregates) :]]
 
 
 # --- links that act on their own ------------------------------------------------------------------

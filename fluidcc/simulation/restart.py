@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 from fluidcc.laws import Law
 from fluidcc.network.network import FlowSpec, LinkSpec, Network
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.breaking_points import push
-from fluidcc.simulation.layout import Layout, begun
-from fluidcc.simulation.tables import owner_of
+from fluidcc.simulation.layout import Group, Layout, begun
+from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.symbols import plain, unfold
 
@@ -69,7 +69,7 @@ def snapshot(space: Workspace) -> NDArray[np.uint8]:
     frozen = space.at.frozen
     about = {"frozen": dict(frozen) if frozen is not None else None}
     arrays["about"] = np.array(json.dumps(about))
-    arrays["clock"] = np.array([space.F[s.T], space.F[s.HNEXT]])
+    arrays["clock"] = np.array([space.state.t, space.state.h_next])
     return _bytes(arrays)
 
 
@@ -133,38 +133,34 @@ def read_back(final: Any) -> dict[str, Array]:
     return arrays
 
 
-def flow_places(space: Workspace) -> list[NDArray[np.int64]]:
-    """Where the states of each flow stand in `OY`."""
-    F0 = [space.I[int(space.I[k]) :] for k in (s.JFSTATE, s.JFSTRIDE, s.JFN)]
-    return [F0[0][i] + F0[1][i] * np.arange(F0[2][i]) for i in range(len(space.at.flows))]
-
-
-def link_places(at: Layout) -> list[list[int]]:
-    """The same for the states that links have beside their backlogs."""
-    rows: list[list[int]] = [[] for _ in at.links]
-    for g in at.link_groups:
-        for n, l in enumerate(g.members):
-            rows[l] = [g.states + j * g.size + n for j in range(len(g.own))]
+def state_places(groups: list[Group], count: int) -> list[list[int]]:
+    """Where the states of each flow, or those that each link has beside its backlog, stand in
+    `State.y`.
+    """
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for g in groups:
+        for n, i in enumerate(g.members):
+            rows[i] = [g.states + j * g.size + n for j in range(len(g.own))]
     return rows
 
 
 def _flows(space: Workspace) -> dict[str, Array]:
-    at, y = space.at, space.F[space.I[s.OY] :]
+    at, y, nf = space.at, space.state.y, len(space.at.flows)
     return {
         "flow": np.array([f.name for f in at.flows]),
         "flow_law": np.array([digest(f.law) for f in at.flows]),
         "flow_delays": np.array(
             [(f.access_delay, at.net.return_delay(f.name), f.packet) for f in at.flows]
         ),
-        "flow_on": space.I[space.I[s.JON] :][: len(at.flows)].copy(),
-        **_ragged("flow_route", [at.route(i) for i in range(len(at.flows))], int),
-        **_ragged("flow_states", [y[where] for where in flow_places(space)], float),
+        "flow_on": space.state.flow_on[:nf].copy(),
+        **_ragged("flow_route", [at.route(i) for i in range(nf)], int),
+        **_ragged("flow_states", [y[of] for of in state_places(at.groups, nf)], float),
         **_ragged(
             "flow_params", [[float(v) for v in f.law.params.values()] for f in at.flows], float
         ),
         **_ragged(
             "flow_past",
-            [chain.from_iterable(past(f, float(space.F[s.T]))) for f in at.flows],
+            [chain.from_iterable(past(f, float(space.state.t))) for f in at.flows],
             float,
         ),
     }
@@ -176,36 +172,42 @@ def past(flow: FlowSpec, time: float) -> list[tuple[float, float]]:
 
 
 def _links(space: Workspace) -> dict[str, Array]:
-    at, y, nl = space.at, space.F[space.I[s.OY] :], len(space.at.links)
+    at, y, nl = space.at, space.state.y, len(space.at.links)
     return {
         "link": np.array([link.name for link in at.links]),
         "link_law": np.array([digest(link.law) for link in at.links]),
         "link_delay": np.array([link.delay for link in at.links]),
-        "link_mode": space.I[space.I[s.JMODE] :][:nl].copy(),
-        "link_totals": space.F[space.I[s.OINT] :][: 2 * nl].reshape(2, nl).copy(),
+        "link_mode": space.state.mode[:nl].copy(),
+        "link_totals": space.state.totals[: 2 * nl].reshape(2, nl).copy(),
         "link_backlog": y[at.backlog : at.backlog + nl].copy(),
-        **_ragged("link_states", [y[where] for where in link_places(at)], float),
+        **_ragged("link_states", [y[where] for where in state_places(at.link_groups, nl)], float),
         **_ragged(
             "link_capacity", [chain((0.0, k.capacity), *k.schedule) for k in at.links], float
         ),
     }
 
 
-def _history(space: Workspace) -> dict[str, Array]:
-    at, I = space.at, space.I
-    stride, nl, nx = int(I[s.STRIDE]), len(at.links), len(at.aggregates)
-    ring = space.F[int(I[s.OHIST]) :].reshape(-1, stride)
-    records = ring[np.arange(int(I[s.FIRST]), int(I[s.NREC])) & int(I[s.MASK])]
-    links = s.RLINKS + nl * s.LSIZE
-    acting = links + 5 * (nx + int(I[s.NT]))
-    own = [i for i, slot in enumerate(at.own_rate) if slot >= 0]
+def record_parts(at: Layout, records: Array) -> dict[str, Array]:
+    """The parts of some records: what they have of links, routes, own rates and acting links."""
+    count, routes = len(records), len(at.aggregates)
+    links, own, acting = (at.rate_place(k) for k in (0, routes, routes + at.own_rates))
     return {
         "record_head": records[:, : s.RLINKS],
-        "record_links": records[:, s.RLINKS : links].reshape(len(records), nl, s.LSIZE),
-        "record_routes": records[:, links : links + 5 * nx].reshape(len(records), nx, 5),
-        "record_own": records[:, links + 5 * nx : acting].reshape(len(records), -1, 5),
+        "record_links": records[:, s.RLINKS : links].reshape(count, len(at.links), s.LSIZE),
+        "record_routes": records[:, links:own].reshape(count, routes, 5),
+        "record_own": records[:, own:acting].reshape(count, at.own_rates, 5),
+        "record_acting": records[:, acting:].reshape(count, len(at.acting), 5 * s.XSIZE),
+    }
+
+
+def _history(space: Workspace) -> dict[str, Array]:
+    at, state = space.at, space.state
+    ring = state.ring.reshape(-1, at.record_size)
+    records = ring[np.arange(state.oldest, state.n_records) & state.ring_mask]
+    own = [i for i, slot in enumerate(at.own_rate) if slot >= 0]
+    return {
+        **record_parts(at, records),
         "own": np.array(own, dtype=np.int64),
-        "record_acting": records[:, acting:].reshape(len(records), len(at.acting), 5 * s.XSIZE),
         "acting": np.array(at.acting, dtype=np.int64),
         **_ragged("route", at.aggregates, int),
     }
@@ -213,45 +215,39 @@ def _history(space: Workspace) -> dict[str, Array]:
 
 def _landings(space: Workspace) -> dict[str, Array]:
     """Breaking points under way; those to a class of flows are addressed to one flow of it."""
-    I, count = space.I, int(space.I[s.NHEAP])
-    entries = I[int(I[s.JHEAP]) :][: 3 * count].reshape(count, 3).copy()
+    state, count = space.state, int(space.state.n_landings)
+    entries = state.landing[: 3 * count].reshape(count, 3).copy()
     first: dict[int, int] = {}
     for i, c in enumerate(space.at.flow_class):
         first.setdefault(c, i)
     for row in entries:
         if row[0] == s.AT_CLASS:
             row[1] = first[int(row[1])]
-    return {"landing_time": space.F[int(I[s.OHEAP]) :][:count].copy(), "landing": entries}
+    return {"landing_time": state.landing_time[:count].copy(), "landing": entries}
 
 
-CLOCKS = (s.OHTIME, s.OHBASE, s.OHPER, s.OHLAST, s.OHG)
+CLOCKS = ("rule_time", "rule_base", "rule_period", "rule_last", "rule_gap")
 COUNTS = (s.HCOUNT, s.HREPEAT)
 
 
 def event_table(space: Workspace) -> NDArray[np.int64]:
     """The rows of jumps and ticks in the workspace, as they are now; changing it changes them."""
-    count = int(space.I[s.NHY])
-    return space.I[int(space.I[s.JHY]) :][: count * s.HSIZE].reshape(count, s.HSIZE)
+    count = int(space.state.n_rules)
+    return space.state.rule[: count * s.HSIZE].reshape(count, s.HSIZE)
 
 
 def event_keys(space: Workspace) -> list[str]:
     """Whose each jump or tick is, and its number in the law."""
-    at = space.at
-    owners = [owner_of(row) for row in space.event_rows]
-    names = [
-        f"flow {at.flows[i].name}" if source else f"link {at.links[i].name}" for source, i in owners
-    ]
-    return [f"{name} {row[s.HWANT]}" for name, row in zip(names, space.event_rows, strict=True)]
+    events = ((event_of(space.at, row), row[s.HWANT]) for row in space.event_rows)
+    return [f"{event.owner} {event.name} {number}" for event, number in events]
 
 
 def _events(space: Workspace) -> dict[str, Array]:
     """When ticks are next due and refractory times end."""
-    count = int(space.I[s.NHY])
+    count = int(space.state.n_rules)
     return {
         "event": np.array(event_keys(space), dtype=str),
-        "event_clocks": np.array([space.F[int(space.I[k]) :][:count] for k in CLOCKS]).reshape(
-            len(CLOCKS), count
-        ),
+        "event_clocks": np.array([getattr(space.state, name)[:count] for name in CLOCKS]),
         "event_counts": event_table(space)[:, COUNTS].copy(),
     }
 
@@ -436,23 +432,22 @@ class FinalState:
             Where a flow's parameters have changed: when that is felt at its first queue, and the
             new values. Until then the old ones are in the workspace.
         """
-        at = space.at
+        at, state = space.at, space.state
         here = {f.name: i for i, f in enumerate(at.flows)}
         flows = [here[str(name)] for name in self.arrays["flow"]]
         where = {link.name: l for l, link in enumerate(at.links)}
         links = [where[str(name)] for name in self.arrays["link"]]
-        y = space.F[space.I[s.OY] :]
-        on = space.I[space.I[s.JON] :]
-        places, held = flow_places(space), link_places(at)
-        for k, i in enumerate(flows):
-            y[places[i]] = self.row("flow_states", k)
-            on[i] = self.arrays["flow_on"][k]
         nl = len(at.links)
-        totals = space.F[space.I[s.OINT] :][: 2 * nl].reshape(2, nl)
+        places = state_places(at.groups, len(at.flows))
+        for k, i in enumerate(flows):
+            state.y[places[i]] = self.row("flow_states", k)
+            state.flow_on[i] = self.arrays["flow_on"][k]
+        places = state_places(at.link_groups, nl)
+        totals = state.totals[: 2 * nl].reshape(2, nl)
         for k, l in enumerate(links):
-            y[at.backlog + l] = self.arrays["link_backlog"][k]
-            y[held[l]] = self.row("link_states", k)
-            space.I[space.I[s.JMODE] + l] = self.arrays["link_mode"][k]
+            state.y[at.backlog + l] = self.arrays["link_backlog"][k]
+            state.y[places[l]] = self.row("link_states", k)
+            state.mode[l] = self.arrays["link_mode"][k]
             totals[:, l] = self.arrays["link_totals"][:, k]
         self._place_history(space, flows, links)
         self._place_landings(space, flows, links)
@@ -461,52 +456,46 @@ class FinalState:
 
     def _place_history(self, space: Workspace, flows: list[int], links: list[int]) -> None:
         at, head = space.at, self.arrays["record_head"]
-        count, nl, nx = len(head), len(at.links), len(at.aggregates)
-        while int(space.I[s.MASK]) < count + 2 and space.grow_ring():
+        count = len(head)
+        while int(space.state.ring_mask) < count + 2 and space.grow_ring():
             pass
-        stride = int(space.I[s.STRIDE])
-        ring = space.F[int(space.I[s.OHIST]) :].reshape(-1, stride)[:count]
-        ring[:, : s.RLINKS] = head
-        blocks = np.zeros((count, nl, s.LSIZE))
+        parts = record_parts(at, space.state.ring.reshape(-1, at.record_size)[:count])
+        parts["record_head"][:] = head
+        blocks = parts["record_links"]
         for l, link in enumerate(at.links):  # of a new link: empty, and nothing comes
             blocks[:, l, s.LCH] = link.capacity * head[:, s.RH]
             blocks[:, l, s.LS0] = link.capacity * head[:, s.RT0]
             blocks[:, l, s.LC] = link.capacity
             blocks[:, l, s.LMODE] = s.EMPTY
         blocks[:, links] = self.arrays["record_links"]
-        after = s.RLINKS + nl * s.LSIZE
-        ring[:, s.RLINKS : after] = blocks.reshape(count, -1)
-        rates = np.zeros((count, nx + int(space.I[s.NT]), 5))
         known = {route: g for g, route in enumerate(at.aggregates)}
         for k in range(len(self.arrays["route_starts"]) - 1):
-            rates[:, known[tuple(links[l] for l in self.row("route", k))]] = self.arrays[
-                "record_routes"
-            ][:, k]
+            g = known[tuple(links[l] for l in self.row("route", k))]
+            parts["record_routes"][:, g] = self.arrays["record_routes"][:, k]
         for k, i in enumerate(self.arrays["own"]):
-            rates[:, nx + at.own_rate[flows[i]]] = self.arrays["record_own"][:, k]
-        ring[:, after : after + rates[0].size] = rates.reshape(count, -1)
-        acting = np.zeros((count, len(at.acting), 5 * s.XSIZE))
+            own = self.arrays["record_own"][:, k]
+            parts["record_own"][:, at.own_rate[flows[i]]] = own
         for k, l in enumerate(self.arrays["acting"]):
-            acting[:, at.acting.index(links[l])] = self.arrays["record_acting"][:, k]
-        ring[:, after + rates[0].size :] = acting.reshape(count, -1)
-        space.I[s.NREC] = count
-        space.I[space.I[s.JNCUR0] :][: len(at.nodes)] = count - 1
+            acting = self.arrays["record_acting"][:, k]
+            parts["record_acting"][:, at.acting.index(links[l])] = acting
+        space.state.n_records = count
+        space.state.cursor_start[: len(at.nodes)] = count - 1
 
     def _place_landings(self, space: Workspace, flows: list[int], links: list[int]) -> None:
         rows = zip(
             self.arrays["landing_time"].tolist(), self.arrays["landing"].tolist(), strict=True
         )
         for time, (kind, index, generation) in rows:
-            while int(space.I[s.NHEAP]) >= int(space.I[s.HEAPCAP]) // 2:
+            while int(space.state.n_landings) >= int(space.state.heap_size) // 2:
                 space.grow_heap()
             to = links[index] if kind == s.AT_LINK else space.at.flow_class[flows[index]]
-            push(space.F, space.I, time, kind, to, generation)
+            push(space.state, time, kind, to, generation)
 
     def _place_events(self, space: Workspace) -> None:
         here = {key: k for k, key in enumerate(event_keys(space))}
         rows = [here[str(key)] for key in self.arrays["event"]]
-        for slot, values in zip(CLOCKS, self.arrays["event_clocks"], strict=True):
-            space.F[int(space.I[slot]) + np.array(rows, dtype=np.int64)] = values
+        for name, values in zip(CLOCKS, self.arrays["event_clocks"], strict=True):
+            getattr(space.state, name)[np.array(rows, dtype=np.int64)] = values
         event_table(space)[np.ix_(rows, COUNTS)] = self.arrays["event_counts"]
 
     def _place_parameters(
@@ -514,10 +503,10 @@ class FinalState:
     ) -> list[tuple[float, int, Array]]:
         changes = []
         for k, i in enumerate(flows):
-            before, where = self.row("flow_params", k), space.parameter_places(i)
-            now = space.F[where].copy()
+            before, set_now = self.row("flow_params", k), space.flow_parameters(i)
+            now = set_now.copy()
             if not np.array_equal(before, now):
-                space.F[where] = before
+                set_now[:] = before
                 changes.append((self.time + space.at.flows[i].access_delay, i, now))
         return sorted(changes, key=lambda change: change[:2])
 

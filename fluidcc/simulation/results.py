@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.base.errors import NotFinite
-from fluidcc.numerics.fluid import slots as s
-from fluidcc.simulation.tables import owner_of
+from fluidcc.numerics.fluid import state as s
+from fluidcc.simulation.tables import event_of
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.symbols import plain
 
@@ -22,45 +22,30 @@ Sampled = tuple[
     tuple[str, str], NDArray[np.float64], dict[str, str]
 ]  # dimensions, values, attributes
 
-_CLASS_ROWS = {"one_way_delay": s.SDELAY, "loss": s.SLOSS, "price": s.SPRICE}
-_LINK_ROWS = {
-    "backlog": s.SBACKLOG,
-    "queueing_delay": s.SQDELAY,
-    "arrival_rate": s.SARRIVAL,
-    "throughput": s.SDEPART,
-    "link_loss": s.SLLOSS,
-    "entered": s.SENTERED,
-    "lost": s.SLOST,
-    "link_price": s.SLPRICE,
+# dimension, row of the samples where it is one, unit and description of each variable
+_VARIABLES: dict[str, tuple[str, int, str, str]] = {
+    "rate": ("flow", -1, "bit/s", "sending rate"),
+    "one_way_delay": ("flow", s.SDELAY, "s", "one-way delay that the source knows of"),
+    "loss": ("flow", s.SLOSS, "1", "loss and mark ratio that the source knows of"),
+    "price": ("flow", s.SPRICE, "1", "path price that the source knows of"),
+    "rtt": ("flow", -1, "s", "round-trip time that the source knows of"),
+    "backlog": ("link", s.SBACKLOG, "bit", "backlog"),
+    "queueing_delay": ("link", s.SQDELAY, "s", "queueing delay of data that arrives now"),
+    "arrival_rate": ("link", s.SARRIVAL, "bit/s", "arrival rate"),
+    "throughput": ("link", s.SDEPART, "bit/s", "departure rate"),
+    "link_loss": ("link", s.SLLOSS, "1", "loss ratio at the link"),
+    "entered": ("link", s.SENTERED, "bit", "bits that have arrived since time 0"),
+    "lost": ("link", s.SLOST, "bit", "bits that have been lost since time 0"),
+    "link_price": ("link", s.SLPRICE, "1", "price of the link"),
+    "capacity": ("link", -1, "bit/s", "capacity"),
+    "utilisation": ("link", -1, "1", "throughput over capacity"),
 }
-_ABOUT = {
-    "rate": ("bit/s", "sending rate"),
-    "one_way_delay": ("s", "one-way delay that the source knows of"),
-    "rtt": ("s", "round-trip time that the source knows of"),
-    "loss": ("1", "loss and mark ratio that the source knows of"),
-    "price": ("1", "path price that the source knows of"),
-    "backlog": ("bit", "backlog"),
-    "queueing_delay": ("s", "queueing delay of data that arrives now"),
-    "arrival_rate": ("bit/s", "arrival rate"),
-    "throughput": ("bit/s", "departure rate"),
-    "utilisation": ("1", "throughput over capacity"),
-    "capacity": ("bit/s", "capacity"),
-    "link_loss": ("1", "loss ratio at the link"),
-    "link_price": ("1", "price of the link"),
-    "entered": ("bit", "bits that have arrived since time 0"),
-    "lost": ("bit", "bits that have been lost since time 0"),
-}
+# attributes of the dataset, and their names in the solver's state
 STATISTICS = {
-    "steps": s.STEPS,
-    "rejections": s.REJECTED,
-    "nfev": s.NFEV,
-    "events": s.EVENTS,
-    "jumps": s.JUMPS,
-    "ticks": s.TICKS,
-    "breaking_points": s.BREAKS,
-    "untracked_breaking_points": s.UNTRACKED,
-    "extra_passes": s.EXTRA,
-}
+    "steps": "steps", "rejections": "rejections", "nfev": "nfev", "events": "events",
+    "jumps": "jumps", "ticks": "ticks", "breaking_points": "breaking_points",
+    "untracked_breaking_points": "untracked", "extra_passes": "extra_passes",
+}  # fmt: skip
 
 
 def dataset(
@@ -88,8 +73,8 @@ def dataset(
         labelled, coords=_coordinates(time=times, **{k: np.array(v) for k, v in names.items()})
     )
     result["time"].attrs["units"] = "s"
-    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.I[s.LOCATE]))
-    result.attrs.update({name: int(space.I[slot]) for name, slot in STATISTICS.items()})
+    result.attrs.update(attrs, solve_seconds=seconds, located_switches=int(space.state.locate))
+    result.attrs.update({name: int(getattr(space.state, own)) for name, own in STATISTICS.items()})
     return result
 
 
@@ -100,35 +85,34 @@ def variables(space: Workspace, times: NDArray[np.float64]) -> dict[str, Sampled
     at = space.at
     nf, nc = len(at.flows), len(at.classes)
     place = np.argsort(at.order)  # the network's order of flows
-    data: dict[str, Sampled] = {}
-
-    def put(
-        name: str,
-        dims: tuple[str, str],
-        values: NDArray[np.float64],
-        unit: str = "",
-        about: str = "",
-    ) -> None:
-        if name in _ABOUT:
-            unit, about = _ABOUT[name]
-            _require_finite(space, times, name, dims[1], values)
-        data[name] = (dims, np.ascontiguousarray(values.T), {"units": unit, "long_name": about})
-
-    put("rate", ("time", "flow"), space.rows(0, nf)[place])
     members = np.array(at.flow_class)[place]
-    for name, row in _CLASS_ROWS.items():
-        if name != "price" or space.I[s.PRICES]:
-            put(name, ("time", "flow"), space.rows(nf + row * nc, nc)[members])
-    back = np.array([at.net.return_delay(f.name) for f in at.flows])[:, None]
-    put("rtt", ("time", "flow"), space.rows(nf + s.SDELAY * nc, nc)[members] + back[place])
-    for name, row in _LINK_ROWS.items():
-        if name != "link_price" or space.I[s.PRICES]:
-            put(name, ("time", "link"), space.link_rows(row))
+    back = np.array([at.net.return_delay(f.name) for f in at.flows])[place, None]
     capacity = _capacities(space, times)
-    put("capacity", ("time", "link"), capacity)
-    put("utilisation", ("time", "link"), space.link_rows(s.SDEPART) / capacity)
-    _states(space, put)
-    return data
+    made = {
+        "rate": space.rows(0, nf)[place],
+        "rtt": space.rows(nf + s.SDELAY * nc, nc)[members] + back,
+        "capacity": capacity,
+        "utilisation": space.link_rows(s.SDEPART) / capacity,
+    }
+    data: dict[str, Sampled] = {}
+    for name, (dim, row, unit, about) in _VARIABLES.items():
+        if name in ("price", "link_price") and not at.pricing:
+            continue
+        if name in made:
+            values = made[name]
+        elif dim == "flow":
+            values = space.rows(nf + row * nc, nc)[members]
+        else:
+            values = space.link_rows(row)
+        _require_finite(space, times, name, dim, values)
+        data[name] = _labelled(dim, values, unit, about)
+    return data | _states(space)
+
+
+def _labelled(dim: str, values: NDArray[np.float64], unit: str, about: str) -> Sampled:
+    """Samples (owner, time) as a variable."""
+    attributes = {"units": unit, "long_name": about}
+    return ("time", dim), np.ascontiguousarray(values.T), attributes
 
 
 def _require_finite(
@@ -175,39 +159,25 @@ def _events(space: Workspace) -> dict[str, Any]:
     about = {"units": "s", "long_name": "where something is not smooth"}
     data["break_time"] = ("break", breaks[breaks >= 0.0], about)
     number = log[:, 1].astype(int)
-    rows = np.array(space.event_rows, dtype=np.int64).reshape(-1, s.HSIZE)
-    jumps = rows[:, s.HKIND] > s.SOURCE_TICK
-    for kind, mine in (("jump", jumps), ("tick", ~jumps)):
+    events = [event_of(at, row) for row in space.event_rows]
+    names, rules = (np.array([getattr(e, what) for e in events]) for what in ("name", "rule"))
+    access = np.array([e.access_delay for e in events])
+    moment = log[:, 0] - np.where(number >= 0, access[number], 0.0)
+    # The clock goes on a little for flows with an access delay, and a restart goes over that again.
+    inside = (number >= 0) & (moment <= space.until * (1 + 1e-12))
+    inside &= (moment > space.since * (1 + 1e-12)) | (space.since == 0.0)
+    for kind in ("jump", "tick"):
+        mine = np.array([e.kind == kind for e in events])
         if not np.any(mine):
             continue
-        which = (number >= 0) & mine[number]
-        owners = [owner_of(row) for row in rows]
-        names = np.array([at.flows[i].name if source else at.links[i].name for source, i in owners])
-        access = np.array([at.flows[i].access_delay if source else 0.0 for source, i in owners])
-        moment = log[:, 0] - np.where(number >= 0, access[number], 0.0)
-        # The clock goes on a little for flows with an access delay, and a restart goes over that
-        # again.
-        which &= (moment <= space.until * (1 + 1e-12)) & (
-            (moment > space.since * (1 + 1e-12)) | (space.since == 0.0)
-        )
-        found, inside = number[which], moment[which]
-        data[f"{kind}_time"] = (kind, inside, {"units": "s", "long_name": f"time of each {kind}"})
+        which = inside & mine[number]
+        found = number[which]
+        about = {"units": "s", "long_name": f"time of each {kind}"}
+        data[f"{kind}_time"] = (kind, moment[which], about)
         data[f"{kind}_of"] = (kind, names[found], {"long_name": f"flow or link of each {kind}"})
         about = {"units": "1", "long_name": f"which of its law's {kind}s each is, from 0"}
-        before = [
-            0 if kind == "jump" else _jumps(at, *owner) for owner in owners
-        ]  # ticks are numbered after jumps
-        data[f"{kind}_rule"] = (
-            kind,
-            (rows[:, s.HWANT] - np.array(before, dtype=np.int64))[found],
-            about,
-        )
+        data[f"{kind}_rule"] = (kind, rules[found], about)
     return data
-
-
-def _jumps(at: Any, source: bool, i: int) -> int:
-    """How many jumps the law of a flow or link has."""
-    return len((at.flows if source else at.links)[i].law.jumps)
 
 
 def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -219,30 +189,24 @@ def _capacities(space: Workspace, times: NDArray[np.float64]) -> NDArray[np.floa
     return rows
 
 
-def _states(space: Workspace, put: Any) -> None:
+def _states(space: Workspace) -> dict[str, Sampled]:
     """Each law's own states, as ``<law>_<state>``; NaN where a flow or link has no such state."""
-    at = space.at
-    place = np.argsort(at.order)
-    for groups, dim, count in (
-        (at.groups, "flow", len(at.flows)),
-        (at.link_groups, "link", len(at.links)),
+    at, data = space.at, {}
+    for groups, dim, order in (
+        (at.groups, "flow", np.argsort(at.order)),
+        (at.link_groups, "link", np.arange(len(at.links))),
     ):
         made: dict[str, tuple[NDArray[np.float64], str]] = {}
         for g in groups:
             rows = space.state_rows(g.states, len(g.own) * g.size)
             for j, z in enumerate(g.own):
-                name = f"{g.law.name}_{plain(z)}"
+                nothing = np.full((len(order), rows.shape[1]), np.nan)
                 full, _ = made.setdefault(
-                    name, (np.full((count, rows.shape[1]), np.nan), str(g.law.units[z]))
+                    f"{g.law.name}_{plain(z)}", (nothing, str(g.law.units[z]))
                 )
                 own = rows[j * g.size : (j + 1) * g.size]
                 # A state held at 0 leaves it along a polynomial, which rounding may start below.
                 full[g.members] = np.maximum(own, 0.0) if g.law.lower.get(z) == 0 else own
         for name, (full, unit) in made.items():
-            put(
-                name,
-                ("time", dim),
-                full[place] if dim == "flow" else full,
-                unit,
-                f"state of {name.split('_')[0]}",
-            )
+            data[name] = _labelled(dim, full[order], unit, f"state of {name.split('_')[0]}")
+    return data

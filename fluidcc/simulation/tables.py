@@ -1,7 +1,7 @@
 """The tables of a workspace: two flat arrays under construction, and what a layout puts into them.
 
-Numbers are added to `Arrays`, and where they stand is noted in slots of the head. There is who
-meets whom, what is known beforehand to change, jumps and ticks, and the natural sizes of which
+Scalars and arrays are added to `Arrays` by the names that they have in the solver's state. There is
+who meets whom, what is known beforehand to change, jumps and ticks, and the natural sizes of which
 tolerances are fractions.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -19,82 +20,75 @@ from numpy.typing import NDArray
 from fluidcc.laws import Law, Tick
 from fluidcc.laws.kernels import bound_switches, count_switches, event_kernel_address
 from fluidcc.network.network import LinkSpec, Modulated
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.layout import Group, Layout, acts
 from fluidcc.symbols import REPORTING, symbols_of
 
 __all__ = [
     "Arrays", "add_capacities", "add_changes", "add_maps", "add_nodes", "collect_changes",
-    "event_of", "event_rows", "hops_at_once", "jump_switches", "owner_of", "state_sizes",
+    "event_of", "event_rows", "hops_at_once", "jump_switches", "state_sizes",
     "work_sizes",
 ]  # fmt: skip
 
-_Part = tuple[
-    int, int, Any
-]  # from where to where, and what: numbers, or one for all of these places
+# from where to where, and what: numbers, or one for all of these places
+_Part = tuple[int, int, Any]
 Change = tuple[float, int, int, float]  # time, kind, index, value
 
 
 class Arrays:
-    """What becomes `F` and `I` (see `fluidcc.numerics.fluid.slots`).
+    """The state of a run under construction (see `fluidcc.numerics.fluid.state`), by name.
 
     A workspace has a hundred parts of a few numbers each, so that they are kept as lists: an array
     for each would take several times as long to make as the two that they end in.
 
     Attributes
     ----------
-    scalars : list of float
-        The first numbers of `F`.
-    head : list of int
-        The first numbers of `I`.
-    sizes : list of int
-        How long `F` and `I` are so far.
+    scalars : dict of str to float
+        Those that are not 0, and where each array begins.
+    sizes : dict of str to int
+        How long the arrays of floats and of integers are so far.
     """
 
     def __init__(self) -> None:
-        self.scalars, self.head = [0.0] * s.FHEADER, [0] * s.HEADER
-        self.sizes = [s.FHEADER, s.HEADER]
-        self._floats: list[_Part] = [(0, s.FHEADER, self.scalars)]
-        self._ints: list[_Part] = [(0, s.HEADER, self.head)]
+        self.scalars: dict[str, Any] = {}
+        self.sizes = {"Floats": s.N_FLOATS, "Ints": s.N_INTS}
+        self._parts: dict[str, list[_Part]] = {"Floats": [], "Ints": []}
 
-    def floats(self, slot: int, values: Sequence[float] | NDArray[np.float64]) -> None:
-        """Add numbers, and note at I[slot] where they stand."""
-        start = self.head[slot] = self.sizes[0]
-        stop = self.sizes[0] = start + len(values)
-        self._floats.append((start, stop, values))
+    def set(self, **scalars: float) -> None:
+        """Give scalars their values."""
+        self.scalars |= scalars
 
-    def room(self, slot: int, size: int, value: float = 0.0) -> None:
-        """Add `size` times the same number, and note at I[slot] where they stand."""
-        start = self.head[slot] = self.sizes[0]
-        stop = self.sizes[0] = start + size
-        if value != 0.0:
-            self._floats.append((start, stop, value))
+    def put(self, name: str, values: Sequence[Any] | NDArray[Any]) -> None:
+        """Add an array."""
+        self._add(name, len(values), values)
 
-    def ints(self, slot: int, values: Sequence[int] | NDArray[np.int64]) -> None:
-        """Add whole numbers, and note at I[slot] where they stand."""
-        start = self.head[slot] = self.sizes[1]
-        stop = self.sizes[1] = start + len(values)
-        self._ints.append((start, stop, values))
+    def room(self, name: str, size: int, value: float = 0) -> None:
+        """Add an array of the same number throughout."""
+        self._add(name, size, value)
 
-    def int_room(self, slot: int, size: int, value: int = 0) -> None:
-        """Add `size` times the same whole number, and note at I[slot] where they stand."""
-        start = self.head[slot] = self.sizes[1]
-        stop = self.sizes[1] = start + size
-        if value:
-            self._ints.append((start, stop, value))
+    def _add(self, name: str, size: int, values: Any) -> None:
+        kind = s.PLACES[name][0]
+        start = self.scalars[name] = self.sizes[kind]
+        stop = self.sizes[kind] = start + size
+        if not isinstance(values, int) or values:
+            self._parts[kind].append((start, stop, values))
 
-    def table(self, starts: int, values: int, rows: list[list[int]]) -> None:
+    def table(self, starts: str, values: str, rows: list[list[int]]) -> None:
         """Add rows of different lengths: where each starts, then all their numbers."""
-        self.ints(starts, [0, *accumulate(map(len, rows))])
-        self.ints(values, [*chain.from_iterable(rows)])
+        self.put(starts, [0, *accumulate(map(len, rows))])
+        self.put(values, [*chain.from_iterable(rows)])
 
     def joined(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """`F` and `I`; their parts are let go."""
-        F, I = np.zeros(self.sizes[0]), np.zeros(self.sizes[1], dtype=np.int64)
-        for array, parts in ((F, self._floats), (I, self._ints)):
-            for start, stop, values in parts:
+        """Both arrays; their parts are let go."""
+        F, I = np.zeros(self.sizes["Floats"]), np.zeros(self.sizes["Ints"], dtype=np.int64)
+        for array, kind in ((F, "Floats"), (I, "Ints")):
+            for start, stop, values in self._parts.pop(kind):
                 array[start:stop] = values
-            parts.clear()
+        floats, ints = [0.0] * s.N_FLOATS, [0] * s.N_INTS
+        for name, value in self.scalars.items():
+            kind, place = s.PLACES[name]
+            (floats if kind == "float" else ints)[place] = value
+        F[: s.N_FLOATS], I[: s.N_INTS] = floats, ints
         return F, I
 
 
@@ -105,55 +99,56 @@ def add_nodes(into: Arrays, at: Layout) -> None:
     """The places where queues are inverted, and routers heard."""
     nodes = at.nodes
     n = len(nodes)
-    into.ints(s.JNPAR, [node.parent for node in nodes])
-    into.ints(s.JNLINK, [node.link for node in nodes])
-    into.ints(s.JALL, range(n))
-    into.int_room(s.JNCUR, n)
-    into.int_room(s.JNCUR0, n)
-    into.floats(s.OOFF, [node.offset for node in nodes])
-    for slot in (s.OTH, s.OUN, s.OCE, s.OCS, s.OCF, s.OCP, s.OCQ):
-        into.room(slot, n)
+    into.put("node_parent", [node.parent for node in nodes])
+    into.put("node_link", [node.link for node in nodes])
+    into.put("every_node", range(n))
+    into.room("cursor", n)
+    into.room("cursor_start", n)
+    into.put("node_offset", [node.offset for node in nodes])
+    for name in (
+        "entry_time", "entry_place", "path_stretch", "path_kept", "path_passed", "path_price",
+        "path_wait",
+    ):  # fmt: skip
+        into.room(name, n)
 
 
 def add_maps(into: Arrays, at: Layout) -> None:
     """Flows, classes, links and what leads from one to the other."""
     nf, nl = len(at.flows), len(at.links)
     routes = [at.route(i) for i in range(nf)]
-    into.ints(s.JCLS, at.flow_class)
-    into.ints(s.JLEAF, [path[-1] for path in at.paths])
-    into.ints(s.JFIRST, [route[0] for route in routes])
-    into.int_room(s.JON, nf)
+    into.put("flow_class", at.flow_class)
+    into.put("leaf", [path[-1] for path in at.paths])
+    into.put("first_link", [route[0] for route in routes])
+    into.room("flow_on", nf)
     which = {route: g for g, route in enumerate(at.aggregates)}
-    into.ints(s.JXG, [which.get(route, -1) for route in routes])
-    into.ints(s.JXT, at.own_rate)
-    into.ints(s.JSTR, [*chain.from_iterable(at.streams)])
-    into.int_room(s.JMODE, nl, s.HELD)
-    into.ints(s.JQUEUE, [link.law.queue is not None for link in at.links])
+    into.put("feeds", [which.get(route, -1) for route in routes])
+    into.put("own_rate", at.own_rate)
+    into.put("stream", [*chain.from_iterable(at.streams)])
+    into.room("mode", nl, s.HELD)
+    into.put("has_queue", [link.law.queue is not None for link in at.links])
     pairs = {(a, b) for route in routes for a, b in pairwise(route)}
     nexts = [sorted(b for a, b in pairs if a == l) for l in range(nl)]
-    into.table(s.JNEXT, s.JNEXTV, nexts)
-    into.room(s.OLANDED, nl + len(at.classes), -math.inf)
-    into.int_room(s.JLANDED, nl + len(at.classes))
+    into.table("next_start", "next_link", nexts)
+    into.room("landed_time", nl + len(at.classes), -math.inf)
+    into.room("landed", nl + len(at.classes))
     ends = [route[-1] for route, _, _ in at.classes]
-    into.table(s.JLAST, s.JLASTV, _inverse(ends, nl))
-    into.head[s.HOPS], into.head[s.SPREAD] = _followed(
-        tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl)))
-    )
-    into.ints(s.JCFIRST, [route[0] for route, _, _ in at.classes])
-    into.table(s.JCFLOW, s.JCFLOWV, _inverse(at.flow_class, len(at.classes)))
-    into.table(s.JPATH, s.JPATHV, at.paths)
-    into.int_room(s.JCSAMP, len(at.classes))
-    into.ints(s.JLSAMP, [0])
-    into.ints(s.JACT, [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
-    into.ints(s.JACTS, [acts(link.law) for link in at.links])
-    into.table(s.JTOLD, s.JTOLDV, at.told)
-    into.ints(s.JHEARS, at.hears)
+    into.table("ending_start", "ending", _inverse(ends, nl))
+    hops, spread = _followed(tuple(map(tuple, nexts)), tuple(map(ends.count, range(nl))))
+    into.set(most_hops=hops, spread=spread)
+    into.put("class_link", [route[0] for route, _, _ in at.classes])
+    into.table("class_flow_start", "class_flow", _inverse(at.flow_class, len(at.classes)))
+    into.table("path_start", "path_node", at.paths)
+    into.room("class_sample", len(at.classes))
+    into.put("acting", [at.acting.index(l) if l in at.acting else -1 for l in range(nl)])
+    into.put("gives", [acts(link.law) for link in at.links])
+    into.table("told_start", "told_node", at.told)
+    into.put("hears", at.hears)
     place = [(0, 0, 0)] * nf
     for g in at.groups:
         for n, i in enumerate(g.members):
             place[i] = (g.states + n, g.size, len(g.own))
-    for k, slot in enumerate((s.JFSTATE, s.JFSTRIDE, s.JFN)):
-        into.ints(slot, [of[k] for of in place])
+    for k, name in enumerate(("flow_state", "flow_stride", "flow_states")):
+        into.put(name, [of[k] for of in place])
 
 
 @lru_cache(
@@ -220,11 +215,11 @@ def add_capacities(into: Arrays, at: Layout, since: float) -> None:
             work.append(done)
             rate.append(c0)
         starts.append(len(when))
-    into.floats(s.OCAP, [_capacity_before(link, since) for link in at.links])
-    into.floats(s.OSEGT, when)
-    into.floats(s.OSEGS, work)
-    into.floats(s.OSEGC, rate)
-    into.ints(s.JSEG, starts)
+    into.put("capacity", [_capacity_before(link, since) for link in at.links])
+    into.put("segment_time", when)
+    into.put("segment_work", work)
+    into.put("segment_capacity", rate)
+    into.put("segment_start", starts)
 
 
 def _capacity_before(link: LinkSpec, since: float) -> float:
@@ -269,25 +264,21 @@ def collect_changes(
 
 def add_changes(into: Arrays, at: Layout, changes: list[Change]) -> None:
     """The list of changes."""
-    into.head[s.NSCHED] = len(changes)
-    into.floats(s.OSCHED, [number for time, _, _, value in changes for number in (time, value)])
-    into.ints(s.JSCHED, [number for _, kind, index, _ in changes for number in (kind, index)])
-    into.ints(s.JRATE, at.rate_state)
+    into.set(n_scheduled=len(changes))
+    into.put("scheduled", [number for time, _, _, value in changes for number in (time, value)])
+    into.put(
+        "scheduled_kind", [number for _, kind, index, _ in changes for number in (kind, index)]
+    )
+    into.put("rate_state", at.rate_state)
 
 
 # --- jumps and ticks, in the order in which simultaneous ones happen ------------------------------
 
 
-def event_rows(at: Layout, head: Sequence[int]) -> list[list[int]]:
-    """One row of `slots.JHY` for each jump and tick of each flow and link.
-
-    Parameters
-    ----------
-    head : sequence of int
-        The first integers of the workspace, with the offsets of signals filled in.
-    """
-    rows = [row for g in at.link_groups for row in _rows(at, g, False, head)]
-    rows += [row for g in at.groups for row in _rows(at, g, True, head)]
+def event_rows(at: Layout) -> list[list[int]]:
+    """One row of `State.rule` for each jump and tick of each flow and link."""
+    rows = [row for g in at.link_groups for row in _rows(at, g, False)]
+    rows += [row for g in at.groups for row in _rows(at, g, True)]
 
     def order(row: list[int]) -> tuple[int, int, int]:
         owner = row[s.HOWNER]
@@ -297,7 +288,7 @@ def event_rows(at: Layout, head: Sequence[int]) -> list[list[int]]:
     return sorted(rows, key=order)
 
 
-def _rows(at: Layout, g: Group, source: bool, head: Sequence[int]) -> Iterator[list[int]]:
+def _rows(at: Layout, g: Group, source: bool) -> Iterator[list[int]]:
     law, row = g.law, [0] * s.HSIZE
     if not law.jumps and not law.ticks:
         return
@@ -309,7 +300,7 @@ def _rows(at: Layout, g: Group, source: bool, head: Sequence[int]) -> Iterator[l
     for member, owner in enumerate(g.members):
         row[s.HOWNER] = owner
         row[s.HZ], row[s.HP] = g.states + member, g.parameters + member
-        row[s.HU] = head[s.OU if source else s.OUL] + g.first + member
+        row[s.HU] = g.first + member
         for want, jump in enumerate(law.jumps):
             row[s.HWANT], row[s.HKIND], row[s.HONCE] = want, jump_kind, jump.once
             row[s.HTELLS] = _tells(law, jump.reset)
@@ -351,18 +342,29 @@ def jump_switches(at: Layout, rows: list[list[int]]) -> list[int]:
     return which
 
 
-def owner_of(row: Any) -> tuple[bool, int]:
-    """Whether the owner of a row is a flow, and its number."""
-    return row[s.HKIND] in (s.SOURCE_TICK, s.SOURCE_JUMP), int(row[s.HOWNER])
+@dataclass(frozen=True)
+class Event:
+    """A jump or tick of the flow or link `name`: number `rule` among those of its law."""
+
+    kind: str
+    owner: str
+    name: str
+    law: str
+    rule: int
+    access_delay: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.rule} of {self.owner} {self.name!r} ({self.law})"
 
 
-def event_of(at: Layout, row: Any) -> str:
-    """What a row is, for messages."""
-    source, owner = owner_of(row)
-    spec: Any = at.flows[owner] if source else at.links[owner]
+def event_of(at: Layout, row: Sequence[int]) -> Event:
+    """What a row of `State.rule` is."""
+    source = row[s.HKIND] in (s.SOURCE_TICK, s.SOURCE_JUMP)
+    spec: Any = at.flows[row[s.HOWNER]] if source else at.links[row[s.HOWNER]]
     kind = "jump" if row[s.HKIND] > s.SOURCE_TICK else "tick"
-    number = int(row[s.HWANT]) - (len(spec.law.jumps) if kind == "tick" else 0)
-    return f"{kind} {number} of {'flow' if source else 'link'} {spec.name!r} ({spec.law.name})"
+    rule = row[s.HWANT] - (len(spec.law.jumps) if kind == "tick" else 0)  # ticks come after jumps
+    access = spec.access_delay if source else 0.0
+    return Event(kind, "flow" if source else "link", spec.name, spec.law.name, rule, access)
 
 
 # --- natural sizes --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fluidcc.laws.kernels import count_kinks, count_switches, kernel_address
-from fluidcc.network.network import FlowSpec, LinkSpec
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.fixed_point import memory
-from fluidcc.simulation.layout import Group, Layout, base_delay, parameters
+from fluidcc.simulation.layout import Layout, base_delay, compared_quartics, parameters
 from fluidcc.simulation.tables import (
     Arrays,
     add_capacities,
@@ -33,15 +31,13 @@ from fluidcc.symbols import plain
 __all__ = ["Workspace", "sample_rows"]
 
 RING, HEAP = 64, 1024  # records and landings at first; both grow
-MOST_RECORDS, MOST_NUMBERS = (
-    2**19,
-    2**29,
-)  # that a ring may have: beyond them a run would fill the memory
+# that a ring may have: beyond them a run would fill the memory
+MOST_RECORDS, MOST_NUMBERS = 2**19, 2**29
 LOG = 4096  # jumps, ticks and breaking points between two visits of Python
 
 
 class Workspace(Arrays):
-    """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.slots`), and their growth."""
+    """The arrays `F` and `I` of one run (see `fluidcc.numerics.fluid.state`), and their growth."""
 
     F: NDArray[np.float64]
     I: NDArray[np.int64]
@@ -64,7 +60,7 @@ class Workspace(Arrays):
         self.since, self.until = since, until
         self._scalars(times, until, rtol, max_step)
         work = work_sizes(at)
-        self._numbers(times, work)
+        self._passes(work)
         self._groups()
         self._constants(atol, work)
         self._events()
@@ -79,51 +75,34 @@ class Workspace(Arrays):
 
     # --- building ---------------------------------------------------------------------------------
 
+    @property
+    def state(self) -> s.State:
+        """Both arrays, by name."""
+        return s.State(self.F, self.I)
+
     def _scalars(
         self, times: NDArray[np.float64], until: float, rtol: float, max_step: float
     ) -> None:
-        F = self.scalars
-        F[s.TEND] = until + max((f.access_delay for f in self.at.flows), default=0.0)
+        at, links = self.at, self.at.links
+        end = until + max((f.access_delay for f in at.flows), default=0.0)
         # a hair more, so that samples at the end show what is after a jump there, as all others do
-        if self.at.hybrid:
-            F[s.TEND] += 1e-9 * F[s.TEND]
-        F[s.TSTOP] = F[s.TEND]
-        F[s.RTOL] = rtol
-        F[s.TOLT] = 1e-11
-        F[s.ERRPREV] = 1e-4
-        F[s.TFLIP] = -1.0
-        F[s.HMAX] = max_step
-        F[s.HPASS] = math.inf
-        loops = (
-            sum(self.at.links[l].delay for l in route) + out + back
-            for route, out, back in self.at.classes
-        )
-        F[s.BRIEF] = 0.003 * min(loops)
-        F[s.HYNEXT] = math.inf
-
-    def _numbers(self, times: NDArray[np.float64], work: list[float]) -> None:
-        at, head = self.at, self.head
-        outs = {name for g in at.link_groups for name in g.law.out}
-        counts = {
-            s.NF: len(at.flows), s.NL: len(at.links), s.NG: len(at.groups),
-            s.NGL: len(at.link_groups),
-            s.NS: at.n_states, s.NN: len(at.nodes), s.NC: len(at.classes), s.NSTR: len(at.streams),
-            s.NX: len(at.aggregates), s.NT: sum(k >= 0 for k in at.own_rate),
-            s.FROZEN: at.frozen is not None,
-            s.ECHO: at.echo, s.NODES: at.refit, s.MARKS: bool({"mark", "drop"} & outs),
-            s.PRICES: "price" in outs,
-            s.LOSSY: "drop" in outs or any(math.isfinite(link.buffer) for link in at.links),
-            s.LOCATE: at.locate,
-            s.TRACK: len(at.classes) <= 64, s.PASSES: 12, s.GMAX: 3, s.DEGREE: 4, s.BUDGET: 1 << 60,
-            s.NACT: len(at.acting), s.COUNTED: at.counted, s.NSAMP: len(times), s.OB: at.backlog,
-            s.ATONCE: hops_at_once(at),
-        }  # fmt: skip
-        for slot, value in counts.items():
-            head[slot] = int(value)
-        head[s.STRIDE] = (
-            s.RLINKS + s.LSIZE * head[s.NL] + 5 * (head[s.NX] + head[s.NT] + s.XSIZE * head[s.NACT])
-        )
-        self._passes(work)
+        end += 1e-9 * end if at.hybrid else 0.0
+        loops = (sum(links[l].delay for l in route) + out + back for route, out, back in at.classes)
+        self.set(
+            n_flows=len(at.flows), n_links=len(links), n_groups=len(at.groups),
+            n_link_groups=len(at.link_groups), n_states=at.n_states, first_backlog=at.backlog,
+            n_nodes=len(at.nodes), n_classes=len(at.classes), n_streams=len(at.streams),
+            n_aggregates=len(at.aggregates), n_own_rates=at.own_rates,
+            n_acting=len(at.acting), n_samples=len(times),
+            frozen=at.frozen is not None, echo=at.echo, refit=at.refit,
+            marking=at.marking, pricing=at.pricing, lossy=at.lossy,
+            locate=at.locate, track=len(at.classes) <= 64, counted=at.counted,
+            most_passes=12, most_generations=3, degree=4, budget=1 << 60,
+            hops_at_once=hops_at_once(at), t_end=end, t_stop=end, rtol=rtol, time_tol=1e-11,
+            error_before=1e-4, t_flip=-1.0, h_max=max_step, h_passes=math.inf,
+            brief=0.003 * min(loops), next_rule=math.inf,
+            record_size=at.record_size,
+        )  # fmt: skip
 
     def _passes(self, work: list[float]) -> None:
         """The quartics of a record, with natural sizes of those that are compared; and the memory
@@ -131,184 +110,144 @@ class Workspace(Arrays):
 
         What the rest is made of shows in the states. `work` is what each link does in a base RTT.
         """
-        head, links = self.head, self.at.links
-        kinds = [s.LB, s.LY, *([s.LMARK] if head[s.MARKS] else [])]
-        first = [s.RLINKS + l * s.LSIZE for l in range(len(links))]
-        end = s.RLINKS + s.LSIZE * len(links)
-        compared = [b + k for b in first for k in kinds] + [
-            end + 5 * g for g in range(len(self.at.aggregates))
+        at = self.at
+        compared, others = compared_quartics(at)
+        sizes = [
+            size
+            for bits, link in zip(work, at.links, strict=True)
+            for size in (bits, link.capacity, *([1.0] if at.marking else []))
         ]
-        natural = [
-            {s.LB: bits, s.LY: l.capacity, s.LMARK: 1.0}
-            for bits, l in zip(work, links, strict=True)
-        ]
-        sizes = [size[k] for size in natural for k in kinds] + [
-            links[r[0]].capacity for r in self.at.aggregates
-        ]
-        prices = [b + s.LPRICE for b in first] if head[s.PRICES] else []
-        quartics = [
-            *compared,
-            *prices,
-            *range(end + 5 * len(self.at.aggregates), head[s.STRIDE], 5),
-        ]
-        self.ints(s.JQ, quartics)
-        self.floats(s.OWEIGHT, [1.0 / size for size in sizes])
-        head[s.NQ], head[s.NQL] = len(quartics), len(compared)
-        head[s.NMIX] = 0 if head[s.NODES] or head[s.NQ] > len(compared) else head[s.NS]
-        for slot, size in memory(head[s.NQ], len(compared), head[s.NMIX]).items():
-            self.room(slot, size)
+        sizes += [at.links[route[0]].capacity for route in at.aggregates]
+        self.put("quartic_place", [*compared, *others])
+        self.put("quartic_weight", [1.0 / size for size in sizes])
+        mixed = 0 if at.refit or others else at.n_states
+        quartics = len(compared) + len(others)
+        self.set(n_quartics=quartics, n_compared=len(compared), n_mixed=mixed)
+        for name, size in memory(quartics, len(compared), mixed).items():
+            self.room(name, size)
 
     def _groups(self) -> None:
         at = self.at
         owners: list[int] = []
         kinks: list[int] = []
-        rows: dict[int, list[int]] = {s.JGRP: [], s.JGRL: []}
         values: list[float] = []
-        filled = self.sizes[0]
         members = 0
-        for slot, groups, specs in (
-            (s.JGRP, at.groups, at.flows),
-            (s.JGRL, at.link_groups, at.links),
-        ):
+        for name, groups, specs in (
+            ("group", at.groups, at.flows), ("link_group", at.link_groups, at.links),
+        ):  # fmt: skip
+            rows: list[int] = []
             for g in groups:
-                table = parameters(g, specs)
-                number = count_switches(g.law)
-                g.switches = len(owners)
-                g.first = first = g.members[0] if slot == s.JGRP else members
-                g.parameters = filled
-                members += g.size if slot == s.JGRL else 0
-                rows[slot] += [
-                    kernel_address(g.law),
-                    first,
-                    g.size,
-                    g.states,
-                    len(g.own),
-                    filled,
-                    g.switches,
-                    number,
-                ]
-                values += table
-                filled += len(table)
-                owners += [
-                    m if slot == s.JGRP else -1 - m for _ in range(number) for m in g.members
-                ]
+                of_flows, number = name == "group", count_switches(g.law)
+                g.switches, g.parameters = len(owners), len(values)
+                g.first = g.members[0] if of_flows else members
+                members += 0 if of_flows else g.size
+                rows += [
+                    kernel_address(g.law), g.first, g.size, g.states, len(g.own), g.parameters,
+                    g.switches, number,
+                ]  # fmt: skip
+                values += parameters(g, specs)
+                owners += [m if of_flows else -1 - m for _ in range(number) for m in g.members]
                 of_kinks = count_kinks(g.law) * g.size
                 kinks += [1] * of_kinks + [0] * (number * g.size - of_kinks)
+            self.put(name, rows)
         # of each further offer: whether it is less than all before it, and whether it is more
-        self.ints(
-            s.JRIVALS,
-            [len(owners) + 2 * sum(at.rivals[:i]) if n else -1 for i, n in enumerate(at.rivals)],
-        )
+        firsts = [len(owners) + 2 * sum(at.rivals[:i]) for i in range(len(at.rivals))]
+        self.put("rivals", [first if n else -1 for first, n in zip(firsts, at.rivals, strict=True)])
         owners += [i for i, n in enumerate(at.rivals) for _ in range(2 * n)]
-        at.n_switches = len(owners)
-        self.floats(s.OPAR, values)
-        self.ints(s.JGRP, rows[s.JGRP])
-        self.ints(s.JGRL, rows[s.JGRL])
-        self.ints(s.JLMEM, [m for g in at.link_groups for m in g.members])
-        self.ints(s.JSWOWN, owners)
-        self.ints(s.JKINK, kinks + [0] * (len(owners) - len(kinks)))
-        self.int_room(s.JTOGETHER, len(owners))
-        self.int_room(s.JPEND, len(owners))
-        self.head[s.NSW] = len(owners)
-        self.room(s.OSW, len(owners), 2.0 if at.locate else -1.0)
-        self.room(s.OGS, len(owners))
-        self.room(s.OSWITCHED, 3 * len(owners))
-        self.int_room(s.JCROSSED, len(owners))
+        count = at.n_switches = self.scalars["n_switches"] = len(owners)
+        self.put("parameters", values)
+        self.put("link_member", [m for g in at.link_groups for m in g.members])
+        self.put("switch_owner", owners)
+        self.put("is_kink", kinks + [0] * (count - len(kinks)))
+        self.room("switch", count, s.UNDECIDED if at.locate else -1.0)
+        for name in ("switch_value", "together", "pending", "crossed_switch"):
+            self.room(name, count)
+        self.room("switched", 3 * count)
 
     def _constants(self, atol: float, work: list[float]) -> None:
         at = self.at
-        nf, nl = len(at.flows), len(at.links)
+        nf, nl, ns = len(at.flows), len(at.links), at.n_states
         signals = [[0.0] * nf for _ in range(s.USIZE)]
         signals[s.UOFFERMIN] = [s.NO_OFFER] * nf
         signals[s.UEB] = [at.classes[k][2] for k in at.flow_class]
         signals[s.UPACKET] = [f.packet for f in at.flows]
-        self.floats(s.OU, [*chain.from_iterable(signals)])
-        self.floats(s.OACC, [f.access_delay for f in at.flows])
-        self.floats(s.OEB, [back for _, _, back in at.classes])
-        self.floats(s.OCLAG, [access + back for _, access, back in at.classes])
-        self.floats(s.OCPROP, [base_delay(at, k) for k in range(len(at.classes))])
-        self.floats(s.OPROP, [link.delay for link in at.links])
-        self.floats(s.OBUF, [link.buffer for link in at.links])
-        self.floats(s.OATOL, [atol * size for size in state_sizes(at, work)])
-        states = (s.OZ, s.OZP, s.OSCRATCH, s.OY1)
-        zeros = dict.fromkeys(states, at.n_states) | {s.OK: 7 * at.n_states}
-        zeros |= dict.fromkeys((s.OARR, s.OMARK, s.OPRICE, s.OS0), nl)
-        zeros |= dict.fromkeys((s.OAN, s.OMN, s.OPN), 5 * nl)
-        zeros |= {
-            s.ORATE: nf,
-            s.ORN: 5 * nf,
-            s.OPAT: nf,
-            s.OAK: 7 * nl,
-            s.OLO: 7 * nl,
-            s.OINT: 2 * nl,
-            s.OANP: 2 * nl,
-        }
-        size = s.XSIZE * len(at.acting)
-        zeros |= {s.OUL: 6 * nl, s.OCROSS: nl, s.OACT: size, s.OACTN: 5 * size}
-        for slot, size in zeros.items():
-            self.room(slot, size)
+        self.put("signals", [*chain.from_iterable(signals)])
+        self.put("access_delay", [f.access_delay for f in at.flows])
+        self.put("return_delay", [back for _, _, back in at.classes])
+        self.put("class_lag", [access + back for _, access, back in at.classes])
+        self.put("class_delay", [base_delay(at, k) for k in range(len(at.classes))])
+        self.put("link_delay", [link.delay for link in at.links])
+        self.put("buffer", [link.buffer for link in at.links])
+        self.put("atol", [atol * size for size in state_sizes(at, work)])
+        acted = s.XSIZE * len(at.acting)
+        for name in ("stage", "end_before", "scratch", "y_end"):
+            self.room(name, ns)
+        for name in ("arrival", "mark", "price", "work_done", "crossing"):
+            self.room(name, nl)
+        for name in ("node_arrival", "node_mark", "node_price"):
+            self.room(name, 5 * nl)
+        for name, size in (
+            ("slopes", 7 * ns), ("rate", nf), ("node_rate", 5 * nf), ("pattern_rate", nf),
+            ("arrival_slopes", 7 * nl), ("link_inputs", 6 * nl), ("link_outputs", 7 * nl),
+            ("totals", 2 * nl), ("arrival_before", 2 * nl), ("acted", acted),
+            ("node_acted", 5 * acted),
+        ):  # fmt: skip
+            self.room(name, size)
 
     def _events(self) -> None:
         """Jumps and ticks."""
-        rows = event_rows(self.at, self.head)
-        self.event_rows = rows
+        rows = self.event_rows = event_rows(self.at)
         n = len(rows)
-        self.ints(s.JHY, [*chain.from_iterable(rows)])
-        self.ints(s.JHSW, jump_switches(self.at, rows))
-        for slot, value in (
-            (s.OHTIME, math.inf),
-            (s.OHBASE, 0.0),
-            (s.OHPER, 0.0),
-            (s.OHLAST, -math.inf),
-            (s.OHG, 0.0),
-        ):
-            self.room(slot, n, value)
-        self.room(s.OHNEW, 2)
-        self.head[s.NHY] = n
-        self.head[s.LOGCAP] = LOG + 32 * n if n else 0
-        self.room(s.OLOG, 2 * self.head[s.LOGCAP])
+        self.put("rule", [*chain.from_iterable(rows)])
+        self.put("switch_rule", jump_switches(self.at, rows))
+        self.room("rule_time", n, math.inf)
+        self.room("rule_last", n, -math.inf)
+        for name in ("rule_base", "rule_period", "rule_gap"):
+            self.room(name, n)
+        self.room("rule_result", 2)
+        size = LOG + 32 * n if n else 0
+        self.set(n_rules=n, log_size=size)
+        self.room("log", 2 * size)
 
     def _pools(self, times: NDArray[np.float64]) -> None:
         """What is read and written while running; the heap and the ring stand last, since they
         grow.
         """
         at = self.at
-        self.floats(s.OTS, times)
-        self.room(s.OOUT, sample_rows(at) * len(times), math.nan)
-        self.room(s.OINIT, at.n_states)
-        self.room(s.OY, at.n_states)
+        self.put("sample_time", times)
+        self.room("samples", sample_rows(at) * len(times), math.nan)
+        self.room("initial", at.n_states)
+        self.room("y", at.n_states)
         size = HEAP + (16 * len(at.classes) if at.hybrid else 0)
-        self.head[s.HEAPCAP] = size
-        self.room(s.OHEAP, size)
-        self.int_room(s.JHEAP, 3 * size)
-        self.head[s.MASK] = RING - 1
-        self.room(s.OHIST, RING * self.head[s.STRIDE])
+        self.set(heap_size=size, ring_mask=RING - 1)
+        self.room("landing_time", size)
+        self.room("landing", 3 * size)
+        self.room("ring", RING * at.record_size)
 
     def _place_initial(self) -> None:
-        at = self.at
-        states = self.F[self.I[s.OINIT] :][: at.n_states]
-        for group in at.groups:
-            _fill(states, group, at.flows)
-        for group in at.link_groups:
-            _fill(states, group, at.links)
-        for l, link in enumerate(at.links):
-            states[at.backlog + l] = initial_backlog(link)
-        self.F[self.I[s.OY] :][: at.n_states] = states
+        at, state = self.at, self.state
+        initial = state.initial[: at.n_states]
+        for groups, specs in ((at.groups, at.flows), (at.link_groups, at.links)):
+            for group in groups:
+                for j, z in enumerate(group.own):
+                    first = group.states + j * group.size
+                    for n, i in enumerate(group.members, first):
+                        initial[n] = specs[i].initial[plain(z)]
+        for l, link in enumerate(at.links, at.backlog):
+            if link.law.queue is not None:
+                initial[l] = link.initial[plain(link.law.queue)] * link.capacity
+        state.y[: at.n_states] = initial
         for i, rate in self.rates_before.items():
-            self.F[self.I[s.OPAT] + i] = rate
-            self.F[self.I[s.OU] + s.UNOISE * len(at.flows) + i] = rate
-        on = self.I[self.I[s.JON] :][: len(at.flows)]
+            state.pattern_rate[i] = state.signals[s.UNOISE * len(at.flows) + i] = rate
         for i, f in enumerate(at.flows):
             if f.intervals and f.intervals[0][0] < 0.0:
-                on[i] = s.HOLDING if f.access_delay > 0.0 else s.ON
+                state.flow_on[i] = s.HOLDING if f.access_delay > 0.0 else s.ON
 
-    def parameter_places(self, i: int) -> NDArray[np.int64]:
-        """Where the parameters of flow `i` stand in `F`."""
-        for n, g in enumerate(self.at.groups):
-            if i in range(g.members[0], g.members[0] + g.size):
-                first = int(self.I[int(self.I[s.JGRP]) + 8 * n + 5])
-                return first + i - g.members[0] + g.size * np.arange(len(g.law.params))
-        raise IndexError(i)
+    def flow_parameters(self, i: int) -> NDArray[np.float64]:
+        """The parameters of flow `i`, which may be set."""
+        g = next(g for g in self.at.groups if i in g.members)
+        table = self.state.parameters[g.parameters :][: len(g.law.params) * g.size]
+        return table[g.members.index(i) :: g.size]
 
     def places(self, owner: str, name: str, what: str, key: str) -> list[int]:
         """Return where a number of a flow or link stands in `F`; nothing where its law has none.
@@ -331,17 +270,17 @@ class Workspace(Arrays):
             own = [plain(z) for z in (g.law.params if what == "parameter" else g.own)]
             if i in g.members and key in own:
                 n = own.index(key) * g.size + g.members.index(i)
-                states = [int(self.I[slot]) + g.states for slot in (s.OINIT, s.OY)]
-                return [start + n for start in ([g.parameters] if what == "parameter" else states)]
+                if what == "parameter":
+                    return [self.state.start("parameters") + g.parameters + n]
+                return [self.state.start(array) + g.states + n for array in ("initial", "y")]
         return []
 
     # --- use --------------------------------------------------------------------------------------
 
     def rows(self, first: int, count: int) -> NDArray[np.float64]:
         """`count` rows of the samples from number `first`, each as long as the sample times."""
-        size = int(self.I[s.NSAMP])
-        start = int(self.I[s.OOUT]) + first * size
-        return self.F[start : start + count * size].reshape(count, size)
+        size = int(self.state.n_samples)
+        return self.state.samples[first * size : (first + count) * size].reshape(count, size)
 
     def link_rows(self, row: int) -> NDArray[np.float64]:
         """Samples of all links, of one of the slots SBACKLOG to SLPRICE."""
@@ -355,33 +294,34 @@ class Workspace(Arrays):
 
     def drain_log(self) -> None:
         """Take over what has been logged, so that there is room for more."""
-        start, count = int(self.I[s.OLOG]), int(self.I[s.NLOG])
-        self.log.append(self.F[start : start + 2 * count].reshape(count, 2).copy())
-        self.I[s.NLOG] = 0
+        state, count = self.state, int(self.state.n_logged)
+        self.log.append(state.log[: 2 * count].reshape(count, 2).copy())
+        state.n_logged = 0
 
     def grow_ring(self) -> bool:
         """Double the ring; False if it would be larger than any run needs that gets on."""
-        stride, mask, offset = (int(self.I[k]) for k in (s.STRIDE, s.MASK, s.OHIST))
-        if 2 * (mask + 1) > MOST_RECORDS or 2 * (mask + 1) * stride > MOST_NUMBERS:
+        state, offset = self.state, self.state.start("ring")
+        stride, size = int(state.record_size), int(state.ring_mask) + 1
+        if 2 * size > MOST_RECORDS or 2 * size * stride > MOST_NUMBERS:
             return False
-        old = self.F[offset:].reshape(mask + 1, stride)
-        new = np.zeros((2 * (mask + 1), stride))
-        for k in range(int(self.I[s.FIRST]), int(self.I[s.NREC]) + 1):
-            new[k & (2 * mask + 1)] = old[k & mask]
+        old, new = state.ring.reshape(size, stride), np.zeros((2 * size, stride))
+        for k in range(int(state.oldest), int(state.n_records) + 1):
+            new[k & (2 * size - 1)] = old[k & (size - 1)]
         self.F = np.concatenate([self.F[:offset], new.ravel()])
-        self.I[s.MASK] = 2 * mask + 1
+        state.ring_mask = 2 * size - 1
         return True
 
     def grow_heap(self) -> None:
         """Move the heap to a place twice as large: the end of `I` and, in `F`, before the ring."""
-        cap, at, ring = (int(self.I[k]) for k in (s.HEAPCAP, s.OHEAP, s.OHIST))
-        times = np.concatenate([self.F[at : at + cap], np.zeros(cap)])
+        state, size, ring = self.state, int(self.state.heap_size), self.state.start("ring")
+        times = np.concatenate([state.landing_time[:size], np.zeros(size)])
+        entries = [state.landing[: 3 * size], np.zeros(3 * size, dtype=np.int64)]
         self.F = np.concatenate([self.F[:ring], times, self.F[ring:]])
-        self.I[s.OHEAP], self.I[s.OHIST] = ring, ring + 2 * cap
-        entries = self.I[int(self.I[s.JHEAP]) :][: 3 * cap]
         where = len(self.I)
-        self.I = np.concatenate([self.I, entries, np.zeros(3 * cap, dtype=np.int64)])
-        self.I[s.JHEAP], self.I[s.HEAPCAP] = where, 2 * cap
+        self.I = np.concatenate([self.I, *entries])
+        for name, start in (("landing_time", ring), ("ring", ring + 2 * size), ("landing", where)):
+            self.I[s.PLACES[name][1]] = start
+        self.state.heap_size = 2 * size
 
 
 def sample_rows(at: Layout) -> int:
@@ -389,16 +329,3 @@ def sample_rows(at: Layout) -> int:
     return (
         len(at.flows) + s.SCLASSROWS * len(at.classes) + s.SLINKROWS * len(at.links) + at.n_states
     )
-
-
-def initial_backlog(link: LinkSpec) -> float:
-    """Bits in the queue at time 0."""
-    return (
-        link.initial[plain(link.law.queue)] * link.capacity if link.law.queue is not None else 0.0
-    )
-
-
-def _fill(states: NDArray[np.float64], group: Group, specs: Sequence[FlowSpec | LinkSpec]) -> None:
-    for j, z in enumerate(group.own):
-        for n, i in enumerate(group.members):
-            states[group.states + j * group.size + n] = specs[i].initial[plain(z)]

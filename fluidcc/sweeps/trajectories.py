@@ -22,13 +22,12 @@ from fluidcc.base.progress import look
 from fluidcc.laws import Link, Source
 from fluidcc.network import Network
 from fluidcc.network.network import resolve_pattern
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.simulation.diagnostics import doubts
 from fluidcc.simulation.fused import fits, fused_address
 from fluidcc.simulation.layout import lay_out, require_runnable
 from fluidcc.simulation.results import variables
-from fluidcc.simulation.running import pause_after
-from fluidcc.simulation.simulate import _frozen
+from fluidcc.simulation.simulate import _frozen, pause_after
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sweeps.batches import (
     STRUCTURAL,
@@ -312,7 +311,7 @@ class Runs:
         out, codes = np.full((len(which), len(structure.rows)), np.nan), np.zeros(len(which), int)
         doubtful: dict[int, list[str]] = {}
         space = _copied(structure.space)  # this thread's own
-        space.I[s.BUDGET] = 10 * pause_after(space.at)
+        space.state.budget = 10 * pause_after(space.at)
         heads = _with_room(np.array([place.head for place in some]), space)
         F, I, anew, done = space.F.copy(), space.I.copy(), 1, 0
         alone = structure.samples is not None  # runs overwrite the samples of those before
@@ -324,16 +323,17 @@ class Runs:
                 structure.rows, out[:stop], codes[:stop], done, anew, structure.hops,
                 structure.address, advance,
             )  # fmt: skip
-            anew = int(I[s.CODE] != s.PAUSED or done == stop)
+            why = s.State(F, I).code
+            anew = int(why != s.PAUSED or done == stop)
             if done == stop:
                 last = done - 1
                 if alone and codes[last] == s.DONE:
                     place = some[which[last]]
                     doubtful[last] = self._doubts(structure, place, positions[:, last], F)
-            elif I[s.CODE] == s.GROW_RING and not space.grow_ring():
+            elif why == s.GROW_RING and not space.grow_ring():
                 codes[done], done, anew = s.COLLAPSE, done + 1, 1
-            elif I[s.CODE] in (s.GROW_RING, s.GROW_HEAP):
-                if I[s.CODE] == s.GROW_HEAP:
+            elif why in (s.GROW_RING, s.GROW_HEAP):
+                if why == s.GROW_HEAP:
                     space.grow_heap()
                 structure.space = _copied(space)  # for those that come later
                 F, I, heads = space.F.copy(), space.I.copy(), _with_room(heads, space)
@@ -353,7 +353,7 @@ class Runs:
             values = {axis.name: axis.values[position[k]] for k, axis in self._axes.items()}
             net = changed(self.net, self._targets, values)
         flows, links = [net.flows[f.name] for f in at.flows], [net.links[l.name] for l in at.links]
-        count = int(structure.space.I[s.NSAMP])
+        count = int(structure.space.state.n_samples)
 
         def read(variable: str, flow: str) -> NDArray[np.float64]:
             first = samples[_MADE_OF.get(variable, variable), flow]
@@ -374,8 +374,9 @@ class Runs:
         if key not in self.structures:
             self.structures[key] = self._structure(space)
         structure = self.structures[key]
+        start = space.state.start
         head = np.concatenate(
-            [space.F[: space.I[s.OOUT]], space.F[space.I[s.OINIT] : space.I[s.OHIST]]]
+            [space.F[: start("samples")], space.F[start("initial") : start("ring")]]
         )
         net = space.at.net
         scale, shift = np.ones(len(structure.rows)), np.zeros(len(structure.rows))
@@ -407,7 +408,7 @@ class Runs:
         """The structure of a workspace. Where its samples stand is read from numbered ones."""
         at, options, space = space.at, self.task.options, _copied(space)
         fused = options.get("engine") == "fused" and fits(at)
-        start, stop = int(space.I[s.OOUT]), int(space.I[s.OINIT])
+        start, stop = space.state.start("samples"), space.state.start("initial")
         kept = space.F[start:stop].copy()
         space.F[start:stop] = np.arange(start, stop)
         numbered = variables(space, sample_times(options))
@@ -431,7 +432,7 @@ class Runs:
 
         def sending(variable: str, flow: str) -> NDArray[np.float64]:
             asked.append(variable)
-            return np.ones(int(space.I[s.NSAMP]))
+            return np.ones(int(space.state.n_samples))
 
         said = doubts(at, sending)
         space.F[start:stop] = kept  # only now: what was read may be a view
@@ -516,7 +517,7 @@ class Runs:
         F = space.F.copy()
         for one in own:
             F[_where(space, one)] = one.values[n]
-        start, stop = int(space.I[s.OOUT]), int(space.I[s.OINIT])
+        start, stop = space.state.start("samples"), space.state.start("initial")
         F[start:stop] = other.F[start:stop]  # the samples, which are empty
         return np.array_equal(space.I, other.I) and np.allclose(
             F, other.F, 1e-14, 0.0, equal_nan=True
@@ -545,7 +546,8 @@ def _copied(space: Workspace) -> Workspace:
 
 def _with_room(heads: NDArray[np.float64], space: Workspace) -> NDArray[np.float64]:
     """The numbers of places as the workspace takes them: it may have grown since they were made."""
-    size = int(space.I[s.OHIST] - space.I[s.OINIT] + space.I[s.OOUT])
+    start = space.state.start
+    size = start("ring") - start("initial") + start("samples")
     return np.ascontiguousarray(np.pad(heads, ((0, 0), (0, size - heads.shape[1]))))
 
 

@@ -94,7 +94,7 @@ def test_pausing_changes_no_bit(steps: int, monkeypatch: pytest.MonkeyPatch) -> 
 
     times: list[float] = []
     monkeypatch.setattr(Progress, "reach", lambda self, time: times.append(time))
-    monkeypatch.setattr(sys.modules["fluidcc.simulation.running"], "pause_after", lambda at: steps)
+    monkeypatch.setattr(sys.modules["fluidcc.simulation.simulate"], "pause_after", lambda at: steps)
     paused = fc.simulate(net(), until=20.0)
     assert len(times) > whole.attrs["steps"] / (steps + 1)
     assert np.all(np.diff(times) >= 0)

@@ -14,7 +14,6 @@ from benchmarks.networks import as_network, delays, error
 from benchmarks.reference.cases import FULL, P1, P2
 from benchmarks.reference.problem import Case
 from benchmarks.speed import reference
-from fluidcc.numerics.fluid import slots as s
 from fluidcc.numerics.fluid.fixed_point import (
     begin_passes,
     forget,
@@ -24,7 +23,6 @@ from fluidcc.numerics.fluid.fixed_point import (
     mix,
     raised,
 )
-from fluidcc.numerics.fluid.records import place
 from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
@@ -34,23 +32,26 @@ def workspace() -> Workspace:
     space = Workspace(
         lay_out(as_network(P2)), np.array([0.0, 1.0]), 1.0, rtol=1e-8, atol=1e-10, patterns={}
     )
-    space.F[s.REACH], space.F[s.H], space.F[s.SIGMA], space.F[s.REST] = 1.0, 1.0, np.inf, np.inf
+    run = space.state
+    run.reach, run.h, run.sigma, run.rest = 1.0, 1.0, np.inf, np.inf
     return space
 
 
 def coefficients(space: Workspace) -> NDArray[np.int64]:
     """Where the coefficients that passes mix stand in `F`."""
-    quartics = space.I[int(space.I[s.JQ]) :][: int(space.I[s.NQ])]
-    return (int(place(space.I, space.I[s.NREC])) + quartics[:, None] + np.arange(1, 5)).ravel()
+    run = space.state
+    quartics = run.quartic_place[: run.n_quartics]
+    record = run.start("ring") + (run.n_records & run.ring_mask) * run.record_size
+    return np.asarray(record + quartics[:, None] + np.arange(1, 5)).ravel()
 
 
 def stage_places(space: Workspace) -> NDArray[np.int64]:
     """Where the stages that passes mix stand in `F`."""
-    n = int(space.I[s.NS])
-    return int(space.I[s.OK]) + n + np.arange(6 * n)
+    n = int(space.state.n_states)
+    return space.state.start("slopes") + n + np.arange(6 * n)
 
 
-def run(
+def passes(
     space: Workspace,
     matrix: NDArray[Any],
     target: NDArray[Any],
@@ -64,20 +65,21 @@ def run(
     Their stages are `stages` (x - target), and the step ends with the last pass, where they are
     given.
     """
-    F, I = space.F, space.I
-    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][: int(I[s.NQL])], 4)
-    where, looked = coefficients(space), slice(int(I[s.OPASS]), int(I[s.OPASS]) + 4 * int(I[s.NQ]))
-    I[s.PASS] = 0
-    F[looked] = 0.0 if start is None else start * natural
+    F, run = space.F, space.state
+    natural = np.repeat(1.0 / run.quartic_weight[: run.n_compared], 4)
+    where, looked = coefficients(space), run.looked[: 4 * run.n_quartics]
+    run.n_pass = 0
+    looked[:] = 0.0 if start is None else start * natural
     errors = []
     for k in range(count):
-        x = F[looked] / natural
+        x = looked / natural
         errors.append(np.abs(x - target).max())
         F[where] = (target + matrix @ (x - target)) * natural
         if stages is not None:
             F[stage_places(space)] = stages @ (x - target)
-        measure(F, I, I[s.NQL])
-        mix(F, I, I[s.NQ], I[s.NQL], I[s.NMIX], stages is not None and k == count - 1)
+        measure(run, run.n_compared)
+        ends = stages is not None and k == count - 1
+        mix(run, run.n_quartics, run.n_compared, run.n_mixed, ends)
     return np.array(errors)
 
 
@@ -85,36 +87,28 @@ def test_passes_converge_where_repetition_would_not() -> None:
     space = workspace()
     random = np.random.default_rng(1)
     n = len(coefficients(space))
-    left, right, target = (
-        random.normal(size=(n, 2)),
-        random.normal(size=(2, n)),
-        random.normal(size=n),
-    )
+    left, right, target = (random.normal(size=size) for size in ((n, 2), (2, n), n))
     matrix = left @ np.linalg.inv(right @ left) @ np.diag([-3.0, -1.5]) @ right
     assert np.abs(np.linalg.eigvals(matrix)).max() == pytest.approx(3.0)
-    errors = run(space, matrix, target, count=5)
+    errors = passes(space, matrix, target, count=5)
     assert errors[1] > errors[0]
     assert errors[4] < 1e-6 * errors[0]  # two directions have to be found
     space = workspace()
-    run(space, matrix, target, count=4)
-    errors = run(space, matrix, target, target + left @ [0.3, -0.2], count=2)
+    passes(space, matrix, target, count=4)
+    errors = passes(space, matrix, target, target + left @ [0.3, -0.2], count=2)
     assert errors[1] < 1e-6 * errors[0]  # the next time they are known
 
 
 def test_a_step_ends_with_the_mixture_of_its_stages() -> None:
     """They are those of the fixed point, before any pass has looked into it."""
     space = workspace()
-    space.F[s.H] = 0.7
+    space.state.h = 0.7
     random = np.random.default_rng(4)
     n = len(coefficients(space))
-    left, right, target = (
-        random.normal(size=(n, 2)),
-        random.normal(size=(2, n)),
-        random.normal(size=n),
-    )
+    left, right, target = (random.normal(size=size) for size in ((n, 2), (2, n), n))
     matrix = left @ np.linalg.inv(right @ left) @ np.diag([-0.6, 0.4]) @ right
     start, stages = target + left @ [0.3, -0.2], random.normal(size=(len(stage_places(space)), n))
-    errors = run(space, matrix, target, start, count=3, stages=stages)
+    errors = passes(space, matrix, target, start, count=3, stages=stages)
     assert errors[2] > 1e-3
     assert np.abs(space.F[stage_places(space)]).max() < 1e-6
 
@@ -123,9 +117,9 @@ def test_what_is_forgotten_changes_nothing() -> None:
     space = workspace()
     n = len(coefficients(space))
     random = np.random.default_rng(2)
-    run(space, random.normal(size=(n, n)), random.normal(size=n))
-    forget(space.F, space.I)
-    errors, anew = (run(a, 0.1 * np.eye(n), np.ones(n)) for a in (space, workspace()))
+    passes(space, random.normal(size=(n, n)), random.normal(size=n))
+    forget(space.state)
+    errors, anew = (passes(a, 0.1 * np.eye(n), np.ones(n)) for a in (space, workspace()))
     np.testing.assert_array_equal(errors, anew)
     assert errors[1] == pytest.approx(0.1)
     assert errors[-1] < 1e-8
@@ -136,22 +130,22 @@ def test_what_decays_is_guessed_exactly() -> None:
     that far.
     """
     space = workspace()
-    F, I = space.F, space.I
-    nq, nql, nl = (int(I[k]) for k in (s.NQ, s.NQL, s.NL))
-    natural = np.repeat(1.0 / F[int(I[s.OWEIGHT]) :][:nql], 4)
+    F, run = space.F, space.state
+    nq, nql, nl = int(run.n_quartics), int(run.n_compared), int(run.n_links)
+    natural = np.repeat(1.0 / run.quartic_weight[:nql], 4)
     shape = natural * np.random.default_rng(3).normal(size=4 * nq)
-    F[s.T], F[s.H], F[s.HPREV], I[s.FRESH] = 0.0, 1.0, 1.0, 1
+    run.t, run.h, run.h_before, run.fresh = 0.0, 1.0, 1.0, 1
     missed = []
     for _ in range(6):
-        begin_passes(F, I, nq, nl)
-        I[s.FRESH] = 0
+        begin_passes(run, nq, nl)
+        run.fresh = 0
         where = coefficients(space)
-        record = np.exp(-0.3 * F[s.T]) * shape * np.tile(F[s.H] ** np.arange(1, 5), nq)
+        record = np.exp(-0.3 * run.t) * shape * np.tile(run.h ** np.arange(1, 5), nq)
         missed.append(np.max(np.abs(F[where] - record) / natural))
         F[where] = record
-        learn(F, I, nq, nql)
-        F[s.T], F[s.HPREV], I[s.NREC] = F[s.T] + F[s.H], F[s.H], I[s.NREC] + 1
-        F[s.H] *= 1.1
+        learn(run, nq, nql)
+        run.t, run.h_before, run.n_records = run.t + run.h, run.h, run.n_records + 1
+        run.h *= 1.1
     assert min(missed[:3]) > 0.1
     assert max(missed[4:]) < 1e-12
 
@@ -168,18 +162,17 @@ def test_states_that_hardly_depend_on_the_record_need_one_pass() -> None:
     off.
     """
     space = workspace()
-    F, I = space.F, space.I
-    F[s.CHANGE], F[s.GAP], F[s.SIGMA], I[s.PASS] = 1e-9, 1e-7, np.inf, 0
-    assert judge(F, I, np.inf) < 0
-    assert judge(F, I, 1.0) == 0  # nothing is known yet
-    I[s.PASS] = 1
-    assert (
-        judge(F, I, 0.1) > 0
-    )  # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
-    I[s.PASS] = 0
-    assert judge(F, I, 1.0) > 0
-    F[s.CHANGE] = 1e-7
-    assert judge(F, I, 1.0) == 0
+    run = space.state
+    run.change, run.gap, run.sigma, run.n_pass = 1e-9, 1e-7, np.inf, 0
+    assert judge(run, np.inf) < 0
+    assert judge(run, 1.0) == 0  # nothing is known yet
+    run.n_pass = 1
+    # a change by 1e-7 made 0.1, so that 1e-9 will make a hundredth of that
+    assert judge(run, 0.1) > 0
+    run.n_pass = 0
+    assert judge(run, 1.0) > 0
+    run.change = 1e-7
+    assert judge(run, 1.0) == 0
 
 
 @pytest.mark.parametrize("case", [P1, P2, FULL], ids=lambda case: case.name)
@@ -197,17 +190,3 @@ def test_few_passes_keep_to_the_tolerance(case: Case, rtol: float) -> None:
         "engine": "array",
     }
     assert error(simulate(as_network(case), case.until, **given), truth) < 3.0 * rtol
-
-
-@pytest.mark.parametrize("case", [P1, P2], ids=lambda case: case.name)
-def test_samples_taken_four_at_once_are_those_taken_alone(case: Case) -> None:
-    net, times = as_network(case), np.linspace(0.0, 20.0, 403)
-    together = simulate(net, 20.0, t_eval=times, delays=delays(case))
-    alone = [simulate(net, 20.0, t_eval=times[k::101], delays=delays(case)) for k in (0, 40, 77)]
-    for name in ("rate", "rtt", "one_way_delay", "queueing_delay", "arrival_rate"):
-        size = float(abs(together[name]).max())
-        for k, ds in zip((0, 40, 77), alone, strict=True):
-            apart = together[name].isel(time=slice(k, None, 101)).to_numpy()
-            np.testing.assert_allclose(
-                apart, ds[name].to_numpy(), rtol=0, atol=1e-12 * size, err_msg=name
-            )

@@ -4,6 +4,7 @@ runs to tolerance.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import subprocess
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from fluidcc.base.errors import InvalidInput
 from fluidcc.links import DropTail, DualLink, PenaltyLink
 from fluidcc.network.network import Network, resolve_pattern
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.calls import call_step
 from fluidcc.numerics.fluid.entry import advance
 from fluidcc.numerics.fluid.step import step_array
@@ -30,6 +31,7 @@ from fluidcc.simulation.layout import lay_out
 from fluidcc.simulation.simulate import simulate
 from fluidcc.simulation.workspace import Workspace
 from fluidcc.sources import CBR, LDCC, PrimalDual, PrimalPenalty, Reno
+from tests.hybrid_laws import BACK, aimd, link, sampled
 
 
 def one_link(buffer: float | None = None) -> Network:
@@ -117,17 +119,24 @@ CASES: dict[str, tuple[Callable[[], Network], str]] = {
 }
 #: what steps leave behind without anyone reading it
 SCRATCH = {
-    "OZ", "OZP", "OSCRATCH", "OU", "ORATE", "OARR", "OMARK", "OPRICE", "OUL",
-    "OLO", "OUN", "OCE", "OCS", "OCF", "OCP", "OCQ", "OANP",
+    "stage", "end_before", "scratch", "signals", "rate", "arrival", "mark", "price", "link_inputs",
+    "link_outputs", "entry_place", "path_stretch", "path_kept", "path_passed", "path_price",
+    "path_wait", "arrival_before", "acted", "crossing",
 }  # fmt: skip
 #: of what is a small difference: derivatives are of rates times gains, and of mixtures, whose
 #: weights magnify rounding; the memory of the passes is of records
-SIZES = {"OK": 1e5, "OAK": 1e5, "OPASS": 1e6, "OENDS": 1e6, "OPROBE": 1.0, "OGRAM": 1.0}
+SIZES = {
+    **dict.fromkeys(("slopes", "arrival_slopes"), 1e5),
+    **dict.fromkeys(("looked", "carried", "decayed", "missed", "made", "made_differences"), 1e6),
+    **dict.fromkeys(("stages_made", "stage_differences"), 1e6),
+    **dict.fromkeys(("changes", "changes_before", "moved", "change_differences"), 1.0),
+    **dict.fromkeys(("moved_differences", "products"), 1.0),
+}
 
 
 @njit
-def _fused(address: int, F: Any, I: Any) -> int:
-    return call_step(address, F, I)
+def _fused(address: int, run: s.State) -> int:
+    return call_step(address, run)
 
 
 def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tuple[Any, Workspace]:
@@ -136,29 +145,20 @@ def workspace(net: Network, delays: str, until: float, rtol: float = 1e-7) -> tu
     space = Workspace(
         at, np.array([0.0, until]), until, rtol=rtol, atol=rtol * 1e-3, patterns=patterns
     )
-    space.I[s.BUDGET] = 0
+    space.state.budget = 0
     assert advance(space.F, space.I, 0, 2, 0.0) == s.PAUSED
     return at, space
 
 
 def parts(space: Workspace) -> dict[str, slice]:
     """The arrays inside F that a step may write, by name."""
-    I = space.I
-    names = {
-        v: k
-        for k, v in vars(s).items()
-        if k.startswith("O") and k[1:].isupper() and isinstance(v, int)
-    }
     # heap and ring move when they grow: sort by place
-    places = sorted(
-        (int(I[slot]), name, slot)
-        for slot, name in names.items()
-        if slot < s.HEADER and s.OB < slot < s.JNPAR
-    )
-    ends = [place for place, _, _ in places[1:]] + [len(space.F)]
+    names = (name for name, (kind, _) in s.PLACES.items() if kind == "Floats")
+    places = sorted((space.state.start(name), name) for name in names)
+    ends = [place for place, _ in places[1:]] + [len(space.F)]
     return {
         name: slice(a, b)
-        for (a, name, slot), b in zip(places, ends, strict=True)
+        for (a, name), b in zip(places, ends, strict=True)
         if name not in SCRATCH and b > a
     }
 
@@ -172,29 +172,27 @@ def assert_same(
     np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol * scale, err_msg=what)
 
 
-def assert_same_record(F: NDArray[Any], F_fused: NDArray[Any], I: NDArray[Any], what: str) -> None:
-    """The record just written; a quartic is as exact as its largest coefficient, or what that is
-    a difference of.
-    """
-    start = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE]
-    old, new = (G[start : start + I[s.STRIDE]] for G in (F, F_fused))
+def record(run: s.State) -> NDArray[Any]:
+    """The record just written."""
+    start = (run.n_records & run.ring_mask) * run.record_size
+    return np.asarray(run.ring[start : start + run.record_size])
+
+
+def assert_same_record(run: s.State, run_fused: s.State, what: str) -> None:
+    """A quartic is as exact as its largest coefficient, or what that is a difference of."""
+    old, new = record(run), record(run_fused)
     assert_same(old[: s.RLINKS], new[: s.RLINKS], 1e-15, what)
-    for l in range(I[s.NL]):
+    for l in range(run.n_links):
         a, b = (G[s.RLINKS + l * s.LSIZE :][: s.LSIZE] for G in (old, new))
         sizes = {s.LB: a[s.LCH], s.LY: a[s.LC], s.LMARK: 1.0, s.LPRICE: 0.0}
         for first, size in sizes.items():
-            assert_same(
-                a[first : first + 5],
-                b[first : first + 5],
-                1e-11,
-                f"{what}, link {l}, {first}",
-                size,
-            )
+            of = slice(first, first + 5)
+            assert_same(a[of], b[of], 1e-11, f"{what}, link {l}, {first}", size)
         for k in (s.LCH, s.LS0, s.LC, s.LMODE):
             assert a[k] == b[k], (what, l, k)
-    rest = s.RLINKS + I[s.NL] * s.LSIZE
+    rest = s.RLINKS + run.n_links * s.LSIZE
     capacity = old[s.RLINKS + s.LC]
-    for k in range(rest, I[s.STRIDE], 5):
+    for k in range(rest, run.record_size, 5):
         assert_same(old[k : k + 5], new[k : k + 5], 1e-11, f"{what}, rates {k - rest}", capacity)
 
 
@@ -205,36 +203,28 @@ def test_a_step_agrees_with_the_array_step_to_rounding(case: str) -> None:
     address = fused_address(at, build=True)
     tried = 0
     for _ in range(150):
-        space.I[s.BUDGET] = 1
+        space.state.budget = 1
         while (code := advance(space.F, space.I, 0, 0, 0.0)) == s.GROW_RING:
             space.grow_ring()
         if code == s.DONE:
             break
-        space.F[s.H] = min(space.F[s.HNEXT], space.F[s.TEND] - space.F[s.T])
-        results = []
-        for step in (step_array, lambda F, I: _fused(address, F, I)):
-            F, I = space.F.copy(), space.I.copy()
-            results.append((step(F, I), F, I))
-        (status, F, I), (status_fused, F_fused, I_fused) = results
+        space.state.h = min(space.state.h_next, space.state.t_end - space.state.t)
+        run, run_fused = (s.State(space.F.copy(), space.I.copy()) for _ in range(2))
+        status, status_fused = step_array(run), _fused(address, run_fused)
         assert status == status_fused
-        assert I[s.SWEEPS] == I_fused[s.SWEEPS]
-        assert I[s.NFEV] == I_fused[s.NFEV]
-        assert I[s.EXTRA] == I_fused[s.EXTRA]
+        for name in ("passes", "nfev", "extra_passes"):
+            assert getattr(run, name) == getattr(run_fused, name), name
         if status == 0:
             tried += 1
-            np.testing.assert_array_equal(I, I_fused)
+            np.testing.assert_array_equal(run.I, run_fused.I)
             for name, where in parts(space).items():
-                if name == "OHIST":
-                    assert_same_record(F, F_fused, I, f"record at t = {F[s.T]}")
+                what = f"{name} at t = {run.t}"
+                if name == "ring":
+                    assert_same_record(run, run_fused, what)
                 else:
-                    assert_same(
-                        F[where],
-                        F_fused[where],
-                        1e-11,
-                        f"{name} at t = {F[s.T]}",
-                        SIZES.get(name, 0.0),
-                    )
-            assert F_fused[s.ERR] == pytest.approx(F[s.ERR], rel=1e-3, abs=1e-3)
+                    old, new = run.F[where], run_fused.F[where]
+                    assert_same(old, new, 1e-11, what, SIZES.get(name, 0.0))
+            assert run_fused.error == pytest.approx(run.error, rel=1e-3, abs=1e-3)
     assert tried > 20
 
 
@@ -304,30 +294,37 @@ def test_large_networks_are_refused_with_the_limit() -> None:
         compile_network(net, delays="both")
 
 
+def with_jumps() -> Network:
+    net = link(buffer=1e4)
+    net.flow("f", aimd(), route=["l"], return_delay=BACK, initial={"x": 9.95e6}, start=0)
+    return net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={"x": 1e5})
+
+
 _PLAIN = """
-import sys
+import json, sys
 sys.path[:0] = {path!r}
-import numpy as np
-from tests.simulation.test_fused import one_link
+from tests.simulation.test_fused import one_link, with_jumps
 from fluidcc.simulation.simulate import simulate
 engines = ("array", "fused", "auto")
 a, b, c = (simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine=e) for e in engines)
 assert [d.attrs["engine"] for d in (a, b, c)] == ["array", "fused", "array"]
 assert abs(a.rate - b.rate).max() < 10.0
-print(float(b.rate[-1, 0]))
+ds = simulate(with_jumps(), 0.3, samples=3, rtol=1e-5)
+found = (b.rate[-1, 0], ds.jump_time, ds.tick_time)
+print(json.dumps([values.values.tolist() for values in found]))
 """
 
 
-def test_without_the_jit_the_text_runs_as_plain_python() -> None:
+def test_without_the_jit_all_runs_as_plain_python() -> None:
     path = [p for p in sys.path if p] + [os.getcwd()]
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", _PLAIN.format(path=path)],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = [sys.executable, "-c", _PLAIN.format(path=path)]
+    done = subprocess.run(script, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    rate, jumps, ticks = json.loads(done.stdout)
     expected = simulate(one_link(), 0.3, rtol=1e-5, samples=5, engine="fused").rate[-1, 0]
-    assert math.isclose(float(done.stdout), float(expected), rel_tol=1e-4)
+    assert math.isclose(rate, float(expected), rel_tol=1e-4)
+    ds = simulate(with_jumps(), 0.3, samples=3, rtol=1e-5)
+    assert (len(jumps), len(ticks)) == (1, 5)
+    np.testing.assert_allclose(jumps, ds.jump_time, rtol=1e-9)
+    np.testing.assert_allclose(ticks, ds.tick_time, rtol=1e-12)

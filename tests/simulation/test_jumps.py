@@ -4,11 +4,7 @@ engine.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -263,39 +259,3 @@ def test_every_source_runs_on_a_link_beside_another(law: Source) -> None:
     assert np.all(np.isfinite(ds.rate))
     assert float(ds.rate.min()) >= 0.0
     assert float(ds.lost[-1, 0]) > 0.0
-
-
-_PLAIN = """
-import sys
-sys.path[:0] = {path!r}
-from tests.hybrid_laws import BACK, aimd, link, sampled
-from fluidcc.simulation.simulate import simulate
-net = link(buffer=1e4)
-net.flow("f", aimd(), route=["l"], return_delay=BACK, initial={{"x": 9.95e6}}, start=0)
-net.flow("g", sampled(K=1e5, P=0.04), route=["l"], start=0.1, initial={{"x": 1e5}})
-ds = simulate(net, 0.3, samples=3, rtol=1e-5)
-print(ds.jump_time.values.tolist(), ds.tick_time.values.tolist())
-"""
-
-
-def test_without_the_jit_jumps_and_ticks_are_the_same() -> None:
-    path = [p for p in sys.path if p] + [os.getcwd()]
-    outputs = []
-    for off in ("1", "0"):
-        env = {**os.environ, "NUMBA_DISABLE_JIT": off}
-        done = subprocess.run(
-            [sys.executable, "-c", _PLAIN.format(path=path)],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        outputs.append(
-            [json.loads(part) for part in done.stdout.strip().replace("] [", "]|[").split("|")]
-        )
-    (jumps, ticks), (same_jumps, same_ticks) = outputs
-    assert len(jumps) == 1
-    assert len(ticks) == 5
-    np.testing.assert_allclose(jumps, same_jumps, rtol=1e-9)
-    np.testing.assert_allclose(ticks, same_ticks, rtol=1e-12)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fluidcc.numerics.fluid import slots as s
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.reads import invert
 
 PLACES = np.array([0.1, 0.35, 0.8, 1.0])
@@ -32,7 +32,7 @@ def records(
 
 
 def inverted(F: NDArray[np.float64], targets: list[float]) -> list[float]:
-    return [invert(F, k * s.LSIZE, target) for k, target in enumerate(targets)]
+    return [invert(F[k * s.LSIZE :], target) for k, target in enumerate(targets)]
 
 
 @pytest.mark.parametrize("mode", [s.BUSY, s.FULL])

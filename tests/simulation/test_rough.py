@@ -13,7 +13,7 @@ from sympy import symbols
 from fluidcc.laws import Jump, Source
 from fluidcc.links import DropTail, PenaltyLink
 from fluidcc.network import Network
-from fluidcc.numerics.fluid import slots
+from fluidcc.numerics.fluid import state as s
 from fluidcc.numerics.fluid.sampling import rate_at
 from fluidcc.simulation.simulate import simulate
 from fluidcc.sources import (
@@ -209,13 +209,10 @@ def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
     """After a jump inside a step the quartic swings below 0; where it does not, it is what is
     sampled.
     """
-    I, nodes, at = (
-        np.zeros(slots.HEADER, dtype=np.int64),
-        np.array([0.0, 0.0, 0.0, 1.0, 1.0]),
-        np.linspace(0, 1, 41),
-    )
-    I[slots.NF] = I[slots.NODES] = 1
-    found = np.array([rate_at(nodes, I, 0, u) for u in at[:40]])
+    nodes, at = np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.linspace(0, 1, 41)
+    run = s.State(nodes, np.zeros(s.N_INTS, dtype=np.int64))
+    run.n_flows = run.refit = 1
+    found = np.array([rate_at(run, 0, u) for u in at[:40]])
     quartic = np.polyval(np.polyfit(np.linspace(0, 1, 5), nodes, 4), at[:40])
     below = quartic < -1e-12
     assert 5 < np.sum(below) < 30
@@ -223,9 +220,8 @@ def test_no_rate_below_zero_is_read_between_values_that_are_none() -> None:
         found[below], np.interp(at[:40][below], np.linspace(0, 1, 5), nodes), atol=1e-12
     )
     np.testing.assert_allclose(found[~below], quartic[~below], atol=1e-12)
-    np.testing.assert_allclose(
-        [rate_at(-nodes, I, 0, u) for u in (0.75, 1.0)], -1.0
-    )  # what is negative is not hidden
+    run.F = -nodes  # what is negative is not hidden
+    np.testing.assert_allclose([rate_at(run, 0, u) for u in (0.75, 1.0)], -1.0)
 
 
 def test_jumps_that_are_not_followed_are_found_by_error_control() -> None:

@@ -121,7 +121,7 @@ def test_equal_flows_stay_equal_and_groups_do_not_matter() -> None:
 
 def test_the_history_is_bounded() -> None:
     """A run ten times as long needs no more memory for its past."""
-    from fluidcc.numerics.fluid import slots as s
+    from fluidcc.numerics.fluid import state as s
     from fluidcc.numerics.fluid.entry import advance
     from fluidcc.simulation.layout import lay_out
     from fluidcc.simulation.workspace import Workspace
@@ -137,5 +137,5 @@ def test_the_history_is_bounded() -> None:
             assert code in (s.GROW_RING, s.PAUSED)
             space.grow_ring()
             hops = 0
-        sizes.append(int(space.I[s.MASK]))
+        sizes.append(int(space.state.ring_mask))
     assert sizes[0] == sizes[1] < 4096

@@ -39,12 +39,10 @@ show that, since it is short. Therefore
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..compiling import njit
-from ..fluid import slots as s
-from .reads import work
-from .records import place
+from ..fluid import state as s
+from .calls import at
+from .reads import link_of, rate_of, record_of, resolution, work
 
 __all__ = [
     "emit", "finish", "forward", "forward_class", "keep_rates", "news", "pop", "push",
@@ -64,256 +62,249 @@ _HOP = 8
 # of the fourth difference of five values is too much: a third of what their quartic misses of a
 # kink
 MISSED = 0.012
-SMOOTH = (
-    0.1  # fourth difference, over all that the values vary, below which the quartic follows them
-)
+# fourth difference, over all that the values vary, below which the quartic follows them
+SMOOTH = 0.1
 
 
 # --- landings ahead: a heap -----------------------------------------------------------------------
 
 
 @njit(**_CFG)
-def push(F: Any, I: Any, time: float, kind: int, index: int, generation: int) -> None:
+def push(run: s.State, time: float, kind: int, index: int, generation: int) -> None:
     """Put a landing into the heap; when it is full the driver is told to grow it."""
-    n = I[s.NHEAP]
-    if n >= I[s.HEAPCAP]:
-        I[s.CODE] = s.GROW_HEAP
+    n = run.n_landings
+    if n >= run.heap_size:
+        run.code = s.GROW_HEAP
         return
-    h, j = I[s.OHEAP], I[s.JHEAP]
+    h, j = run.landing_time, run.landing
     k = n
     while k > 0:
         parent = (k - 1) // 2
-        if F[h + parent] <= time:
+        if h[parent] <= time:
             break
-        F[h + k] = F[h + parent]
+        h[k] = h[parent]
         for m in range(3):
-            I[j + 3 * k + m] = I[j + 3 * parent + m]
+            j[3 * k + m] = j[3 * parent + m]
         k = parent
-    F[h + k] = time
-    I[j + 3 * k] = kind
-    I[j + 3 * k + 1] = index
-    I[j + 3 * k + 2] = generation
-    I[s.NHEAP] = n + 1
+    h[k] = time
+    j[3 * k] = kind
+    j[3 * k + 1] = index
+    j[3 * k + 2] = generation
+    run.n_landings = n + 1
 
 
 @njit(**_CFG)
-def pop(F: Any, I: Any) -> tuple[int, int, int]:
+def pop(run: s.State) -> tuple[int, int, int]:
     """Take the earliest landing out: its kind, index and generation."""
-    h, j = I[s.OHEAP], I[s.JHEAP]
-    kind, index, generation = I[j], I[j + 1], I[j + 2]
-    n = I[s.NHEAP] - 1
-    I[s.NHEAP] = n
-    time = F[h + n]
+    h, j = run.landing_time, run.landing
+    kind, index, generation = j[0], j[1], j[2]
+    n = run.n_landings - 1
+    run.n_landings = n
+    time = h[n]
     k = 0
     while True:
         child = 2 * k + 1
         if child >= n:
             break
-        if child + 1 < n and F[h + child + 1] < F[h + child]:
+        if child + 1 < n and h[child + 1] < h[child]:
             child += 1
-        if F[h + child] >= time:
+        if h[child] >= time:
             break
-        F[h + k] = F[h + child]
+        h[k] = h[child]
         for m in range(3):
-            I[j + 3 * k + m] = I[j + 3 * child + m]
+            j[3 * k + m] = j[3 * child + m]
         k = child
-    F[h + k] = time
+    h[k] = time
     for m in range(3):
-        I[j + 3 * k + m] = I[j + 3 * n + m]
+        j[3 * k + m] = j[3 * n + m]
     return kind, index, generation
 
 
 @njit(**_CFG)
-def news(F: Any, I: Any, kind: int, index: int, generation: int, tol: float) -> bool:
-    """Whether a landing at F[T] tells what none before it told there at that instant: coincident
+def news(run: s.State, kind: int, index: int, generation: int, tol: float) -> bool:
+    """Whether a landing now tells what none before it told there at that instant: coincident
     ones count once.
     """
-    place = index if kind == s.AT_LINK else I[s.NL] + index
-    before = I[I[s.JLANDED] + place]
-    if abs(F[I[s.OLANDED] + place] - F[s.T]) > tol:
-        F[I[s.OLANDED] + place] = F[s.T]
-        I[I[s.JLANDED] + place] = generation
+    place = index if kind == s.AT_LINK else run.n_links + index
+    before = run.landed[place]
+    if abs(run.landed_time[place] - run.t) > tol:
+        run.landed_time[place] = run.t
+        run.landed[place] = generation
         return True
     passed, hops = min(generation % _HOP, before % _HOP), min(generation // _HOP, before // _HOP)
-    I[I[s.JLANDED] + place] = passed + _HOP * hops
-    return I[I[s.JLANDED] + place] != before
+    run.landed[place] = passed + _HOP * hops
+    return run.landed[place] != before
 
 
 @njit(**_CFG)
-def finish(F: Any, I: Any, link: int, amount: float) -> float:
+def finish(run: s.State, link: int, amount: float) -> float:
     """The time by which the link has done `amount` of work: the inverse of `work`."""
-    first = I[I[s.JSEG] + link]
-    k = I[I[s.JSEG] + link + 1] - 1
-    while k > first and amount < F[I[s.OSEGS] + k]:
+    first = run.segment_start[link]
+    k = run.segment_start[link + 1] - 1
+    while k > first and amount < run.segment_work[k]:
         k -= 1
-    return F[I[s.OSEGT] + k] + (amount - F[I[s.OSEGS] + k]) / F[I[s.OSEGC] + k]
+    return run.segment_time[k] + (amount - run.segment_work[k]) / run.segment_capacity[k]
 
 
 @njit(**_CFG)
-def _followed(I: Any, generation: int) -> bool:
-    spread = I[s.SPREAD]
-    if generation > I[s.GMAX]:
+def _followed(run: s.State, generation: int) -> bool:
+    spread = run.spread
+    if generation > run.most_generations:
         return False
-    if I[s.ECHO] and generation > 0 and I[s.NHEAP] >= _CROWD:
-        I[s.UNTRACKED] += 1
+    if run.echo and generation > 0 and run.n_landings >= _CROWD:
+        run.untracked += 1
         return False
-    most = (
-        8 if I[s.NHY] else 64
-    )  # jumps and ticks are many, and each makes as many landings as there are classes
-    if (
-        spread <= _FEW
-        or generation <= 0
-        or (generation <= 1 and spread <= most)
-        or (generation <= 2 and spread <= 8)
-    ):
+    # jumps and ticks are many, and each makes as many landings as there are classes
+    most = 8 if run.n_rules or generation > 1 else 64
+    if spread <= _FEW or generation <= 0 or (generation <= 2 and spread <= most):
         return True
-    I[s.UNTRACKED] += 1
+    run.untracked += 1
     return False
 
 
 @njit(**_CFG)
-def emit(F: Any, I: Any, link: int, leave: float, generation: int) -> None:
+def emit(run: s.State, link: int, leave: float, generation: int) -> None:
     """What leaves the queue at `leave` is not smooth: tell the next links, and the sources whose
     path ends here.
     """
-    arrive = leave + F[I[s.OPROP] + link]
-    first, after = I[I[s.JNEXT] + link], I[I[s.JNEXT] + link + 1]
-    if generation < _HOP * I[s.HOPS]:
+    arrive = leave + run.link_delay[link]
+    first, after = run.next_start[link], run.next_start[link + 1]
+    if generation < _HOP * run.most_hops:
         for k in range(first, after):
-            push(F, I, arrive, s.AT_LINK, I[I[s.JNEXTV] + k], generation + _HOP)
+            push(run, arrive, s.AT_LINK, run.next_link[k], generation + _HOP)
     else:
-        I[s.UNTRACKED] += after - first
+        run.untracked += after - first
     generation %= _HOP
-    if not I[s.TRACK] or not _followed(I, generation):
+    if not run.track or not _followed(run, generation):
         return
-    for k in range(I[I[s.JLAST] + link], I[I[s.JLAST] + link + 1]):
-        c = I[I[s.JLASTV] + k]
-        if not I[I[s.JHEARS] + c]:
+    for k in range(run.ending_start[link], run.ending_start[link + 1]):
+        c = run.ending[k]
+        if not run.hears[c]:
             continue
-        push(F, I, arrive + F[I[s.OCLAG] + c], s.AT_CLASS, c, generation)
+        push(run, arrive + run.class_lag[c], s.AT_CLASS, c, generation)
 
 
 @njit(**_CFG)
-def speak(F: Any, I: Any, link: int, generation: int) -> None:
+def speak(run: s.State, link: int, generation: int) -> None:
     """What `link` says is not smooth now: sources hear that straight back; those beside it have
     heard it already.
     """
-    for c in range(I[s.NC]):
-        for m in range(I[I[s.JTOLD] + c], I[I[s.JTOLD] + c + 1]):
-            node = I[I[s.JTOLDV] + m]
-            if I[I[s.JNLINK] + node] == link and F[I[s.OOFF] + node] > 0.0:
-                push(F, I, F[s.T] + F[I[s.OOFF] + node], s.AT_CLASS, c, generation)
+    for c in range(run.n_classes):
+        for m in range(run.told_start[c], run.told_start[c + 1]):
+            node = run.told_node[m]
+            if run.node_link[node] == link and run.node_offset[node] > 0.0:
+                push(run, run.t + run.node_offset[node], s.AT_CLASS, c, generation)
 
 
 @njit(**_CFG)
-def bend(F: Any, I: Any, link: int) -> None:
+def bend(run: s.State, link: int) -> None:
     """A mode or switch of `link` changes now: what it says, if anything, has a kink."""
-    if I[s.NACT] and I[I[s.JACTS] + link] & (s.OFFERS | s.REPORTS):
-        speak(F, I, link, 1)
+    if run.n_acting and run.gives[link] & (s.OFFERS | s.REPORTS):
+        speak(run, link, 1)
 
 
 @njit(**_CFG)
-def forward(F: Any, I: Any, link: int, generation: int) -> None:
-    """The queue of `link` is not smooth now (at F[T])."""
-    now = F[s.T]
-    if I[s.FROZEN]:
-        if not I[s.TRACK] or not _followed(I, generation):
+def forward(run: s.State, link: int, generation: int) -> None:
+    """The queue of `link` is not smooth now."""
+    now = run.t
+    if run.frozen:
+        if not run.track or not _followed(run, generation):
             return
-        for c in range(I[s.NC]):
-            if not I[I[s.JHEARS] + c]:
+        for c in range(run.n_classes):
+            if not run.hears[c]:
                 continue
-            for k in range(I[I[s.JPATH] + c], I[I[s.JPATH] + c + 1]):
-                n = I[I[s.JPATHV] + k]
-                if I[I[s.JNLINK] + n] == link:
-                    push(F, I, now + F[I[s.OOFF] + n], s.AT_CLASS, c, generation)
+            for k in range(run.path_start[c], run.path_start[c + 1]):
+                n = run.path_node[k]
+                if run.node_link[n] == link:
+                    push(run, now + run.node_offset[n], s.AT_CLASS, c, generation)
         return
-    amount = work(F, I, link, now)[0] + F[I[s.OY] + I[s.OB] + link]
-    emit(F, I, link, finish(F, I, link, amount), generation)
+    amount = work(run, link, now)[0] + run.y[run.first_backlog + link]
+    emit(run, link, finish(run, link, amount), generation)
 
 
 @njit(**_CFG)
-def forward_class(F: Any, I: Any, link: int, generation: int) -> None:
+def forward_class(run: s.State, link: int, generation: int) -> None:
     """The rates into `link`, where their sources begin, are not smooth now."""
-    forward(F, I, link, generation)
-    if I[s.FROZEN]:
-        for n in range(I[s.NSTR]):
-            j = I[s.JSTR] + 3 * n
-            if I[I[s.JNLINK] + I[j]] == link:
-                push(F, I, F[s.T] + F[I[s.OOFF] + I[j]], s.AT_LINK, I[j + 2], generation)
+    forward(run, link, generation)
+    if run.frozen:
+        for n in range(run.n_streams):
+            j = at(run.stream, 3 * n)
+            if run.node_link[j[0]] == link:
+                push(run, run.t + run.node_offset[j[0]], s.AT_LINK, j[2], generation)
 
 
 @njit(**_CFG)
-def send_kink(F: Any, I: Any, switch: int, told: int) -> int:
+def send_kink(run: s.State, switch: int, told: int) -> int:
     """Send on the kink of a switch that changes now, unless that of its link, `told`, has been;
     return the link.
     """
-    owner = I[I[s.JSWOWN] + switch]
-    link = I[I[s.JFIRST] + owner] if owner >= 0 else -1 - owner
+    owner = run.switch_owner[switch]
+    link = run.first_link[owner] if owner >= 0 else -1 - owner
     if link != told:
-        forward_class(F, I, link, 1)
+        forward_class(run, link, 1)
         if owner < 0:
-            bend(F, I, link)
+            bend(run, link)
     return int(link)
 
 
 @njit(**_CFG)
-def keep_rates(F: Any, I: Any) -> None:
-    """Keep the rates of the sources just before F[T], which are those of the end of the step, for
+def keep_rates(run: s.State) -> None:
+    """Keep the rates of the sources until now, which are those of the end of the step, for
     `repeat_jumps`.
     """
-    for i in range(I[s.NF]):
-        F[I[s.ORN] + I[s.NF] + i] = F[I[s.ORN] + i]
+    for i in range(run.n_flows):
+        run.node_rate[run.n_flows + i] = run.node_rate[i]
 
 
 @njit(**_CFG)
-def repeat_jumps(F: Any, I: Any) -> None:
+def repeat_jumps(run: s.State) -> None:
     """Rates of sources that read their own past have jumped now: that is felt as if it had happened
     here.
     """
     told = -1
-    for i in range(I[s.NF]):
-        link = I[I[s.JFIRST] + i]
-        if link == told or I[I[s.JXT] + i] < 0:
+    for i in range(run.n_flows):
+        link = run.first_link[i]
+        if link == told or run.own_rate[i] < 0:
             continue
-        jump = F[I[s.ORN] + i] - F[I[s.ORN] + I[s.NF] + i]
-        if abs(jump) > SEEN * F[s.RTOL] * F[I[s.OCAP] + link]:
-            follow(F, I, link)
+        jump = run.node_rate[i] - run.node_rate[run.n_flows + i]
+        if abs(jump) > SEEN * run.rtol * run.capacity[link]:
+            follow(run, link)
             told = link
 
 
 @njit(**_CFG)
-def follow(F: Any, I: Any, link: int) -> None:
+def follow(run: s.State, link: int) -> None:
     """The rates into `link` are as little smooth now as if it had happened here: send that on,
     where it is not much.
     """
-    if I[s.SPREAD] <= _FEW and I[s.TRACK] and I[s.NHEAP] < _PENDING:
-        forward_class(F, I, link, 0)
+    if run.spread <= _FEW and run.track and run.n_landings < _PENDING:
+        forward_class(run, link, 0)
     else:
-        I[s.UNTRACKED] += 1
+        run.untracked += 1
 
 
 # --- rates that no state smooths ------------------------------------------------------------------
 
 
 @njit(**_CFG)
-def _missed(F: Any, o: int, stride: int) -> float:
-    """What the quartic through five values at F[o] misses between them, where they are rough; else
+def _missed(o: s.Floats, stride: int) -> float:
+    """What the quartic through five values at `o` misses between them, where they are rough; else
     0.
     """
-    a, b, c = F[o], F[o + stride], F[o + 2 * stride]
-    d, e = F[o + 3 * stride], F[o + 4 * stride]
+    a, b, c = o[0], o[stride], o[2 * stride]
+    d, e = o[3 * stride], o[4 * stride]
     fourth = abs((a + e) - 4.0 * (b + d) + 6.0 * c)
     varies = abs(b - a) + abs(c - b) + abs(d - c) + abs(e - d)
     return MISSED * fourth if fourth > SMOOTH * varies else 0.0
 
 
 @njit(**_CFG)
-def _negative(F: Any, o: int, stride: int) -> bool:
-    """Whether the quartic through five values at F[o], none below 0, may be: by its Bernstein
+def _negative(o: s.Floats, stride: int) -> bool:
+    """Whether the quartic through five values at `o`, none below 0, may be: by its Bernstein
     coefficients.
     """
-    a, b, c = F[o], F[o + stride], F[o + 2 * stride]
-    d, e = F[o + 3 * stride], F[o + 4 * stride]
+    a, b, c = o[0], o[stride], o[2 * stride]
+    d, e = o[3 * stride], o[4 * stride]
     if min(a, b, c, d, e) < 0.0:
         return False
     first = -13.0 * a + 48.0 * b - 36.0 * c + 16.0 * d - 3.0 * e
@@ -322,89 +313,86 @@ def _negative(F: Any, o: int, stride: int) -> bool:
 
 
 @njit(**_CFG)
-def _worst(F: Any, I: Any) -> float:
+def _worst(run: s.State) -> float:
     """The same for all that links tell in the step just taken, and rates looked back at, over the
     tolerance.
     """
-    nl, nf, worst = I[s.NL], I[s.NF], 0.0
+    nl, nf, worst = run.n_links, run.n_flows, 0.0
     for l in range(nl):
-        worst = max(worst, _missed(F, I[s.OAN] + l, nl) / F[I[s.OCAP] + l])
-        if I[s.MARKS]:
-            worst = max(worst, _missed(F, I[s.OMN] + l, nl))
-        if I[s.PRICES]:
-            price = I[s.OPN] + l
-            least = min(abs(F[price]), abs(F[price + 2 * nl]), abs(F[price + 4 * nl]))
-            worst = max(worst, _missed(F, price, nl) / (F[s.RTOL] + least))
-            if _negative(F, price, nl):
-                worst = max(worst, 2.0 * F[s.RTOL])
+        worst = max(worst, _missed(at(run.node_arrival, l), nl) / run.capacity[l])
+        if run.marking:
+            worst = max(worst, _missed(at(run.node_mark, l), nl))
+        if run.pricing:
+            price = at(run.node_price, l)
+            least = min(abs(price[0]), abs(price[2 * nl]), abs(price[4 * nl]))
+            worst = max(worst, _missed(price, nl) / (run.rtol + least))
+            if _negative(price, nl):
+                worst = max(worst, 2.0 * run.rtol)
     for i in range(nf):
-        if I[I[s.JXT] + i] >= 0:
-            worst = max(worst, _missed(F, I[s.ORN] + i, nf) / F[I[s.OCAP] + I[I[s.JFIRST] + i]])
-    return worst / F[s.RTOL]
+        if run.own_rate[i] >= 0:
+            worst = max(worst, _missed(at(run.node_rate, i), nf) / run.capacity[run.first_link[i]])
+    return worst / run.rtol
 
 
 @njit(**_CFG)
-def roughness(F: Any, I: Any) -> float:
+def roughness(run: s.State) -> float:
     """By how much the step just taken is too long for rates that no state smooths: above 1, take a
     shorter one.
     """
-    if not I[s.ECHO]:
+    if not run.echo:
         return 0.0
-    F[s.ROUGH] = _worst(F, I)
-    if F[s.H] <= 100.0 * F[s.TOLT] * max(1.0, abs(F[s.T])):
+    run.rough = _worst(run)
+    if run.h <= 100.0 * resolution(run, run.t):
         return 0.0
-    return F[s.ROUGH] * min(1.0, F[s.H] / F[s.BRIEF])
+    return run.rough * min(1.0, run.h / run.brief)
 
 
 @njit(**_CFG)
-def unfollowed(F: Any, I: Any) -> bool:
+def unfollowed(run: s.State) -> bool:
     """Whether quartics cannot follow the rates in the step just taken, however brief it is:
     `roughness` has seen it.
     """
-    return I[s.ECHO] != 0 and F[s.ROUGH] > 1.0
+    return run.echo != 0 and run.rough > 1.0
 
 
 @njit(**_CFG)
-def straighten(F: Any, I: Any) -> None:
+def straighten(run: s.State) -> None:
     """Let the rates, marks and prices in the step just taken be straight lines."""
-    nl = I[s.NL]
-    r = place(I, I[s.NREC])
-    for l in range(nl):
-        b = r + s.RLINKS + l * s.LSIZE
-        _line(F, b + s.LY)
-        if I[s.MARKS]:
-            _line(F, b + s.LMARK)
-        if I[s.PRICES]:
-            _line(F, b + s.LPRICE)
-    for g in range(I[s.NX] + I[s.NT]):
-        _line(F, r + s.RLINKS + nl * s.LSIZE + 5 * g)
+    r = record_of(run, run.n_records)
+    for l in range(run.n_links):
+        b = link_of(r, l)
+        _line(at(b, s.LY))
+        if run.marking:
+            _line(at(b, s.LMARK))
+        if run.pricing:
+            _line(at(b, s.LPRICE))
+    for g in range(run.n_aggregates + run.n_own_rates):
+        _line(rate_of(run, r, g))
 
 
 @njit(**_CFG)
-def _line(F: Any, o: int) -> None:
-    F[o + 1] = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4])
-    F[o + 2] = F[o + 3] = F[o + 4] = 0.0
+def _line(o: s.Floats) -> None:
+    o[1] = (o[1] + o[2]) + (o[3] + o[4])
+    o[2] = o[3] = o[4] = 0.0
 
 
 @njit(**_CFG)
-def repeat_kinks(F: Any, I: Any) -> None:
+def repeat_kinks(run: s.State) -> None:
     """Send on the kinks of rates at the start of the step just taken, which began at a breaking
     point.
 
-    That is for networks with I[ECHO] alone.
+    That is for networks with `echo` alone.
     """
-    own = s.RLINKS + I[s.NL] * s.LSIZE + 5 * I[s.NX]
-    before, after = place(I, I[s.NREC] - 1) + own, place(I, I[s.NREC]) + own
+    before, after = record_of(run, run.n_records - 1), record_of(run, run.n_records)
     told = -1
-    for i in range(I[s.NF]):
-        link, slot = I[I[s.JFIRST] + i], I[I[s.JXT] + i]
+    for i in range(run.n_flows):
+        link, slot = run.first_link[i], run.own_rate[i]
         if link == told or slot < 0:
             continue
-        a, b = before + 5 * slot, after + 5 * slot
-        slope = (F[a + 1] + 2.0 * F[a + 2] + 3.0 * F[a + 3] + 4.0 * F[a + 4]) / F[
-            before - own + s.RH
-        ]
-        kink = abs(F[b + 1] / F[s.H] - slope)
-        if kink * F[s.BRIEF] > F[s.RTOL] * F[I[s.OCAP] + link]:
-            follow(F, I, link)
+        slot += run.n_aggregates
+        a, b = rate_of(run, before, slot), rate_of(run, after, slot)
+        slope = (a[1] + 2.0 * a[2] + 3.0 * a[3] + 4.0 * a[4]) / before[s.RH]
+        kink = abs(b[1] / run.h - slope)
+        if kink * run.brief > run.rtol * run.capacity[link]:
+            follow(run, link)
             told = link

@@ -12,27 +12,24 @@ breaking point of order zero for all who will hear of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..compiling import njit
-from ..fluid import slots as s
+from ..fluid import state as s
 from .breaking_points import bend, emit, forward, forward_class, news, pop, send_kink, speak
-from .calls import call_kernel
+from .calls import at, call_kernel
 from .modes import settle_links
-from .reads import work
+from .reads import resolution, work
 from .records import keep_node, linear_record
 from .rhs import count_crossing, evaluate
 
-__all__ = ["act", "arrive", "due", "flip", "next_break", "start"]
+__all__ = ["act", "arrive", "due", "flip", "leave_undecided", "next_break", "start"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 SAME = 10.0  # resolutions of time within which two jumps are at the same instant
-FELL = (
-    2  # of HDUE: the condition has just become false, whatever its sign is by the error of the step
-)
+# of HDUE: the condition has just become false, whatever its sign is by the error of the step
+FELL = 2
 QUICK = 4  # so many jumps of one kind at the same instant are without end
 
 
@@ -40,301 +37,309 @@ QUICK = 4  # so many jumps of one kind at the same instant are without end
 
 
 @njit(**_CFG)
-def _decide(F: Any, I: Any, flipped: int, before: int, afresh: bool) -> int:
+def _decide(run: s.State, flipped: int, before: s.Floats, afresh: bool) -> int:
     """Decide switches: those undecided, and `afresh` also kinks that a jump carries over zero; how
     many change.
 
-    The values of the switches before the jump stand at F[before]. One that was on the other side
+    `before` has the values of the switches before the jump. One that was on the other side
     already, as at an event that is located but for rounding, stays as it is, and so do those that
     have just `flipped`.
     """
-    changed, told = 0, I[s.NL]
-    for k in range(I[s.NSW]):
-        mode, old, value = F[I[s.OSW] + k], F[before + k], F[I[s.OGS] + k]
-        if mode == 2.0:
-            F[I[s.OSW] + k] = 1.0 if value > 0.0 else 0.0
+    changed, told = 0, run.n_links
+    for k in range(run.n_switches):
+        mode, old, value = run.switch[k], before[k], run.switch_value[k]
+        if mode == s.UNDECIDED:
+            run.switch[k] = 1.0 if value > 0.0 else 0.0
             changed += 1
             continue
         on = mode > 0.5
         if not afresh or on == (value > 0.0) or value == 0.0 or (old != 0.0 and on != (old > 0.0)):
             continue
-        owner = I[I[s.JSWOWN] + k]
-        if not I[I[s.JKINK] + k] or (owner >= 0 and I[I[s.JON] + owner] != s.ON):
+        owner = run.switch_owner[k]
+        if not run.is_kink[k] or (owner >= 0 and run.flow_on[owner] != s.ON):
             continue
-        if flipped >= I[s.NL] and (k == flipped - I[s.NL] or I[I[s.JPEND] + k]):
+        if flipped >= run.n_links and (k == flipped - run.n_links or run.pending[k]):
             continue
-        F[I[s.OSW] + k] = 0.0 if on else 1.0
+        run.switch[k] = 0.0 if on else 1.0
         changed += 1
-        told = send_kink(F, I, k, told)
+        told = send_kink(run, k, told)
     return changed
 
 
 @njit(**_CFG)
-def start(F: Any, I: Any, flipped: int, jumped: bool) -> None:
-    """Right-hand limits at F[T] after a breaking point: arrivals, modes, then the first stage.
+def start(run: s.State, flipped: int, jumped: bool) -> None:
+    """Right-hand limits after a breaking point now: arrivals, modes, then the first stage.
 
     `flipped` is the link whose mode has just changed at an event, or the number of links plus that
     of the switch, or -1. `jumped` says that signals may have jumped from what switches were last
     computed of.
     """
-    for j in range(I[s.NN]):
-        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
-    for link in range(I[s.NL]):
-        F[I[s.OS0] + link] = work(F, I, link, F[s.T])[0]
-    if I[s.COUNTED]:
-        count_crossing(F, I)
-    last = I[s.NREC] - 1
-    hops, before = I[s.ATONCE], I[s.OSWITCHED]
+    for j in range(run.n_nodes):
+        run.cursor[j] = run.cursor_start[j]
+    for link in range(run.n_links):
+        run.work_done[link] = work(run, link, run.t)[0]
+    if run.counted:
+        count_crossing(run)
+    last = run.n_records - 1
+    hops, before = run.hops_at_once, run.switched
     for sweep in range(3 + 3 * hops):
-        for k in range(I[s.NSW]):
-            F[before + k] = F[I[s.OGS] + k]
-        evaluate(F, I, F[s.T], I[s.OY], I[s.OK], 0, 1, last, 1)
-        changed = settle_links(F, I, flipped)
-        changed += _decide(F, I, flipped, before, I[s.LOCATE] > 0 and (jumped or sweep > 0))
+        for k in range(run.n_switches):
+            before[k] = run.switch_value[k]
+        evaluate(run, run.t, run.y, run.slopes, 0, 1, last, 1)
+        changed = settle_links(run, flipped)
+        changed += _decide(run, flipped, before, run.locate > 0 and (jumped or sweep > 0))
         if not changed and sweep >= hops:
             break
         # what enters one link is at the next at once: look into the step to come, by the new modes
         if hops:
-            keep_node(F, I, 0)
-            linear_record(F, I, 1.0)
-            last = I[s.NREC]
-    keep_node(F, I, 0)
-    for j in range(I[s.NN]):
-        I[I[s.JNCUR0] + j] = I[I[s.JNCUR] + j]
-    I[s.FRESH] = 1
+            keep_node(run, 0)
+            linear_record(run, 1.0)
+            last = run.n_records
+    keep_node(run, 0)
+    for j in range(run.n_nodes):
+        run.cursor_start[j] = run.cursor[j]
+    run.fresh = 1
+
+
+@njit(**_CFG)
+def leave_undecided(run: s.State, flow: int) -> None:
+    """The switches of a flow are to be decided at the next `start`, if switches are located."""
+    if run.locate:
+        for k in range(run.n_switches):
+            if run.switch_owner[k] == flow:
+                run.switch[k] = s.UNDECIDED
 
 
 # --- jumps and ticks ------------------------------------------------------------------------------
 
 
 @njit(**_CFG)
-def _log(F: Any, I: Any, number: int) -> None:
-    o = I[s.OLOG] + 2 * I[s.NLOG]
-    F[o] = F[s.T]
-    F[o + 1] = number
-    I[s.NLOG] += 1
+def _log(run: s.State, number: int) -> None:
+    o = at(run.log, 2 * run.n_logged)
+    o[0] = run.t
+    o[1] = number
+    run.n_logged += 1
 
 
 @njit(**_CFG)
-def _on(I: Any, row: int) -> bool:
-    kind = I[row + s.HKIND]
-    return kind == s.LINK_TICK or kind == s.LINK_JUMP or I[I[s.JON] + I[row + s.HOWNER]] == s.ON
+def _on(run: s.State, row: s.Floats) -> bool:
+    return not _of_source(row) or run.flow_on[row[s.HOWNER]] == s.ON
 
 
 @njit(**_CFG)
-def _of_source(I: Any, row: int) -> bool:
-    return I[row + s.HKIND] == s.SOURCE_TICK or I[row + s.HKIND] == s.SOURCE_JUMP
+def _of_source(row: s.Floats) -> bool:
+    return row[s.HKIND] == s.SOURCE_TICK or row[s.HKIND] == s.SOURCE_JUMP
 
 
 @njit(**_CFG)
-def restart(F: Any, I: Any, flow: int) -> None:
+def restart(run: s.State, flow: int) -> None:
     """Flow `flow` starts or stops: its ticks and jumps are as new."""
-    for k in range(I[s.NHY]):
-        row = I[s.JHY] + s.HSIZE * k
-        if _of_source(I, row) and I[row + s.HOWNER] == flow:
-            I[row + s.HCOUNT] = -1
-            I[row + s.HDUE] = 0
-            F[I[s.OHTIME] + k] = np.inf
+    for k in range(run.n_rules):
+        row = at(run.rule, s.HSIZE * k)
+        if _of_source(row) and row[s.HOWNER] == flow:
+            row[s.HCOUNT] = -1
+            row[s.HDUE] = 0
+            run.rule_time[k] = np.inf
 
 
 @njit(**_CFG)
-def crossed(F: Any, I: Any, switch: int, landed: bool) -> bool:
+def crossed(run: s.State, switch: int, landed: bool) -> bool:
     """Whether this switch is the condition of a jump, which is now due if the condition has become
     true.
 
     Not so where a state has `landed` on its bound just then: beyond it the condition may never be
     true. It is looked at again once the state is there exactly.
     """
-    if I[s.NHY] == 0 or I[I[s.JHSW] + switch] < 0:
+    if run.n_rules == 0 or run.switch_rule[switch] < 0:
         return False
-    k = I[I[s.JHSW] + switch]
-    row = I[s.JHY] + s.HSIZE * k
-    if F[I[s.OSW] + switch] > 0.5:
-        I[row + s.HDUE] = 0 if landed else 1
+    k = run.switch_rule[switch]
+    row = at(run.rule, s.HSIZE * k)
+    if run.switch[switch] > 0.5:
+        row[s.HDUE] = 0 if landed else 1
     else:
-        I[row + s.HDUE] = FELL
-        if F[s.T] > F[I[s.OHLAST] + k]:
-            I[row + s.HCOUNT] = 0
+        row[s.HDUE] = FELL
+        if run.t > run.rule_last[k]:
+            row[s.HCOUNT] = 0
     return True
 
 
 @njit(**_CFG)
-def _compute(F: Any, I: Any, row: int) -> None:
-    """New states at OSCRATCH, and two times at OHNEW."""
-    z = I[row + s.HZ]
+def _compute(run: s.State, row: s.Floats) -> None:
+    """New states in `scratch`, and two times in `rule_result`."""
+    z, signals = row[s.HZ], run.signals if _of_source(row) else run.link_inputs
     call_kernel(
-        I[row + s.HKERNEL], I[row + s.HN], I[row + s.HSU], F, I[s.OY] + z, I[row + s.HU],
-        I[row + s.HP], I[s.OSW],
-        I[s.OSCRATCH] + z, I[s.OHNEW], I[s.OGS], I[row + s.HWANT],
+        row[s.HKERNEL], row[s.HN], row[s.HSU], at(run.y, z), at(signals, row[s.HU]),
+        at(run.parameters, row[s.HP]), run.switch, at(run.scratch, z), run.rule_result,
+        run.switch_value, row[s.HWANT],
     )  # fmt: skip
 
 
 @njit(**_CFG)
-def _change(F: Any, I: Any, k: int) -> None:
+def _change(run: s.State, k: int) -> None:
     """Take the new states over, decide the owner's switches anew, and send the jump on."""
-    row = I[s.JHY] + s.HSIZE * k
-    z, owner = I[row + s.HZ], I[row + s.HOWNER]
-    for j in range(I[row + s.HNZ]):
-        F[I[s.OY] + z + j * I[row + s.HN]] = F[I[s.OSCRATCH] + z + j * I[row + s.HN]]
-    source = _of_source(I, row)
-    if I[s.LOCATE]:
+    row = at(run.rule, s.HSIZE * k)
+    z, owner = row[s.HZ], row[s.HOWNER]
+    for j in range(row[s.HNZ]):
+        run.y[z + j * row[s.HN]] = run.scratch[z + j * row[s.HN]]
+    source = _of_source(row)
+    if run.locate:
         told = owner if source else -1 - owner
-        for m in range(I[s.NSW]):
-            if I[I[s.JSWOWN] + m] == told and I[I[s.JHSW] + m] < 0:
-                F[I[s.OSW] + m] = 2.0
+        for m in range(run.n_switches):
+            if run.switch_owner[m] == told and run.switch_rule[m] < 0:
+                run.switch[m] = s.UNDECIDED
     if source:
-        forward_class(F, I, I[I[s.JFIRST] + owner], 0)
+        forward_class(run, run.first_link[owner], 0)
     else:
-        forward(F, I, owner, 0)
-        if I[row + s.HTELLS]:
-            speak(F, I, owner, 0)
-    _log(F, I, k)
+        forward(run, owner, 0)
+        if row[s.HTELLS]:
+            speak(run, owner, 0)
+    _log(run, k)
 
 
 @njit(**_CFG)
-def _stop(I: Any, code: int, k: int) -> int:
-    I[s.CODE] = code
-    I[s.WHERE] = k
+def _stop(run: s.State, code: int, k: int) -> int:
+    run.code = code
+    run.where = k
     return 1
 
 
 @njit(**_CFG)
-def _begin_ticks(F: Any, I: Any) -> int:
+def _begin_ticks(run: s.State) -> int:
     """The first tick of each owner that has just started."""
-    for k in range(I[s.NHY]):
-        row = I[s.JHY] + s.HSIZE * k
-        if I[row + s.HCOUNT] >= 0 or not _on(I, row):
+    for k in range(run.n_rules):
+        row = at(run.rule, s.HSIZE * k)
+        if row[s.HCOUNT] >= 0 or not _on(run, row):
             continue
-        I[row + s.HCOUNT] = 0
-        if I[row + s.HKIND] == s.LINK_JUMP or I[row + s.HKIND] == s.SOURCE_JUMP:
-            F[I[s.OHTIME] + k] = -np.inf
+        row[s.HCOUNT] = 0
+        if row[s.HKIND] == s.LINK_JUMP or row[s.HKIND] == s.SOURCE_JUMP:
+            run.rule_time[k] = -np.inf
             continue
-        _compute(F, I, row)
-        period, phase = F[I[s.OHNEW]], F[I[s.OHNEW] + 1]
-        first = F[s.T] + phase
-        F[I[s.OHTIME] + k] = first
-        F[I[s.OHPER] + k] = period
-        F[I[s.OHBASE] + k] = first
+        _compute(run, row)
+        period, phase = run.rule_result[0], run.rule_result[1]
+        first = run.t + phase
+        run.rule_time[k] = first
+        run.rule_period[k] = period
+        run.rule_base[k] = first
         if phase == period:  # then ticks are at multiples of the period to the last bit
-            F[I[s.OHBASE] + k] = F[s.T]
-            I[row + s.HCOUNT] = 1
-        if not F[s.T] <= first < np.inf:
-            F[I[s.OHNEW]] = phase
-            return _stop(I, s.PERIOD, k)
+            run.rule_base[k] = run.t
+            row[s.HCOUNT] = 1
+        if not run.t <= first < np.inf:
+            run.rule_result[0] = phase
+            return _stop(run, s.PERIOD, k)
     return 0
 
 
 @njit(**_CFG)
-def _ticks(F: Any, I: Any, tol: float) -> int:
+def _ticks(run: s.State, tol: float) -> int:
     """Carry out the ticks that are due; how many, or -1."""
     done = 0
-    for k in range(I[s.NHY]):
-        row = I[s.JHY] + s.HSIZE * k
-        if I[row + s.HKIND] > s.SOURCE_TICK:
+    for k in range(run.n_rules):
+        row = at(run.rule, s.HSIZE * k)
+        if row[s.HKIND] > s.SOURCE_TICK:
             break
-        if not _on(I, row) or F[I[s.OHTIME] + k] > F[s.T] + tol:
+        if not _on(run, row) or run.rule_time[k] > run.t + tol:
             continue
-        _compute(F, I, row)
-        period = F[I[s.OHNEW]]
+        _compute(run, row)
+        period = run.rule_result[0]
         if not SAME * tol < period < np.inf:
-            return -_stop(I, s.PERIOD, k)
-        I[row + s.HCOUNT] += 1
-        F[I[s.OHTIME] + k] = F[s.T] + period
-        if I[row + s.HCONST]:
-            F[I[s.OHTIME] + k] = F[I[s.OHBASE] + k] + I[row + s.HCOUNT] * F[I[s.OHPER] + k]
-        _change(F, I, k)
+            return -_stop(run, s.PERIOD, k)
+        row[s.HCOUNT] += 1
+        run.rule_time[k] = run.t + period
+        if row[s.HCONST]:
+            run.rule_time[k] = run.rule_base[k] + row[s.HCOUNT] * run.rule_period[k]
+        _change(run, k)
         done += 1
-    I[s.TICKS] += done
+    run.ticks += done
     return done
 
 
 @njit(**_CFG)
-def _wanted(F: Any, I: Any, k: int, tol: float) -> bool:
+def _wanted(run: s.State, k: int, tol: float) -> bool:
     """Whether jump `k` happens now; its switch follows its condition."""
-    row = I[s.JHY] + s.HSIZE * k
-    switch = I[row + s.HSWITCH]
-    g = F[I[s.OGS] + switch]
-    due, held, fell = I[row + s.HDUE] == 1, I[row + s.HCOUNT] == 1, I[row + s.HDUE] == FELL
-    I[row + s.HDUE] = 0
+    row = at(run.rule, s.HSIZE * k)
+    switch = row[s.HSWITCH]
+    g = run.switch_value[switch]
+    due, held, fell = row[s.HDUE] == 1, row[s.HCOUNT] == 1, row[s.HDUE] == FELL
+    row[s.HDUE] = 0
     if fell:
         return False
-    F[I[s.OSW] + switch] = 1.0 if due or g > 0.0 else 0.0
+    run.switch[switch] = 1.0 if due or g > 0.0 else 0.0
     if not due and g <= 0.0:
         # a condition that was located is 0 but for the error of the step: only clearly below is it
         # false again
-        if -g >= 4.0 * F[I[s.OHG] + k]:
-            I[row + s.HCOUNT] = 0
+        if -g >= 4.0 * run.rule_gap[k]:
+            row[s.HCOUNT] = 0
         return False
-    waiting = F[I[s.OHTIME] + k] > F[s.T] + tol
-    if I[row + s.HONCE]:
-        I[row + s.HCOUNT] = 1
+    waiting = run.rule_time[k] > run.t + tol
+    if row[s.HONCE]:
+        row[s.HCOUNT] = 1
         return not (held or waiting)
     return not waiting
 
 
 @njit(**_CFG)
-def _jump(F: Any, I: Any, k: int, tol: float) -> int:
-    row = I[s.JHY] + s.HSIZE * k
-    last = I[s.OHLAST] + k
-    quick = F[s.T] - F[last] <= SAME * tol
-    I[row + s.HREPEAT] = I[row + s.HREPEAT] + 1 if quick else 0
-    F[last] = F[s.T]
-    F[I[s.OHG] + k] = max(0.0, -F[I[s.OGS] + I[row + s.HSWITCH]])
-    if I[row + s.HREPEAT] >= QUICK:
-        return _stop(I, s.ZENO, k)
-    _compute(F, I, row)
-    wait = F[I[s.OHNEW]]
+def _jump(run: s.State, k: int, tol: float) -> int:
+    row = at(run.rule, s.HSIZE * k)
+    last = at(run.rule_last, k)
+    quick = run.t - last[0] <= SAME * tol
+    row[s.HREPEAT] = row[s.HREPEAT] + 1 if quick else 0
+    last[0] = run.t
+    run.rule_gap[k] = max(0.0, -run.switch_value[row[s.HSWITCH]])
+    if row[s.HREPEAT] >= QUICK:
+        return _stop(run, s.ZENO, k)
+    _compute(run, row)
+    wait = run.rule_result[0]
     if not 0.0 <= wait < np.inf:
-        return _stop(I, s.PERIOD, k)
-    F[I[s.OHTIME] + k] = F[s.T] + wait if wait > 0.0 else -np.inf
-    _change(F, I, k)
-    I[s.JUMPS] += 1
+        return _stop(run, s.PERIOD, k)
+    run.rule_time[k] = run.t + wait if wait > 0.0 else -np.inf
+    _change(run, k)
+    run.jumps += 1
     return 0
 
 
 @njit(**_CFG)
-def _jumps(F: Any, I: Any, tol: float) -> int:
+def _jumps(run: s.State, tol: float) -> int:
     """Carry out the jumps whose condition holds; how many, or -1."""
     done = 0
-    for k in range(I[s.NHY]):
-        row = I[s.JHY] + s.HSIZE * k
-        if I[row + s.HKIND] <= s.SOURCE_TICK or not _on(I, row) or not _wanted(F, I, k, tol):
+    for k in range(run.n_rules):
+        row = at(run.rule, s.HSIZE * k)
+        if row[s.HKIND] <= s.SOURCE_TICK or not _on(run, row) or not _wanted(run, k, tol):
             continue
-        if _jump(F, I, k, tol):
+        if _jump(run, k, tol):
             return -1
         done += 1
     return done
 
 
 @njit(**_CFG)
-def _next_timer(F: Any, I: Any, tol: float) -> None:
+def _next_timer(run: s.State, tol: float) -> None:
     nearest = np.inf
-    for k in range(I[s.NHY]):
-        time = F[I[s.OHTIME] + k]
-        if time > F[s.T] + tol and time < nearest and _on(I, I[s.JHY] + s.HSIZE * k):
+    for k in range(run.n_rules):
+        time = run.rule_time[k]
+        if time > run.t + tol and time < nearest and _on(run, at(run.rule, s.HSIZE * k)):
             nearest = time
-    F[s.HYNEXT] = nearest
+    run.next_rule = nearest
 
 
 @njit(**_CFG)
-def act(F: Any, I: Any) -> int:
-    """All that happens at F[T], after `start`. Return 0, or 1 with the reason in I[CODE]."""
-    if I[s.NHY] == 0:
+def act(run: s.State) -> int:
+    """All that happens now, after `start`. Return 0, or 1 with the reason in `code`."""
+    if run.n_rules == 0:
         return 0
-    tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
-    _log(F, I, -1)
-    if _begin_ticks(F, I):
+    tol = resolution(run, run.t)
+    _log(run, -1)
+    if _begin_ticks(run):
         return 1
-    done = _ticks(F, I, tol)
+    done = _ticks(run, tol)
     if done > 0:
-        start(F, I, -1, True)
+        start(run, -1, True)
     while done >= 0:
-        done = _jumps(F, I, tol)
+        done = _jumps(run, tol)
         if done == 0:
             break
         if done > 0:
-            start(F, I, -1, True)
-    _next_timer(F, I, tol)
+            start(run, -1, True)
+    _next_timer(run, tol)
     return 1 if done < 0 else 0
 
 
@@ -342,107 +347,103 @@ def act(F: Any, I: Any) -> int:
 
 
 @njit(**_CFG)
-def _apply(F: Any, I: Any, kind: int, index: int, value: float, generation: int) -> None:
-    """One scheduled change or landing at F[T]."""
+def _apply(run: s.State, kind: int, index: int, value: float, generation: int) -> None:
+    """One scheduled change or landing now."""
     if kind == s.AT_LINK:
-        forward(F, I, index, generation)
+        forward(run, index, generation)
     elif kind == s.AT_CLASS:
-        forward_class(F, I, I[I[s.JCFIRST] + index], generation + 1)
+        forward_class(run, run.class_link[index], generation + 1)
     elif kind == s.CAPACITY:
-        F[I[s.OCAP] + index] = value
-        forward(F, I, index, 0)
-        if not I[s.FROZEN]:
-            emit(F, I, index, F[s.T], 0)
+        run.capacity[index] = value
+        forward(run, index, 0)
+        if not run.frozen:
+            emit(run, index, run.t, 0)
     else:
-        _flow_change(F, I, kind, index, value)
-        forward_class(F, I, I[I[s.JFIRST] + index], 0)
+        _flow_change(run, kind, index, value)
+        forward_class(run, run.first_link[index], 0)
 
 
 @njit(**_CFG)
-def _flow_change(F: Any, I: Any, kind: int, i: int, value: float) -> None:
+def _flow_change(run: s.State, kind: int, i: int, value: float) -> None:
     if kind == s.FLOW_RATE:
-        F[I[s.OPAT] + i] = value
-        F[I[s.OU] + s.UNOISE * I[s.NF] + i] = value
+        run.pattern_rate[i] = value
+        run.signals[s.UNOISE * run.n_flows + i] = value
         return
     if kind == s.FLOW_RELEASE:
-        I[I[s.JON] + i] = s.ON
+        run.flow_on[i] = s.ON
         return
-    I[I[s.JON] + i] = s.ON if kind == s.FLOW_ON else s.OFF
-    off, step = I[I[s.JFSTATE] + i], I[I[s.JFSTRIDE] + i]
-    for k in range(I[I[s.JFN] + i]):  # a source starts anew each time
-        F[I[s.OY] + off + k * step] = F[I[s.OINIT] + off + k * step]
-    if I[s.LOCATE]:
-        for k in range(I[s.NSW]):
-            if I[I[s.JSWOWN] + k] == i:
-                F[I[s.OSW] + k] = 2.0  # undecided
-    restart(F, I, i)
+    run.flow_on[i] = s.ON if kind == s.FLOW_ON else s.OFF
+    off, step = run.flow_state[i], run.flow_stride[i]
+    for k in range(run.flow_states[i]):  # a source starts anew each time
+        run.y[off + k * step] = run.initial[off + k * step]
+    leave_undecided(run, i)
+    restart(run, i)
 
 
 @njit(**_CFG, forceinline=True)
-def due(F: Any, I: Any) -> bool:
-    """Whether anything lands at F[T], of which `arrive` takes care."""
-    now = F[s.T] + F[s.TOLT] * max(1.0, abs(F[s.T]))
-    if I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= now:
+def due(run: s.State) -> bool:
+    """Whether anything lands now, of which `arrive` takes care."""
+    now = run.t + resolution(run, run.t)
+    if run.n_landings > 0 and run.landing_time[0] <= now:
         return True
-    return I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= now
+    return run.next_scheduled < run.n_scheduled and run.scheduled[2 * run.next_scheduled] <= now
 
 
 @njit(**_CFG)
-def arrive(F: Any, I: Any) -> int:
-    """Handle all that lands at F[T]; return how many."""
-    t = F[s.T]
-    tol = F[s.TOLT] * max(1.0, abs(t))
+def arrive(run: s.State) -> int:
+    """Handle all that lands now; return how many."""
+    t = run.t
+    tol = resolution(run, t)
     count = 0
-    while I[s.ISCHED] < I[s.NSCHED] and F[I[s.OSCHED] + 2 * I[s.ISCHED]] <= t + tol:
-        k = I[s.ISCHED]
-        I[s.ISCHED] = k + 1
-        _apply(
-            F, I, I[I[s.JSCHED] + 2 * k], I[I[s.JSCHED] + 2 * k + 1], F[I[s.OSCHED] + 2 * k + 1], 0
-        )
+    while run.next_scheduled < run.n_scheduled and run.scheduled[2 * run.next_scheduled] <= t + tol:
+        k = run.next_scheduled
+        run.next_scheduled = k + 1
+        kind, index = run.scheduled_kind[2 * k], run.scheduled_kind[2 * k + 1]
+        _apply(run, kind, index, run.scheduled[2 * k + 1], 0)
         count += 1
-    while I[s.NHEAP] > 0 and F[I[s.OHEAP]] <= t + tol:
-        kind, index, generation = pop(F, I)
-        if news(F, I, kind, index, generation, tol):
-            _apply(F, I, kind, index, 0.0, generation)
+    while run.n_landings > 0 and run.landing_time[0] <= t + tol:
+        kind, index, generation = pop(run)
+        if news(run, kind, index, generation, tol):
+            _apply(run, kind, index, 0.0, generation)
         count += 1
     if count:
-        I[s.BREAKS] += 1
+        run.breaking_points += 1
     return count
 
 
 @njit(**_CFG)
-def next_break(F: Any, I: Any) -> float:
-    stop = F[s.TSTOP]
-    if I[s.ISCHED] < I[s.NSCHED]:
-        stop = min(stop, F[I[s.OSCHED] + 2 * I[s.ISCHED]])
-    if I[s.NHEAP] > 0:
-        stop = min(stop, F[I[s.OHEAP]])
-    if F[s.HYNEXT] <= stop + F[s.TOLT] * max(1.0, abs(stop)):  # a tick is met to the last bit
-        return F[s.HYNEXT]
+def next_break(run: s.State) -> float:
+    stop = run.t_stop
+    if run.next_scheduled < run.n_scheduled:
+        stop = min(stop, run.scheduled[2 * run.next_scheduled])
+    if run.n_landings > 0:
+        stop = min(stop, run.landing_time[0])
+    if run.next_rule <= stop + resolution(run, stop):  # a tick is met to the last bit
+        return run.next_rule
     return stop
 
 
 @njit(**_CFG)
-def flip(F: Any, I: Any, index: int, mode: int) -> None:
-    """Change a mode at F[T], and the switches that change with it, and send the kink on."""
-    I[s.EVENTS] += 1
-    nl = I[s.NL]
+def flip(run: s.State, index: int, mode: int) -> None:
+    """Change a mode now, and the switches that change with it, and send the kink on."""
+    run.events += 1
+    nl = run.n_links
     if index < nl:
-        I[I[s.JMODE] + index] = mode
+        run.mode[index] = mode
         if mode == s.EMPTY:
-            F[I[s.OY] + I[s.OB] + index] = 0.0
+            run.y[run.first_backlog + index] = 0.0
         elif mode == s.FULL:
-            F[I[s.OY] + I[s.OB] + index] = F[I[s.OBUF] + index]
-        forward(F, I, index, 0)
-        bend(F, I, index)
+            run.y[run.first_backlog + index] = run.buffer[index]
+        forward(run, index, 0)
+        bend(run, index)
         return
     told, landed = -1, False
-    for k in range(I[s.NSW]):
-        if k == index - nl or I[I[s.JPEND] + k]:
-            F[I[s.OSW] + k] = 0.0 if F[I[s.OSW] + k] > 0.5 else 1.0
-            landed |= I[I[s.JHSW] + k] == s.OF_BOUND and F[I[s.OSW] + k] < 0.5
-    for k in range(I[s.NSW]):
-        if k == index - nl or I[I[s.JPEND] + k]:
-            if crossed(F, I, k, landed):
+    for k in range(run.n_switches):
+        if k == index - nl or run.pending[k]:
+            run.switch[k] = 0.0 if run.switch[k] > 0.5 else 1.0
+            landed |= run.switch_rule[k] == s.OF_BOUND and run.switch[k] < 0.5
+    for k in range(run.n_switches):
+        if k == index - nl or run.pending[k]:
+            if crossed(run, k, landed):
                 continue  # the condition of a jump, which is no kink
-            told = send_kink(F, I, k, told)
+            told = send_kink(run, k, told)

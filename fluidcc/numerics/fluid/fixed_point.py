@@ -20,13 +20,14 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ..compiling import njit
-from ..fluid import slots as s
-from .records import carry_on, linear_record, place
+from ..fluid import state as s
+from .calls import at
+from .reads import record_of, rise
+from .records import carry_on, linear_record
 
 __all__ = ["begin_passes", "forget", "judge", "learn", "measure", "memory", "mix", "raised"]
 
@@ -51,72 +52,64 @@ DEPENDENT = 1e-6  # relative square of what is new in a difference, below which 
 DECAYING = 5
 GROWN = 2.0  # a record over the one before, from which on that is not taken for a decay
 
-# The memory at OPASS are vectors of 4 NQ coefficients, those of u to u^4 of all quartics: of what
-# the pass looked into, of the last record carried on, of what the guess missed, of what the pass
-# before made, of three differences of what passes made, and of the last record after its decay. At
-# OENDS there are the stages beyond the first, times the step, of the pass before, and three
-# differences of those. At OPROBE there are vectors of 4 NQL numbers, quartics at four places: f, f
-# of the pass before, how far the last mixture moved, three differences of f, and what moved between
-# the passes that they are differences of.
 
+def memory(quartics: int, compared: int, mixed: int) -> dict[str, int]:
+    """Return the sizes of the arrays that remember passes, by name.
 
-def memory(quartics: int, compared: int, mixed: int) -> dict[int, int]:
-    """Floats at `slots.OPASS`, `slots.OPROBE`, `slots.OGRAM` and `slots.OENDS`."""
+    Of all quartics there are the coefficients of u to u^4, of those that are compared the values at
+    four places; differences are three of each.
+    """
+    records = ("looked", "carried", "decayed", "missed", "made")
+    probes = ("changes", "changes_before", "moved")
     return {
-        s.OPASS: 8 * 4 * quartics,
-        s.OPROBE: 9 * 4 * compared,
-        s.OGRAM: 9,
-        s.OENDS: 4 * 6 * mixed,
-    }
+        **dict.fromkeys(records, 4 * quartics), "made_differences": 12 * quartics,
+        **dict.fromkeys(probes, 4 * compared), "change_differences": 12 * compared,
+        "moved_differences": 12 * compared, "products": 9,
+        "stages_made": 6 * mixed, "stage_differences": 18 * mixed,
+    }  # fmt: skip
 
 
 @njit(**_CFG)
-def forget(F: Any, I: Any) -> None:
+def forget(run: s.State) -> None:
     """There are no differences yet."""
-    if I[s.NPAIR]:
-        for j in range(I[s.OPROBE] + 12 * I[s.NQL], I[s.OPROBE] + 36 * I[s.NQL]):
-            F[j] = 0.0
-        for j in range(I[s.OPASS] + 16 * I[s.NQ], I[s.OPASS] + 28 * I[s.NQ]):
-            F[j] = 0.0
-        for j in range(I[s.OGRAM], I[s.OGRAM] + 9):
-            F[j] = 0.0
-        for j in range(I[s.OENDS] + 6 * I[s.NMIX], I[s.OENDS] + 24 * I[s.NMIX]):
-            F[j] = 0.0
-        I[s.NPAIR] = 0
+    if run.newest_pair:
+        for j in range(12 * run.n_compared):
+            run.change_differences[j] = run.moved_differences[j] = 0.0
+        for j in range(12 * run.n_quartics):
+            run.made_differences[j] = 0.0
+        for j in range(9):
+            run.products[j] = 0.0
+        for j in range(18 * run.n_mixed):
+            run.stage_differences[j] = 0.0
+        run.newest_pair = 0
 
 
 @njit(**_SIZED)
-def measure(F: Any, I: Any, nql: int) -> None:
+def measure(run: s.State, nql: int) -> None:
     """How far the record that the pass made is from the one it looked into, where passes look.
 
-    `nql` is I[NQL], here and below, and `nq` I[NQ].
+    `nql` is `n_compared`, here and below, and `nq` `n_quartics`.
     """
-    r, jq, weights = place(I, I[s.NREC]), I[s.JQ], I[s.OWEIGHT]
-    x, target, worst = I[s.OPASS], I[s.OPROBE], 0.0
-    u4 = F[s.REACH]
+    r, jq, weights = record_of(run, run.n_records), run.quartic_place, run.quartic_weight
+    x, target, worst = run.looked, run.changes, 0.0
+    u4 = run.reach
     u1, u2, u3 = 0.25 * u4, 0.5 * u4, 0.75 * u4
     for q in range(nql):
-        o, w = r + I[jq + q], F[weights + q]
-        a, b = w * (F[o + 1] - F[x]), w * (F[o + 2] - F[x + 1])
-        c, d = w * (F[o + 3] - F[x + 2]), w * (F[o + 4] - F[x + 3])
-        first, second = (
-            u1 * (a + u1 * (b + u1 * (c + u1 * d))),
-            u2 * (a + u2 * (b + u2 * (c + u2 * d))),
-        )
-        third, last = (
-            u3 * (a + u3 * (b + u3 * (c + u3 * d))),
-            u4 * (a + u4 * (b + u4 * (c + u4 * d))),
-        )
-        F[target], F[target + 1], F[target + 2], F[target + 3] = first, second, third, last
+        o, w = at(r, jq[q]), weights[q]
+        a, b = w * (o[1] - x[0]), w * (o[2] - x[1])
+        c, d = w * (o[3] - x[2]), w * (o[4] - x[3])
+        first, second = rise(a, b, c, d, u1), rise(a, b, c, d, u2)
+        third, last = rise(a, b, c, d, u3), rise(a, b, c, d, u4)
+        target[0], target[1], target[2], target[3] = first, second, third, last
         largest = max(max(abs(first), abs(second)), max(abs(third), abs(last)))
         if not largest <= worst:  # a NaN comes through
             worst = largest
-        x, target = x + 4, target + 4
-    F[s.CHANGE] = worst
+        x, target = at(x, 4), at(target, 4)
+    run.change = worst
 
 
 @njit(**_SIZED)
-def judge(F: Any, I: Any, delta: float) -> int:
+def judge(run: s.State, delta: float) -> int:
     """Whether the passes agree (1; 2 if the last may stay as it is), go on (0), or are not worth
     going on with (-1).
 
@@ -125,161 +118,159 @@ def judge(F: Any, I: Any, delta: float) -> int:
     on where that change is, and is never thought to be much less than it has been. Where not all of
     a record is compared there is a second pass always.
     """
-    number, span, blind = I[s.PASS], F[s.REACH] * F[s.H], I[s.NQ] > I[s.NQL]
+    number, span, blind = run.n_pass, run.reach * run.h, run.n_quartics > run.n_compared
     if number > 0:
-        sigma = delta / (F[s.GAP] * span) if F[s.GAP] * span > 0.0 else 0.0
-        F[s.SIGMA] = max(sigma, FADING * F[s.SIGMA] if F[s.SIGMA] < np.inf else 0.0)
-    rest = DOUBT * F[s.SIGMA] * span * F[s.CHANGE] if F[s.CHANGE] > 0.0 else 0.0
+        sigma = delta / (run.gap * span) if run.gap * span > 0.0 else 0.0
+        run.sigma = max(sigma, FADING * run.sigma if run.sigma < np.inf else 0.0)
+    rest = DOUBT * run.sigma * span * run.change if run.change > 0.0 else 0.0
     if number > 0:
-        rest = min(rest, delta * (max(1.0, F[s.CHANGE] / F[s.GAP]) if F[s.GAP] > 0.0 else 1.0))
+        rest = min(rest, delta * (max(1.0, run.change / run.gap) if run.gap > 0.0 else 1.0))
         if blind:
             rest = max(rest, UNSEEN * delta)
-    F[s.REST] = rest
+    run.rest = rest
     if (
         rest <= CONVERGED
-        and F[s.CHANGE] <= F[s.RTOL]
-        and number >= (max(1, I[s.ATONCE]) if blind else I[s.ATONCE])
+        and run.change <= run.rtol
+        and number >= (max(1, run.hops_at_once) if blind else run.hops_at_once)
     ):
         if number == 0:
-            F[s.SIGMA] *= AGEING
-        return 1 if rest > SETTLED and I[s.NMIX] else 2
-    if not F[s.CHANGE] < np.inf or not delta < np.inf:
+            run.sigma *= AGEING
+        return 1 if rest > SETTLED and run.n_mixed else 2
+    if not run.change < np.inf or not delta < np.inf:
         return -1
     if number == 1:
-        F[s.RESTFIRST] = rest
-    elif rest > 1.0 and number > 2 + I[s.ATONCE]:
-        rate = rest / F[s.RESTFIRST]
+        run.rest_first = rest
+    elif rest > 1.0 and number > 2 + run.hops_at_once:
+        rate = rest / run.rest_first
         if rest * (rate * rate if number == 3 else rate) > CONVERGED:
             return -1
     return 0
 
 
 @njit(**_SIZED)
-def mix(F: Any, I: Any, nq: int, nql: int, n: int, ends: bool) -> None:
+def mix(run: s.State, nq: int, nql: int, n: int, ends: bool) -> None:
     """What the next pass looks into, in place of what the last one made; the stages too where the
     step `ends` with it.
 
-    `n` is I[NMIX].
+    `n` is `n_mixed`.
     """
-    k = I[s.NPAIR] - 1
-    if I[s.PASS] > 0:
+    k = run.newest_pair - 1
+    if run.n_pass > 0:
         k = 0 if k < 0 or k == 2 else k + 1
-        I[s.NPAIR] = k + 1
-        _add_difference(F, I, k, nq, nql)
-        _add_stages(F, I, k, n)
-    I[s.PASS] += 1
+        run.newest_pair = k + 1
+        _add_difference(run, k, nq, nql)
+        _add_stages(run, k, n)
+    run.n_pass += 1
     a, b, c = 0.0, 0.0, 0.0
-    if k >= 0 and I[s.ATONCE] == 0:
-        a, b, c = _weights(F, I, k, nql)
-    size, p = 4 * nql, I[s.OPROBE]
-    f, g, move, d, m = p, p + size, p + 2 * size, p + 3 * size, p + 6 * size
-    gap = 0.0
+    if k >= 0 and run.hops_at_once == 0:
+        a, b, c = _weights(run, k, nql)
+    size, gap = 4 * nql, 0.0
+    f, g, move = run.changes, run.changes_before, run.moved
+    d, m = run.change_differences, run.moved_differences
     for j in range(size):
-        mixed = a * (F[d + j] + F[m + j]) + b * (F[d + size + j] + F[m + size + j])
-        value = F[f + j] - (mixed + c * (F[d + 2 * size + j] + F[m + 2 * size + j]))
-        F[g + j] = F[f + j]
-        F[move + j] = value
+        mixed = a * (d[j] + m[j]) + b * (d[size + j] + m[size + j])
+        value = f[j] - (mixed + c * (d[2 * size + j] + m[2 * size + j]))
+        g[j] = f[j]
+        move[j] = value
         gap = max(gap, abs(value))
-    F[s.GAP] = gap
-    if not gap <= WILD * F[s.CHANGE]:
-        forget(F, I)
+    run.gap = gap
+    if not gap <= WILD * run.change:
+        forget(run)
         a, b, c = 0.0, 0.0, 0.0
         for j in range(size):
-            F[move + j] = F[f + j]
-        F[s.GAP] = F[s.CHANGE]
-    _mix_records(F, I, a, b, c, nq)
-    _mix_stages(F, I, a, b, c, n, ends)
+            move[j] = f[j]
+        run.gap = run.change
+    _mix_records(run, a, b, c, nq)
+    _mix_stages(run, a, b, c, n, ends)
 
 
 @njit(**_SIZED)
-def _mix_records(F: Any, I: Any, a: float, b: float, c: float, nq: int) -> None:
-    jq, r = I[s.JQ], place(I, I[s.NREC])
-    n, x = 4 * nq, I[s.OPASS]
-    made, u, v, w = x + 3 * n, x + 4 * n, x + 5 * n, x + 6 * n
+def _mix_records(run: s.State, a: float, b: float, c: float, nq: int) -> None:
+    jq, r = run.quartic_place, record_of(run, run.n_records)
+    x, made, u = run.looked, run.made, run.made_differences
+    v, w = at(u, 4 * nq), at(u, 8 * nq)
     for q in range(nq):
-        o = r + I[jq + q] + 1
+        o = at(r, jq[q] + 1)
         for j in range(4):
-            value = F[o + j]
-            F[made + j] = value
-            value -= a * F[u + j] + b * F[v + j] + c * F[w + j]
-            F[o + j] = value
-            F[x + j] = value
-        x, made, u, v, w = x + 4, made + 4, u + 4, v + 4, w + 4
+            value = o[j]
+            made[j] = value
+            value -= a * u[j] + b * v[j] + c * w[j]
+            o[j] = value
+            x[j] = value
+        x, made, u, v, w = at(x, 4), at(made, 4), at(u, 4), at(v, 4), at(w, 4)
 
 
 @njit(**_SIZED)
-def _mix_stages(F: Any, I: Any, a: float, b: float, c: float, n: int, ends: bool) -> None:
+def _mix_stages(run: s.State, a: float, b: float, c: float, n: int, ends: bool) -> None:
     """The same mixture of the stages if the step ends; else what the next pass is compared with."""
-    size, stages, made, h = 6 * n, I[s.OK] + n, I[s.OENDS], F[s.H]
+    size, stages, made, h = 6 * n, at(run.slopes, n), run.stages_made, run.h
     if not ends:
         for j in range(size):
-            F[made + j] = h * F[stages + j]
+            made[j] = h * stages[j]
         return
     inverse = 1.0 / h
-    u = made + size
-    v, w = u + size, u + 2 * size
+    u = run.stage_differences
+    v, w = at(u, size), at(u, 2 * size)
     for j in range(size):
-        F[stages + j] -= inverse * (a * F[u + j] + b * F[v + j] + c * F[w + j])
+        stages[j] -= inverse * (a * u[j] + b * v[j] + c * w[j])
 
 
 @njit(**_SIZED)
-def _add_stages(F: Any, I: Any, k: int, n: int) -> None:
+def _add_stages(run: s.State, k: int, n: int) -> None:
     """The stages of the last two passes, less each other, as number `k`."""
-    size, stages, made, h = 6 * n, I[s.OK] + n, I[s.OENDS], F[s.H]
-    target = made + (1 + k) * size
+    size, stages, made, h = 6 * n, at(run.slopes, n), run.stages_made, run.h
+    target = at(run.stage_differences, k * size)
     for j in range(size):
-        F[target + j] = h * F[stages + j] - F[made + j]
+        target[j] = h * stages[j] - made[j]
 
 
 @njit(**_SIZED)
-def _add_difference(F: Any, I: Any, k: int, nq: int, nql: int) -> None:
+def _add_difference(run: s.State, k: int, nq: int, nql: int) -> None:
     """What the last two passes made, and changed, less each other, as number `k`; and their
     products with others.
     """
-    jq, r = I[s.JQ], place(I, I[s.NREC])
-    made = I[s.OPASS] + 12 * nq
-    target = made + 4 * nq * (1 + k)
+    jq, r = run.quartic_place, record_of(run, run.n_records)
+    made, target = run.made, at(run.made_differences, 4 * nq * k)
     for q in range(nq):
-        o = r + I[jq + q] + 1
+        o = at(r, jq[q] + 1)
         for j in range(4):
-            F[target + j] = F[o + j] - F[made + j]
-        target, made = target + 4, made + 4
-    size, f = 4 * nql, I[s.OPROBE]
-    d = f + (3 + k) * size
-    m, move = d + 3 * size, f + 2 * size
-    u, v, w = f + 3 * size, f + 4 * size, f + 5 * size
+            target[j] = o[j] - made[j]
+        target, made = at(target, 4), at(made, 4)
+    size, u = 4 * nql, run.change_differences
+    v, w, d, m = at(u, size), at(u, 2 * size), at(u, k * size), at(run.moved_differences, k * size)
     for j in range(size):
-        F[d + j] = F[f + j] - F[f + size + j]
-        F[m + j] = F[move + j]
-    a, b, c = _products(F, d, u, v, w, size)
-    g = I[s.OGRAM]
-    F[g + 3 * k], F[g + 3 * k + 1], F[g + 3 * k + 2] = a, b, c
-    F[g + k], F[g + 3 + k], F[g + 6 + k] = a, b, c
+        d[j] = run.changes[j] - run.changes_before[j]
+        m[j] = run.moved[j]
+    a, b, c = _products(d, u, v, w, size)
+    g = run.products
+    g[3 * k], g[3 * k + 1], g[3 * k + 2] = a, b, c
+    g[k], g[3 + k], g[6 + k] = a, b, c
 
 
 @njit(**{**_SIZED, "fastmath": {"arcp", "contract", "reassoc"}})
-def _products(F: Any, y: int, u: int, v: int, w: int, size: int) -> tuple[float, float, float]:
+def _products(
+    y: s.Floats, u: s.Floats, v: s.Floats, w: s.Floats, size: int
+) -> tuple[float, float, float]:
     """Products of the vector at `y` with those at `u`, `v` and `w`."""
     a, b, c = 0.0, 0.0, 0.0
     for j in range(size):
-        a += F[y + j] * F[u + j]
-        b += F[y + j] * F[v + j]
-        c += F[y + j] * F[w + j]
+        a += y[j] * u[j]
+        b += y[j] * v[j]
+        c += y[j] * w[j]
     return a, b, c
 
 
 @njit(**_SIZED)
-def _weights(F: Any, I: Any, k: int, nql: int) -> tuple[float, float, float]:
+def _weights(run: s.State, k: int, nql: int) -> tuple[float, float, float]:
     """Weights of the three differences that come closest to the change of the last pass; number `k`
     is the newest.
     """
-    size, f, g = 4 * nql, I[s.OPROBE], I[s.OGRAM]
+    size, d, g = 4 * nql, run.change_differences, run.products
     l = 2 if k == 0 else k - 1
     m = 3 - k - l
-    u, v, w = f + (3 + k) * size, f + (3 + l) * size, f + (3 + m) * size
-    a, b, c = _products(F, f, u, v, w, size)
-    kk, ll, mm = F[g + 4 * k], F[g + 4 * l], F[g + 4 * m]
-    kl, km, lm = F[g + 3 * k + l], F[g + 3 * k + m], F[g + 3 * l + m]
+    a, b, c = _products(run.changes, at(d, k * size), at(d, l * size), at(d, m * size), size)
+    kk, ll, mm = g[4 * k], g[4 * l], g[4 * m]
+    kl, km, lm = g[3 * k + l], g[3 * k + m], g[3 * l + m]
     if not kk > 0.0:
         return 0.0, 0.0, 0.0
     # elimination, with its divisors as products: so that none of the three divisions waits for
@@ -337,56 +328,56 @@ def raised(x: float, power: float) -> float:
 
 
 @njit(**_SIZED)
-def begin_passes(F: Any, I: Any, nq: int, nl: int) -> None:
+def begin_passes(run: s.State, nq: int, nl: int) -> None:
     """Put what the first pass looks into at the ring's next place, and into the memory of the
     passes.
 
     It is the last record, carried on up to some degree or after its decay, as would have been best
     in the step before, with what that missed there where it has been regular; after a breaking
-    point it is the first stage alone. `nq` is I[NQ], and `nl` I[NL].
+    point it is the first stage alone.
     """
-    jq, r = I[s.JQ], place(I, I[s.NREC])
-    x = I[s.OPASS]
-    I[s.PASS] = 0
-    F[s.REST] = np.inf
-    if I[s.FRESH] or F[s.H] > 2.0 * F[s.HPREV]:
-        linear_record(F, I, F[s.H])
-        forget(F, I)
-        F[s.SIGMA] = np.inf
-        F[s.RATIO] = 0.0
+    jq, r = run.quartic_place, record_of(run, run.n_records)
+    x = run.looked
+    run.n_pass = 0
+    run.rest = np.inf
+    if run.fresh or run.h > 2.0 * run.h_before:
+        linear_record(run, run.h)
+        forget(run)
+        run.sigma = np.inf
+        run.ratio = 0.0
         for q in range(nq):
-            o = r + I[jq + q]
-            F[x], F[x + 1], F[x + 2], F[x + 3] = F[o + 1], F[o + 2], F[o + 3], F[o + 4]
-            x += 4
+            o = at(r, jq[q])
+            x[0], x[1], x[2], x[3] = o[1], o[2], o[3], o[4]
+            x = at(x, 4)
         return
-    before = place(I, I[s.NREC] - 1)
-    carry_on(F, I, before, r, nq, nl)
-    ratio, degree = F[r + s.RH] * F[before + s.RINVH], I[s.DEGREE]
-    growth = ratio / F[s.RATIOBEFORE] if F[s.RATIOBEFORE] > 0.0 else 2.0
-    F[s.RATIO] = ratio
-    share = F[s.REGULAR] * _power(growth, 1 + degree) if growth < 1.25 else 0.0
-    carried, missed, decayed = x + 4 * nq, x + 8 * nq, x + 28 * nq
+    before = record_of(run, run.n_records - 1)
+    carry_on(run, before, r, nq, nl)
+    ratio, degree = r[s.RH] * before[s.RINVH], run.degree
+    growth = ratio / run.ratio_before if run.ratio_before > 0.0 else 2.0
+    run.ratio = ratio
+    share = run.regular * _power(growth, 1 + degree) if growth < 1.25 else 0.0
+    carried, missed, decayed = run.carried, run.missed, run.decayed
     k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
-    f1 = F[s.DECAY] * ratio
+    f1 = run.decay * ratio
     f2, square = f1 * ratio, ratio * ratio
     f3, f4 = f1 * square, f2 * square
     for q in range(nq):
-        o, last = r + I[jq + q], before + I[jq + q]
-        a, b, c, d = F[o + 1], F[o + 2], F[o + 3], F[o + 4]
-        F[carried], F[carried + 1], F[carried + 2], F[carried + 3] = a, b, c, d
-        u, v, w, z = f1 * F[last + 1], f2 * F[last + 2], f3 * F[last + 3], f4 * F[last + 4]
-        F[decayed], F[decayed + 1], F[decayed + 2], F[decayed + 3] = u, v, w, z
+        o, last = at(r, jq[q]), at(before, jq[q])
+        a, b, c, d = o[1], o[2], o[3], o[4]
+        carried[0], carried[1], carried[2], carried[3] = a, b, c, d
+        u, v, w, z = f1 * last[1], f2 * last[2], f3 * last[3], f4 * last[4]
+        decayed[0], decayed[1], decayed[2], decayed[3] = u, v, w, z
         if degree != DECAYING:
             u, v, w, z = a, k2 * b, k3 * c, k4 * d
-        a, b = u + share * F[missed], v + share * F[missed + 1]
-        c, d = w + share * F[missed + 2], z + share * F[missed + 3]
-        F[x], F[x + 1], F[x + 2], F[x + 3] = a, b, c, d
-        F[o + 1], F[o + 2], F[o + 3], F[o + 4] = a, b, c, d
-        x, carried, missed, decayed = x + 4, carried + 4, missed + 4, decayed + 4
+        a, b = u + share * missed[0], v + share * missed[1]
+        c, d = w + share * missed[2], z + share * missed[3]
+        x[0], x[1], x[2], x[3] = a, b, c, d
+        o[1], o[2], o[3], o[4] = a, b, c, d
+        x, carried, missed, decayed = at(x, 4), at(carried, 4), at(missed, 4), at(decayed, 4)
 
 
 @njit(**_SIZED)
-def learn(F: Any, I: Any, nq: int, nql: int) -> None:
+def learn(run: s.State, nq: int, nql: int) -> None:
     """Note how an accepted step, which still is the ring's next, would have been guessed best.
 
     High degrees magnify what is left of earlier errors, low ones miss more of the solution. What is
@@ -395,39 +386,33 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     function, of which a long step's power series misses much: there each record is the one before,
     only smaller.
     """
-    ratio, before, expected = F[s.RATIO], F[s.RATIOBEFORE], F[s.DECAY]
-    F[s.RATIOBEFORE] = ratio
-    F[s.REGULAR] = F[s.DECAY] = 0.0
+    ratio, before, expected = run.ratio, run.ratio_before, run.decay
+    run.ratio_before = ratio
+    run.regular = run.decay = 0.0
     if ratio == 0.0:
-        I[s.DEGREE] = 4
+        run.degree = 4
         return
-    jq, weights, r, last = I[s.JQ], I[s.OWEIGHT], place(I, I[s.NREC]), place(I, I[s.NREC] - 1)
-    carried, decayed = I[s.OPASS] + 4 * nq, I[s.OPASS] + 28 * nq
+    jq, weights = run.quartic_place, run.quartic_weight
+    r, last = record_of(run, run.n_records), record_of(run, run.n_records - 1)
+    carried, decayed = run.carried, run.decayed
     square = ratio * ratio
     w1, w2, w3, w4, w5 = 0.0, 0.0, 0.0, 0.0, 0.0
     along, size = 0.0, 0.0
     for q in range(nql):
-        o, w, c, e, l = (
-            r + I[jq + q],
-            F[weights + q],
-            carried + 4 * q,
-            decayed + 4 * q,
-            last + I[jq + q],
-        )
-        rest = (F[o + 1] + F[o + 2]) + (F[o + 3] + F[o + 4])
-        old = (ratio * F[l + 1] + square * F[l + 2]) + square * (
-            ratio * F[l + 3] + square * F[l + 4]
-        )
+        o, l, w = at(r, jq[q]), at(last, jq[q]), weights[q]
+        c, e = at(carried, 4 * q), at(decayed, 4 * q)
+        rest = (o[1] + o[2]) + (o[3] + o[4])
+        old = (ratio * l[1] + square * l[2]) + square * (ratio * l[3] + square * l[4])
         along += (w * old) * (w * rest)
         size += (w * old) * (w * old)
-        w5 = max(w5, w * abs(rest - ((F[e] + F[e + 1]) + (F[e + 2] + F[e + 3]))))
-        rest -= F[c]
+        w5 = max(w5, w * abs(rest - ((e[0] + e[1]) + (e[2] + e[3]))))
+        rest -= c[0]
         w1 = max(w1, w * abs(rest))
-        rest -= F[c + 1]
+        rest -= c[1]
         w2 = max(w2, w * abs(rest))
-        rest -= F[c + 2]
+        rest -= c[2]
         w3 = max(w3, w * abs(rest))
-        w4 = max(w4, w * abs(rest - F[c + 3]))
+        w4 = max(w4, w * abs(rest - c[3]))
     degree = 4
     if w3 < w4:
         degree, w4 = 3, w3
@@ -436,28 +421,26 @@ def learn(F: Any, I: Any, nq: int, nql: int) -> None:
     if w1 < w4:
         degree, w4 = 1, w1
     if 0.0 < along < GROWN * size:
-        F[s.DECAY] = raised(
-            along / size, ratio
-        )  # over the step just taken; the one before was shorter by `ratio`
+        # over the step just taken; the one before was shorter by `ratio`
+        run.decay = raised(along / size, ratio)
         if expected > 0.0 and w5 < w4:
             degree = DECAYING
-    steady = degree == I[s.DEGREE] and before > 0.0
-    I[s.DEGREE] = degree
-    base, missed = decayed if degree == DECAYING else carried, carried + 4 * nq
+    steady = degree == run.degree and before > 0.0
+    run.degree = degree
+    base, missed = decayed if degree == DECAYING else carried, run.missed
     k2, k3, k4 = 1.0 if degree > 1 else 0.0, 1.0 if degree > 2 else 0.0, 1.0 if degree > 3 else 0.0
     along, size = 0.0, 0.0
     for q in range(nq):
-        o = r + I[jq + q]
-        old = (F[missed] + F[missed + 1]) + (F[missed + 2] + F[missed + 3])
-        a, b = F[o + 1] - F[base], F[o + 2] - k2 * F[base + 1]
-        c, d = F[o + 3] - k3 * F[base + 2], F[o + 4] - k4 * F[base + 3]
-        F[missed], F[missed + 1], F[missed + 2], F[missed + 3] = a, b, c, d
+        o = at(r, jq[q])
+        old = (missed[0] + missed[1]) + (missed[2] + missed[3])
+        a, b = o[1] - base[0], o[2] - k2 * base[1]
+        c, d = o[3] - k3 * base[2], o[4] - k4 * base[3]
+        missed[0], missed[1], missed[2], missed[3] = a, b, c, d
         if q < nql:
-            w = F[weights + q] * F[weights + q]
+            w = weights[q] * weights[q]
             along += w * old * ((a + b) + (c + d))
             size += w * old * old
-        missed, base = missed + 4, base + 4
+        missed, base = at(missed, 4), at(base, 4)
     if steady and size > 0.0:
-        F[s.REGULAR] = min(1.5, max(0.0, along / size)) * _power(
-            min(1.0, before / ratio), 1 + degree
-        )
+        shrunk = _power(min(1.0, before / ratio), 1 + degree)
+        run.regular = min(1.5, max(0.0, along / size)) * shrunk

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from numba import config, float64, int64, types
 
-from fluidcc.numerics.compiling import njit
-
-from ..fluid import slots as s
+from ..compiling import njit
+from ..fluid import state as s
+from .calls import state
 
 __all__ = ["FINAL", "MAX", "MEAN", "MIN", "STD", "run_many", "statistic"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 MEAN, STD, MIN, MAX, FINAL = range(5)
+SAMPLES, INITIAL, RING, TIMES = (
+    s.PLACES[name][1] for name in ("samples", "initial", "ring", "sample_time")
+)
 
 
 def _jit(*signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -89,9 +92,9 @@ def run_many(
     """Run points `first` to the last; return the number of the first one that is not through, or of
     points.
 
-    I[CODE] then says why: it needs a larger workspace, or I0[BUDGET] steps have been taken, of all
-    points together. If that was in the middle of a run, the code is `slots.PAUSED`, and with `anew`
-    0 the next call goes on with it.
+    `code` then says why: it needs a larger workspace, or `budget` steps of `I0` have been taken,
+    of all points together. If that was in the middle of a run, the code is `state.PAUSED`, and with
+    `anew` 0 the next call goes on with it.
 
     Parameters
     ----------
@@ -109,8 +112,9 @@ def run_many(
     out, codes : arrays
         Results (points, statistics), and why each run ended.
     """
-    a, b, ring = I0[s.OOUT], I0[s.OINIT], I0[s.OHIST]
-    times, count, left = I0[s.OTS], I0[s.NSAMP], I0[s.BUDGET]
+    run, model = state(F, I), state(F, I0)
+    a, b, ring = I0[SAMPLES], I0[INITIAL], I0[RING]
+    times, count, left = I0[TIMES], model.n_samples, model.budget
     for p in range(first, len(codes)):
         if left <= 0:
             return p
@@ -125,12 +129,12 @@ def run_many(
                 F[k] = heads[head, a + k - b]
             for k in range(len(where)):
                 F[where[k]] = values[p, k]
-        before = I[s.STEPS]
-        I[s.BUDGET] = left
+        before = run.steps
+        run.budget = left
         code = advance(F, I, address, 0 if going_on else hops, 0.0)
         if code == s.GROW_RING or code == s.GROW_HEAP or code == s.PAUSED:
             return p
-        left -= I[s.STEPS] - before
+        left -= run.steps - before
         codes[p] = code
         for m in range(len(kinds)):
             out[p, m] = statistic(kinds[m], F, rows[m], times, count) if code == s.DONE else np.nan

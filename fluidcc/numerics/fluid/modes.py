@@ -4,17 +4,16 @@ dense output.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..compiling import njit
-from ..fluid import slots as s
-from .reads import quartic
+from ..fluid import state as s
+from .calls import at
+from .reads import link_of, quartic, record_of, resolution, slope
 from .rhs import evaluate
 from .step import dense
 
-__all__ = ["all_stay", "first_event", "settle_links"]
+__all__ = ["first_event", "settle_links"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _INLINE = {**_CFG, "forceinline": True}
@@ -26,84 +25,33 @@ SURPLUS = 1e-12  # relative surplus of arrivals over capacity that is rounding, 
 SLACK = 1e-14  # backlog below zero that is rounding, relative to a second's work
 
 
-# --- whether any mode changes at all, seen at a glance --------------------------------------------
-
-
 @njit(**_INLINE)
-def below(F: Any, o: int, level: float, sign: float, slack: float) -> bool:
+def below(o: s.Floats, level: float, sign: float, slack: float) -> bool:
     """Whether the Bernstein coefficients of sign * (quartic - level) show that it is below `slack`.
 
-    It lies within their hull. The quartic's own coefficients stand at F[o].
+    It lies within their hull. The quartic's own coefficients stand at `o`.
     """
-    a, b, c, d = F[o] - level, F[o + 1], F[o + 2], F[o + 3]
+    a, b, c, d = o[0] - level, o[1], o[2], o[3]
     first, second, third = a + 0.25 * b, a + 0.5 * b + c / 6.0, a + 0.75 * b + 0.5 * c + 0.25 * d
-    last = a + b + c + d + F[o + 4]
+    last = a + b + c + d + o[4]
     top = max(max(sign * a, sign * first), max(sign * second, max(sign * third, sign * last)))
     return top <= slack
 
 
-@njit(**_INLINE)
-def link_stays(F: Any, I: Any, link: int, mode: int, c: float, buffer: float) -> bool:
-    """Whether the link, of capacity `c`, stays in its mode in the step just taken."""
-    if not I[I[s.JQUEUE] + link]:
-        return True
-    block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
-    if mode == s.EMPTY:
-        return below(F, block + s.LY, c, 1.0, SURPLUS * c)
-    if mode == s.FULL:
-        return below(F, block + s.LY, c, -1.0, SURPLUS * c)
-    drained = below(F, block, 0.0, -1.0, SLACK * c)
-    return drained and (buffer >= 1e300 or below(F, block, buffer, 1.0, SLACK * c))
-
-
-@njit(**_INLINE)
-def switch_stays(mode: float, value: float, on: bool) -> bool:
-    """Whether a switch has no other sign at the end of the step, or a source that does not send."""
-    return (
-        (mode > 0.5) == (value > 0.0) or value == 0.0 or not on
-    )  # first the sign, which nearly always decides
-
-
 @njit(**_CFG)
-def switches_stay(F: Any, I: Any) -> bool:
-    """Whether every switch has the sign of its mode at the end of the step, or none is located."""
-    owners, on, modes, values = I[s.JSWOWN], I[s.JON], I[s.OSW], I[s.OGS]
-    for k in range(I[s.NSW] if I[s.LOCATE] else 0):
-        if not switch_stays(
-            F[modes + k], F[values + k], I[owners + k] < 0 or I[on + I[owners + k]] == s.ON
-        ):
-            return False
-    return True
-
-
-@njit(**_CFG)
-def all_stay(F: Any, I: Any) -> bool:
-    """Whether no mode changes in the step just taken."""
-    for link in range(I[s.NL]):
-        if not link_stays(
-            F, I, link, I[I[s.JMODE] + link], F[I[s.OCAP] + link], F[I[s.OBUF] + link]
-        ):
-            return False
-    return switches_stay(F, I)
-
-
-# --- where one does -------------------------------------------------------------------------------
-
-
-@njit(**_CFG)
-def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
+def _root(o: s.Floats, level: float, low: float, high: float) -> float:
     """Where the quartic at `o` passes `level` between `low` and `high`, to the last bits: bisection
     and secants.
     """
     a, b = low, high
-    fa, fb = quartic(F, o, a) - level, quartic(F, o, b) - level
+    fa, fb = quartic(o, a) - level, quartic(o, b) - level
     for k in range(100):
         if b - a <= 1e-15 * max(1.0, abs(b)):
             break
         m = a - fa * (b - a) / (fb - fa) if k % 3 < 2 and fb != fa else 0.5 * (a + b)
         if not a < m < b:
             m = 0.5 * (a + b)
-        fm = quartic(F, o, m) - level
+        fm = quartic(o, m) - level
         if fm == 0.0:
             return m
         if (fm > 0.0) == (fb > 0.0):
@@ -114,42 +62,42 @@ def _root(F: Any, o: int, level: float, low: float, high: float) -> float:
 
 
 @njit(**_CFG)
-def _passes(F: Any, o: int, level: float, sign: float, slack: float) -> float:
+def _passes(o: s.Floats, level: float, sign: float, slack: float) -> float:
     """First u in (0, 1] where sign * (quartic - level) exceeds `slack`; 2 if nowhere.
 
     Eight nodes, and where the quartic turns between two of them its extreme, so that a short dip is
     not missed.
     """
-    if below(F, o, level, sign, slack):
+    if below(o, level, sign, slack):
         return 2.0
     before = 0.0
     for k in range(1, 9):
         u = 0.125 * k
-        if sign * (quartic(F, o, u) - level) > slack:
-            return _root_from(F, o, level, before, u, sign)
-        turn = _extreme(F, o, before, u, sign)
-        if turn > 0.0 and sign * (quartic(F, o, turn) - level) > slack:
-            return _root_from(F, o, level, before, turn, sign)
+        if sign * (quartic(o, u) - level) > slack:
+            return _root_from(o, level, before, u, sign)
+        turn = _extreme(o, before, u, sign)
+        if turn > 0.0 and sign * (quartic(o, turn) - level) > slack:
+            return _root_from(o, level, before, turn, sign)
         before = u
     return 2.0
 
 
 @njit(**_CFG)
-def _root_from(F: Any, o: int, level: float, low: float, high: float, sign: float) -> float:
-    if sign * (quartic(F, o, low) - level) > 0.0:
+def _root_from(o: s.Floats, level: float, low: float, high: float, sign: float) -> float:
+    if sign * (quartic(o, low) - level) > 0.0:
         return low
-    return _root(F, o, level, low, high)
+    return _root(o, level, low, high)
 
 
 @njit(**_CFG)
-def _extreme(F: Any, o: int, low: float, high: float, sign: float) -> float:
+def _extreme(o: s.Floats, low: float, high: float, sign: float) -> float:
     """A maximum of sign * quartic inside the interval, or -1."""
     a, b = low, high
-    if sign * _slope(F, o, a) <= 0.0 or sign * _slope(F, o, b) >= 0.0:
+    if sign * _slope(o, a) <= 0.0 or sign * _slope(o, b) >= 0.0:
         return -1.0
     for _ in range(30):
         m = 0.5 * (a + b)
-        if sign * _slope(F, o, m) > 0.0:
+        if sign * _slope(o, m) > 0.0:
             a = m
         else:
             b = m
@@ -157,31 +105,31 @@ def _extreme(F: Any, o: int, low: float, high: float, sign: float) -> float:
 
 
 @njit(**_CFG)
-def _slope(F: Any, o: int, u: float) -> float:
-    return F[o + 1] + u * (2.0 * F[o + 2] + u * (3.0 * F[o + 3] + u * 4.0 * F[o + 4]))
+def _slope(o: s.Floats, u: float) -> float:
+    return slope(o[1], o[2], o[3], o[4], u)
 
 
 @njit(**_CFG)
-def _link_event(F: Any, I: Any, link: int) -> tuple[float, int]:
+def _link_event(run: s.State, link: int) -> tuple[float, int]:
     """When the link leaves its mode in the step just taken (2: not), and for which mode."""
-    block = I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS + link * s.LSIZE
-    mode = I[I[s.JMODE] + link]
-    c = F[I[s.OCAP] + link]
+    block = link_of(record_of(run, run.n_records), link)
+    mode = run.mode[link]
+    c = run.capacity[link]
     if mode == s.EMPTY:
-        return _passes(F, block + s.LY, c, 1.0, SURPLUS * c), s.BUSY
+        return _passes(at(block, s.LY), c, 1.0, SURPLUS * c), s.BUSY
     if mode == s.FULL:
-        return _passes(F, block + s.LY, c, -1.0, SURPLUS * c), s.BUSY
-    drained = _passes(F, block, 0.0, -1.0, SLACK * c)
+        return _passes(at(block, s.LY), c, -1.0, SURPLUS * c), s.BUSY
+    drained = _passes(block, 0.0, -1.0, SLACK * c)
     filled = 2.0
-    if F[I[s.OBUF] + link] < 1e300:
-        filled = _passes(F, block, F[I[s.OBUF] + link], 1.0, SLACK * c)
+    if run.buffer[link] < 1e300:
+        filled = _passes(block, run.buffer[link], 1.0, SLACK * c)
     if filled < drained:
         return filled, s.FULL
     return drained, s.EMPTY
 
 
 @njit(**_CFG)
-def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -> float:
+def _switch_event(run: s.State, k: int, h: float, tol: float, enough: float) -> float:
     """Where switch `k` changes sign in the step just taken: the Illinois method on the dense
     output.
 
@@ -189,13 +137,13 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -
     where it was first found to be 0 is searched by its order of magnitude. From `enough` on any
     place will do.
     """
-    g = I[s.OGS] + k
-    oz, scratch, last = I[s.OZ], I[s.OSCRATCH], I[s.NREC]
+    g = at(run.switch_value, k)
+    oz, scratch, last = run.stage, run.scratch, run.n_records
     a, b = 0.0, 1.0
-    fb = F[g]
-    dense(F, I, 0.0, oz, h)
-    evaluate(F, I, F[s.T], oz, scratch, -1, 1, last, 1)
-    fa = F[g]
+    fb = g[0]
+    dense(run, 0.0, oz, h)
+    evaluate(run, run.t, oz, scratch, -1, 1, last, 1)
+    fa = g[0]
     if (fa > 0.0) == (fb > 0.0):
         return 0.0
     fine, zero = FINE * tol / h, 2.0
@@ -211,9 +159,9 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -
             m = min(max(m, a + 0.5 * fine), b - 0.5 * fine)
         if not a < m < b:
             m = 0.5 * (a + b)
-        dense(F, I, m, oz, h)
-        evaluate(F, I, F[s.T] + m * h, oz, scratch, -1, 0, last, 1)
-        fm = F[g]
+        dense(run, m, oz, h)
+        evaluate(run, run.t + m * h, oz, scratch, -1, 0, last, 1)
+        fm = g[0]
         if (fm > 0.0) == (
             fb > 0.0
         ):  # not where it is 0: so it may be for long, as of states held at a bound
@@ -228,7 +176,7 @@ def _switch_event(F: Any, I: Any, k: int, h: float, tol: float, enough: float) -
 
 
 @njit(**_CFG)
-def first_event(F: Any, I: Any, enough: float) -> tuple[float, int, int]:
+def first_event(run: s.State, enough: float) -> tuple[float, int, int]:
     """The earliest change of mode in the step just taken.
 
     Parameters
@@ -246,124 +194,124 @@ def first_event(F: Any, I: Any, enough: float) -> tuple[float, int, int]:
         The mode after it.
     """
     best, index, mode = 2.0, -1, 0
-    nl = I[s.NL]
+    nl = run.n_links
     for link in range(nl):
-        if I[I[s.JQUEUE] + link]:
-            u, new = _link_event(F, I, link)
+        if run.has_queue[link]:
+            u, new = _link_event(run, link)
             if u < best:
                 best, index, mode = u, link, new
-    if not switches_stay(F, I):
-        u, k = _first_switch(F, I, enough)
-        if u < best:
-            return u, nl + k, 0 if F[I[s.OSW] + k] > 0.5 else 1
+    for k in range(run.n_switches if run.locate else 0):
+        if _crossed(run, k):
+            u, k = _first_switch(run, enough)
+            if u < best:
+                return u, nl + k, 0 if run.switch[k] > 0.5 else 1
+            break
     if best < 2.0:
-        for k in range(I[s.NSW]):
-            I[I[s.JTOGETHER] + k] = 0
+        for k in range(run.n_switches):
+            run.together[k] = 0
     return best, index, mode
 
 
-@njit(**_CFG)
-def _crossed(F: Any, I: Any, k: int) -> bool:
-    """Whether switch `k` has the other sign at the end of the step."""
-    owner = I[I[s.JSWOWN] + k]
-    if owner >= 0 and I[I[s.JON] + owner] != s.ON:
-        return False
-    g = F[I[s.OGS] + k]
-    return g != 0.0 and (F[I[s.OSW] + k] > 0.5) != (g > 0.0)
+@njit(**_INLINE)
+def _changed(run: s.State, k: int, value: float) -> bool:
+    """Whether `value` of switch `k` has another sign than its mode."""
+    return (run.switch[k] > 0.5) != (value > 0.0) and value != 0.0
+
+
+@njit(**_INLINE)
+def _crossed(run: s.State, k: int) -> bool:
+    """Whether switch `k` has the other sign at the end of the step, and its source sends."""
+    owner = run.switch_owner[k]
+    return _changed(run, k, run.switch_value[k]) and (owner < 0 or run.flow_on[owner] == s.ON)
 
 
 @njit(**_CFG)
-def _switches_at(F: Any, I: Any, u: float, values: int) -> None:
-    """Values of every switch at `u` of the step just taken, into F[values]; nothing has changed
+def _switches_at(run: s.State, u: float, values: s.Floats) -> None:
+    """Values of every switch at `u` of the step just taken, into `values`; nothing has changed
     before its start.
     """
     if u <= 0.0:
-        for k in range(I[s.NSW]):
-            F[values + k] = 0.0
+        for k in range(run.n_switches):
+            values[k] = 0.0
         return
-    dense(F, I, u, I[s.OZ], F[s.H])
-    evaluate(F, I, F[s.T] + u * F[s.H], I[s.OZ], I[s.OSCRATCH], -1, 0, I[s.NREC], 1)
-    for k in range(I[s.NSW]):
-        F[values + k] = F[I[s.OGS] + k]
+    dense(run, u, run.stage, run.h)
+    evaluate(run, run.t + u * run.h, run.stage, run.scratch, -1, 0, run.n_records, 1)
+    for k in range(run.n_switches):
+        values[k] = run.switch_value[k]
 
 
 @njit(**_CFG)
-def _first_switch(F: Any, I: Any, enough: float) -> tuple[float, int]:
+def _first_switch(run: s.State, enough: float) -> tuple[float, int]:
     """The switch that changes first in the step; those that change with it are marked in JTOGETHER.
 
     Only those are located that have changed a hair before the first one so far: of many switches, a
     few.
     """
-    nsw, h = I[s.NSW], F[s.H]
-    tol = F[s.TOLT] * max(1.0, abs(F[s.T]))
+    nsw, h = run.n_switches, run.h
+    tol = resolution(run, run.t)
     hair = 10.0 * tol / h
-    ends, found = I[s.OSWITCHED], I[s.JCROSSED]
-    before, after = ends + nsw, ends + 2 * nsw
+    ends, found = run.switched, run.crossed_switch
+    before, after = at(ends, nsw), at(ends, 2 * nsw)
     count = 0
     for k in range(nsw):
-        F[ends + k] = F[I[s.OGS] + k]
-        I[I[s.JTOGETHER] + k] = 0
-        if _crossed(F, I, k):
-            I[found + count] = k
+        ends[k] = run.switch_value[k]
+        run.together[k] = 0
+        if _crossed(run, k):
+            found[count] = k
             count += 1
     best, index, n = 2.0, -1, 0
     while n < count:  # those up to n are located, or come later than the best
-        k = I[found + n]
+        k = found[n]
         n += 1
-        if k < 0 or (index >= 0 and not _changed(F, I, k, F[before + k])):
+        if k < 0 or (index >= 0 and not _changed(run, k, before[k])):
             continue
-        I[found + n - 1] = -1 - k
-        F[I[s.OGS] + k] = F[ends + k]
-        u = _switch_event(F, I, k, h, tol, enough)
+        found[n - 1] = -1 - k
+        run.switch_value[k] = ends[k]
+        u = _switch_event(run, k, h, tol, enough)
         if u < best:
             best, index = u, k
             if count > 1:
-                _switches_at(F, I, best - hair, before)
-                _switches_at(F, I, min(1.0, best + hair), after)
+                _switches_at(run, best - hair, before)
+                _switches_at(run, min(1.0, best + hair), after)
             n = 0
     for k in range(nsw):
-        F[I[s.OGS] + k] = F[ends + k]
+        run.switch_value[k] = ends[k]
     for n in range(count):
-        k = I[found + n] if I[found + n] >= 0 else -1 - I[found + n]
-        if k != index and _changed(F, I, k, F[after + k]):
-            I[I[s.JTOGETHER] + k] = 1
+        k = found[n] if found[n] >= 0 else -1 - found[n]
+        if k != index and _changed(run, k, after[k]):
+            run.together[k] = 1
     return best, index
 
 
 @njit(**_CFG)
-def _changed(F: Any, I: Any, k: int, value: float) -> bool:
-    return value != 0.0 and (F[I[s.OSW] + k] > 0.5) != (value > 0.0)
-
-
-@njit(**_CFG)
-def settle_links(F: Any, I: Any, skip: int) -> int:
+def settle_links(run: s.State, skip: int) -> int:
     """Decide every link's mode afresh from its backlog and arrivals; return how many changed.
 
     Where arrivals equal the capacity the mode stays: the step to come decides it. So does that of
     link `skip`, which has just changed at an event.
     """
     changed = 0
-    for link in range(I[s.NL]):
-        old = I[I[s.JMODE] + link]
-        if not I[I[s.JQUEUE] + link]:
-            I[I[s.JMODE] + link] = s.EMPTY
+    for link in range(run.n_links):
+        old = run.mode[link]
+        if not run.has_queue[link]:
+            run.mode[link] = s.EMPTY
             continue
         if link == skip:
             continue
-        b = F[I[s.OY] + I[s.OB] + link]
-        y = F[I[s.OARR] + link]
-        c = F[I[s.OCAP] + link]
+        b = run.y[run.first_backlog + link]
+        y = run.arrival[link]
+        c = run.capacity[link]
         tie = abs(y - c) <= TIE * c
         mode = s.BUSY
         if b <= SLACK * c:
             mode = s.EMPTY if y < c else s.BUSY
             if tie:
                 mode = old if old != s.HELD and old != s.FULL else s.EMPTY
-        elif b >= F[I[s.OBUF] + link] - SLACK * c:
+        elif b >= run.buffer[link] - SLACK * c:
             mode = s.FULL if y > c else s.BUSY
             if tie:
                 mode = old if old == s.FULL else s.BUSY
         if mode != old:
-            I[I[s.JMODE] + link] = mode
+            run.mode[link] = mode
             changed += 1
     return changed

@@ -9,76 +9,131 @@ A breaking point is met but for the resolution of time. No record is extrapolate
 short one would give anything.
 
 What a queue does to what passes is a function each, which the fused steps use too (see
-`fluidcc.simulation.fused`). Their `F` and `I` are pointers.
+`fluidcc.simulation.fused`).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..compiling import njit
-from ..fluid import slots as s
+from ..fluid import state as s
+from .calls import at
 
 __all__ = [
-    "act_place", "drift", "factor", "find_time", "find_work", "invert", "keep", "lost", "near_time",
-    "near_work", "norm", "pick", "quartic", "read_list", "read_nodes", "share", "stretch",
-    "thinned", "work",
+    "NOTHING", "NOTHING_FROZEN", "acted_of", "entered", "find", "invert", "keep", "link_of", "lost",
+    "near", "norm", "passed", "pick", "quartic", "rate_of", "read_list", "read_nodes", "record_of",
+    "resolution", "rise", "share", "slope", "work",
 ]  # fmt: skip
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 _INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
 ROUNDING = 16.0 * 2.220446049250313e-16  # of a product of ratios along a path
 
-Range = tuple[int, int, float, float]  # record, its place in F, its range
+# product of D' (FIFO) or sum of q' (frozen) down a path, products of 1 - loss and of departures
+# over arrivals, sums of prices and of queueing delays (frozen)
+Passed = tuple[float, float, float, float, float]
+NOTHING, NOTHING_FROZEN = (1.0, 1.0, 1.0, 0.0, 0.0), (0.0, 1.0, 1.0, 0.0, 0.0)
 
 
 @njit(**_INLINE)
-def quartic(F: Any, o: int, u: float) -> float:
+def quartic(o: s.Floats, u: float) -> float:
     """Value at `u` of the quartic whose coefficients stand at `o`."""
-    return F[o] + u * (F[o + 1] + u * (F[o + 2] + u * (F[o + 3] + u * F[o + 4])))
+    return o[0] + rise(o[1], o[2], o[3], o[4], u)
+
+
+@njit(**_INLINE)
+def rise(b: float, c: float, d: float, e: float, u: float) -> float:
+    """By how much a quartic with these coefficients of u, u^2, u^3, u^4 rises from 0 to `u`."""
+    return u * (b + u * (c + u * (d + u * e)))
+
+
+@njit(**_INLINE)
+def slope(b: float, c: float, d: float, e: float, u: float) -> float:
+    """How steep it is there."""
+    return b + u * (2.0 * c + u * (3.0 * d + u * 4.0 * e))
 
 
 @njit(**_CFG)
-def work(F: Any, I: Any, link: int, time: float) -> tuple[float, float]:
+def resolution(run: s.State, time: float) -> float:
+    """The difference of two instants at `time` that is none."""
+    return run.time_tol * max(1.0, abs(time))
+
+
+@njit(**_CFG)
+def work(run: s.State, link: int, time: float) -> tuple[float, float]:
     """The work the link can have done at `time` [bit], and its capacity then [bit/s]."""
-    first = I[I[s.JSEG] + link]
-    k = I[I[s.JSEG] + link + 1] - 1
-    while k > first and time < F[I[s.OSEGT] + k]:
+    first = run.segment_start[link]
+    k = run.segment_start[link + 1] - 1
+    while k > first and time < run.segment_time[k]:
         k -= 1
-    c = F[I[s.OSEGC] + k]
-    return F[I[s.OSEGS] + k] + c * (time - F[I[s.OSEGT] + k]), c
+    c = run.segment_capacity[k]
+    return run.segment_work[k] + c * (time - run.segment_time[k]), c
+
+
+# --- records and their parts ----------------------------------------------------------------------
+
+
+@njit(**_CFG)
+def record_of(run: s.State, number: int) -> s.Floats:
+    """Record `number` of the history."""
+    return at(run.ring, (number & run.ring_mask) * run.record_size)
+
+
+@njit(**_CFG)
+def link_of(record: s.Floats, link: int) -> s.Floats:
+    """What a record has of a link."""
+    return at(record, s.RLINKS + link * s.LSIZE)
+
+
+@njit(**_CFG)
+def rate_of(run: s.State, record: s.Floats, slot: int) -> s.Floats:
+    """The quartic in a record of an aggregate of rates, or after those of an own rate."""
+    return at(record, s.RLINKS + run.n_links * s.LSIZE + 5 * slot)
+
+
+@njit(**_CFG)
+def acted_place(run: s.State, act: int) -> int:
+    """Where in a record the quartics of acting link `act` begin, what it drops first."""
+    own = run.n_aggregates + run.n_own_rates + s.XSIZE * act
+    return s.RLINKS + run.n_links * s.LSIZE + 5 * own
+
+
+@njit(**_CFG)
+def acted_of(run: s.State, record: s.Floats, act: int) -> s.Floats:
+    """These quartics."""
+    return at(record, acted_place(run, act))
 
 
 # --- the record that is looked for ----------------------------------------------------------------
 
 
+@njit(**_INLINE)
+def _begins(record: s.Floats, link: int) -> float:
+    """The work W of a link where a record begins; its time for link -1."""
+    if link < 0:
+        return record[s.RT0]
+    block = link_of(record, link)
+    return block[s.LS0] + block[s.LB]
+
+
 @njit(**_CFG)
-def find_work(
-    F: Any, I: Any, link: int, k: int, target: float, tol: float, last: int
+def find(
+    run: s.State, link: int, k: int, target: float, tol: float, last: int
 ) -> tuple[int, float, float]:
-    """The record in which the link's W reaches `target`, searched from `k`: its number and range of
-    W.
+    """The record in which the link's W, or for link -1 the time, reaches `target`, searched from
+    `k`: its number and range.
     """
-    base, mask, stride, first = (
-        I[s.OHIST] + s.RLINKS + link * s.LSIZE,
-        I[s.MASK],
-        I[s.STRIDE],
-        I[s.FIRST],
-    )
     k = min(k, last)
     low, high = -np.inf, np.inf
     while k < last:
-        there = base + ((k + 1) & mask) * stride
-        high = F[there + s.LS0] + F[there]
+        high = _begins(record_of(run, k + 1), link)
         if target - tol < high:
             break
         k += 1
         high = np.inf
-    while k > first:
-        here = base + (k & mask) * stride
-        low = F[here + s.LS0] + F[here]
+    while k > run.oldest:
+        low = _begins(record_of(run, k), link)
         if target + tol >= low:
             break
         k -= 1
@@ -87,116 +142,80 @@ def find_work(
     return k, low, high
 
 
-@njit(**_CFG)
-def find_time(
-    F: Any, I: Any, k: int, time: float, tol: float, last: int
-) -> tuple[int, float, float]:
-    """The record that covers `time`, searched from `k`: its number and range of time."""
-    base, mask, stride, first = I[s.OHIST] + s.RT0, I[s.MASK], I[s.STRIDE], I[s.FIRST]
-    k = min(k, last)
-    low, high = -np.inf, np.inf
-    while k < last:
-        high = F[base + ((k + 1) & mask) * stride]
-        if time - tol < high:
-            break
-        k += 1
-        high = np.inf
-    while k > first:
-        low = F[base + (k & mask) * stride]
-        if time + tol >= low:
-            break
-        k -= 1
-        high = low
-        low = -np.inf
-    return k, low, high
-
-
 @njit(**_INLINE)
-def near_work(
-    F: Any,
-    I: Any,
+def near(
+    run: s.State,
     link: int,
     k: int,
-    r: int,
+    record: s.Floats,
     low: float,
     high: float,
     target: float,
     tol: float,
     last: int,
-) -> Range:
-    """The record in which the link's W reaches `target`, searched only beyond the range of the one
-    before.
-    """
+) -> tuple[int, s.Floats, float, float]:
+    """The same and the record itself, searched only beyond the range of the one before."""
     if target - tol >= high or target + tol < low:
-        k, low, high = find_work(F, I, link, k, target, tol, last)
-        r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
-    return k, r, low, high
-
-
-@njit(**_INLINE)
-def near_time(
-    F: Any, I: Any, k: int, r: int, low: float, high: float, time: float, tol: float, last: int
-) -> Range:
-    """The same for a time."""
-    if time - tol >= high or time + tol < low:
-        k, low, high = find_time(F, I, k, time, tol, last)
-        r = I[s.OHIST] + (k & I[s.MASK]) * I[s.STRIDE]
-    return k, r, low, high
+        k, low, high = find(run, link, k, target, tol, last)
+        record = record_of(run, k)
+    return k, record, low, high
 
 
 # --- the place in it ------------------------------------------------------------------------------
 
 
 @njit(**_INLINE)
-def invert(F: Any, block: int, target: float) -> float:
+def invert(block: s.Floats, target: float) -> float:
     """Return the local position u in a record where W(u) = target.
 
     One step of Halley's method, which triples the number of correct digits, and one of Newton's,
     which doubles it, do for all but strange quartics.
     """
-    whole = F[
-        block + s.LCH
-    ]  # what the link can do in the step, beside which nothing that arrives is no slope
-    top = target - F[block + s.LS0]
-    if F[block + s.LMODE] == s.EMPTY:
-        return (top - F[block]) / whole
-    b1, b2, b3, b4 = F[block + 1] + whole, F[block + 2], F[block + 3], F[block + 4]
-    rhs, rise = top - F[block], b1 + b2 + b3 + b4
-    u = rhs / rise
-    g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
-    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
+    # what the link can do in the step, beside which nothing that arrives is no slope
+    whole = block[s.LCH]
+    top = target - block[s.LS0]
+    if block[s.LMODE] == s.EMPTY:
+        return (top - block[0]) / whole
+    b1, b2, b3, b4 = block[1] + whole, block[2], block[3], block[4]
+    rhs, total = top - block[0], b1 + b2 + b3 + b4
+    u = rhs / total
+    g, steep = rise(b1, b2, b3, b4, u) - rhs, slope(b1, b2, b3, b4, u)
     bend = b2 + u * (3.0 * b3 + u * 6.0 * b4)  # half of the second derivative
-    u -= g * slope / (slope * slope - g * bend)
-    slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
-    du = (u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs) / slope
+    u -= g * steep / (steep * steep - g * bend)
+    steep = slope(b1, b2, b3, b4, u)
+    du = (rise(b1, b2, b3, b4, u) - rhs) / steep
     u -= du
-    fine = (abs(du) < 1e-6) & (slope > 1e-3 * rise) & (rise > 1e-14 * whole)
-    return (
-        u if fine & (u * whole <= top) else _search(F, block, target)
-    )  # a backlog is not negative: theta <= T
+    fine = (abs(du) < 1e-6) & (steep > 1e-3 * total) & (total > 1e-14 * whole)
+    # a backlog is not negative: theta <= T
+    return u if fine & (u * whole <= top) else _search(block, target)
+
+
+@njit(**_INLINE)
+def entered(record: s.Floats, link: int, target: float) -> tuple[float, float]:
+    """Where in a record the link's W, or for link -1 the time, is `target`: the local position
+    within the record, and the time.
+    """
+    if link < 0:
+        u = (target - record[s.RT0]) * record[s.RINVH]
+    else:
+        u = invert(link_of(record, link), target)
+    return min(max(u, 0.0), 1.0), record[s.RT0] + u * record[s.RH]
 
 
 @njit(**_CFG)
-def _search(F: Any, block: int, target: float) -> float:
+def _search(block: s.Floats, target: float) -> float:
     """The same by Newton inside a bracket."""
-    b1 = F[block + 1] + F[block + s.LCH]
-    rhs = target - F[block + s.LS0] - F[block]
-    b2 = F[block + 2]
-    b3 = F[block + 3]
-    b4 = F[block + 4]
-    top = (rhs + F[block]) / F[block + s.LCH]
-    rise = b1 + b2 + b3 + b4
-    if (
-        rise <= 1e-14 * F[block + s.LCH]
-    ):  # nothing arrived while the queue was busy: the largest theta
+    b1, b2, b3, b4 = block[1] + block[s.LCH], block[2], block[3], block[4]
+    rhs = target - block[s.LS0] - block[0]
+    top, total = (rhs + block[0]) / block[s.LCH], b1 + b2 + b3 + b4
+    if total <= 1e-14 * block[s.LCH]:  # nothing arrived while the queue was busy: the largest theta
         return min(1.0, top)
-    u = rhs / rise
+    u = rhs / total
     for _ in range(12):
-        g = u * (b1 + u * (b2 + u * (b3 + u * b4))) - rhs
-        slope = b1 + u * (2.0 * b2 + u * (3.0 * b3 + u * 4.0 * b4))
-        if slope <= 1e-3 * rise:
+        steep = slope(b1, b2, b3, b4, u)
+        if steep <= 1e-3 * total:
             return _bisect(b1, b2, b3, b4, rhs, min(u, 0.0) - 1.0, max(min(1.0, top), 0.0))
-        du = g / slope
+        du = (rise(b1, b2, b3, b4, u) - rhs) / steep
         u -= du
         if abs(du) < 1e-7:  # the convergence is quadratic, and W nearly linear
             break
@@ -209,7 +228,7 @@ def _bisect(
 ) -> float:
     for _ in range(80):
         u = 0.5 * (low + high)
-        if u * (b1 + u * (b2 + u * (b3 + u * b4))) > rhs:
+        if rise(b1, b2, b3, b4, u) > rhs:
             high = u
         else:
             low = u
@@ -220,53 +239,44 @@ def _bisect(
 
 
 @njit(**_INLINE)
-def stretch(F: Any, b: int, y: float, c: float, inverse: float) -> float:
+def stretch(b: s.Floats, y: float, c: float, inverse: float) -> float:
     """D' of the queue whose block stands at `b`, for arrivals `y` and the capacity `c` when they
     leave.
     """
-    mode, let_in = F[b + s.LMODE], F[b + s.LC]
+    mode, let_in = b[s.LMODE], b[s.LC]
     full = mode == s.FULL
     let_in = (let_in if full else y) * inverse
     return let_in if full | (mode == s.BUSY) else 1.0
 
 
 @njit(**_INLINE)
-def drift(F: Any, b: int, y: float, inverse: float) -> float:
+def drift(b: s.Floats, y: float, inverse: float) -> float:
     """q' of the queue whose block stands at `b`, for frozen delays."""
-    if F[b + s.LMODE] == s.BUSY:
-        return (y - F[b + s.LC]) * inverse
+    if b[s.LMODE] == s.BUSY:
+        return (y - b[s.LC]) * inverse
     return 0.0
 
 
 @njit(**_INLINE)
-def factor(F: Any, b: int, y: float, c: float) -> float:
-    """Departures over arrivals."""
-    mode = F[b + s.LMODE]
-    if mode == s.BUSY or mode == s.FULL:
-        return c / y if y > 0.0 else 0.0
-    if mode == s.HELD:
-        return c / y if y > 0.0 and (F[b] > 0.0 or y > c) else 1.0
-    return 1.0
-
-
-@njit(**_INLINE)
-def keep(F: Any, b: int, y: float, c: float, buffer: float) -> float:
+def keep(b: s.Floats, y: float, c: float, buffer: float) -> float:
     """What is not lost of the arrivals."""
-    mode = F[b + s.LMODE]
+    mode = b[s.LMODE]
     if mode == s.FULL:
-        return F[b + s.LC] / y if y > F[b + s.LC] else 1.0
+        return b[s.LC] / y if y > b[s.LC] else 1.0
     if mode == s.HELD:
-        return c / y if y > c and F[b] >= buffer else 1.0
+        return c / y if y > c and b[0] >= buffer else 1.0
     return 1.0
 
 
 @njit(**_INLINE)
-def thinned(F: Any, b: int, y: float, c: float, dropped: float) -> float:
-    """Departures over what came, of a queue that lets in only a part of it, `y`."""
-    come, mode = y + dropped, F[b + s.LMODE]
+def thinned(b: s.Floats, y: float, c: float, dropped: float) -> float:
+    """Departures over what came, of a queue that lets in `y` of it and not what is `dropped`."""
+    come, mode = y + dropped, b[s.LMODE]
     if mode == s.BUSY or mode == s.FULL:
         return c / come if come > 0.0 else 0.0
-    return factor(F, b, y, c) * share(y, dropped)
+    if mode == s.HELD and y > 0.0 and (b[0] > 0.0 or y > c):
+        return c / y * share(y, dropped)
+    return share(y, dropped)
 
 
 @njit(**_INLINE)
@@ -282,6 +292,47 @@ def lost(kept: float) -> float:
     """
     ratio = 1.0 - kept
     return ratio if abs(ratio) > ROUNDING else 0.0
+
+
+@njit(**_INLINE)
+def passed(
+    record: s.Floats,
+    link: int,
+    act: int,
+    u: float,
+    c: float,
+    inverse: float,
+    buffer: float,
+    up: Passed,
+    frozen: bool,
+    marks: bool,
+    prices: bool,
+) -> Passed:
+    """What a queue does to what enters it at `u` of a record, on top of what the rest of its path
+    did.
+
+    `act` is where the record has what the link drops, or 0; `c` is the capacity when it leaves, and
+    `inverse` one over that, or with frozen delays over that when it enters.
+    """
+    change, kept, through, price, wait = up
+    block = link_of(record, link)
+    y = quartic(at(block, s.LY), u)
+    kept *= keep(block, y, c, buffer)
+    if marks:
+        kept *= 1.0 - quartic(at(block, s.LMARK), u)
+    if prices:
+        price += quartic(at(block, s.LPRICE), u)
+    if frozen:
+        return (
+            change + drift(block, y, inverse),
+            kept,
+            1.0,
+            price,
+            wait + quartic(block, u) * inverse,
+        )
+    dropped = quartic(at(record, act), u) if act else 0.0
+    through *= thinned(block, y, c, dropped)
+    return change * stretch(block, y, c, inverse), kept, through, price, 0.0
 
 
 @njit(**_INLINE)
@@ -305,103 +356,55 @@ def norm(
 
 
 @njit(**_CFG)
-def act_place(I: Any, act: int) -> int:
-    """Return where in a record the quartics of acting link `act` begin, what it drops first."""
-    return s.RLINKS + I[s.NL] * s.LSIZE + 5 * (I[s.NX] + I[s.NT]) + 5 * s.XSIZE * act
-
-
-@njit(**_CFG)
 def read_list(
-    F: Any, I: Any, nodes: int, count: int, cursors: int, now: float, right: int, last: int
+    run: s.State, nodes: s.Floats, count: int, cursors: s.Floats, now: float, right: int, last: int
 ) -> int:
-    """Evaluate the `count` nodes whose numbers stand at I[nodes], parents before their children, at
+    """Evaluate the `count` nodes whose numbers are in `nodes`, parents before their children, at
     time `now`.
 
-    Each starts at its cursor in I[cursors] and leaves its new one in I[JNCUR]. The sizes and
-    offsets are taken out of the loop, since the compiler cannot know that the stores leave them
+    Each starts at its cursor in `cursors` and leaves its new one in `run.cursor`. The sizes and
+    arrays are taken out of the loop, since the compiler cannot know that the stores leave them
     alone. Return 1 if a node looked into the step in progress.
     """
-    frozen, prices, marks, streams, acts = (
-        I[s.FROZEN],
-        I[s.PRICES],
-        I[s.MARKS],
-        I[s.NSTR],
-        I[s.NACT],
-    )
-    stride, mask, ring = I[s.STRIDE], I[s.MASK], I[s.OHIST]
-    jpar, jlink, jcur, off, cap, seg = (
-        I[s.JNPAR],
-        I[s.JNLINK],
-        I[s.JNCUR],
-        I[s.OOFF],
-        I[s.OCAP],
-        I[s.JSEG],
-    )
-    oth, oun, oce, ocs, ocf, ocp, ocq = (
-        I[s.OTH],
-        I[s.OUN],
-        I[s.OCE],
-        I[s.OCS],
-        I[s.OCF],
-        I[s.OCP],
-        I[s.OCQ],
-    )
-    tolt = F[s.TOLT] * max(1.0, abs(now))
-    begun = F[s.T] + tolt
+    frozen, prices, marks, acts = run.frozen > 0, run.pricing > 0, run.marking > 0, run.n_acting
+    parents, links, found, offset = run.node_parent, run.node_link, run.cursor, run.node_offset
+    capacity, entry, places = run.capacity, run.entry_time, run.entry_place
+    stretches, keeps, throughs = run.path_stretch, run.path_kept, run.path_passed
+    charges, waits, buffer = run.path_price, run.path_wait, run.buffer
+    tolt = resolution(run, now)
+    begun = run.t + tolt
     inside = 0
     for m in range(count):
-        n = I[nodes + m]
-        parent, link = I[jpar + n], I[jlink + n]
-        depart = (now if parent < 0 or frozen else F[oth + parent]) - F[off + n]
-        c = F[cap + link]
-        if frozen or parent == s.TOLD:
-            up, slack = (depart + tolt, 0.0) if right else (depart, tolt)
-            k = find_time(F, I, I[cursors + n], up, slack, last)[0]
-            record = ring + (k & mask) * stride
-            u = (depart - F[record + s.RT0]) * F[record + s.RINVH]
-        else:
-            target = c * depart
-            if I[seg + link + 1] - I[seg + link] > 1:
-                target, c = work(F, I, link, depart)
-            up, slack = (target + tolt * c, 0.0) if right else (target, tolt * c)
-            k = find_work(F, I, link, I[cursors + n], up, slack, last)[0]
-            record = ring + (k & mask) * stride
-            u = invert(F, record + s.RLINKS + link * s.LSIZE, target)
-        block = record + s.RLINKS + link * s.LSIZE
-        theta = F[record + s.RT0] + u * F[record + s.RH]
-        u = min(max(u, 0.0), 1.0)
-        I[jcur + n] = k
-        F[oun + n] = u
-        F[oth + n] = theta
-        inside |= k >= I[s.NREC] or theta > begun
-        # what this queue does is multiplied (or added) onto what the rest of the path did
-        y = quartic(F, block + s.LY, u)
-        kept = keep(F, block, y, c, F[I[s.OBUF] + link])
-        if marks:
-            kept *= 1.0 - quartic(F, block + s.LMARK, u)
-        F[ocs + n] = kept if parent < 0 else F[ocs + parent] * kept
-        if frozen:
-            inverse = 1.0 / F[block + s.LC]
-            change, wait = drift(F, block, y, inverse), quartic(F, block, u) * inverse
-            F[oce + n] = change if parent < 0 else F[oce + parent] + change
-            F[ocq + n] = wait if parent < 0 else F[ocq + parent] + wait
-            F[ocf + n] = 1.0
-        else:
-            stretched, passed = stretch(F, block, y, c, 1.0 / c), 1.0
-            F[oce + n] = stretched if parent < 0 else F[oce + parent] * stretched
-            if streams:
-                passed = factor(F, block, y, c)
-                if acts and I[I[s.JACT] + link] >= 0:  # of what came, this was let in
-                    dropped = quartic(F, record + act_place(I, I[I[s.JACT] + link]), u)
-                    passed = thinned(F, block, y, c, dropped)
-            F[ocf + n] = passed if parent < 0 else F[ocf + parent] * passed
-        if prices:
-            p = quartic(F, block + s.LPRICE, u)
-            F[ocp + n] = p if parent < 0 else F[ocp + parent] + p
+        n = nodes[m]
+        parent, link = parents[n], links[n]
+        depart = (now if parent < 0 or frozen else entry[parent]) - offset[n]
+        c, target, tol, of = capacity[link], depart, tolt, -1
+        if not (frozen or parent == s.TOLD):
+            of = link
+            target, c = work(run, link, depart)
+            tol = tolt * c
+        sought, slack = (target + tol, 0.0) if right else (target, tol)
+        k = find(run, of, cursors[n], sought, slack, last)[0]
+        record = record_of(run, k)
+        u, theta = entered(record, of, target)
+        found[n], places[n], entry[n] = k, u, theta
+        inside |= k >= run.n_records or theta > begun
+        up = NOTHING_FROZEN if frozen else NOTHING
+        if parent >= 0:
+            up = (
+                stretches[parent], keeps[parent], throughs[parent], charges[parent], waits[parent],
+            )  # fmt: skip
+        act = 0
+        if acts and run.acting[link] >= 0:
+            act = acted_place(run, run.acting[link])
+        inverse = 1.0 / (link_of(record, link)[s.LC] if frozen else c)
+        stretches[n], keeps[n], throughs[n], charges[n], waits[n] = passed(
+            record, link, act, u, c, inverse, buffer[link], up, frozen, marks, prices
+        )
     return inside
 
 
 @njit(**_CFG)
-def read_nodes(F: Any, I: Any, now: float, right: int, last: int) -> int:
+def read_nodes(run: s.State, now: float, right: int, last: int) -> int:
     """Evaluate every node at `now`; return 1 if one of them looked into the step in progress."""
-    return read_list(F, I, I[s.JALL], I[s.NN], I[s.JNCUR], now, right, last)
+    return read_list(run, run.every_node, run.n_nodes, run.cursor, now, right, last)

@@ -4,172 +4,172 @@ Some links act on their own: they drop before their queue, and tell sources some
 What a link drops never enters its queue: all that speaks of arrivals elsewhere, of modes and of
 delays, means what is let in. What it tells is looked up at a constant delay, that of the way from
 its queue back to the source; no queue is on it. So the reads of one class are nodes whose parent is
-`slots.TOLD`.
+`state.TOLD`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..compiling import njit
-from ..fluid import slots as s
-from .calls import call_kernel
-from .reads import act_place, lost, quartic, read_nodes
+from ..fluid import state as s
+from .calls import at, call_kernel
+from .reads import acted_of, link_of, lost, quartic, rate_of, read_nodes, record_of
 
-__all__ = ["add_by_first_link", "count_crossing", "drop_place", "drops", "evaluate"]
+__all__ = ["add_by_first_link", "count_crossing", "drops", "evaluate"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
 
 
 @njit(**_CFG)
-def _signals(F: Any, I: Any, now: float, want: int) -> None:
+def _signals(run: s.State, now: float, want: int) -> None:
     """What each source knows at `now`: its class's path, plus its own access delay."""
-    nf = I[s.NF]
-    cls = I[s.JCLS]
-    u = I[s.OU]
-    th, ce, cs, cp, cq = I[s.OTH], I[s.OCE], I[s.OCS], I[s.OCP], I[s.OCQ]
-    acc = I[s.OACC]
-    frozen, lossy, prices = I[s.FROZEN], I[s.LOSSY] or I[s.MARKS], I[s.PRICES]
+    nf, u = run.n_flows, run.signals
+    entry, kept = run.entry_time, run.path_kept
+    frozen, lossy, prices = run.frozen, run.lossy or run.marking, run.pricing
     for i in range(nf):
-        k = I[cls + i]
-        leaf = I[I[s.JLEAF] + k]
-        a = F[acc + i]
+        k = run.flow_class[i]
+        leaf, access = run.leaf[k], run.access_delay[i]
         if frozen:
-            F[u + i] = a + F[I[s.OCPROP] + k] + F[cq + leaf]
-            F[u + nf + i] = F[ce + leaf]
+            u[s.UE * nf + i] = access + run.class_delay[k] + run.path_wait[leaf]
+            u[s.UEDOT * nf + i] = run.path_stretch[leaf]
         else:
-            F[u + i] = a + (now - F[I[s.OCLAG] + k]) - F[th + leaf]
-            F[u + nf + i] = F[ce + leaf] - 1.0
+            u[s.UE * nf + i] = access + (now - run.class_lag[k]) - entry[leaf]
+            u[s.UEDOT * nf + i] = run.path_stretch[leaf] - 1.0
         if lossy:
-            F[u + 2 * nf + i] = lost(F[cs + leaf])
+            u[s.UPI * nf + i] = lost(kept[leaf])
         if prices:
-            F[u + 3 * nf + i] = F[cp + leaf]
-        F[u + 7 * nf + i] = now - a
-    if I[s.NT]:
-        _own_past(F, I)
-    if I[s.NACT]:
-        tell(F, I, want)
+            u[s.UPRICE * nf + i] = run.path_price[leaf]
+        u[s.UT * nf + i] = now - access
+    if run.n_own_rates:
+        _own_past(run)
+    if run.n_acting:
+        tell(run, want)
 
 
 @njit(**_CFG)
-def _own_past(F: Any, I: Any) -> None:
+def _own_past(run: s.State) -> None:
     """The rate that a source had when it sent what is now reported."""
-    nf = I[s.NF]
-    own = I[s.OHIST] + s.RLINKS + I[s.NL] * s.LSIZE + 5 * I[s.NX]
+    nf = run.n_flows
     for i in range(nf):
-        slot = I[I[s.JXT] + i]
+        slot = run.own_rate[i]
         if slot >= 0:
-            leaf = I[I[s.JLEAF] + I[I[s.JCLS] + i]]
-            o = own + (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE] + 5 * slot
-            F[I[s.OU] + 4 * nf + i] = quartic(F, o, F[I[s.OUN] + leaf])
+            leaf = run.leaf[run.flow_class[i]]
+            past = rate_of(run, record_of(run, run.cursor[leaf]), run.n_aggregates + slot)
+            run.signals[s.UXTAU * nf + i] = quartic(past, run.entry_place[leaf])
 
 
 @njit(**_CFG)
-def group_switches(F: Any, I: Any, oz: int, od: int, want: int) -> None:
+def group_switches(run: s.State, oz: s.Floats, od: s.Floats, want: int) -> None:
     """Every group of sources: derivatives, rates and, when wanted, the values of the switches."""
-    nf = I[s.NF]
-    for g in range(I[s.NG]):
-        j = I[s.JGRP] + 8 * g
-        first, n, off = I[j + 1], I[j + 2], I[j + 3]
+    nf = run.n_flows
+    for g in range(run.n_groups):
+        j = at(run.group, 8 * g)
+        first, n, off = j[1], j[2], j[3]
         call_kernel(
-            I[j], n, nf, F, oz + off, I[s.OU] + first, I[j + 5], I[s.OSW] + I[j + 6], od + off,
-            I[s.ORATE] + first, I[s.OGS] + I[j + 6], want,
+            j[0], n, nf, at(oz, off), at(run.signals, first), at(run.parameters, j[5]),
+            at(run.switch, j[6]), at(od, off), at(run.rate, first), at(run.switch_value, j[6]),
+            want,
         )  # fmt: skip
     for i in range(nf):
-        on = I[I[s.JON] + i]
+        on = run.flow_on[i]
         if on != s.ON:
             if on == s.OFF:
-                F[I[s.ORATE] + i] = 0.0
-            elif F[I[s.OU] + 7 * nf + i] > 0.0:  # released without a breaking point of its own
+                run.rate[i] = 0.0
+            elif run.signals[s.UT * nf + i] > 0.0:  # released without a breaking point of its own
                 continue
-            for k in range(I[I[s.JFN] + i]):
-                F[od + I[I[s.JFSTATE] + i] + k * I[I[s.JFSTRIDE] + i]] = 0.0
-        if on and I[I[s.JRATE] + i] == -2:
-            F[I[s.ORATE] + i] = F[I[s.OPAT] + i]
+            for k in range(run.flow_states[i]):
+                od[run.flow_state[i] + k * run.flow_stride[i]] = 0.0
+        if on and run.rate_state[i] == -2:
+            run.rate[i] = run.pattern_rate[i]
 
 
 @njit(**_CFG)
-def add_by_first_link(F: Any, I: Any, values: int, index: int, target: int) -> None:
-    """Add up values of flows by their first link: F[values + i], or F[values + I[index + i]] where
-    that is not < 0.
+def add_by_first_link(run: s.State, values: s.Floats, of_states: bool, target: s.Floats) -> None:
+    """Add up values of flows, or of the states that are their rates, by the flows' first link.
 
     Neighbours mostly share their link, so that the sum is kept in a register until the link
     changes.
     """
-    nf, first = I[s.NF], I[s.JFIRST]
-    for l in range(I[s.NL]):
-        F[target + l] = 0.0
-    link, total = I[first], 0.0
+    nf, first, index = run.n_flows, run.first_link, run.rate_state
+    for l in range(run.n_links):
+        target[l] = 0.0
+    link, total = first[0], 0.0
     for i in range(nf):
-        if I[first + i] != link:
-            F[target + link] += total
-            link, total = I[first + i], 0.0
-        if index < 0:
-            total += F[values + i]
-        elif I[index + i] >= 0:
-            total += F[values + I[index + i]]
-    F[target + link] += total
+        if first[i] != link:
+            target[link] += total
+            link, total = first[i], 0.0
+        if not of_states:
+            total += values[i]
+        elif index[i] >= 0:
+            total += values[index[i]]
+    target[link] += total
 
 
 @njit(**_CFG)
-def _arrivals(F: Any, I: Any, od: int, stage: int) -> None:
-    nl, arr = I[s.NL], I[s.OARR]
-    add_by_first_link(F, I, I[s.ORATE], -1, arr)
-    if not I[s.NODES] and stage >= 0:
-        add_by_first_link(F, I, od, I[s.JRATE], I[s.OAK] + stage * nl)
-    for n in range(I[s.NSTR]):
-        j = I[s.JSTR] + 3 * n
-        leaf = I[j]
-        record = I[s.OHIST] + (I[I[s.JNCUR] + leaf] & I[s.MASK]) * I[s.STRIDE] + s.RLINKS
-        if I[j + 1] >= 0:
-            o = record + nl * s.LSIZE + 5 * I[j + 1]
+def _arrivals(run: s.State, od: s.Floats, stage: int) -> None:
+    nl, arr = run.n_links, run.arrival
+    add_by_first_link(run, run.rate, False, arr)
+    if not run.refit and stage >= 0:
+        add_by_first_link(run, od, True, at(run.arrival_slopes, stage * nl))
+    for n in range(run.n_streams):
+        j = at(run.stream, 3 * n)
+        leaf = j[0]
+        record, u = record_of(run, run.cursor[leaf]), run.entry_place[leaf]
+        if j[1] >= 0:
+            x = quartic(rate_of(run, record, j[1]), u)
         else:  # a trunk: all that arrived at the link before
-            o = record + (-1 - I[j + 1]) * s.LSIZE + s.LY
-        x = quartic(F, o, F[I[s.OUN] + leaf])
-        if j_acts(I, I[j + 1]):
-            x += dropped_then(F, I, leaf, -1 - I[j + 1])
-        F[arr + I[j + 2]] += x * F[I[s.OCF] + leaf]
+            link = -1 - j[1]
+            x = quartic(at(link_of(record, link), s.LY), u)
+            if run.acting[link] >= 0:
+                x += quartic(acted_of(run, record, run.acting[link]), u)
+        arr[j[2]] += x * run.path_passed[leaf]
 
 
 @njit(**_CFG)
-def _links(F: Any, I: Any, now: float, oz: int, od: int, want: int) -> None:
+def _links(run: s.State, now: float, oz: s.Floats, od: s.Floats, want: int) -> None:
     """Backlogs by mode, then the link laws that have states, marks or prices of their own."""
-    nl = I[s.NL]
-    ob = I[s.OB]
+    nl = run.n_links
+    ob = run.first_backlog
     for l in range(nl):
-        y = F[I[s.OARR] + l]
-        F[od + ob + l] = y - F[I[s.OCAP] + l] if I[I[s.JMODE] + l] == s.BUSY else 0.0
-    if I[s.NGL] == 0:
+        y = run.arrival[l]
+        od[ob + l] = y - run.capacity[l] if run.mode[l] == s.BUSY else 0.0
+    if run.n_link_groups == 0:
         return
-    ul, lo = I[s.OUL], I[s.OLO]
-    members = I[I[s.JGRL] + 8 * (I[s.NGL] - 1) + 1] + I[I[s.JGRL] + 8 * (I[s.NGL] - 1) + 2]
+    ul, lo = run.link_inputs, run.link_outputs
+    last = at(run.link_group, 8 * (run.n_link_groups - 1))
+    members = last[1] + last[2]
     for m in range(members):
-        l = I[I[s.JLMEM] + m]
-        c = F[I[s.OCAP] + l]
-        F[ul + m] = F[I[s.OARR] + l]
-        F[ul + nl + m] = c
-        F[ul + 2 * nl + m] = F[oz + ob + l] / c
-        F[ul + 3 * nl + m] = F[I[s.OBUF] + l] / c
-        F[ul + 4 * nl + m] = now
-        F[ul + 5 * nl + m] = F[I[s.OCROSS] + l]
-    for g in range(I[s.NGL]):
-        j = I[s.JGRL] + 8 * g
+        l = run.link_member[m]
+        c = run.capacity[l]
+        ul[m] = run.arrival[l]
+        ul[nl + m] = c
+        ul[2 * nl + m] = oz[ob + l] / c
+        ul[3 * nl + m] = run.buffer[l] / c
+        ul[4 * nl + m] = now
+        ul[5 * nl + m] = run.crossing[l]
+    for g in range(run.n_link_groups):
+        j = at(run.link_group, 8 * g)
         call_kernel(
-            I[j], I[j + 2], nl, F, oz + I[j + 3], ul + I[j + 1], I[j + 5], I[s.OSW] + I[j + 6],
-            od + I[j + 3],
-            lo + I[j + 1], I[s.OGS] + I[j + 6], want,
+            j[0], j[2], nl, at(oz, j[3]), at(ul, j[1]), at(run.parameters, j[5]),
+            at(run.switch, j[6]), at(od, j[3]), at(lo, j[1]), at(run.switch_value, j[6]), want,
         )  # fmt: skip
     for m in range(members):
-        l = I[I[s.JLMEM] + m]
-        F[I[s.OMARK] + l] = F[lo + m]
-        F[I[s.OPRICE] + l] = F[lo + nl + m]
-        if I[s.NACT] and I[I[s.JACT] + l] >= 0:
-            act(F, I, l, lo + 2 * nl + m, od + ob + l)
+        l = run.link_member[m]
+        run.mark[l] = lo[m]
+        run.price[l] = lo[nl + m]
+        if run.n_acting and run.acting[l] >= 0:
+            act(run, l, at(lo, 2 * nl + m), at(od, ob + l))
 
 
 @njit(**_CFG)
 def evaluate(
-    F: Any, I: Any, now: float, oz: int, od: int, stage: int, right: int, last: int, want: int
+    run: s.State,
+    now: float,
+    oz: s.Floats,
+    od: s.Floats,
+    stage: int,
+    right: int,
+    last: int,
+    want: int,
 ) -> int:
     """Derivatives at `od` of the states at `oz` and time `now`; 1 if the past looked into the step
     in progress.
@@ -177,12 +177,12 @@ def evaluate(
     `right` takes the right-hand limit at breaking points; `last` is the newest record that may be
     read.
     """
-    I[s.NFEV] += 1
-    inside = read_nodes(F, I, now, right, last)
-    _signals(F, I, now, want)
-    group_switches(F, I, oz, od, want)
-    _arrivals(F, I, od, stage)
-    _links(F, I, now, oz, od, want)
+    run.nfev += 1
+    inside = read_nodes(run, now, right, last)
+    _signals(run, now, want)
+    group_switches(run, oz, od, want)
+    _arrivals(run, od, stage)
+    _links(run, now, oz, od, want)
     return inside
 
 
@@ -190,91 +190,67 @@ def evaluate(
 
 
 @njit(**_CFG)
-def act(F: Any, I: Any, link: int, out: int, slope: int) -> None:
-    """Let in what is not dropped; keep what the link tells. Its outputs stand at F[out], NL apart,
-    `drop` first.
+def act(run: s.State, link: int, out: s.Floats, slope: s.Floats) -> None:
+    """Let in what is not dropped; keep what the link tells. Its outputs are in `out`, as many
+    places apart as there are links, `drop` first.
     """
-    nl, x = I[s.NL], I[s.OACT] + s.XSIZE * I[I[s.JACT] + link]
-    drop, arrivals = F[out], F[I[s.OARR] + link]
-    F[x] = drop * arrivals
+    nl, x = run.n_links, at(run.acted, s.XSIZE * run.acting[link])
+    drop, arrivals = out[0], run.arrival[link]
+    x[0] = drop * arrivals
     for k in range(1, s.XSIZE):
-        F[x + k] = F[out + k * nl]
-    if I[I[s.JACTS] + link] & s.DROPS:
-        F[I[s.OARR] + link] = arrivals - F[x]
-        F[I[s.OMARK] + link] = 1.0 - (1.0 - F[I[s.OMARK] + link]) * (1.0 - drop)
-        if I[I[s.JMODE] + link] == s.BUSY:
-            F[slope] = F[I[s.OARR] + link] - F[I[s.OCAP] + link]
+        x[k] = out[k * nl]
+    if run.gives[link] & s.DROPS:
+        run.arrival[link] = arrivals - x[0]
+        run.mark[link] = 1.0 - (1.0 - run.mark[link]) * (1.0 - drop)
+        if run.mode[link] == s.BUSY:
+            slope[0] = run.arrival[link] - run.capacity[link]
 
 
 @njit(**_CFG)
-def _then(F: Any, I: Any, node: int, place: int) -> float:
-    """The quartic at `place` of the record that a node looks at, where it looks."""
-    o = I[s.OHIST] + (I[I[s.JNCUR] + node] & I[s.MASK]) * I[s.STRIDE] + place
-    return quartic(F, o, F[I[s.OUN] + node])
-
-
-@njit(**_CFG)
-def j_acts(I: Any, aggregate: int) -> bool:
-    """Whether a stream is a trunk behind a link that acts."""
-    return I[s.NACT] > 0 and aggregate < 0 and I[I[s.JACT] - 1 - aggregate] >= 0
-
-
-@njit(**_CFG)
-def dropped_then(F: Any, I: Any, node: int, link: int) -> float:
-    """What `link` dropped where the node looks [bit/s]."""
-    return _then(F, I, node, act_place(I, I[I[s.JACT] + link]))
-
-
-@njit(**_CFG)
-def drops(I: Any, link: int) -> bool:
+def drops(run: s.State, link: int) -> bool:
     """Whether a link drops before its queue."""
-    return I[s.NACT] > 0 and I[I[s.JACTS] + link] & s.DROPS != 0
+    return run.n_acting > 0 and run.gives[link] & s.DROPS != 0
 
 
 @njit(**_CFG)
-def drop_place(I: Any, link: int) -> int:
-    """Where the newest record has what `link` drops."""
-    return I[s.OHIST] + (I[s.NREC] & I[s.MASK]) * I[s.STRIDE] + act_place(I, I[I[s.JACT] + link])
-
-
-@njit(**_CFG)
-def tell(F: Any, I: Any, want: int) -> None:
+def tell(run: s.State, want: int) -> None:
     """What each source hears of the routers on its route; when wanted, where one offer passes
     another.
     """
-    nf, u = I[s.NF], I[s.OU]
+    nf, u = run.n_flows, run.signals
     for i in range(nf):
-        k = I[I[s.JCLS] + i]
+        k = run.flow_class[i]
         least, most, count = s.NO_OFFER, 0.0, 0
-        rival = I[I[s.JRIVALS] + i] if want else -1
-        for m in range(I[I[s.JTOLD] + k], I[I[s.JTOLD] + k + 1]):
-            node = I[I[s.JTOLDV] + m]
-            link = I[I[s.JNLINK] + node]
-            place = act_place(I, I[I[s.JACT] + link])
-            if I[I[s.JACTS] + link] & s.OFFERS:
-                offer = _then(F, I, node, place + 5 * s.XOFFER)
+        rival = run.rivals[i] if want else -1
+        for m in range(run.told_start[k], run.told_start[k + 1]):
+            node = run.told_node[m]
+            link = run.node_link[node]
+            told, v = record_of(run, run.cursor[node]), run.entry_place[node]
+            told = acted_of(run, told, run.acting[link])
+            if run.gives[link] & s.OFFERS:
+                offer = quartic(at(told, 5 * s.XOFFER), v)
                 if rival >= 0 and least < s.NO_OFFER:
-                    F[I[s.OGS] + rival] = least - offer
-                    F[I[s.OGS] + rival + 1] = offer - most
+                    run.switch_value[rival] = least - offer
+                    run.switch_value[rival + 1] = offer - most
                     rival += 2
                 least, most = min(least, offer), max(most, offer)
-            if I[I[s.JACTS] + link] & s.REPORTS:
-                F[u + (s.UFACTOR + count) * nf + i] = _then(F, I, node, place + 5 * s.XFACTOR)
-                F[u + (s.URAISE + count) * nf + i] = _then(F, I, node, place + 5 * s.XRAISE)
-                F[u + (s.UREPORTS + count) * nf + i] = _then(F, I, node, place + 5 * s.XREPORTS)
+            if run.gives[link] & s.REPORTS:
+                u[(s.UFACTOR + count) * nf + i] = quartic(at(told, 5 * s.XFACTOR), v)
+                u[(s.URAISE + count) * nf + i] = quartic(at(told, 5 * s.XRAISE), v)
+                u[(s.UREPORTS + count) * nf + i] = quartic(at(told, 5 * s.XREPORTS), v)
                 count += 1
-        F[u + s.UOFFERMIN * nf + i] = least
-        F[u + s.UOFFERMAX * nf + i] = most
+        u[s.UOFFERMIN * nf + i] = least
+        u[s.UOFFERMAX * nf + i] = most
 
 
 @njit(**_CFG)
-def count_crossing(F: Any, I: Any) -> None:
+def count_crossing(run: s.State) -> None:
     """How many flows that are on cross each link."""
-    cross = I[s.OCROSS]
-    for link in range(I[s.NL]):
-        F[cross + link] = 0.0
-    for i in range(I[s.NF]):
-        if I[I[s.JON] + i] != s.OFF:
-            k = I[I[s.JCLS] + i]
-            for m in range(I[I[s.JPATH] + k], I[I[s.JPATH] + k + 1]):
-                F[cross + I[I[s.JNLINK] + I[I[s.JPATHV] + m]]] += 1.0
+    cross = run.crossing
+    for link in range(run.n_links):
+        cross[link] = 0.0
+    for i in range(run.n_flows):
+        if run.flow_on[i] != s.OFF:
+            k = run.flow_class[i]
+            for m in range(run.path_start[k], run.path_start[k + 1]):
+                cross[run.node_link[run.path_node[m]]] += 1.0

@@ -11,207 +11,206 @@ from typing import Any
 import numpy as np
 
 from ..compiling import njit
-from ..fluid import slots as s
+from ..fluid import state as s
 from ..tableaus import TSIT5
+from .calls import at
 from .fixed_point import begin_passes, judge, measure, mix
-from .reads import norm
+from .reads import norm, rise
 from .records import keep_node, write_record
 from .rhs import add_by_first_link, evaluate
 
-__all__ = ["dense", "step_array"]
+__all__ = ["dense", "passes", "step_array"]
 
 _CFG = {"cache": True, "error_model": "numpy", "nogil": True}
+_INLINE = {**_CFG, "fastmath": {"arcp", "contract"}, "forceinline": True}
 _A = np.ascontiguousarray(TSIT5.A)
 _C = np.ascontiguousarray(TSIT5.C)
-_E = np.ascontiguousarray(TSIT5.E)
+_E = tuple(map(float, TSIT5.E))
 _P = np.ascontiguousarray(TSIT5.P)
 
 
-@njit(**_CFG)
-def _error_norm(F: Any, I: Any, oa: int, ob: int) -> float:
-    """Return the largest |a| over the tolerance of its state; `ob` holds the state itself. Infinite
-    with a NaN.
-    """
-    worst, y, atol = 0.0, I[s.OY], I[s.OATOL]
-    for i in range(I[s.NS]):
-        worst = norm(worst, F[oa + i], F[atol + i], F[s.RTOL], F[y + i], F[ob + i])
+@njit(**_INLINE)
+def _error_norm(run: s.State, n: int, values: s.Floats) -> float:
+    """Return the largest |value| over the tolerance of its state. Infinite with a NaN."""
+    worst, y, end, atol = 0.0, run.y, run.y_end, run.atol
+    for i in range(n):
+        worst = norm(worst, values[i], atol[i], run.rtol, y[i], end[i])
     return worst
 
 
 @njit(**_CFG)
-def _combine(F: Any, I: Any, row: int, target: int, h: float) -> None:
+def _combine(run: s.State, row: int, target: s.Floats, h: float) -> None:
     """State of stage `row`. Spelled out stage by stage, so that the loops over the states are
     vectorised.
     """
-    n, y, k0 = I[s.NS], I[s.OY], I[s.OK]
-    k1, k2, k3, k4, k5 = k0 + n, k0 + 2 * n, k0 + 3 * n, k0 + 4 * n, k0 + 5 * n
+    n, y, k0 = run.n_states, run.y, run.slopes
+    k1, k2, k3, k4, k5 = at(k0, n), at(k0, 2 * n), at(k0, 3 * n), at(k0, 4 * n), at(k0, 5 * n)
     a, b, c = h * _A[row, 0], h * _A[row, 1], h * _A[row, 2]
     d, e, f = h * _A[row, 3], h * _A[row, 4], h * _A[row, 5]
     if row == 1:
         for i in range(n):
-            F[target + i] = F[y + i] + a * F[k0 + i]
+            target[i] = y[i] + a * k0[i]
     elif row == 2:
         for i in range(n):
-            F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i])
+            target[i] = y[i] + (a * k0[i] + b * k1[i])
     elif row == 3:
         for i in range(n):
-            F[target + i] = F[y + i] + (a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i])
+            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i])
     elif row == 4:
         for i in range(n):
-            F[target + i] = F[y + i] + (
-                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i]
-            )
+            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i])
     elif row == 5:
         for i in range(n):
-            F[target + i] = F[y + i] + (
-                a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i] + e * F[k4 + i]
-            )
+            target[i] = y[i] + (a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i] + e * k4[i])
     else:
         for i in range(n):
-            F[target + i] = F[y + i] + (
-                a * F[k0 + i]
-                + b * F[k1 + i]
-                + c * F[k2 + i]
-                + d * F[k3 + i]
-                + e * F[k4 + i]
-                + f * F[k5 + i]
+            target[i] = y[i] + (
+                a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i] + e * k4[i] + f * k5[i]
             )
 
 
 @njit(**_CFG, forceinline=True)
 def _weight(stage: int, u: float, h: float) -> float:
-    return h * u * (_P[stage, 0] + u * (_P[stage, 1] + u * (_P[stage, 2] + u * _P[stage, 3])))
+    return h * rise(_P[stage, 0], _P[stage, 1], _P[stage, 2], _P[stage, 3], u)
 
 
 @njit(**_CFG)
-def dense(F: Any, I: Any, u: float, target: int, h: float) -> None:
-    n, y, k0 = I[s.NS], I[s.OY], I[s.OK]
-    k1, k2, k3, k4, k5, k6 = k0 + n, k0 + 2 * n, k0 + 3 * n, k0 + 4 * n, k0 + 5 * n, k0 + 6 * n
+def dense(run: s.State, u: float, target: s.Floats, h: float) -> None:
+    n, y, k0 = run.n_states, run.y, run.slopes
+    k1, k2, k3 = at(k0, n), at(k0, 2 * n), at(k0, 3 * n)
+    k4, k5, k6 = at(k0, 4 * n), at(k0, 5 * n), at(k0, 6 * n)
     a, b, c, d = _weight(0, u, h), _weight(1, u, h), _weight(2, u, h), _weight(3, u, h)
     e, f, g = _weight(4, u, h), _weight(5, u, h), _weight(6, u, h)
     for i in range(n):
-        early = a * F[k0 + i] + b * F[k1 + i] + c * F[k2 + i] + d * F[k3 + i]
-        F[target + i] = F[y + i] + (early + (e * F[k4 + i] + f * F[k5 + i] + g * F[k6 + i]))
+        early = a * k0[i] + b * k1[i] + c * k2[i] + d * k3[i]
+        target[i] = y[i] + (early + (e * k4[i] + f * k5[i] + g * k6[i]))
 
 
-@njit(**_CFG)
-def step_array(F: Any, I: Any) -> int:
-    """Take the step from F[T] of size F[H]; the first stage is in place. Return 0, or 1 if the
-    passes diverge.
+@njit(error_model="numpy", nogil=True, forceinline=True)
+def passes(run: s.State, one_pass: Any, n: int, nq: int, nql: int, nl: int) -> int:
+    """Take the step from now; the first stage is in place. Return 0, or 1 if the passes diverge.
+
+    It is compiled with each fused step, and once for the array step. `one_pass` computes all
+    stages, and the record they make, and returns whether one of them looked into the step itself;
+    `n`, `nq`, `nql` and `nl` are `n_states`, `n_quartics`, `n_compared` and `n_links`.
     """
-    n = I[s.NS]
-    nq, nql = I[s.NQ], I[s.NQL]
-    begin_passes(F, I, nq, I[s.NL])
-    for sweep in range(I[s.PASSES]):
-        inside = _pass(F, I)
-        I[s.SWEEPS] = sweep + 1
+    begin_passes(run, nq, nl)
+    for sweep in range(run.most_passes):
+        inside = one_pass(run)
+        run.passes = sweep + 1
         if not inside:
             break
-        measure(F, I, nql)
-        verdict = judge(F, I, _change(F, I))
+        measure(run, nql)
+        verdict = judge(run, _change(run, n))
         if verdict < 0:
             return 1
         if verdict > 1:
             break
-        mix(F, I, nq, nql, I[s.NMIX], verdict > 0)
+        mix(run, nq, nql, run.n_mixed, verdict > 0)
         if verdict > 0:
-            _mixed_end(F, I)
+            _mixed_end(run)
             break
         for i in range(n):
-            F[I[s.OZP] + i] = F[I[s.OY1] + i]
-        I[s.EXTRA] += 1
+            run.end_before[i] = run.y_end[i]
+        run.extra_passes += 1
     else:
         return 1
-    _error(F, I, F[s.H])
+    _error(run, n)
     return 0
 
 
 @njit(**_CFG)
-def _pass(F: Any, I: Any) -> int:
+def step_array(run: s.State) -> int:
+    """Do so with a pass on arrays of any size."""
+    return passes(run, _pass, run.n_states, run.n_quartics, run.n_compared, run.n_links)
+
+
+@njit(**_CFG)
+def _pass(run: s.State) -> int:
     """All stages, and the record they make; return 1 if one of them looked into the step itself."""
-    n, nn, nrec = I[s.NS], I[s.NN], I[s.NREC]
-    t, h = F[s.T], F[s.H]
-    ok, oy1 = I[s.OK], I[s.OY1]
+    n, nn, nrec = run.n_states, run.n_nodes, run.n_records
+    t, h = run.t, run.h
+    ok, oy1 = run.slopes, run.y_end
     for j in range(nn):
-        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
+        run.cursor[j] = run.cursor_start[j]
     inside = 0
     for k in range(1, 6):
-        _combine(F, I, k, I[s.OZ], h)
-        inside |= evaluate(F, I, t + _C[k] * h, I[s.OZ], ok + k * n, k, 0, nrec, 0)
-    _combine(F, I, 6, oy1, h)
-    inside |= evaluate(F, I, t + h, oy1, ok + 6 * n, 6, 0, nrec, 1)
-    keep_node(F, I, 4)
+        _combine(run, k, run.stage, h)
+        inside |= evaluate(run, t + _C[k] * h, run.stage, at(ok, k * n), k, 0, nrec, 0)
+    _combine(run, 6, oy1, h)
+    inside |= evaluate(run, t + h, oy1, at(ok, 6 * n), 6, 0, nrec, 1)
+    keep_node(run, 4)
     reach = t
     for j in range(nn):
-        reach = max(reach, F[I[s.OTH] + j])
-    F[s.REACH] = min(1.0, (reach - t) / h)
-    if I[s.NODES]:
-        _nodes(F, I, t, h, nrec)
-    write_record(F, I, h)
+        reach = max(reach, run.entry_time[j])
+    run.reach = min(1.0, (reach - t) / h)
+    if run.refit:
+        _nodes(run, t, h, nrec)
+    write_record(run, h)
     return inside
 
 
 @njit(**_CFG)
-def _mixed_end(F: Any, I: Any) -> None:
+def _mixed_end(run: s.State) -> None:
     """The end of a step whose stages have been mixed: states, rates and arrivals, which are sums of
     states.
     """
-    nf, nl, n = I[s.NF], I[s.NL], I[s.NS]
-    end, rates = I[s.OY1], I[s.ORN] + 4 * nf
-    _combine(F, I, 6, end, F[s.H])
+    nf, nl, n = run.n_flows, run.n_links, run.n_states
+    end, rates = run.y_end, at(run.node_rate, 4 * nf)
+    _combine(run, 6, end, run.h)
     for i in range(nf):
-        state = I[I[s.JRATE] + i]
-        if state >= 0 and I[I[s.JON] + i] != s.OFF:
-            F[rates + i] = F[end + state]
-    add_by_first_link(F, I, rates, -1, I[s.OAN] + 4 * nl)
+        state = run.rate_state[i]
+        if state >= 0 and run.flow_on[i] != s.OFF:
+            rates[i] = end[state]
+    add_by_first_link(run, rates, False, at(run.node_arrival, 4 * nl))
     for stage in range(1, 7):
-        add_by_first_link(F, I, I[s.OK] + stage * n, I[s.JRATE], I[s.OAK] + stage * nl)
+        slopes = at(run.arrival_slopes, stage * nl)
+        add_by_first_link(run, at(run.slopes, stage * n), True, slopes)
 
 
-@njit(**_CFG)
-def _change(F: Any, I: Any) -> float:
+@njit(**_INLINE)
+def _change(run: s.State, n: int) -> float:
     """What the pass changed since the one before, over the tolerance; of the first one, no matter
     what.
     """
-    for i in range(I[s.NS]):
-        F[I[s.OZP] + i] -= F[I[s.OY1] + i]
-    delta = _error_norm(F, I, I[s.OZP], I[s.OY1])
-    return max(delta, _arrival_change(F, I)) if I[s.NODES] else delta
+    for i in range(n):
+        run.end_before[i] -= run.y_end[i]
+    delta = _error_norm(run, n, run.end_before)
+    return max(delta, _arrival_change(run)) if run.refit else delta
 
 
 @njit(**_CFG)
-def _arrival_change(F: Any, I: Any) -> float:
+def _arrival_change(run: s.State) -> float:
     """What the pass changed in the arrivals, relative to the tolerance: queues that are empty do
     not show it.
     """
-    nl, worst = I[s.NL], 0.0
+    nl, worst = run.n_links, 0.0
     for half in range(2):
         for l in range(nl):
-            o = I[s.OANP] + half * nl + l
-            new = F[I[s.OAN] + (2 + 2 * half) * nl + l]
-            worst = max(worst, abs(new - F[o]) / (F[s.RTOL] * F[I[s.OCAP] + l]))
-            F[o] = new
+            o = at(run.arrival_before, half * nl + l)
+            new = run.node_arrival[(2 + 2 * half) * nl + l]
+            worst = max(worst, abs(new - o[0]) / (run.rtol * run.capacity[l]))
+            o[0] = new
     return worst
 
 
 @njit(**_CFG)
-def _nodes(F: Any, I: Any, t: float, h: float, last: int) -> None:
+def _nodes(run: s.State, t: float, h: float, last: int) -> None:
     """Rates and arrivals at the three inner nodes, on the dense output of this pass."""
-    for j in range(I[s.NN]):
-        I[I[s.JNCUR] + j] = I[I[s.JNCUR0] + j]
+    for j in range(run.n_nodes):
+        run.cursor[j] = run.cursor_start[j]
     for node in range(1, 4):
         u = 0.25 * node
-        dense(F, I, u, I[s.OZ], h)
-        evaluate(F, I, t + u * h, I[s.OZ], I[s.OSCRATCH], -1, 0, last, 0)
-        keep_node(F, I, node)
+        dense(run, u, run.stage, h)
+        evaluate(run, t + u * h, run.stage, run.scratch, -1, 0, last, 0)
+        keep_node(run, node)
 
 
-@njit(**_CFG)
-def _error(F: Any, I: Any, h: float) -> None:
-    n, ok, oz = I[s.NS], I[s.OK], I[s.OZ]
+@njit(**_INLINE)
+def _error(run: s.State, n: int) -> None:
+    k, error = run.slopes, run.stage
     for i in range(n):
-        acc = 0.0
-        for k in range(7):
-            acc += _E[k] * F[ok + k * n + i]
-        F[oz + i] = h * acc
-    F[s.ERR] = _error_norm(F, I, oz, I[s.OY1])
+        early = _E[0] * k[i] + _E[1] * k[n + i] + _E[2] * k[2 * n + i] + _E[3] * k[3 * n + i]
+        late = _E[4] * k[4 * n + i] + _E[5] * k[5 * n + i] + _E[6] * k[6 * n + i]
+        error[i] = run.h * (early + late)
+    run.error = _error_norm(run, n, error)
